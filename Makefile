@@ -38,6 +38,8 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/codespell
+	@$(BIN)/python scripts/plain_language.py
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope --ignore=src/tightrope/training/opacus.py
 
 bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)

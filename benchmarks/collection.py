@@ -82,12 +82,12 @@ def copy_both(source: Path, folder: Path) -> Callable[[], int]:
 
 def count(source: Path, folder: Path) -> Callable[[], int]:
     """What a tally costs without a mechanism."""
-    from tightrope.tables import folded, open_source
+    from tightrope.tables import open_source, sum_over_batches
 
     def counted(batch: Any) -> Any:
         return np.bincount(batch.column(0).to_numpy(), minlength=K).astype(np.int64)
 
-    return lambda: int(folded(open_source(folder / "copy.parquet"), ["report"], counted, K).sum())
+    return lambda: int(sum_over_batches(open_source(folder / "copy.parquet"), ["report"], counted, K).sum())
 
 
 def perturb(source: Path, folder: Path) -> Callable[[], int]:

@@ -3,7 +3,7 @@
     python benchmarks/composed_noise.py [--releases 1 10 100] [--budget 1 1e-6]
 
 Variance of one of k equal releases (sensitivity 1) that together keep (epsilon, delta); CPU seconds of the whole
-answer: every family, the optimised table, and its certificate. "Best classic" is the least of discrete Laplace,
+answer: every family, the optimized table, and its certificate. "Best classic" is the least of discrete Laplace,
 truncated Laplace and Gaussian noise; "family" is e^(-(|x|/s)^q), both parameters tuned.
 """
 
@@ -15,10 +15,10 @@ import time
 from lines import Line, option, write
 
 from tightrope.documents import Budget
-from tightrope.noise.composed.candidates import Question
-from tightrope.noise.composed.composed_noise import ComposedNoise, composed_noise, tuned
-from tightrope.noise.families import ExponentialPower
-from tightrope.noise.program.request import Cost
+from tightrope.noise.composed.candidates import CompositionProblem
+from tightrope.noise.composed.composed_noise import ComposedNoise, best_shape, composed_noise
+from tightrope.noise.families import ExponentialPowerFamily
+from tightrope.noise.program.request import ErrorCost
 
 RELEASES = (1, 2, 5, 10, 12, 15, 20, 50, 100, 1000)
 BUDGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.5, 1e-9), (1.0, 1e-4))
@@ -70,14 +70,21 @@ def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -
     """Variances of the classic families; for one release from the comparison of single answers."""
     if releases > 1:
         return {name: value for name in CLASSIC if isinstance(value := found.candidates.get(name), float)}
-    from tightrope.noise.compare import families
+    from tightrope.noise.compare import calibrate_families
 
-    rows = families(Budget(epsilon=epsilon, delta=delta))
-    return {row.family: row.mechanism.mean_squared_error for row in rows if row.family in CLASSIC and row.mechanism}
+    rows = calibrate_families(Budget(epsilon=epsilon, delta=delta))
+    return {
+        row.family_name: row.mechanism.mean_squared_error
+        for row in rows
+        if row.family_name in CLASSIC and row.mechanism
+    }
 
 
 def between(epsilon: float, delta: float, releases: int) -> str:
-    power, law = tuned(Question(((epsilon, delta),), releases, 1, Cost.of("squared")), ExponentialPower())
+    power, law = best_shape(
+        CompositionProblem(((epsilon, delta),), releases, 1, ErrorCost.from_argument("squared")),
+        ExponentialPowerFamily(),
+    )
     return f"{law.cost:.7g} ({power:.2f})"
 
 

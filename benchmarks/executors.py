@@ -94,8 +94,8 @@ def one_release(place: Path, executors: int, memory: str) -> Found:
         spark = session(Path(folder), executors, memory)
         frame = spark.read.parquet(str(place))
         before, started = used(), time.perf_counter()
-        opened = tr.Session(frame, person="user_id", rows_per_person=3, budget=tr.Budget(epsilon=1, delta=1e-8))
-        questions = [tr.count(by="city"), tr.mean("income", between=(0, 200_000), by="city")]
+        opened = tr.Session(frame, privacy_unit="user_id", max_rows=3, budget=tr.Budget(epsilon=1, delta=1e-8))
+        questions = [tr.count(by="city"), tr.mean("income", bounds=(0, 200_000), by="city")]
         counts, _ = opened.plan(questions).release()
         spent = {"wall s": time.perf_counter() - started, "CPU s of the driver's Python": used() - before}
         spark.stop()

@@ -31,9 +31,9 @@ from lines import Line, option, write
 from peers.tasks import TASKS, Task, errors, truths
 
 import tightrope as tr  # noqa: F401 - the rooms below load by it
-from tightrope.release.build_answers import answering, certificate_of
-from tightrope.release.plan_file import load
-from tightrope.tables import attached, open_source
+from tightrope.release.build_answers import build_answers, certificate_of
+from tightrope.release.plan_file import load_plan_file
+from tightrope.tables import attach_public_tables, open_source
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EPSILON, DELTA, INFINITE = 1.0, 1e-8, float("inf")
@@ -106,15 +106,15 @@ def ours(name: str, folder: Path, releases: int) -> Found:
     bounded.to_parquet(work / f"{task.table}.parquet", index=False)
     shutil.copy(EXAMPLES / "jobs" / f"{name}.toml", work / "plan.toml")
     shutil.copy(folder / "airports.parquet", work)
-    file = load(work / "plan.toml")
+    file = load_plan_file(work / "plan.toml")
     draft = file.release_plan().draft
-    table = attached(open_source(work / f"{task.table}.parquet"), file.lookups())
-    exact = [table.collect(asked.request) for asked in draft.tasks]
-    draw = answering(draft, certificate_of(draft))
+    table = attach_public_tables(open_source(work / f"{task.table}.parquet"), file.open_public_tables())
+    exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
+    draw = build_answers(draft, certificate_of(draft))
     answers = [draw(exact)[0] for _ in range(releases)]
     held, asked, measured = 0, 0, []
     for answer in answers:
-        rows = {" ".join(str(row[by]) for by in answer.question.columns): row for row in answer.rows}
+        rows = {" ".join(str(row[by]) for by in answer.question.key_columns): row for row in answer.rows}
         known = [inside(row, truth[key]) for key, row in rows.items() if key in truth]
         held, asked = held + sum(known), asked + len(known)
         values = {key: row["value"] for key, row in rows.items()}
@@ -135,7 +135,7 @@ def write_jobs(folder: Path, names: list[str], releases: int) -> None:
         task = TASKS[name]
         bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
         task.neutral(bounded).to_parquet(folder / f"{name}.parquet", index=False)
-        said = {key: getattr(task, key) for key in ("kind", "keys", "rows", "between", "of", "q", "k", "times")}
+        said = {key: getattr(task, key) for key in ("kind", "keys", "rows", "bounds", "of", "q", "k", "times")}
         jobs.append({"name": name, "releases": releases, "epsilon": EPSILON, "delta": DELTA, **said})
     (folder / "jobs.json").write_text(json.dumps(jobs))
 

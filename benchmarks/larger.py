@@ -89,9 +89,9 @@ def batches(size: int) -> Iterator[int]:
 
 PLAN = """[source]
 path = {path}
-[person]
+[privacy_unit]
 column = "user_id"
-rows = 3
+max_rows = 3
 [budget]
 epsilon = 1
 delta = 1e-8
@@ -101,7 +101,7 @@ by = "city"
 [[question]]
 kind = "mean"
 column = "income"
-between = [0, 200_000]
+bounds = [0, 200_000]
 by = "city"
 """
 

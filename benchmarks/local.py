@@ -6,7 +6,7 @@ Each tool and mechanism runs in a process of its own, one thread. A person is on
 of all 1024 shares is in the time. Tightrope's rate is the median of several batches after one that compiles; it is
 measured twice: with numba (the extra ``fast``) and with numpy alone. The peers get as many people as they do in some
 seconds. Their local hashing crashes with current xxhash: here it is given bytes and seeds of 32 bits.
-Then, for Tightrope: the mean squared error over the theory of the realised chances, and how often 95 % intervals cover,
+Then, for Tightrope: the mean squared error over the theory of the realized chances, and how often 95 % intervals cover,
 over all cells of 200 runs.
 """
 
@@ -115,7 +115,7 @@ def pure_ldp(name: str) -> Collect:
     def collect(values: Any) -> Any:
         client, server = makers[name]()
         for value in values.tolist():
-            server.aggregate(client.privatise(value))
+            server.aggregate(client.privatize(value))
         return server.estimate_all(range(K), suppress_warnings=True)
 
     return collect

@@ -70,7 +70,7 @@ def tightrope(job: Job) -> Draw:
     makers: dict[str, Callable[[float], Any]] = {
         "table": lambda n: NoiseTable.from_probabilities([1 / (1 + x / n) ** 2 for x in range(int(n))]),
         "gaussian": lambda scale: tr.discrete_gaussian(scale=scale),
-        "exact": LargeGaussian.of,
+        "exact": LargeGaussian.from_scale,
         "widened": lambda scale: widened_gaussian(scale=scale),
         "laplace": lambda scale: tr.discrete_laplace(scale=scale),
     }

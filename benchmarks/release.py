@@ -6,7 +6,7 @@
 
 Makes a Parquet file (half as many persons as rows, 3 % of them with more than three rows, 200 keys, 2 % NaN) and
 measures, each job in a process of its own and all in one run: a bare GROUP BY key, GROUP BY person alone, and
-``Table.collect`` of the row count, the usable count and the centred sum (a count and a mean by key) with three rows a
+``Table.collect`` of the row count, the usable count and the centered sum (a count and a mean by key) with three rows a
 person, keys discovered and given. Prints medians of wall and CPU seconds, ratios to GROUP BY person, and peak memory.
 With ``--opendp``: count by city, mean income by city and median age, with three rows a person, by both; the errors of
 means and the median are those from the whole table, errors of counts those from the rows that each used, as declared.
@@ -98,17 +98,17 @@ def _sql(query: str, path: Path) -> Callable[[], object]:
 
 
 def collect(path: Path, limit: str | None, keys: tuple[tuple[object, ...], ...] | None = None) -> Callable[[], object]:
-    from tightrope.tables import FixedPoint, Measure, PersonBounds, Request, open_source
+    from tightrope.tables import ContributionBounds, FixedPoint, Measure, Request, open_source
 
     income = FixedPoint(0, 200_000, Decimal("0.01"), 10_000_000)
     measures = (Measure("rows", None, None), Measure("usable", "income", None), Measure("sum", "income", income))
-    request = Request(("city",), keys, PersonBounds("user_id", 3, 3, 3), measures)
+    request = Request(("city",), keys, ContributionBounds("user_id", 3, 3, 3), measures)
     table = open_source(path)
     if limit is not None:
         from tightrope.tables.backends import duckdb
 
         duckdb.MEMORY = limit
-    return lambda: table.collect(request)
+    return lambda: table.collect_totals(request)
 
 
 def collect_given(path: Path, limit: str | None) -> Callable[[], object]:
@@ -120,8 +120,8 @@ def release(path: Path, _limit: str | None) -> Callable[[], object]:
     import tightrope as tr
 
     def whole() -> object:
-        session = tr.Session(path, person="user_id", rows_per_person=3, budget=tr.Budget(epsilon=1, delta=1e-8))
-        plan = session.plan([tr.count(by="city"), tr.mean("income", between=(0, 200_000), by="city")])
+        session = tr.Session(path, privacy_unit="user_id", max_rows=3, budget=tr.Budget(epsilon=1, delta=1e-8))
+        plan = session.plan([tr.count(by="city"), tr.mean("income", bounds=(0, 200_000), by="city")])
         return plan.release()
 
     return whole
@@ -132,12 +132,12 @@ def three_questions(path: Path, _limit: str | None) -> Callable[[], object]:
     import tightrope as tr
 
     def whole() -> object:
-        session = tr.Session(path, person="user_id", rows_per_person=3, budget=tr.Budget(epsilon=1, delta=1e-8))
-        mean = tr.mean("income", between=(0, 200_000), by="city")
-        plan = session.plan([tr.count(by="city", weight=COUNTS), mean, tr.median("age", between=(0, 100))])
+        session = tr.Session(path, privacy_unit="user_id", max_rows=3, budget=tr.Budget(epsilon=1, delta=1e-8))
+        mean = tr.mean("income", bounds=(0, 200_000), by="city")
+        plan = session.plan([tr.count(by="city", weight=COUNTS), mean, tr.median("age", bounds=(0, 100))])
         counts, means, median = plan.release()
         return {
-            "count_error": plan.accuracies()[0].at(1_000)["expected_absolute_error"],
+            "count_error": plan.accuracies()[0].errors_at_size(1_000)["expected_absolute_error"],
             "mean": {row["city"]: row["value"] for row in means.rows},
             "median": median.rows[0]["value"],
             "groups": len(counts.rows),

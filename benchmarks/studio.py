@@ -23,9 +23,9 @@ from pathlib import Path
 from lines import Line, option, write
 
 from tightrope.cli.studio import host_callbacks
-from tightrope.studio.plan_editor import Desk
-from tightrope.studio.plan_form import opened
-from tightrope.studio.server import SWITCH, loopback, server_of
+from tightrope.studio.plan_editor import PlanEditor
+from tightrope.studio.plan_form import open_editor_state
+from tightrope.studio.server import SWITCH, build_server, loopback_socket
 
 ROOT = Path(__file__).resolve().parents[1]
 PLANS = "examples/census/plan.toml", "examples/wages/plan.toml"
@@ -43,12 +43,12 @@ def main() -> None:
         subprocess.run([sys.executable, "examples/make_data.py", "census", "wages"], check=True)
     sys.setswitchinterval(SWITCH)
     for plan in PLANS:
-        desk = Desk(opened(str(Path(plan)), None), host_callbacks())
-        listening = loopback(0)
-        server = server_of(desk, TOKEN, listening)
+        desk = PlanEditor(open_editor_state(str(Path(plan)), None), host_callbacks())
+        listening = loopback_socket(0)
+        server = build_server(desk, TOKEN, listening)
         threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
         lines += moved(plan, listening.getsockname()[1])
-        desk.end()
+        desk.stop_worker()
         server.should_exit = True
     write(asked_for.json, lines)
 

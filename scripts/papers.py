@@ -9,17 +9,17 @@ import json
 from pathlib import Path
 
 from tightrope.papers.item import COARSE
-from tightrope.papers.run import items, page_in_markdown, run, words
+from tightrope.papers.run import page_in_markdown, run_items, select_items, verdict_words
 
 ROOT = Path(__file__).parents[1]
-PAGE, VERDICTS = ROOT / "docs" / "papers.md", ROOT / "tests" / "reproduce" / "verdicts.json"
+PAGE, VERDICTS = ROOT / "docs" / "papers.md", ROOT / "tests" / "papers" / "verdicts.json"
 
 
 def main() -> None:
     """Both files."""
-    found = words(run(items(), COARSE))
+    found = verdict_words(run_items(select_items(), COARSE))
     VERDICTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page_in_markdown(items(), found), encoding="utf-8")
+    PAGE.write_text(page_in_markdown(select_items(), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the documentation site makes by itself: the page of changes, from the fragments; links that leave docs/."""
+"""What the documentation site makes by itself: the page of changes; links that leave docs/."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ OUTSIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds changelog.md: every fragment, the newest first, one level down."""
-    fragments = sorted((ROOT / "changelog").glob("0*.md"), reverse=True)
-    parts = [re.sub(r"^#", "##", path.read_text(encoding="utf-8"), flags=re.MULTILINE) for path in fragments]
-    files.append(File.generated(config, "changelog.md", content="# Changes\n\n" + "\n\n".join(parts)))
+    """Adds CHANGELOG.md as a page of the site."""
+    content = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    files.append(File.generated(config, "changelog.md", content=content))
     return files
 
 

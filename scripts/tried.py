@@ -54,7 +54,7 @@ WITHOUT_EXTRAS = [
     ("local plan distribution --categories a,b,c --epsilon 1 --people 20000 --out study.toml", 0, "Wrote study.toml"),
     ("verify --standalone", 0, "def main()"),
     ("noise --epsilon 1 --delta 1e-6 --plot noise.png", 1, "tightrope[release]"),
-    ("init table.csv --person user", 1, "tightrope[release]"),
+    ("init table.csv --privacy-unit user", 1, "tightrope[release]"),
     ("plan counts.toml", 1, "tightrope[release]"),
     ("release counts.toml", 1, "tightrope[release]"),
     ("ledger show counts.toml", 1, "tightrope[release]"),
@@ -76,7 +76,7 @@ count = 3515
 PLAN = """[source]
 path = "table.csv"
 types = { user = "integer", value = "integer" }
-[person]
+[privacy_unit]
 each_row = true
 [budget]
 epsilon = 1

@@ -34,7 +34,7 @@ def planned_once() -> Iterator[None]:
     from tests.planned import allocated
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tightrope.release.draft.allocate", allocated)
+        patch.setattr("tightrope.release.draft.allocate_noise", allocated)
         yield
 
 

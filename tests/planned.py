@@ -10,14 +10,14 @@ from functools import cache
 from typing import Any
 
 from tightrope.documents import Budget
-from tightrope.noise.allocation import Allocation, allocate
-from tightrope.noise.worst_split import Unit
+from tightrope.noise.allocation import NoiseAllocation, allocate_noise
+from tightrope.noise.worst_split import CompositionGroup
 
-_allocated = cache(allocate)
+_allocated = cache(allocate_noise)
 
 
-def allocated(units: Sequence[Unit], budget: Budget, **options: Any) -> Allocation:
+def allocated(units: Sequence[CompositionGroup], budget: Budget, **options: Any) -> NoiseAllocation:
     """``allocate``, kept by all its arguments; data that reached them would be seen as another search."""
     if options.get("like") is not None:  # an allocation has no hash
-        return allocate(units, budget, **options)
+        return allocate_noise(units, budget, **options)
     return _allocated(tuple(units), budget, **options)

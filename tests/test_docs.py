@@ -100,6 +100,6 @@ def test_the_readme_s_python_runs() -> None:
     assert len(blocks) == 2 and len(text.splitlines()) <= 130
     for body in blocks:
         exec(compile(body, "README.md", "exec"), names)  # noqa: S102 - our own page
-    assert len(names["answers"]["count_by_state"].frame) > 30
+    assert len(names["answers"]["count_by_state"].to_pandas()) > 30
     assert str(names["loss"].epsilon(delta=1e-6))[:14] in text
     assert str(names["loss"].total_variation())[:14] in text

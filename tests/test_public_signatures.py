@@ -14,13 +14,13 @@ import pytest
 import tightrope as tr
 from tightrope.local import limits
 from tightrope.queries.options import QueryOptions
-from tightrope.queries.query import Question
+from tightrope.queries.query import Query
 
 MODULES = (tr, tr.audit, tr.local, limits, tr.transport, tr.channels, tr.noise, tr.tables)
 ORDER = ("epsilon", "delta", "total_variation", "sensitivity", "scale")
 """The canonical order; parameters that must be given come before those that need not."""
 FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimized", "random_state", "rng", "seed"}
-"""Other spellings of epsilon, people, total_variation, optimised and randomness."""
+"""Other spellings of epsilon, people, total_variation, optimized and randomness."""
 SHORT = 3
 """Functions of so many parameters may have defaults by position."""
 BY_POSITION = {
@@ -116,7 +116,7 @@ OPTIONS = {field.name for field in dataclasses.fields(QueryOptions)}
 QUESTIONS = {
     name: made
     for name in tr.__all__
-    if (inspect.isclass(made := getattr(tr, name)) and issubclass(made, Question)) or name in ("median", "quantiles")
+    if (inspect.isclass(made := getattr(tr, name)) and issubclass(made, Query)) or name in ("median", "quantiles")
 }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
 import tightrope as tr
+from tightrope.release.answers import Answer, Answers
+from tightrope.release.plan import Plan
 
 PROMISED = {
     "Bounds",
@@ -29,20 +33,73 @@ PROMISED = {
     "from_points",
     "gaussian",
     "laplace",
+    "histogram",
+    "least_noise",
     "mean",
-    "other",
+    "median",
+    "noise_limits",
+    "proportion",
+    "public_table",
+    "quantile",
+    "quantiles",
     "randomized_response",
     "ratio",
     "regression",
-    "share",
     "standard_deviation",
     "staircase",
     "sum",
-    "top",
+    "suppressed_count",
+    "top_k",
     "truncated_laplace",
     "variance",
 }
+FORMER = {"lookup", "other", "share", "top"}
+PARAMETERS = {
+    tr.Session: "source privacy_unit budget max_rows max_rows_per_group max_groups table types public_tables",
+    tr.Session.plan: "questions where budget_fraction expected_rows margin_of_error key bias_check",
+    tr.count: "where by keys weight name max_rows_per_group max_groups margin_of_error title description unit means",
+    tr.gaussian: "scale sensitivity",
+    tr.staircase: "epsilon sensitivity gamma",
+    tr.truncated_laplace: "epsilon delta sensitivity",
+    tr.approx_dp: "epsilon delta total_variation",
+    tr.least_noise: "budget sensitivity cost integer shape releases",
+}
+BOUNDS = {
+    tr.mean: {"bounds"},
+    tr.ratio: {"bounds", "denominator_bounds"},
+    tr.covariance: {"bounds", "other_bounds"},
+    tr.correlation: {"bounds", "other_bounds"},
+    tr.regression: {"bounds", "on_bounds"},
+}
+METHODS = {
+    tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
+    "gaussian_limit poisson_sample subset_sample erase method neighbors",
+    tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
+    Plan: "release dry_run answers budget_fraction table frontier",
+    Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_",
+    Answers: "certificate bias to_json to_csv to_parquet report",
+}
 HEAVY = {"duckdb", "ibis", "jinja2", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "typer"}
+
+
+@pytest.mark.parametrize("function", list(PARAMETERS))
+def test_parameters_have_their_names_in_their_order(function: Callable[..., object]) -> None:
+    parameters = list(inspect.signature(function).parameters)
+    assert [name for name in parameters if name != "self"] == PARAMETERS[function].split()
+
+
+@pytest.mark.parametrize("kind", list(BOUNDS))
+def test_bounds_have_the_names_of_their_columns(kind: type) -> None:
+    assert BOUNDS[kind] == {name for name in inspect.signature(kind).parameters if name.endswith("bounds")}
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+def test_methods_have_their_names(kind: type) -> None:
+    assert [name for name in METHODS[kind].split() if not hasattr(kind, name)] == []
+
+
+def test_former_names_are_gone() -> None:
+    assert not FORMER & set(tr.__all__)
 
 
 def run(code: str) -> str:

@@ -18,15 +18,15 @@ assert_type(loss, tr.PrivacyLoss)
 assert_type(loss.poisson_sample(0.1), tr.PrivacyLoss)
 assert_type(loss.total_variation(), float)
 assert_type(loss.total_variation_bounds(), tr.Bounds)
-session = tr.Session("visits.parquet", person="user", rows_per_person=3, budget=budget)
-plan = session.plan([tr.count(by="city"), tr.mean("minutes", between=(0, 90))], share="0.5")
-assert_type(tr.median("minutes", between=(0, 90), by="city", weight=4), tr.quantile)
+session = tr.Session("visits.parquet", privacy_unit="user", max_rows=3, budget=budget)
+plan = session.plan([tr.count(by="city"), tr.mean("minutes", bounds=(0, 90))], budget_fraction="0.5")
+assert_type(tr.median("minutes", bounds=(0, 90), by="city", weight=4), tr.quantile)
 tr.gaussian(scale="wide")  # wrong
-tr.mean("minutes", between=(0, 90), wieght=4)  # wrong
+tr.mean("minutes", bounds=(0, 90), wieght=4)  # wrong
 tr.count(by="city", weight="4")  # wrong
-tr.regression("minutes", on="age", between=(0, 90))  # wrong
+tr.regression("minutes", on="age", bounds=(0, 90))  # wrong
 tr.Session("visits.parquet", budget=budget)  # wrong
-session.plan(tr.count(), share="0.5", sahre=1)  # wrong
+session.plan(tr.count(), budget_fraction="0.5", sahre=1)  # wrong
 tr.local.k_randomized_response(1.0, 4).estimate([1, 2, 3])
 tr.transport.wasserstein([0.5, 0.5], [0.25, 0.75], tr.transport.line([0.0, 1.0]))
 """

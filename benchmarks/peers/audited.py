@@ -26,11 +26,11 @@ def diffprivlib() -> Made:
 
     geometric = m.Geometric(epsilon=1, sensitivity=1)
     return {
-        "Laplace": (m.Laplace(epsilon=1, sensitivity=1).randomise, 1, 0),
-        "GaussianAnalytic": (m.GaussianAnalytic(epsilon=1, delta=DELTA, sensitivity=1).randomise, 1, DELTA),
-        "Staircase": (m.Staircase(epsilon=1, sensitivity=1, gamma=0.5).randomise, 1, 0),
-        "Snapping": (m.Snapping(epsilon=1, sensitivity=1, lower=-10, upper=10).randomise, 1, 0),
-        "Geometric": (lambda answer: geometric.randomise(int(answer)), 1, 0),
+        "Laplace": (m.Laplace(epsilon=1, sensitivity=1).randomize, 1, 0),
+        "GaussianAnalytic": (m.GaussianAnalytic(epsilon=1, delta=DELTA, sensitivity=1).randomize, 1, DELTA),
+        "Staircase": (m.Staircase(epsilon=1, sensitivity=1, gamma=0.5).randomize, 1, 0),
+        "Snapping": (m.Snapping(epsilon=1, sensitivity=1, lower=-10, upper=10).randomize, 1, 0),
+        "Geometric": (lambda answer: geometric.randomize(int(answer)), 1, 0),
     }
 
 

@@ -40,24 +40,24 @@ def _histogram(job: Job, table: pd.DataFrame, epsilon: float) -> dict[str, float
 
 
 def _mean(job: Job, rows: pd.DataFrame, epsilon: float) -> float:
-    return float(tools.mean(rows["x"].to_numpy(), epsilon=epsilon, bounds=tuple(job["between"])))
+    return float(tools.mean(rows["x"].to_numpy(), epsilon=epsilon, bounds=tuple(job["bounds"])))
 
 
 def _spread(job: Job, rows: pd.DataFrame, epsilon: float) -> float:
-    return float(tools.std(rows["x"].to_numpy(), epsilon=epsilon, bounds=tuple(job["between"])))
+    return float(tools.std(rows["x"].to_numpy(), epsilon=epsilon, bounds=tuple(job["bounds"])))
 
 
 def _quantile(job: Job, rows: pd.DataFrame, epsilon: float) -> float:
-    return float(tools.quantile(rows["x"].to_numpy(), job["q"], epsilon=epsilon, bounds=tuple(job["between"])))
+    return float(tools.quantile(rows["x"].to_numpy(), job["q"], epsilon=epsilon, bounds=tuple(job["bounds"])))
 
 
 def _ratio(job: Job, rows: pd.DataFrame, epsilon: float) -> float:
-    over = tools.sum(rows["x"].to_numpy(), epsilon=epsilon / 2, bounds=tuple(job["between"]))
+    over = tools.sum(rows["x"].to_numpy(), epsilon=epsilon / 2, bounds=tuple(job["bounds"]))
     return float(over / tools.sum(rows["y"].to_numpy(), epsilon=epsilon / 2, bounds=tuple(job["of"])))
 
 
 def _slope(job: Job, rows: pd.DataFrame, epsilon: float) -> float:
-    line = models.LinearRegression(epsilon=epsilon, bounds_X=tuple(job["of"]), bounds_y=tuple(job["between"]))
+    line = models.LinearRegression(epsilon=epsilon, bounds_X=tuple(job["of"]), bounds_y=tuple(job["bounds"]))
     return float(line.fit(rows[["y"]].to_numpy(), rows["x"].to_numpy()).coef_.ravel()[0])
 
 

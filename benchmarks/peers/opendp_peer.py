@@ -34,7 +34,7 @@ def columns(job: Job) -> list[Any]:
     x, y = pl.col("x"), pl.col("y")
     if job["kind"] in COUNTS:
         return [dp.len(signed=True)]
-    (low, high), of = job["between"], job["of"]
+    (low, high), of = job["bounds"], job["of"]
     total = x.dp.sum((low, high)).alias("sx")
     if job["kind"] in ("mean", "share"):
         return [dp.len(signed=True), total]
@@ -78,7 +78,7 @@ def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
 def clipped(job: Job, table: pd.DataFrame) -> Any:
     """Whole numbers where they are whole: OpenDP adds up floats at a price."""
     frame = table.copy()
-    for name, ends in (("x", job["between"]), ("y", job["of"])):
+    for name, ends in (("x", job["bounds"]), ("y", job["of"])):
         if name in frame and ends is not None:
             whole = (frame[name] % 1 == 0).all() and job["kind"] != "quantile"
             frame[name] = frame[name].clip(*ends).astype("int64" if whole else "float64")

@@ -27,7 +27,7 @@ def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
     if job["kind"] == "quantile":
         raise CannotError("has no quantiles")
     frame = table.rename(columns={"group": "group_"})
-    (low, high), (first, last) = job["between"] or (0, 1), job["of"] or (0, 1)
+    (low, high), (first, last) = job["bounds"] or (0, 1), job["of"] or (0, 1)
     ends = {"x": (low, high), "y": (first, last), "xx": (0, high**2), "yy": (first**2, last**2)}
     ends["xy"] = (low * first, high * last)
     for name in set(frame.columns) & {"x", "y"}:

@@ -37,7 +37,7 @@ class Task:
     of_rows: Callable[[Frame], dict[str, Any]]
     keys: tuple[str, ...] | None = ("",)
     rows: int = 12
-    between: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     of: tuple[float, float] | None = None
     q: float | None = None
     k: int | None = None
@@ -84,40 +84,40 @@ TASKS = {
         "flights", "count", lambda t: {"group": _joined(t["carrier"], t["departed"].dt.month)}, None
     ),
     "delay_by_airport": Task(
-        "flights", "mean", lambda t: {"group": t["origin"], "x": t["delay"]}, AIRPORTS, between=DELAY
+        "flights", "mean", lambda t: {"group": t["origin"], "x": t["delay"]}, AIRPORTS, bounds=DELAY
     ),
     "delay_by_time_zone": Task(
-        "flights", "mean", lambda t: {"group": _zones(t), "x": t["delay"]}, ZONES, between=DELAY
+        "flights", "mean", lambda t: {"group": _zones(t), "x": t["delay"]}, ZONES, bounds=DELAY
     ),
     "ages": Task(
         "savers", "histogram", lambda t: {"group": (t["age"] // 5 * 5).clip(25).astype(str)},
         tuple(map(str, range(25, 70, 5))), rows=1,
     ),
-    "median_income": Task("census", "quantile", lambda t: {"x": t["income"]}, rows=1, between=(0, 200_000), q=0.5),
+    "median_income": Task("census", "quantile", lambda t: {"x": t["income"]}, rows=1, bounds=(0, 200_000), q=0.5),
     "share_delayed": Task(
-        "flights", "share", lambda t: {"group": t["carrier"], "x": _late(t)}, CARRIERS, between=(0, 1)
+        "flights", "share", lambda t: {"group": t["carrier"], "x": _late(t)}, CARRIERS, bounds=(0, 1)
     ),
     "planes_by_destination": Task("flights", "count_distinct", lambda t: {"group": t["dest"]}, None),
     "two_discovered_keys": Task(
         "census", "count", lambda t: {"group": _joined(t["state"], t["educ"])}, None, rows=1
     ),
-    "filtered": Task("savers", "mean", lambda t: {"x": _young_couples(t)}, rows=1, between=(0, 200)),
+    "filtered": Task("savers", "mean", lambda t: {"x": _young_couples(t)}, rows=1, bounds=(0, 200)),
     "delay_by_month": Task(
         "flights", "mean", lambda t: {"group": t["departed"].dt.month.astype(str), "x": t["delay"]},
-        tuple(map(str, range(1, 13))), between=DELAY,
+        tuple(map(str, range(1, 13))), bounds=DELAY,
     ),
     "delay_a_mile": Task(
-        "flights", "ratio", lambda t: {"x": t["delay"], "y": t["distance"]}, between=DELAY, of=DISTANCE
+        "flights", "ratio", lambda t: {"x": t["delay"], "y": t["distance"]}, bounds=DELAY, of=DISTANCE
     ),
     "return_to_education": Task(
-        "census", "regression", lambda t: {"x": t["log_income"], "y": t["educ"]}, rows=1, between=(4, 9), of=(9, 16)
+        "census", "regression", lambda t: {"x": t["log_income"], "y": t["educ"]}, rows=1, bounds=(4, 9), of=(9, 16)
     ),
     "ten_destinations": Task("flights", "top", lambda t: {"group": t["dest"]}, None, k=10),
     "spread_of_experience": Task(
         "census", "standard_deviation", lambda t: {"group": t["educ"].astype(str), "x": t["exper"]}, ("12", "16"),
-        rows=1, between=(0, 50),
+        rows=1, bounds=(0, 50),
     ),
-    "late_tenth": Task("flights", "quantile", lambda t: {"x": t["delay"]}, between=DELAY, q=0.9),
+    "late_tenth": Task("flights", "quantile", lambda t: {"x": t["delay"]}, bounds=DELAY, q=0.9),
     "twelve_releases": Task("flights", "count", lambda t: {"group": t["origin"]}, AIRPORTS, times=12),
 }  # fmt: skip
 
@@ -143,7 +143,7 @@ TRUTHS: dict[str, Callable[[Task, Frame], float]] = {
 def truths(task: Task, neutral: Frame) -> dict[str, float]:
     """What each group's answer would be without noise, after clamping; discovered and listed groups alike."""
     clamped = neutral.copy()
-    for column, limits in (("x", task.between), ("y", task.of)):
+    for column, limits in (("x", task.bounds), ("y", task.of)):
         if limits is not None:
             clamped[column] = clamped[column].clip(*limits)
     found = {str(key): float(TRUTHS[task.kind](task, rows)) for key, rows in clamped.groupby("group")}

@@ -52,7 +52,7 @@ def rho(epsilon: float, delta: float) -> float:
 def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
     """Both budgets; where keys are discovered (ε, δ), one tenth of ε and all of δ for finding them."""
     frame = table.copy()
-    for name, ends in (("x", job["between"]), ("y", job["of"])):
+    for name, ends in (("x", job["bounds"]), ("y", job["of"])):
         if name in frame and ends is not None:
             frame[name] = frame[name].clip(*ends).astype(float)
     if job["kind"] == "regression":
@@ -103,7 +103,7 @@ class Asker:
             found = self.session.evaluate(bound.get_groups(["group"]), self.budget(0.1)).toPandas()["group"].tolist()
             return self.ask(self.query(KeySet.from_dict({"group": found})).count(), 0.9)
         query = self.query(None if listed == [""] else KeySet.from_dict({"group": listed}))
-        (low, high), (first, last) = job["between"] or (0, 1), job["of"] or (0, 1)
+        (low, high), (first, last) = job["bounds"] or (0, 1), job["of"] or (0, 1)
         if job["kind"] in COUNTS:
             return self.ask(query.count(), 1)
         if job["kind"] in SINGLE:

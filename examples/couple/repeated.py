@@ -25,7 +25,7 @@ def main() -> None:
 
 def _joint(tables: RowTables, law: list[float], draws: int) -> list[Fraction]:
     """P(all draws) for one value that is drawn from again and again; only the ends can come out."""
-    rows = [tables.weights(x) for x in range(3)]
+    rows = [tables.row_weights(x) for x in range(3)]
     return [
         sum(
             Fraction(mass) * prod(Fraction(row.get(y, 0), TOTAL) for y in seen)

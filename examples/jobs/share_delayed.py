@@ -6,11 +6,13 @@ import tightrope as tr
 
 session = tr.Session(
     Path(__file__).with_name("flights.parquet"),
-    person=("tail", "an aircraft"),
-    rows_per_person=12,
+    privacy_unit=("tail", "an aircraft"),
+    max_rows=12,
     budget=tr.Budget(epsilon=1, delta=1e-8),
 )
-plan = session.plan([tr.share("delay > 15", by="carrier", keys=["9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN"])])
+plan = session.plan(
+    [tr.proportion("delay > 15", by="carrier", keys=["9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN"])]
+)
 print(plan)
 answers = plan.release()
-print(answers[0].frame)
+print(answers[0].to_pandas())

@@ -6,11 +6,11 @@ import tightrope as tr
 
 session = tr.Session(
     Path(__file__).with_name("flights.parquet"),
-    person=("tail", "an aircraft"),
-    rows_per_person=12,
+    privacy_unit=("tail", "an aircraft"),
+    max_rows=12,
     budget=tr.Budget(epsilon=1, delta=1e-8),
 )
-plan = session.plan([tr.top(10, by="dest")])
+plan = session.plan([tr.top_k(10, by="dest")])
 print(plan)
 answers = plan.release()
-print(answers[0].frame)
+print(answers[0].to_pandas())

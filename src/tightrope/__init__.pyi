@@ -36,20 +36,20 @@ from .release import covariance as covariance
 from .release import histogram as histogram
 from .release import mean as mean
 from .release import median as median
-from .release import other as other
+from .release import proportion as proportion
 from .release import quantile as quantile
 from .release import quantiles as quantiles
 from .release import ratio as ratio
 from .release import regression as regression
-from .release import share as share
 from .release import standard_deviation as standard_deviation
 from .release import sum as sum
-from .release import top as top
+from .release import suppressed_count as suppressed_count
+from .release import top_k as top_k
 from .release import variance as variance
 from .tables.expressions.expression import Expression as Expression
 from .tables.expressions.expression import case as case
 from .tables.expressions.expression import column as column
 from .tables.expressions.expression import expression as expression
-from .tables.sources.public_tables import lookup as lookup
+from .tables.sources.public_tables import public_table as public_table
 
 __version__: str

@@ -3,9 +3,10 @@
     TightropeError
     ├── InputError (also ValueError)      an argument, a plan or a table is not what was asked for
     │   ├── PlanError                     a plan file or a question
-    │   └── SchemaError                   a table lacks a column, or the column has another type
-    ├── BudgetRefused                     the release would exceed what was promised; nothing was spent
-    ├── SealedError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
+    │   ├── SchemaError                   a table lacks a column, or the column has another type
+    │   └── UnknownAnswerError (also KeyError)  a release has no answer with this name
+    ├── InsufficientBudgetError           the release would exceed what was promised; nothing was spent
+    ├── SingleUseError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
     ├── OutputError                       paid answers are kept elsewhere than asked; the text says where
     ├── EngineError                       the database engine failed; never carries a value from the data
@@ -53,11 +54,22 @@ class SchemaError(InputError):
     """A table lacks a column that a plan names, or the column has another type."""
 
 
-class BudgetRefused(TightropeError):  # noqa: N818 - a refusal is an answer, not a fault
+class UnknownAnswerError(InputError, KeyError):
+    """A release has no answer with this name."""
+
+    def __init__(self, name: object, names: tuple[str, ...]) -> None:
+        remedy = suggest_nearest(name, names)
+        super().__init__("name", name, f"one of {quoted_names(names)}", remedy)
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError would put the text in quotes
+
+
+class InsufficientBudgetError(TightropeError):
     """A release would exceed the budget. Nothing was drawn and nothing was spent."""
 
 
-class SealedError(TightropeError, AttributeError, TypeError):
+class SingleUseError(TightropeError, AttributeError, TypeError):
     """A plan or a session was to be changed, copied or pickled: a second one would spend its budget again."""
 
 
@@ -96,20 +108,20 @@ class MissingExtraError(TightropeError, ImportError):
 _TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
 
 
-def listed(names: tuple[str, ...], most: int = 30) -> str:
+def quoted_names(names: tuple[str, ...], most: int = 30) -> str:
     """The first names for an error text, in quotes.
 
-    >>> listed(("a", "b", "c"), most=2)
+    >>> quoted_names(("a", "b", "c"), most=2)
     "'a', 'b' and 1 more"
     """
     shown = ", ".join(map(repr, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(there is none)"
 
 
-def nearest(name: object, names: tuple[str, ...]) -> str:
+def suggest_nearest(name: object, names: tuple[str, ...]) -> str:
     """A question that suggests the closest name, or nothing when none is close.
 
-    >>> nearest("Rows", ("rows", "rows_per_group")), nearest("rows_per_person", ("rows", "rows_per_group"))
+    >>> suggest_nearest("Rows", ("rows", "groups")), suggest_nearest("rows_each", ("rows", "groups"))
     ("did you mean 'rows'?", "did you mean 'rows'?")
     """
     import difflib

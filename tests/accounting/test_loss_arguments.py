@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.accounting import Neighbours
+from tightrope.accounting import Neighbors
 from tightrope.errors import InputError, TightropeError
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, "1", None, 1j, [], [None], {}, ..., b"1", 10**400]
@@ -117,16 +117,16 @@ def test_zero_is_the_start_of_a_sum_and_true_is_not() -> None:
 
 
 def test_relations_do_not_mix() -> None:
-    local = tr.PrivacyLoss.of(STEP.remove.laws[0], neighbours=Neighbours.LOCAL)
+    local = tr.PrivacyLoss.from_distribution(STEP.remove.laws[0], neighbors=Neighbors.LOCAL)
     sampled = STEP.poisson_sample(0.5)
-    assert sampled.neighbours is Neighbours.ADD_REMOVE
-    assert (STEP + sampled).neighbours is Neighbours.ADD_REMOVE
-    assert (2 * local).neighbours is Neighbours.LOCAL
-    with pytest.raises(InputError, match="neighbour"):
+    assert sampled.neighbors is Neighbors.ADD_REMOVE
+    assert (STEP + sampled).neighbors is Neighbors.ADD_REMOVE
+    assert (2 * local).neighbors is Neighbors.LOCAL
+    with pytest.raises(InputError, match="neighbor"):
         local + sampled
-    with pytest.raises(InputError, match="neighbour"):
+    with pytest.raises(InputError, match="neighbor"):
         sampled + local
-    with pytest.raises(InputError, match="neighbour"):
+    with pytest.raises(InputError, match="neighbor"):
         local.poisson_sample(0.5)
 
 

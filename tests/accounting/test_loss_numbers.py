@@ -76,7 +76,7 @@ def test_a_pair_is_asked_in_both_orders() -> None:
 def test_sampling_with_certainty_is_no_sampling() -> None:
     step = tr.gaussian(scale=2).loss
     assert step.poisson_sample(1).delta(0.3) == step.delta(0.3)
-    assert step.poisson_sample(1.0).engine == "closed form"
+    assert step.poisson_sample(1.0).method == "closed form"
 
 
 def test_total_variation_of_a_sampled_step_is_the_rate_times_its_own() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.accounting.distributions.profile import Monotone
+from tightrope.accounting.distributions.profile import MonotoneBrackets
 from tightrope.errors import PrecisionWarning
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
@@ -55,9 +55,9 @@ def test_neither_end_rises(name: str) -> None:
     """In whatever order it is asked: coarse steps, steps of some ulps, single numbers and arrays."""
     loss = ENGINES[name]
     rng = np.random.default_rng(7)
-    centre = loss.epsilon(1e-5)
+    center = loss.epsilon(1e-5)
     asked = np.concatenate(
-        [rng.uniform(0, 2 * centre + 0.1, 12), centre * (1 + 1e-15 * rng.integers(-20, 20, 12)), [0.0, centre]]
+        [rng.uniform(0, 2 * center + 0.1, 12), center * (1 + 1e-15 * rng.integers(-20, 20, 12)), [0.0, center]]
     )
     for epsilon in rng.permutation(asked).tolist():
         loss.delta(epsilon)
@@ -79,45 +79,45 @@ def test_no_bound_rises_where_only_the_tail_is_left() -> None:
 def test_a_wide_bracket_warns_and_says_why() -> None:
     loss = 109_375 * tr.gaussian(scale=2).loss.poisson_sample(32 / 3.5e6)
     with pytest.warns(
-        PrecisionWarning, match=r"only known to lie in .* by the engine .*Chernoff.*: .*the integra(l|nd) "
+        PrecisionWarning, match=r"only known to lie in .* by the method .*Chernoff.*: .*the integra(l|nd) "
     ):
         loss.delta(0.1)
-    assert "Chernoff" in loss.engine
+    assert "Chernoff" in loss.method
 
 
 def test_what_was_answered_is_answered_again() -> None:
-    falling = Monotone()
+    falling = MonotoneBrackets()
     for epsilon, low, high in ((1.0, 0.1, 0.2), (0.5, 0.05, 0.15), (1.0, 0.0, 1.0)):
-        falling.settle(np.array([epsilon]), np.array([low]), np.array([high]))
-        assert [end.tolist() for end in falling.at(np.array([epsilon]))] == [[0.1], [0.2]]
-    assert falling.unknown(np.array([1.0, 0.7, 0.5, 0.7])).tolist() == [0.7]
-    assert falling.unknown(np.array([-0.0, 0.0])).tolist() == [0.0]
+        falling.insert_brackets(np.array([epsilon]), np.array([low]), np.array([high]))
+        assert [end.tolist() for end in falling.brackets_at(np.array([epsilon]))] == [[0.1], [0.2]]
+    assert falling.missing_epsilons(np.array([1.0, 0.7, 0.5, 0.7])).tolist() == [0.7]
+    assert falling.missing_epsilons(np.array([-0.0, 0.0])).tolist() == [0.0]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True), min_size=1, max_size=6), st.data())
 def test_whatever_is_asked_together_falls_and_holds_the_truth(batches: list[list[int]], data: st.DataObject) -> None:
     """Brackets of any width around e^−ε: narrowed by what others know, never changed once they were told."""
-    falling, told = Monotone(), {}
+    falling, told = MonotoneBrackets(), {}
     for batch in batches:
         at = np.array(sorted(batch), dtype=float) / 10
         widths = data.draw(st.lists(st.floats(0, 0.3), min_size=2 * len(at), max_size=2 * len(at)))
         below, above = np.array(widths).reshape(2, -1)
-        falling.settle(at, np.exp(-at) - below, np.exp(-at) + above)
-        told |= {e: ends for e, *ends in zip(at.tolist(), *falling.at(at), strict=True) if e not in told}
-        low, high = falling.at(every := np.array(sorted(told)))
+        falling.insert_brackets(at, np.exp(-at) - below, np.exp(-at) + above)
+        told |= {e: ends for e, *ends in zip(at.tolist(), *falling.brackets_at(at), strict=True) if e not in told}
+        low, high = falling.brackets_at(every := np.array(sorted(told)))
         assert [[*ends] for ends in zip(low, high, strict=True)] == [told[e] for e in every.tolist()]
         assert np.all(low <= np.exp(-every)) and np.all(high >= np.exp(-every))
         assert np.all(np.diff(low) <= 0) and np.all(np.diff(high) <= 0)
 
 
 def test_a_copy_knows_nothing_yet() -> None:
-    falling = Monotone()
+    falling = MonotoneBrackets()
     at = np.array([1.0])
-    falling.settle(at, np.array([0.1]), np.array([0.2]))
+    falling.insert_brackets(at, np.array([0.1]), np.array([0.2]))
     restored = pickle.loads(pickle.dumps(falling))  # noqa: S301 - written here
-    assert restored.unknown(at).tolist() == copy.deepcopy(falling).unknown(at).tolist() == [1.0]
-    assert falling.unknown(at).tolist() == []
+    assert restored.missing_epsilons(at).tolist() == copy.deepcopy(falling).missing_epsilons(at).tolist() == [1.0]
+    assert falling.missing_epsilons(at).tolist() == []
 
 
 def test_an_epsilon_far_out_is_found() -> None:

@@ -52,7 +52,7 @@ PAIRS = {
     "Laplace": Pair(
         tr.laplace(scale=1).loss, lambda draw, n: draw.laplace(1, 1, n), lambda draw, n: draw.laplace(0, 1, n), 0.0
     ),
-    "randomised response": Pair(
+    "randomized response": Pair(
         tr.randomized_response(epsilon=1).loss, _answers(math.e / (1 + math.e)), _answers(1 / (1 + math.e)), 0.0
     ),
 }

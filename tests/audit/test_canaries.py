@@ -60,7 +60,7 @@ def most_probable(epsilon: float, delta: float, canaries: int, guesses: int, cor
     """The most that any (ε, δ)-private attack reaches, by linear programming over all of them.
 
     A run is what it guesses: P(t | s) for each way s to include canaries and each t in {−1, 0, 1}^m with so many
-    guesses. For two neighbouring s, Σ_t (P(t|s) − e^ε P(t|s'))₊ ≤ δ, with a slack for each t.
+    guesses. For two neighboring s, Σ_t (P(t|s) − e^ε P(t|s'))₊ ≤ δ, with a slack for each t.
     """
     worlds = list(itertools.product([-1, 1], repeat=canaries))
     outputs = [t for t in itertools.product([-1, 0, 1], repeat=canaries) if sum(map(abs, t)) == guesses]
@@ -166,7 +166,7 @@ def reports(draw: np.random.Generator, canaries: int, epsilon: float) -> tuple[n
 
 
 def test_it_holds_as_often_as_it_says_and_comes_near() -> None:
-    """1 000 runs of randomised response, of which each is wrong with probability 5 % at most."""
+    """1 000 runs of randomized response, of which each is wrong with probability 5 % at most."""
     draw, found, lots = np.random.default_rng(5), [], InsecureSeeded(5)
     for _ in range(1_000):
         scores, included = reports(draw, 400, 1.0)
@@ -183,9 +183,9 @@ def test_a_claim_is_refuted_or_what_could_be_seen_is_said() -> None:
     found = one_run(*reports(draw, 2_000, 2.0), guesses=1_900, randomness=lots)
     assert found.against(tr.Budget(epsilon=1, delta=1e-6)).refuted
     spared = found.against(tr.Budget(epsilon=2, delta=1e-6))
-    seen = spared.could_have_seen["randomised response"]
+    seen = spared.could_have_seen["randomized response"]
     assert not spared.refuted and 2 < seen < 3
-    assert str(spared).endswith("(randomised response)")
+    assert str(spared).endswith("(randomized response)")
     again = (one_run(*reports(draw, 2_000, seen), guesses=1_900, randomness=lots) for _ in range(80))
     refuted = sum(one.against([(2, 1e-6)]).refuted for one in again)
     assert refuted > stats.binom.ppf(1e-6, 80, 0.5)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import tightrope as tr
 from tightrope.audit.findings import LAWS, chance_to_refute, claimed_points, least_seen
-from tightrope.audit.rates import Rates, concave
+from tightrope.audit.rates import Rates, concave_hull
 from tightrope.errors import InputError
 
 ONE = np.arange(1_000.0)
@@ -53,14 +53,14 @@ def test_a_hull_is_the_least_concave_function_above() -> None:
     draw = np.random.default_rng(2)
     x = np.sort(draw.random(3_000))
     y = np.sqrt(x) - 0.1 * draw.random(3_000)
-    corners, heights = concave(x, y)
+    corners, heights = concave_hull(x, y)
     assert (np.interp(x, corners, heights) >= y - 1e-15).all()
     assert (np.diff(np.diff(heights) / np.diff(corners)) < 1e-9).all()
     assert (corners[0], corners[-1]) == (x[0], x[-1]) and set(corners) <= set(x)
 
 
 def test_epsilon_and_delta_agree() -> None:
-    rates = Rates.of(np.array([0.1]), np.array([0.5]))
+    rates = Rates.from_events(np.array([0.1]), np.array([0.5]))
     assert rates.epsilon(0.2) == pytest.approx(math.log(3))
     assert rates.delta(math.log(3)) == pytest.approx(0.2)
     assert rates.delta(0.0) == pytest.approx(0.4)

@@ -16,15 +16,15 @@ from tightrope.audit.findings import claimed_points
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.families import offered
-from tightrope.noise.family_weights import Need
+from tightrope.noise.families import registered_families
+from tightrope.noise.family_weights import NoiseRequirement
 
 RUNS = 40_000
 SHIFT = 3
 
 
 def every() -> dict[str, IntegerMechanism]:
-    need = Need(SHIFT, (SHIFT,), 1e-3)
+    need = NoiseRequirement(SHIFT, (SHIFT,), 1e-3)
     named = {
         "discrete Laplace": tr.discrete_laplace(scale=4, sensitivity=SHIFT),
         "discrete Gaussian": tr.discrete_gaussian(scale=4, sensitivity=SHIFT),
@@ -32,7 +32,7 @@ def every() -> dict[str, IntegerMechanism]:
         "discrete truncated Laplace": tr.discrete_truncated_laplace(epsilon=1, delta=1e-3, sensitivity=SHIFT),
         "least noise": tr.least_noise(tr.Budget(epsilon=1, delta=1e-3), sensitivity=SHIFT),
     }
-    return {f"family {one.name}": one.noise(1.3, need) for one in offered()} | named
+    return {f"family {one.name}": one.make_noise(1.3, need) for one in registered_families()} | named
 
 
 MECHANISMS = every()
@@ -68,7 +68,7 @@ def test_too_little_noise_is_found_in_every_mechanism(name: str) -> None:
 
 
 @pytest.mark.parametrize("k", [2, 5])
-def test_randomised_response(k: int) -> None:
+def test_randomized_response(k: int) -> None:
     law = tr.randomized_response(epsilon=1, k=k)
     reports = [law.release(np.full(RUNS, own), InsecureKeyed(23 + own)) for own in (0, 1)]
     scores = [(one == 0).astype(float) - (one == 1) for one in reports]

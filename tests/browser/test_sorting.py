@@ -80,9 +80,9 @@ def test_paper_shows_heads_as_words(opened: Opened) -> None:
     tab.get_by_role("button", name="Value").click()
     tab.emulate_media(media="print")
     arrow = "() => getComputedStyle(document.querySelector('[aria-sort] button'), '::after').content"
-    colours = "() => ['[aria-sort]', '[aria-sort] button'].map(e => getComputedStyle(document.querySelector(e)).color)"
+    colors = "() => ['[aria-sort]', '[aria-sort] button'].map(e => getComputedStyle(document.querySelector(e)).color)"
     assert tab.evaluate(arrow) == "none"
-    assert len(set(tab.evaluate(colours))) == 1
+    assert len(set(tab.evaluate(colors))) == 1
 
 
 @pytest.mark.parametrize(

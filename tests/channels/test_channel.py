@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from tests.channels.random_channels import channel, law
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 
@@ -61,7 +61,7 @@ def test_profile_epsilon_and_contraction_are_their_definitions(seed: int) -> Non
 def test_the_loss_dominates_every_pair_and_is_no_larger_than_their_maximum(seed: int) -> None:
     made, rng = drawn(seed)
     loss = made.loss
-    assert loss.neighbours is Neighbours.LOCAL
+    assert loss.neighbors is Neighbors.LOCAL
     asked = np.concatenate([EPSILONS, rng.uniform(0, min(made.epsilon, 20.0), 20)])
     exact = np.maximum(
         np.array([slow_profile(made.matrix, e) for e in asked.tolist()]), -np.expm1(np.minimum(asked, 0))
@@ -74,7 +74,7 @@ def test_the_loss_dominates_every_pair_and_is_no_larger_than_their_maximum(seed:
 @given(SEEDS)
 def test_composed_loss_dominates_the_composed_channel(seed: int) -> None:
     made, rng = drawn(seed)
-    twice, loss = made.product(made), 2 * made.loss
+    twice, loss = made.product_with(made), 2 * made.loss
     for epsilon in (0.0, 0.3, float(rng.uniform(0, 4))):
         assert loss.delta(epsilon) >= float(twice.profile(epsilon)) - 1e-15
 
@@ -103,7 +103,7 @@ def test_more_delta_than_total_variation_needs_no_epsilon() -> None:
 @given(SEEDS)
 def test_composition_is_processing(seed: int) -> None:
     first, rng = drawn(seed)
-    second = Channel(rng.dirichlet(np.ones(4), first.outputs))
+    second = Channel(rng.dirichlet(np.ones(4), first.output_count))
     both = first @ second
     assert both.matrix == pytest.approx(first.matrix @ second.matrix, abs=1e-15)
     assert both.kl_contraction <= first.kl_contraction * second.kl_contraction * (1 + 1e-11) + 1e-15
@@ -115,10 +115,10 @@ def test_composition_is_processing(seed: int) -> None:
 @given(SEEDS)
 def test_every_divergence_contracts_by_theorem_3(seed: int) -> None:
     made, rng = drawn(seed)
-    p0, p1 = law(rng, made.inputs), law(rng, made.inputs)
+    p0, p1 = law(rng, made.input_count), law(rng, made.input_count)
     for gamma in (1.0, 1.3, 3.0):
         before = float(np.maximum(p0 - gamma * p1, 0).sum())
-        after = float(np.maximum(made.push(p0) - gamma * made.push(p1), 0).sum())
+        after = float(np.maximum(made.output_distribution(p0) - gamma * made.output_distribution(p1), 0).sum())
         assert after <= made.contraction(gamma) * before * (1 + 1e-12) + 1e-15
         # Equation 28 of AAC.
         assert 1 - gamma * (1 - made.total_variation) <= made.contraction(gamma) * (1 + 1e-12) + 1e-15
@@ -128,11 +128,13 @@ def test_every_divergence_contracts_by_theorem_3(seed: int) -> None:
 def test_erasure_scales_everything(seed: int, alpha: float) -> None:
     made, rng = drawn(seed)
     kept = made.erase(alpha)
-    p0, p1 = law(rng, made.inputs), law(rng, made.inputs)
-    assert kept.outputs == made.outputs + 1
+    p0, p1 = law(rng, made.input_count), law(rng, made.input_count)
+    assert kept.output_count == made.output_count + 1
     assert kept.kl_contraction == pytest.approx((1 - alpha) * made.kl_contraction, abs=1e-14)
     for name in ("total_variation", "hellinger"):
-        assert kept.divergence(name, p0, p1) == pytest.approx((1 - alpha) * made.divergence(name, p0, p1), abs=1e-14)
+        assert kept.output_divergence(name, p0, p1) == pytest.approx(
+            (1 - alpha) * made.output_divergence(name, p0, p1), abs=1e-14
+        )
     assert kept.mutual_information(p0) == pytest.approx((1 - alpha) * made.mutual_information(p0), abs=1e-13)
     assert kept.epsilon == (0.0 if alpha == 1 else pytest.approx(made.epsilon, rel=1e-12))
 
@@ -140,24 +142,24 @@ def test_erasure_scales_everything(seed: int, alpha: float) -> None:
 def test_products() -> None:
     rng = np.random.default_rng(5)
     first, second = Channel(rng.dirichlet(np.ones(3), 2)), Channel(rng.dirichlet(np.ones(2), 4))
-    both = first.product(second)
-    assert (both.inputs, both.outputs) == (8, 6)
+    both = first.product_with(second)
+    assert (both.input_count, both.output_count) == (8, 6)
     assert both.matrix[1 * 4 + 3, 2 * 2 + 1] == pytest.approx(first.matrix[1, 2] * second.matrix[3, 1])
     assert both.epsilon == pytest.approx(first.epsilon + second.epsilon, rel=1e-12)
     with pytest.raises(InputError, match="at most 67108864"):
-        Channel(np.eye(100)).product(Channel(np.eye(100)))
+        Channel(np.eye(100)).product_with(Channel(np.eye(100)))
     with pytest.raises(InputError, match="other"):
-        first.product([[1.0]])  # type: ignore[arg-type]
+        first.product_with([[1.0]])  # type: ignore[arg-type]
 
 
 def test_a_zero_column_is_kept_and_counts_for_nothing() -> None:
     plain, padded = Channel([[0.7, 0.3], [0.4, 0.6]]), Channel([[0.7, 0, 0.3], [0.4, 0, 0.6]])
-    assert padded.outputs == 3
+    assert padded.output_count == 3
     assert padded.epsilon == plain.epsilon
     assert padded.kl_contraction == plain.kl_contraction
     assert padded.guarantee(0.1) == plain.guarantee(0.1)
-    assert padded.divergence("kl", [1, 0], [0, 1]) == plain.divergence("kl", [1, 0], [0, 1])
-    assert padded.capacity() == pytest.approx(plain.capacity(), rel=1e-9)
+    assert padded.output_divergence("kl", [1, 0], [0, 1]) == plain.output_divergence("kl", [1, 0], [0, 1])
+    assert padded.channel_capacity() == pytest.approx(plain.channel_capacity(), rel=1e-9)
 
 
 def test_channels_that_say_nothing_or_everything() -> None:
@@ -165,14 +167,14 @@ def test_channels_that_say_nothing_or_everything() -> None:
     for made in (silent, single):
         assert (made.epsilon, made.total_variation, made.kl_contraction) == (0, 0, 0)
         assert made.loss.delta(0.0) <= 1e-14
-        assert made.capacity().upper <= 1e-13
+        assert made.channel_capacity().upper <= 1e-13
     assert (loud.epsilon, loud.total_variation, loud.kl_contraction) == (math.inf, 1, 1)
     assert loud.guarantee(0.5).epsilon == math.inf
     assert loud.loss.delta(3.0) == 1
-    assert loud.capacity() == pytest.approx((math.log(3),) * 2, rel=1e-9)
+    assert loud.channel_capacity() == pytest.approx((math.log(3),) * 2, rel=1e-9)
 
 
-def test_sums_within_1e_9_are_renormalised() -> None:
+def test_sums_within_1e_9_are_renormalized() -> None:
     made = Channel([[0.5, 0.5 + 5e-10], [1 / 3, 2 / 3]])
     assert np.all(np.abs(made.matrix.sum(axis=1) - 1) <= 3e-16)
     assert not made.matrix.flags.writeable
@@ -221,9 +223,9 @@ def test_bad_questions_are_explained() -> None:
         with pytest.raises(InputError, match="delta"):
             made.guarantee(wrong_delta)
     with pytest.raises(InputError, match="one probability for each of 2"):
-        made.divergence("kl", [1, 0, 0], [0, 1])
+        made.output_divergence("kl", [1, 0, 0], [0, 1])
     with pytest.raises(InputError, match="kl, reverse_kl"):
-        made.divergence("renyi", [1, 0], [0, 1])
+        made.output_divergence("renyi", [1, 0], [0, 1])
     with pytest.raises(InputError, match="sum of prior"):
         made.mutual_information([0.5, 0.6])
     with pytest.raises(InputError, match="alpha"):
@@ -255,7 +257,7 @@ def test_tiny_differences_lose_no_digits() -> None:
     gap = 1e-9
     made = Channel([[0.5 + gap, 0.5 - gap], [0.5 - gap, 0.5 + gap]])
     assert made.kl_contraction == pytest.approx(4 * gap * gap, rel=1e-6)
-    assert made.divergence("kl", [1, 0], [0, 1]) == pytest.approx(8 * gap * gap, rel=1e-6)
+    assert made.output_divergence("kl", [1, 0], [0, 1]) == pytest.approx(8 * gap * gap, rel=1e-6)
 
 
 def test_nearly_equal_tiny_entries_have_an_exact_ratio() -> None:

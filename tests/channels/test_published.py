@@ -19,7 +19,7 @@ EPSILONS = (0.0, 0.01, 0.5, 1.0, 3.0)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_ours_is_never_the_weaker_one(epsilon: float) -> None:
     one = Guarantee(epsilon)
-    assert suprema.jeffreys(one, 0.3) <= published.jeffreys_by_duchi(epsilon, 0.3) * (1 + 1e-12)
+    assert suprema.jeffreys_bound(one, 0.3) <= published.jeffreys_by_duchi(epsilon, 0.3) * (1 + 1e-12)
     assert suprema.printed_jeffreys(one, 0.3) <= published.jeffreys_by_duchi(epsilon, 0.3) * (1 + 1e-12)
     assert published.binary_share(one) <= suprema.binary_share_of_best_kl(one)
     assert published.binary_share_by_kairouz(epsilon) <= published.binary_share_pure(epsilon)
@@ -41,7 +41,7 @@ def test_information_by_duchi_counts_people_and_pairs() -> None:
 
 def test_information_by_kairouz_splits_as_evenly_as_it_can() -> None:
     assert published.information_by_kairouz(0.1, [0.7, 0.2, 0.1]) == pytest.approx(0.7 * 0.3 * 0.01 / 2)
-    rows = SymmetricChannel.randomized_response(1e-3, 2).dense().matrix[[0, 1, 1]]
+    rows = SymmetricChannel.randomized_response(1e-3, 2).to_channel().matrix[[0, 1, 1]]
     assert Channel(rows).mutual_information([0.7, 0.2, 0.1]) == pytest.approx(
         published.information_by_kairouz(1e-3, [0.7, 0.2, 0.1]), rel=1e-3
     )
@@ -63,9 +63,9 @@ def test_maximal_leakage_of_two_inputs_is_their_total_variation() -> None:
 
 def test_maximal_leakage_bounds_the_capacity_and_never_grows() -> None:
     channel = Channel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
-    assert channel.capacity().upper <= channel.maximal_leakage
+    assert channel.channel_capacity().upper <= channel.maximal_leakage
     assert (channel @ Channel([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])).maximal_leakage <= channel.maximal_leakage
-    assert channel.product(channel).maximal_leakage == pytest.approx(2 * channel.maximal_leakage)
+    assert channel.product_with(channel).maximal_leakage == pytest.approx(2 * channel.maximal_leakage)
 
 
 @pytest.mark.parametrize("loss", [gaussian(scale=1).loss, laplace(scale=2).loss, approx_dp(1, delta=0.1).loss])
@@ -77,11 +77,11 @@ def test_bayes_security_is_a_lower_bound_on_what_total_variation_leaves(loss) ->
 
 @pytest.mark.parametrize("people", [1, 10, 100, 10_000])
 def test_le_cam_as_printed_is_below_ours(people: int) -> None:
-    pair = Hypotheses.of([0.55, 0.45], [0.45, 0.55])
+    pair = Hypotheses.from_distributions([0.55, 0.45], [0.45, 0.55])
     printed = by_two_points(pair, people, Guarantee(1.0, 0.01), separation=0.1)
     assert printed <= le_cam(Guarantee(1.0, 0.01), pair, separation=0.1).risk(people) * (1 + 1e-8)
     assert printed >= 0
 
 
 def test_le_cam_as_printed_says_nothing_of_laws_that_exclude_each_other() -> None:
-    assert by_two_points(Hypotheses.of([1.0, 0.0], [0.0, 1.0]), 1, Guarantee(1.0), separation=1.0) == 0
+    assert by_two_points(Hypotheses.from_distributions([1.0, 0.0], [0.0, 1.0]), 1, Guarantee(1.0), separation=1.0) == 0

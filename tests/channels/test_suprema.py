@@ -33,20 +33,20 @@ FINITE = ("total_variation", "hellinger")
 
 def check_contraction(made: Channel, triple: Guarantee, p0: np.ndarray, p1: np.ndarray) -> None:
     """κ, η and φ bound what gets through, in this order."""
-    still = Channel(np.eye(made.inputs))
+    still = Channel(np.eye(made.input_count))
     kappa = suprema.kl_contraction(triple)
     assert made.kl_contraction <= kappa * ROUNDING + 1e-15
     assert kappa <= suprema.contraction(triple) * ROUNDING <= suprema.printed_contraction(triple) * ROUNDING**2
     for name, factor in [("kl", kappa), ("chi_squared", kappa), ("hellinger", kappa), ("total_variation", 1.0)]:
         bound = min(factor, suprema.contraction(triple))
-        assert made.divergence(name, p0, p1) <= bound * still.divergence(name, p0, p1) * ROUNDING + 1e-15
+        assert made.output_divergence(name, p0, p1) <= bound * still.output_divergence(name, p0, p1) * ROUNDING + 1e-15
 
 
 def check_rows(made: Channel, triple: Guarantee) -> None:
-    first, second = np.eye(made.inputs)[:2]
+    first, second = np.eye(made.input_count)[:2]
     for name in FINITE if triple.delta > 0 else (*FINITE, "kl", "reverse_kl", "chi_squared"):
         bound = suprema.divergence_of_rows(name, triple)
-        assert made.divergence(name, first, second) <= bound * ROUNDING + 1e-15
+        assert made.output_divergence(name, first, second) <= bound * ROUNDING + 1e-15
 
 
 def check_outputs(made: Channel, triple: Guarantee, p0: np.ndarray, p1: np.ndarray) -> None:
@@ -56,10 +56,10 @@ def check_outputs(made: Channel, triple: Guarantee, p0: np.ndarray, p1: np.ndarr
     assert pair.total_variation <= bound.total_variation * ROUNDING + 1e-15
     assert pair.profile(bound.epsilon) <= bound.delta * ROUNDING + 1e-15
     if triple.delta == 0:
-        kl, reverse = made.divergence("kl", p0, p1), made.divergence("reverse_kl", p0, p1)
-        chi = made.divergence("chi_squared", p0, p1)
-        assert max(kl, reverse) <= suprema.kl(triple, t) * ROUNDING + 1e-15
-        assert kl + reverse <= suprema.jeffreys(triple, t) * ROUNDING + 1e-15
+        kl, reverse = made.output_divergence("kl", p0, p1), made.output_divergence("reverse_kl", p0, p1)
+        chi = made.output_divergence("chi_squared", p0, p1)
+        assert max(kl, reverse) <= suprema.kl_bound(triple, t) * ROUNDING + 1e-15
+        assert kl + reverse <= suprema.jeffreys_bound(triple, t) * ROUNDING + 1e-15
         assert chi <= suprema.chi_squared(triple, t) * ROUNDING + 1e-15
 
 
@@ -70,7 +70,7 @@ def test_random_channels_stay_below_the_suprema() -> None:
     with_delta = pure = 0
     for turn in range(CHANNELS):
         made = channel(rng)
-        p0, p1 = law(rng, made.inputs), law(rng, made.inputs)
+        p0, p1 = law(rng, made.input_count), law(rng, made.input_count)
         largest = made.epsilon
         whole = turn % 3 == 0 and largest < math.inf
         epsilon = largest * (1 + 1e-14) if whole else min(largest, 6.0) * rng.random()
@@ -90,12 +90,12 @@ def test_the_dominating_channel_attains_every_supremum_over_rows(triple: Guarant
     assert best.total_variation == pytest.approx(suprema.contraction(triple), rel=1e-12)
     assert best.contraction(math.exp(triple.epsilon)) == pytest.approx(triple.delta, abs=1e-15)
     for name in FINITE:
-        assert best.divergence(name, [1, 0], [0, 1]) == pytest.approx(
+        assert best.output_divergence(name, [1, 0], [0, 1]) == pytest.approx(
             suprema.divergence_of_rows(name, triple), rel=1e-12
         )
     if triple.delta == 0:
         for name in ("kl", "reverse_kl", "chi_squared"):
-            reached = best.divergence(name, [1, 0], [0, 1])
+            reached = best.output_divergence(name, [1, 0], [0, 1])
             assert reached == pytest.approx(suprema.divergence_of_rows(name, triple), rel=1e-12)
 
 
@@ -106,7 +106,7 @@ def test_the_binary_mechanism_with_erasure_attains_proposition_2(triple: Guarant
         p0, p1 = law(rng, size), law(rng, size)
         t = Channel([p0, p1]).total_variation
         made = binary_with_erasure(p0, p1, triple)
-        assert made.divergence("total_variation", p0, p1) == pytest.approx(
+        assert made.output_divergence("total_variation", p0, p1) == pytest.approx(
             suprema.total_variation(triple, t), rel=1e-12
         )
         assert made.total_variation == pytest.approx(triple.total_variation, rel=1e-12)
@@ -123,11 +123,11 @@ def test_three_inputs_attain_the_bounds_between_outputs(triple: Guarantee, t: fl
     pair = Channel([np.array(p0) @ best.matrix, np.array(p1) @ best.matrix])
     assert pair.epsilon == pytest.approx(bound.epsilon, rel=1e-9)
     assert pair.total_variation == pytest.approx(bound.total_variation, rel=1e-9)
-    for name, limit in [("kl", suprema.kl), ("chi_squared", suprema.chi_squared)]:
-        assert best.divergence(name, p0, p1) == pytest.approx(limit(triple, t), rel=1e-9)
+    for name, limit in [("kl", suprema.kl_bound), ("chi_squared", suprema.chi_squared)]:
+        assert best.output_divergence(name, p0, p1) == pytest.approx(limit(triple, t), rel=1e-9)
 
 
-def test_the_largest_third_way_is_ternary_randomised_response() -> None:
+def test_the_largest_third_way_is_ternary_randomized_response() -> None:
     ratio = math.e
     best = third_way(Guarantee(1.0, 0.0, (ratio - 1) / (ratio + 2)))
     assert best.matrix == pytest.approx(np.where(np.eye(3) > 0, ratio, 1.0) / (ratio + 2), rel=1e-12)
@@ -142,9 +142,9 @@ def test_the_largest_third_way_is_ternary_randomised_response() -> None:
 def test_sharper_means_at_most_what_is_printed(triple: Guarantee, t: float) -> None:
     growth = math.expm1(triple.epsilon)
     assert suprema.chi_squared(triple, t) <= 2 * triple.total_variation * growth * t * t * ROUNDING
-    assert suprema.jeffreys(triple, t) <= 2 * triple.total_variation * growth * t * t * ROUNDING
+    assert suprema.jeffreys_bound(triple, t) <= 2 * triple.total_variation * growth * t * t * ROUNDING
     assert suprema.chi_squared(triple, t) <= suprema.printed_chi_squared(triple, t) * ROUNDING
-    assert suprema.jeffreys(triple, t) <= suprema.printed_jeffreys(triple, t) * ROUNDING
+    assert suprema.jeffreys_bound(triple, t) <= suprema.printed_jeffreys(triple, t) * ROUNDING
 
 
 @pytest.mark.parametrize("triple", TRIPLES)
@@ -162,7 +162,7 @@ def test_products_contract_by_no_more_than_the_tensorised_coefficients() -> None
     for _ in range(100):
         rows = rng.dirichlet(np.full(3, 1.0), 2)
         one = Channel(rows)
-        two, three = one.product(one), one.product(one).product(one)
+        two, three = one.product_with(one), one.product_with(one).product_with(one)
         for people, many in ((2, two), (3, three)):
             assert many.kl_contraction <= (1 - (1 - one.kl_contraction) ** people) * ROUNDING
             assert many.total_variation <= (1 - (1 - one.total_variation) ** people) * ROUNDING
@@ -176,9 +176,11 @@ def test_the_binary_mechanism_has_its_share_of_every_rival() -> None:
         if made.epsilon == math.inf:
             continue
         triple = Guarantee(made.epsilon * (1 + 1e-14), 0.0, made.total_variation * (1 + 1e-14))
-        p0, p1 = law(rng, made.inputs), law(rng, made.inputs)
-        ours = binary_with_erasure(p0, p1, triple).divergence("kl", p0, p1)
-        assert ours >= suprema.binary_share_of_best_kl(triple) * made.divergence("kl", p0, p1) * (1 - 1e-11) - 1e-15
+        p0, p1 = law(rng, made.input_count), law(rng, made.input_count)
+        ours = binary_with_erasure(p0, p1, triple).output_divergence("kl", p0, p1)
+        assert (
+            ours >= suprema.binary_share_of_best_kl(triple) * made.output_divergence("kl", p0, p1) * (1 - 1e-11) - 1e-15
+        )
 
 
 def test_erasure_keeps_its_share() -> None:
@@ -188,27 +190,27 @@ def test_erasure_keeps_its_share() -> None:
     kept = best.erase(1 - share)
     assert kept.total_variation == pytest.approx(0.1, rel=1e-12)
     for name in ("kl", "chi_squared", "hellinger"):
-        whole = best.divergence(name, [0.7, 0.3], [0.2, 0.8])
-        assert kept.divergence(name, [0.7, 0.3], [0.2, 0.8]) == pytest.approx(share * whole, rel=1e-12)
+        whole = best.output_divergence(name, [0.7, 0.3], [0.2, 0.8])
+        assert kept.output_divergence(name, [0.7, 0.3], [0.2, 0.8]) == pytest.approx(share * whole, rel=1e-12)
 
 
 def test_infinite_epsilon_and_wrong_classes() -> None:
     free = Guarantee(math.inf, 0.0, 0.25)
     assert suprema.kl_contraction(free) == pytest.approx(0.25, rel=1e-15)
     assert suprema.between_outputs(free, 0.5).epsilon == math.inf
-    assert suprema.kl(free, 0.5) == math.inf
+    assert suprema.kl_bound(free, 0.5) == math.inf
     assert suprema.divergence_of_rows("hellinger", free) == pytest.approx(0.5)
     assert suprema.divergence_of_rows("kl", Guarantee(math.inf, 0.0, 0.0)) == 0
     assert suprema.divergence_of_rows("hellinger", Guarantee(699.0, 0.0, 0.25)) <= 0.5
     assert suprema.binary_share_of_best_kl(Guarantee(math.inf)) == 0
     assert suprema.binary_share_of_best_kl(Guarantee(0.0)) == suprema.share_kept_by_erasure(Guarantee(0.0)) == 1
-    assert suprema.kl(Guarantee(1.0, 0.1), 0.5) == math.inf
-    assert suprema.kl(Guarantee(1.0, 0.1), 0.0) == 0
+    assert suprema.kl_bound(Guarantee(1.0, 0.1), 0.5) == math.inf
+    assert suprema.kl_bound(Guarantee(1.0, 0.1), 0.0) == 0
     for printed in (suprema.printed_chi_squared, suprema.printed_jeffreys):
         with pytest.raises(InputError, match="pure local privacy"):
             printed(Guarantee(1.0, 0.1), 0.5)
     with pytest.raises(InputError, match="distance"):
-        suprema.kl(Guarantee(1.0), 1.5)
+        suprema.kl_bound(Guarantee(1.0), 1.5)
     with pytest.raises(InputError, match="people"):
         suprema.contraction(Guarantee(1.0), 0)
 

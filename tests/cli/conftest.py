@@ -16,9 +16,9 @@ PLAN = """
 title = "Visits"
 [source]
 path = "visits.parquet"
-[person]
+[privacy_unit]
 column = "user"
-rows = 3
+max_rows = 3
 [budget]
 epsilon = 1
 delta = 1e-6
@@ -28,7 +28,7 @@ by = "city"
 [[question]]
 kind = "mean"
 column = "age"
-between = [0, 100]
+bounds = [0, 100]
 by = "member"
 keys = [false, true]
 name = "age"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tightrope import __version__, errors
-from tightrope.cli.errors import Stopped, explained, one_line
+from tightrope.cli.errors import Interrupted, explain_error, one_line
 from tightrope.cli.main import app
 
 COMMANDS = ("init", "plan", "release", "noise", "account")
@@ -57,7 +57,7 @@ def test_nonsense_is_one_line(run):
         (errors.InputError("x", 1, "y"), 2),
         (errors.PlanError("x", 1, "y"), 2),
         (errors.SchemaError("x", "two\nlines", "y"), 2),
-        (errors.BudgetRefused("no"), 3),
+        (errors.InsufficientBudgetError("no"), 3),
         (errors.EngineError("two\nlines \x1b[31m"), 1),
         (errors.MissingExtraError("jinja2", "release"), 1),
         (KeyError("a value from the data"), 1),
@@ -65,15 +65,15 @@ def test_nonsense_is_one_line(run):
     ],
 )
 def test_every_error_has_its_code_and_one_printable_line(error, code):
-    found, text = explained(error)
+    found, text = explain_error(error)
     assert found == code
     assert text.isprintable()
 
 
 def test_messages_of_other_libraries_are_not_shown():
     """They may quote the data."""
-    assert "Anna" not in explained(KeyError("Anna"))[1]
-    assert "--debug" in explained(KeyError("Anna"))[1]
+    assert "Anna" not in explain_error(KeyError("Anna"))[1]
+    assert "--debug" in explain_error(KeyError("Anna"))[1]
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(run):
@@ -134,7 +134,7 @@ def test_ctrl_c_while_libraries_load_is_one_line(folder: Path, name: str):
 
 
 def test_what_several_places_know_of_a_signal_is_said_once(capsys):
-    stop = Stopped("interrupted; nothing was spent")
+    stop = Interrupted("interrupted; nothing was spent")
     stop.add_note("nothing was spent")
     with pytest.raises(SystemExit) as end, one_line(debug=False):
         raise stop
@@ -148,6 +148,6 @@ def test_ctrl_c_anywhere_else_is_not_silent(run, monkeypatch):
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tightrope.cli.ledger._ledger", interrupt)
+    monkeypatch.setattr("tightrope.cli.ledger._open_ledger", interrupt)
     shown = run("ledger", "show", "a.ledger")
     assert (shown.code, shown.err) == (130, "tightrope: interrupted\n")

@@ -19,7 +19,7 @@ COMMANDS = {
     "dpsgd": ["dpsgd", *TRAINING],
     "noise": ["noise", *SIZES],
     "several": ["noise", *SIZES, "--releases", "2", "--cost", "squared"],
-    "plan": ["local", "plan", "mean", "--between", "0,50", "--epsilon", "1", "--people", "5000"],
+    "plan": ["local", "plan", "mean", "--bounds", "0,50", "--epsilon", "1", "--people", "5000"],
     "fit": ["couple", "fit", "--laws", "{}/laws.csv", "--value", "v", "--group", "g", "--out", "{}/m.json"],
 }
 Run = Callable[..., object]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tightrope.cli.output import Texts, as_blocks, as_table, widths
+from tightrope.cli.output import TableTexts, as_blocks, as_table, column_widths
 
 NUMBER = st.from_regex(r"[0-9]{1,30}(\.[0-9]{1,9})?", fullmatch=True)
 WORDS = st.lists(st.from_regex(r"[a-z]{1,30}", fullmatch=True), min_size=1, max_size=6).map(" ".join)
@@ -16,7 +16,7 @@ ROWS = st.lists(st.tuples(WORDS, NUMBER, NUMBER, WORDS), min_size=1, max_size=4)
 
 def printed(rows: list[tuple[str, ...]], page: int) -> list[str]:
     """The lines that are printed on a page of so many letters."""
-    texts = Texts(["key", "spent", "left", "which is"], rows, 1, 1)
+    texts = TableTexts(["key", "spent", "left", "which is"], rows, 1, 1)
     console = Console(width=page, color_system=None, markup=False, highlight=False, emoji=False)
     table = as_table(texts, page)
     with console.capture() as held:
@@ -43,12 +43,12 @@ def test_no_letter_is_lost(rows: list[tuple[str, ...]], page: int) -> None:
 
 
 def test_a_table_is_as_wide_as_what_is_in_it() -> None:
-    texts = Texts(["key", "n"], [["Łódź", "12"], ["東京", "3"]], 1, 0)
-    assert widths(texts, 110) == [4, 2]
-    assert widths(texts, 9) == [4, 2]
-    assert widths(texts, 8) is None
+    texts = TableTexts(["key", "n"], [["Łódź", "12"], ["東京", "3"]], 1, 0)
+    assert column_widths(texts, 110) == [4, 2]
+    assert column_widths(texts, 9) == [4, 2]
+    assert column_widths(texts, 8) is None
 
 
 @pytest.mark.parametrize("left", [0, 1])
 def test_no_rows_are_a_head(left: int) -> None:
-    assert widths(Texts(["key", "n"], [], left, 0), 80) == [3, 1]
+    assert column_widths(TableTexts(["key", "n"], [], left, 0), 80) == [3, 1]

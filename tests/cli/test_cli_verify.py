@@ -21,7 +21,11 @@ def place(tmp_path):
 def test_what_is_confirmed_exits_with_nothing_wrong(run, place):
     found = run("verify", place(noise("a theorem")))
     assert found.code == 0
-    assert found.out.rstrip().splitlines()[-1].startswith("CONFIRMED")
+    first, second, *_ = found.out.splitlines()
+    assert first.startswith("CONFIRMED  ")
+    assert "claims recomputed" in second
+    assert "refuted" not in found.out
+    assert len(found.out.splitlines()) < 8 < len(run("verify", place(noise("a theorem")), "--verbose").out.splitlines())
 
 
 def test_what_is_refuted_is_said(run, place):
@@ -30,6 +34,10 @@ def test_what_is_refuted_is_said(run, place):
     found = run("verify", place(json.dumps(data)), "--json")
     assert found.code == 1
     assert json.loads(found.out)["verdict"] == "refuted"
+    shown = run("verify", place(json.dumps(data)))
+    assert shown.code == 1
+    assert shown.out.startswith("REFUTED")
+    assert "guarantee" in shown.out
 
 
 def test_what_has_no_table_is_neither(run, place):

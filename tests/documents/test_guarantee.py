@@ -43,7 +43,7 @@ def test_bad_probabilities_are_named(bad):
 
 
 def test_budgets_are_exact_decimals():
-    parts = [Budget(epsilon=1, delta=1e-8).share("0.1") for _ in range(10)]
+    parts = [Budget(epsilon=1, delta=1e-8).scale_by("0.1") for _ in range(10)]
     assert sum(part.points[0][0] for part in parts) == 1
     assert sum(part.delta for part in parts) == Decimal("1e-8")
     assert Budget(epsilon=0.1, delta=0).points == ((Decimal("0.1"), Decimal(0)),)
@@ -86,7 +86,7 @@ def test_floats_are_rounded_to_the_private_side():
     budget = Budget(points=[(0.1, "0.3"), (1, 0.2)])
     assert all(
         Fraction(found) <= Fraction(asked) < Fraction(math.nextafter(found, 2.0))
-        for pair, exact in zip(budget.rounded, budget.points, strict=True)
+        for pair, exact in zip(budget.rounded_points, budget.points, strict=True)
         for found, asked in zip(pair, exact, strict=True)
     )
 
@@ -94,12 +94,12 @@ def test_floats_are_rounded_to_the_private_side():
 def test_a_trade_off_function_is_neither_shared_nor_written_down():
     budget = Budget(tradeoff=lambda t: 1 - t)
     assert str(budget) == "a trade-off function"
-    for refused in (lambda: budget.share(1), budget.to_data, lambda: budget.rounded):
+    for refused in (lambda: budget.scale_by(1), budget.to_data, lambda: budget.rounded_points):
         with pytest.raises(InputError, match=r"tradeoff.*state points"):
             refused()
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.0001, "half", math.nan])
 def test_shares_are_parts(share):
-    with pytest.raises(InputError, match="share="):
-        Budget(epsilon=1, delta=1e-6).share(share)
+    with pytest.raises(InputError, match="budget_fraction="):
+        Budget(epsilon=1, delta=1e-6).scale_by(share)

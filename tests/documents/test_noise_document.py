@@ -27,20 +27,20 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_written_and_read_back_equal(asked: dict[str, Any]) -> None:
     found = least_noise(BUDGET, **asked).certificate
-    assert read_noise(to_json_text(found.document())) == found
-    assert found.document().gap == found.gap
+    assert read_noise(to_json_text(found.to_document())) == found
+    assert found.to_document().gap == found.gap
 
 
 def test_a_trade_off_function_too() -> None:
     found = least_noise(Budget(tradeoff=lambda t: max(0.0, 1 - 2 * t, (1 - t) / 2))).certificate
-    assert read_noise(to_json_text(found.document())) == found
+    assert read_noise(to_json_text(found.to_document())) == found
 
 
 def test_noise_without_limit() -> None:
     found = least_noise(Budget(epsilon=1, delta=0)).certificate
     assert found.worst_error == math.inf
-    assert found.document().worst_error is None
-    assert read_noise(to_json_text(found.document())) == found
+    assert found.to_document().worst_error is None
+    assert read_noise(to_json_text(found.to_document())) == found
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def certificate() -> NoiseCertificate:
     ],
 )
 def test_what_is_wrong_is_named(certificate: NoiseCertificate, changes: dict[str, Any], said: str) -> None:
-    data = json.loads(to_json_text(certificate.document())) | changes
+    data = json.loads(to_json_text(certificate.to_document())) | changes
     with pytest.raises(InputError, match=said):
         read_noise(json.dumps(data))
 

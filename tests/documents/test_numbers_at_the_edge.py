@@ -11,8 +11,8 @@ import pytest
 
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
-from tightrope.release.plan_file import load
-from tightrope.studio.plan_form import WISHES, Promise, Wishes
+from tightrope.release.plan_file import load_plan_file
+from tightrope.studio.plan_form import WISHES, PlanForm, PromiseForm
 
 SAID = "1E+999999999", "1e-400", '"1E+999999999"', '"NaN"', '"Infinity"', "9" * 100_000
 TYPED = "1E+999999999", "1e999", "1e-400", "9" * 5_000, "9." + "9" * 1_000_000
@@ -37,19 +37,19 @@ def test_no_budget_has_such_a_number(value: Any) -> None:
 def test_no_page_says_such_a_number(value: str) -> None:
     for said in (f'{{"value": {value}, "delta": 0.1}}', f'{{"value": 1, "delta": {value}}}'):
         with pytest.raises(InputError) as refused:
-            WISHES.json(said.replace("{", '{"said": "epsilon", ', 1), Promise)
+            WISHES.parse_json(said.replace("{", '{"said": "epsilon", ', 1), PromiseForm)
         assert len(str(refused.value)) < 1_000
     with pytest.raises(InputError):
-        WISHES.json(json.dumps({"who": {}, "share": "1E+999999999"}), Wishes)
+        WISHES.parse_json(json.dumps({"who": {}, "budget_fraction": "1E+999999999"}), PlanForm)
 
 
 @pytest.mark.parametrize("value", TYPED, ids=range(len(TYPED)))
 def test_no_plan_file_has_such_a_number(tmp_path: Path, value: str) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(
-        f'[source]\npath = "a.parquet"\n[person]\neach_row = true\n[budget]\nepsilon = {value}\ndelta = 1e-8\n'
+        f'[source]\npath = "a.parquet"\n[privacy_unit]\neach_row = true\n[budget]\nepsilon = {value}\ndelta = 1e-8\n'
         '[[question]]\nkind = "count"\n'
     )
     with pytest.raises(InputError) as refused:
-        load(path)
+        load_plan_file(path)
     assert len(str(refused.value)) < 1_000

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.documents.document import plain, to_json_text
+from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.release import RELEASES, ReleaseResult, read_certificate, read_result
 from tightrope.errors import InputError
 
@@ -18,22 +18,22 @@ from tightrope.errors import InputError
 def result() -> ReleaseResult:
     rows = [(i // 2, pd.Timestamp(2020, 1 + i % 2, 1), 20 + i % 50) for i in range(2_000)]
     table = pd.DataFrame(rows, columns=["who", "day", "age"])
-    session = tr.Session(table, person="who", rows_per_person=2, budget=tr.Budget(epsilon=1, delta="1e-7"))
-    asked = [tr.count(by="day"), tr.mean("age", between=(0, 100)), tr.sum("age", between=(0, 100))]
-    return session.plan(asked, share="0.5").release().result("Ages")
+    session = tr.Session(table, privacy_unit="who", max_rows=2, budget=tr.Budget(epsilon=1, delta="1e-7"))
+    asked = [tr.count(by="day"), tr.mean("age", bounds=(0, 100)), tr.sum("age", bounds=(0, 100))]
+    return session.plan(asked, budget_fraction="0.5").release().result("Ages")
 
 
 def test_written_and_read_back_equal(result: ReleaseResult) -> None:
     assert read_result(to_json_text(result)) == result
     assert read_certificate(to_json_text(result.certificate)) == result.certificate
-    assert result.certificate.budget.budget() == tr.Budget(epsilon=1, delta="1e-7").share("0.5")
+    assert result.certificate.budget.to_budget() == tr.Budget(epsilon=1, delta="1e-7").scale_by("0.5")
 
 
 def test_each_row_is_a_person() -> None:
-    session = tr.Session(pd.DataFrame({"a": [1] * 50}), person=None, budget=tr.Budget(epsilon=1, delta="1e-7"))
+    session = tr.Session(pd.DataFrame({"a": [1] * 50}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta="1e-7"))
     found = session.plan([tr.count()]).release().result()
     assert read_result(to_json_text(found)) == found
-    assert found.certificate.neighbours.person is None
+    assert found.certificate.neighbors.privacy_unit is None
 
 
 def at(data: Any, *place: str | int) -> Any:
@@ -54,7 +54,7 @@ def at(data: Any, *place: str | int) -> Any:
         (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget points to be a finite number"),
         (("certificate", "mechanisms", 0, "table"), "centre", 5, "mechanisms 1 table centre to be text"),
         (("certificate", "profile"), "delta", [0.5], "release certificate profile delta to be a list of 25"),
-        (("certificate",), "version", 3, "release certificate version to be .*1.*2.*, got .*=3"),
+        (("certificate",), "version", 4, "release certificate version to be .*1.*2.*3.*, got .*=4"),
         (("certificate",), "version", 1, "mechanisms 1 together to be a number, from version 2 on"),
         (("answers", 0), "keys", "discoverd", "did you mean 'discovered'"),
         (("answers", 0, "rows", 0), "value", "many", "release answers 1 rows 1 value to be a number"),
@@ -68,11 +68,11 @@ def test_what_is_wrong_is_named(result: ReleaseResult, place: Any, key: Any, val
         read_result(json.dumps(data))
 
 
-@pytest.mark.parametrize("key", ["document", "version", "answers", "certificate"])
+@pytest.mark.parametrize("key", ["document", "answers", "certificate"])
 def test_nothing_may_be_missing(result: ReleaseResult, key: str) -> None:
-    data = {name: value for name, value in plain(result).items() if name != key}
+    data = {name: value for name, value in plain_data(result).items() if name != key}
     with pytest.raises(InputError, match=f"expected release {key} to be given"):
-        RELEASES.data(data, ReleaseResult)
+        RELEASES.convert_data(data, ReleaseResult)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1, "a": 2}', "[" * 100_000])

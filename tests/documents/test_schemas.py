@@ -13,7 +13,17 @@ SCRIPT = runpy.run_path(str(ROOT / "scripts" / "schemas.py"))
 SCHEMAS = SCRIPT["schemas"]()
 
 
-VERSIONS = {"release-certificate.json": [1, 2], "noise-certificate.json": [1, 2]}
+VERSIONS = {
+    "release-certificate.json": [1, 2, 3],
+    "release-result.json": [1, 2],
+    "noise-certificate.json": [1, 2],
+    "account.json": [1, 2],
+    "training-account.json": [1, 2],
+    "study.json": [1, 2],
+    "findings.json": [1, 2],
+    "plan.json": [2],
+    "planned-release.json": [2],
+}
 
 
 def test_every_document_has_one_and_nothing_else_lies_there() -> None:

@@ -21,7 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.documents.escaping import csv_table, csv_text, html_text, json_text, printable, toml_value
+from tightrope.documents.escaping import (
+    csv_table,
+    escape_control_chars,
+    escape_csv_formula,
+    html_text,
+    json_text,
+    toml_value,
+)
 
 SOURCE = Path(tr.__file__).parent
 EVERY = "TIGHTROPE_EVERY_CODE_POINT" in os.environ
@@ -81,9 +88,9 @@ def test_numbers_stay_numbers_and_plain_keys_stay_what_they_are() -> None:
     text = csv_table({"key": ["-5", "Zürich", "a=b", "Frankfurt-Main, Süd"], "value": [-5, -0.5, None, 7]})
     plain = '"-5",-5', '"Zürich",-0.5', '"a=b",""', '"Frankfurt-Main, Süd",7'
     assert text == '"key","value"\n' + "".join(f"{line}\n" for line in plain)
-    assert csv_text("'a") == "''a"
-    assert csv_text("\0=1") == "'\\u0000=1"
-    assert csv_text("\xa0＝1").startswith("'")
+    assert escape_csv_formula("'a") == "''a"
+    assert escape_csv_formula("\0=1") == "'\\u0000=1"
+    assert escape_csv_formula("\xa0＝1").startswith("'")
 
 
 class Seen(HTMLParser):
@@ -103,7 +110,7 @@ class Seen(HTMLParser):
 
 def test_html_and_terminals_show_every_code_point_and_obey_none() -> None:
     text = "".join(f"{letter}<b>&{letter}" for letter in POINTS)
-    shown = printable(text)
+    shown = escape_control_chars(text)
     assert not obeyed(shown)
     assert len(shown) == len(text)
     page = Seen()
@@ -128,7 +135,7 @@ def test_a_release_writes_no_key_that_is_obeyed(tmp_path: Path) -> None:
     """Through the library's own façade: the files of a release, and a notebook's table."""
     hostile = ["x;=1+1;", "a|=1", "\x1b[2J", "\0=1", "\u200b=1", "\xa0@x", "a\u202eb", "\x9b2J", "</script>", "x\n=1"]
     table = pa.table({"key\x1b": [key for key in hostile for _ in range(300)]})
-    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=5, delta=1e-8))
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=5, delta=1e-8))
     answers = session.plan([tr.count(by="key\x1b", keys={"key\x1b": hostile})]).release()
     answers.report(tmp_path / "report.html")
     for text in (answers.to_csv(), answers.to_json(), (tmp_path / "report.html").read_text(), answers._repr_html_()):

@@ -20,12 +20,12 @@ from scipy import stats
 
 import tightrope as tr
 from benchmarks.peers.tasks import TASKS, Task, truths
-from tightrope.noise.allocation import allocate
+from tightrope.noise.allocation import allocate_noise
 from tightrope.release.answers import Answer
-from tightrope.release.build_answers import answering, certificate_of
-from tightrope.release.draft import Draft
-from tightrope.release.plan_file import load
-from tightrope.tables import Lookup, attached, open_source
+from tightrope.release.build_answers import build_answers, certificate_of
+from tightrope.release.draft import NoisePlan
+from tightrope.release.plan_file import load_plan_file
+from tightrope.tables import PublicTableSource, attach_public_tables, open_source
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -49,10 +49,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a script and a plan file plan alike is computed once: it takes a second or two."""
-    monkeypatch.setattr("tightrope.release.draft.allocate", lambda units, budget, **k: kept(tuple(units), budget))
+    monkeypatch.setattr("tightrope.release.draft.allocate_noise", lambda units, budget, **k: kept(tuple(units), budget))
 
 
-kept = cache(allocate)
+kept = cache(allocate_noise)
 
 
 @pytest.fixture
@@ -72,28 +72,30 @@ def test_the_script_runs_the_plan_file_says_the_same_and_intervals_hold_the_trut
     with redirect_stdout(io.StringIO()) as shown:
         names = runpy.run_path(str(folder / f"{job}.py"))
     assert "Nothing has been spent" in shown.getvalue() and len(names["answers"][0].rows) > 0
-    file = load(folder / f"{job}.toml")
+    file = load_plan_file(folder / f"{job}.toml")
     plan, draft = file.release_plan(), names["plan"].draft
     assert plan.draft.to_data() == draft.to_data()
-    requests = [task.request for task in draft.tasks]
-    assert [task.request for task in plan.draft.tasks] == requests
+    requests = [task.table_request for task in draft.tasks]
+    assert [task.table_request for task in plan.draft.tasks] == requests
     assert plan.release()[0].name == names["answers"][0].name
-    assert file.source == folder / f"{TASKS[job].table}.parquet"
-    public = [tr.lookup(folder / "airports.parquet", on={"dest": "faa"}, columns=["tzone"])] if draft.public else []
+    assert file.source_location == folder / f"{TASKS[job].table}.parquet"
+    public = (
+        [tr.public_table(folder / "airports.parquet", on={"dest": "faa"}, columns=["tzone"])] if draft.public else []
+    )
     held, asked = covered(TASKS[job], draft, folder, public)
     assert stats.binom.cdf(held, asked, 0.95) > BY_LUCK, held / asked
 
 
-def covered(task: Task, draft: Draft, folder: Path, public: list[Lookup]) -> tuple[int, int]:
+def covered(task: Task, draft: NoisePlan, folder: Path, public: list[PublicTableSource]) -> tuple[int, int]:
     """How many intervals hold the truth, and of how many: drawn anew without a charge, for this is a test of noise.
 
     Groups have noise of their own, so that each holds or not by itself.
     """
     bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
     truth = truths(task, task.neutral(bounded))
-    table = attached(open_source(bounded), public)
-    exact = [table.collect(asked.request) for asked in draft.tasks]
-    draw = answering(draft, certificate_of(draft))
+    table = attach_public_tables(open_source(bounded), public)
+    exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
+    draw = build_answers(draft, certificate_of(draft))
     rows = [(row, key_of(answer, row)) for answer in (draw(exact)[0] for _ in range(RELEASES)) for row in answer.rows]
     known = [inside(row, truth[key]) for row, key in rows if key in truth]
     return sum(known), len(known)
@@ -101,7 +103,7 @@ def covered(task: Task, draft: Draft, folder: Path, public: list[Lookup]) -> tup
 
 def key_of(answer: Answer, row: dict[str, Any]) -> str:
     """The group of a row, as ``tasks`` names it."""
-    return " ".join(str(row[name]) for name in answer.question.columns)
+    return " ".join(str(row[name]) for name in answer.question.key_columns)
 
 
 def inside(row: dict[str, Any], truth: float) -> bool:

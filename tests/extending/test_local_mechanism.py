@@ -21,11 +21,11 @@ from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms import registry
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.values import categories
+from tightrope.local.parts.values import check_categories
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study, load_study, study_text
 from tightrope.randomness.bits import Source
-from tightrope.randomness.integers import below
+from tightrope.randomness.integers import uniform_below
 
 WORD = 1 << 64
 PEOPLE = 200_000
@@ -41,36 +41,38 @@ class Warner(FrequencyOracle):
     truths: int
 
     @property
-    def keep(self) -> Fraction:
-        return Fraction(self.truths, WORD) + self.other
+    def true_support_probability(self) -> Fraction:
+        return Fraction(self.truths, WORD) + self.false_support_probability
 
     @property
-    def other(self) -> Fraction:
+    def false_support_probability(self) -> Fraction:
         return Fraction(WORD - self.truths, WORD * self.k)
 
     @property
-    def changed(self) -> tuple[Fraction, Fraction]:
-        return self.keep, self.other
+    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+        return self.true_support_probability, self.false_support_probability
 
     @property
     def channel(self) -> SymmetricChannel:
-        return SymmetricChannel(self.k, float(self.keep), float(self.other), 0.0)
+        return SymmetricChannel(
+            self.k, float(self.true_support_probability), float(self.false_support_probability), 0.0
+        )
 
     @property
     def report_bits(self) -> int:
         return (self.k - 1).bit_length()
 
     @property
-    def letters(self) -> int:
+    def report_count(self) -> int:
         return self.k
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        truth = categories("values", values, self.k)
-        honest = below(1 << 32, len(truth), randomness) < self.truths >> 32
-        return np.where(honest, truth, below(self.k, len(truth), randomness)).astype(np.uint8)
+        truth = check_categories("values", values, self.k)
+        honest = uniform_below(1 << 32, len(truth), randomness) < self.truths >> 32
+        return np.where(honest, truth, uniform_below(self.k, len(truth), randomness)).astype(np.uint8)
 
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        return np.bincount(categories("reports", reports, self.k), minlength=self.k)
+    def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return np.bincount(check_categories("reports", reports, self.k), minlength=self.k)
 
 
 def warner(epsilon: float, k: int) -> Warner:
@@ -107,10 +109,10 @@ def test_a_study_goes_the_whole_way(study: Study, tmp_path: Any) -> None:
     shares = np.array([0.4, 0.3, 0.2, 0.1])
     values = np.repeat(np.arange(4), (shares * PEOPLE).astype(int))
     reports = study.mechanism.perturb(values, InsecureKeyed(3))
-    found = Findings.of(study, study.mechanism.tally(reports), simultaneous=True, consistent=True)
+    found = Findings.from_counts(study, study.mechanism.tally_reports(reports), simultaneous=True, consistent=True)
     assert np.all((found.shares.lower <= shares) & (shares <= found.shares.upper))
     assert np.all(found.shares.upper - found.shares.lower < 0.03)
-    page = reporting.study_html(found.document())
+    page = reporting.study_html(found.to_document())
     assert "warner" in page
     assert all(drink in page for drink in DRINKS)
 

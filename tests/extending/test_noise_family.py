@@ -14,11 +14,11 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.noise import families as registry
-from tightrope.noise.compare import families
+from tightrope.noise.compare import calibrate_families
 from tightrope.noise.composed.composed_noise import composed_noise
-from tightrope.noise.families import Family, Laplace
-from tightrope.noise.family_weights import Need, Weights
-from tightrope.queries.query import Question
+from tightrope.noise.families import LaplaceFamily, NoiseFamily
+from tightrope.noise.family_weights import FloatWeights, NoiseRequirement
+from tightrope.queries.query import Query
 from tightrope.release.plan import Plan
 from tightrope.reporting import html
 
@@ -27,33 +27,33 @@ USUAL = tr.Budget(epsilon=1, delta=1e-6)
 
 
 @dataclass(frozen=True, slots=True)
-class Mesa(Family):
+class Mesa(NoiseFamily):
     """Flat on top, with slopes of 1.5 nats a shift: good where a total variation is all that is promised."""
 
     name: ClassVar[str] = "mesa"
-    bounded: ClassVar[bool] = True
+    has_bound: ClassVar[bool] = True
 
-    def weights(self, size: float, need: Need) -> Weights:
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         flat, fall = 2 * size * need.shift, 1.5 / need.shift
         x = np.arange(math.ceil(flat + 60 / fall) + 1)
-        return Weights(np.exp(-fall * np.maximum(x - flat, 0)))
+        return FloatWeights(np.exp(-fall * np.maximum(x - flat, 0)))
 
 
 @pytest.fixture(autouse=True)
 def _mesa(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offered for one test."""
     monkeypatch.setattr(registry, "_OFFERED", dict(registry._OFFERED))
-    registry.register(Mesa())
+    registry.register_family(Mesa())
 
 
 def errors(budget: tr.Budget, sensitivity: int) -> dict[str, float]:
-    found = families(budget, sensitivity=sensitivity)
-    return {one.family: one.mechanism.mean_absolute_error for one in found if one.mechanism}
+    found = calibrate_families(budget, sensitivity=sensitivity)
+    return {one.family_name: one.mechanism.mean_absolute_error for one in found if one.mechanism}
 
 
-def planned(budget: tr.Budget, questions: list[Question]) -> Plan:
+def planned(budget: tr.Budget, questions: list[Query]) -> Plan:
     people = pd.DataFrame({"pay": np.arange(500.0) % 100})
-    return tr.Session(people, person=None, budget=budget).plan(questions)
+    return tr.Session(people, privacy_unit=None, budget=budget).plan(questions)
 
 
 def test_calibration_offers_it_and_its_cost_decides() -> None:
@@ -63,8 +63,8 @@ def test_calibration_offers_it_and_its_cost_decides() -> None:
 
 
 def test_without_delta_it_is_not_possible() -> None:
-    found = {one.family: one for one in families(tr.Budget(epsilon=1, delta=0), sensitivity=3)}
-    assert (found["mesa"].mechanism, found["mesa"].reason) == (None, "needs delta > 0")
+    found = {one.family_name: one for one in calibrate_families(tr.Budget(epsilon=1, delta=0), sensitivity=3)}
+    assert (found["mesa"].mechanism, found["mesa"].failure_reason) == (None, "needs delta > 0")
 
 
 def test_composition_starts_from_it() -> None:
@@ -76,7 +76,7 @@ def test_composition_starts_from_it() -> None:
 
 
 def test_a_plan_takes_it_where_it_costs_least_and_the_release_is_certified() -> None:
-    plan = planned(VARIATION, [tr.sum("pay", between=(0, 100))])
+    plan = planned(VARIATION, [tr.sum("pay", bounds=(0, 100))])
     ((noise,),) = plan.noises()
     assert noise.family == "mesa"
     assert set(plan.allocation.alternatives) >= {"mesa", "discrete Gaussian", "discrete truncated Laplace"}
@@ -98,14 +98,14 @@ def test_a_plan_leaves_it_where_another_costs_less() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1.3, 0.7])
 def test_its_draws_are_the_table(scale: float) -> None:
     """Exact: the right law is accepted, and one that is wider or narrower is refused."""
-    noise = Mesa().noise(2.0, Need(3, (1,), 1e-6))
-    other = Mesa().noise(2.0 * scale, Need(3, (1,), 1e-6))
+    noise = Mesa().make_noise(2.0, NoiseRequirement(3, (1,), 1e-6))
+    other = Mesa().make_noise(2.0 * scale, NoiseRequirement(3, (1,), 1e-6))
     draws = np.abs(other.sample(100_000))
     spread = math.sqrt((noise.mean_squared_error - noise.mean_absolute_error**2) / len(draws))
     assert (abs(draws.mean() - noise.mean_absolute_error) < 5 * spread) == (scale == 1.0)
 
 
-@pytest.mark.parametrize("family", ["mesa", Laplace(), Mesa])
+@pytest.mark.parametrize("family", ["mesa", LaplaceFamily(), Mesa])
 def test_what_is_no_family_and_names_that_are_taken_are_refused(family: object) -> None:
     with pytest.raises(InputError, match="family="):
-        registry.register(family)  # type: ignore[arg-type]
+        registry.register_family(family)  # type: ignore[arg-type]

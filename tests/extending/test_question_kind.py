@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.errors import InputError
-from tightrope.queries.query import Integers, Noises, Question, Record
-from tightrope.queries.query_group import Person, Task, tasks_of
-from tightrope.queries.statistics import Vector, grid, value_sum
+from tightrope.queries.query import Integers, Noises, Query, Record
+from tightrope.queries.query_group import PrivacyUnit, QueryGroup, group_queries
+from tightrope.queries.statistics import NoisyStatistic, column_grid, value_sum
 from tightrope.release import plan_file
 from tightrope.tables import open_source
 
@@ -27,7 +27,7 @@ ABOVE, BELOW = "above zero", "below zero"
 
 @final
 @dataclass(frozen=True, slots=True)
-class SumOfAbsoluteValues(Question):
+class SumOfAbsoluteValues(Query):
     """Σ |x| with |x| ≤ up_to: the sum of what lies above zero, minus the sum of what lies below it."""
 
     column: str
@@ -44,19 +44,19 @@ class SumOfAbsoluteValues(Question):
         self.check_options(self.kind, self.column)
 
     def __str__(self) -> str:
-        return f"sum of |{self.column}| up to {self.up_to:g}{self.asked.groups}"
+        return f"sum of |{self.column}| up to {self.up_to:g}{self.asked.groups_text}"
 
-    def vectors(self) -> tuple[Vector, ...]:
-        above, below = grid((0, self.up_to), centred=False), grid((-self.up_to, 0), centred=False)
-        size = self.asked.size
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        above, below = column_grid((0, self.up_to), centered=False), column_grid((-self.up_to, 0), centered=False)
+        size = self.asked.relative_noise_size
         return value_sum(ABOVE, self.column, above, size), value_sum(BELOW, self.column, below, size)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        value = (integers[ABOVE] - integers[BELOW]) * noises[ABOVE].step
-        _, width = self.errors(noises, 1)
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        value = (integers[ABOVE] - integers[BELOW]) * noises[ABOVE].step_size
+        _, width = self.expected_error(noises, 1)
         return {"value": value, "lower": value - width, "upper": value + width}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Both noises stay within their widths 95 % of the time."""
         return (
             sum(noise.mean_absolute for noise in noises.values()),
@@ -68,9 +68,9 @@ PLAN = """
 title = "Errors"
 [source]
 path = "errors.parquet"
-[person]
+[privacy_unit]
 column = "person"
-rows = 3
+max_rows = 3
 [budget]
 epsilon = 4
 delta = 1e-6
@@ -91,7 +91,7 @@ name = "discovered"
 
 @pytest.fixture(autouse=True)
 def registered():
-    plan_file.register(SumOfAbsoluteValues)
+    plan_file.register_query_kind(SumOfAbsoluteValues)
     yield
     del plan_file.KINDS[SumOfAbsoluteValues.kind]
 
@@ -130,7 +130,7 @@ def test_from_a_plan_file_to_certificate_and_page(table, tmp_path: Path):
 
 
 def test_its_intervals_hold(table):
-    opened = tr.Session(table, person="person", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-6))
+    opened = tr.Session(table, privacy_unit="person", max_rows=2, budget=tr.Budget(epsilon=1, delta=1e-6))
     empty = [f"nobody {number}" for number in range(300)]
     rows = opened.plan([SumOfAbsoluteValues("x", up_to=10, by="g", keys=empty)]).release()[0].rows
     errors, width = [abs(row["value"]) for row in rows], rows[0]["upper"] - rows[0]["value"]
@@ -152,22 +152,29 @@ def random_tables(draw: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({**columns, "g": draw.choice(GROUPS, rows), "x": draw.choice(values, rows)})
 
 
-def planned(frame: pd.DataFrame) -> Task:
+def planned(frame: pd.DataFrame) -> QueryGroup:
     keys = {"number": range(TABLES), "g": list(GROUPS)}
     question = SumOfAbsoluteValues("x", up_to=10, by=["number", "g"], keys=keys)
-    (task,) = tasks_of([question], Person("person", 3, 2, 2), open_source(frame).schema)
+    (task,) = group_queries([question], PrivacyUnit("person", 3, 2, 2), open_source(frame).schema)
     return task
 
 
-def shares(task: Task, frame: pd.DataFrame) -> dict[str, float]:
+def shares(task: QueryGroup, frame: pd.DataFrame) -> dict[str, float]:
     """The most that a person changes the integers of a vector by, over what is declared."""
-    with_, without = (open_source(part).collect(task.request).values for part in (frame, frame[~frame["newcomer"]]))
+    with_, without = (
+        open_source(part).collect_totals(task.table_request).values for part in (frame, frame[~frame["newcomer"]])
+    )
     found = {}
-    for vector in task.vectors:
-        change = np.abs(np.subtract(with_[vector.name], without[vector.name])).reshape(TABLES, len(GROUPS))
-        assert np.count_nonzero(change, axis=1).max() <= task.bounds.groups
-        in_group, over_all = change.max() / task.bounds.rows_per_group, change.sum(axis=1).max() / task.bounds.rows
-        found[vector.name] = max(in_group, over_all) / vector.sensitivity
+    for vector in task.noisy_statistics:
+        change = np.abs(np.subtract(with_[vector.statistic_name], without[vector.statistic_name])).reshape(
+            TABLES, len(GROUPS)
+        )
+        assert np.count_nonzero(change, axis=1).max() <= task.bounds.max_groups
+        in_group, over_all = (
+            change.max() / task.bounds.max_rows_per_group,
+            change.sum(axis=1).max() / task.bounds.max_rows,
+        )
+        found[vector.statistic_name] = max(in_group, over_all) / vector.sensitivity
     return found
 
 
@@ -181,9 +188,9 @@ def test_no_person_moves_an_integer_by_more_than_is_declared():
 def test_a_sensitivity_that_is_too_small_is_seen():
     frame = random_tables(np.random.default_rng(5))
     task = planned(frame)
-    ((question, vectors),) = task.served.items()
+    ((question, vectors),) = task.vectors_by_query.items()
     small = {name: replace(vector, sensitivity=vector.sensitivity - 1) for name, vector in vectors.items()}
-    assert all(share > 1 for share in shares(replace(task, served={question: small}), frame).values())
+    assert all(share > 1 for share in shares(replace(task, vectors_by_query={question: small}), frame).values())
 
 
 def test_a_name_belongs_to_one_kind():
@@ -193,4 +200,4 @@ def test_a_name_belongs_to_one_kind():
         pass
 
     with pytest.raises(InputError, match="no other kind"):
-        plan_file.register(Other)
+        plan_file.register_query_kind(Other)

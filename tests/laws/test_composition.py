@@ -23,7 +23,7 @@ def overlap(first: tr.PrivacyLoss, second: tr.PrivacyLoss, epsilon: float) -> No
 def at_most(first: tr.PrivacyLoss, second: tr.PrivacyLoss, epsilon: float) -> None:
     """No contradiction to δ_first(ε) ≤ δ_second(ε); inputs are rounded floats."""
     low, high = first.delta_bounds(epsilon).lower, second.delta_bounds(epsilon).upper
-    assert low <= high * (1 + LEEWAY) + 1e-15, (first.engine, second.engine)
+    assert low <= high * (1 + LEEWAY) + 1e-15, (first.method, second.method)
 
 
 @FEW
@@ -62,7 +62,7 @@ def test_never_lowers_delta(first: tr.PrivacyLoss, second: tr.PrivacyLoss, epsil
 @given(triples(), triples())
 def test_at_most_the_sum_of_epsilons_and_deltas(first: tr.PrivacyLoss, second: tr.PrivacyLoss) -> None:
     """Basic composition is an upper bound."""
-    tops = [loss.remove.largest for loss in (first, second)]
+    tops = [loss.remove.largest_loss for loss in (first, second)]
     whole = first + second
     assert whole.delta_bounds(sum(tops)).lower <= first.infinite_mass + second.infinite_mass + 1e-15
 

@@ -26,16 +26,16 @@ def test_between_the_trivial_bounds(loss: tr.PrivacyLoss, epsilon: float) -> Non
 def test_never_rises_with_epsilon(loss: tr.PrivacyLoss, first: float, second: float) -> None:
     low, high = sorted((first, second))
     assert loss.delta_bounds(high).lower <= loss.delta_bounds(low).upper
-    if loss.engine != "grid":
+    if loss.method != "grid":
         assert loss.delta(high) <= loss.delta(low) * (1 + 1e-9) + 1e-300
 
 
 @given(ANY, EPSILONS, EPSILONS, st.floats(0, 1))
 def test_convex_in_the_exponential_of_epsilon(loss: tr.PrivacyLoss, a: float, b: float, share: float) -> None:
     gamma = share * math.exp(a) + (1 - share) * math.exp(b)
-    between = loss.delta_bounds(math.log(gamma)).lower
+    bounds = loss.delta_bounds(math.log(gamma)).lower
     chord = share * loss.delta(a) + (1 - share) * loss.delta(b)
-    assert between <= chord * (1 + ROUNDING) + ROUNDING * gamma
+    assert bounds <= chord * (1 + ROUNDING) + ROUNDING * gamma
 
 
 @given(SINGLE, EPSILONS)

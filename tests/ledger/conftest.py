@@ -15,13 +15,13 @@ TOTAL = Limit("total", BUDGET)
 
 
 def identity(name: str = "visits", **changes: object) -> Identity:
-    usual = {"columns": (("user", "integer"), ("city", "text")), "person": "user", "means": "a person"}
-    bounds = {"rows_per_person": 3, "rows_per_group": 3, "groups_per_person": 3}
+    usual = {"columns": (("user", "integer"), ("city", "text")), "privacy_unit": "user", "means": "a person"}
+    bounds = {"max_rows": 3, "max_rows_per_group": 3, "max_groups": 3}
     return Identity(name, **{**usual, **bounds, **changes})  # type: ignore[arg-type]
 
 
 def claim(key: str, share: str = "0.1", plan: str = "plan", **more: str) -> Claim:
-    return Claim(key, plan, BUDGET.share(share), **more)
+    return Claim(key, plan, BUDGET.scale_by(share), **more)
 
 
 @pytest.fixture
@@ -40,4 +40,4 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Ledger]]:
 
 @pytest.fixture
 def account(opened: Callable[..., Ledger]) -> Account:
-    return opened().declare(identity(), [TOTAL])
+    return opened().declare_dataset(identity(), [TOTAL])

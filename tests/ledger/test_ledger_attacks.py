@@ -24,14 +24,14 @@ from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import ended, started
 from tightrope.errors import LedgerError, TightropeError
 from tightrope.ledger import Account, Ledger
-from tightrope.ledger.check import check
+from tightrope.ledger.check import check_ledger
 
 ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "8"))
 SHARE = Fraction(1, 100_000)
 
 
 def account(where: str | Path) -> Account:
-    return Ledger(where, create=True).declare(identity(), [TOTAL])
+    return Ledger(where, create=True).declare_dataset(identity(), [TOTAL])
 
 
 def chance(name: str) -> random.Random:
@@ -43,19 +43,19 @@ def release_until_killed(where: str | Path, name: str, out: int) -> None:
     own = account(where)
     for number in range(10_000):
         key = f"{name} {number}"
-        own.charge(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
-        os.write(out, f"{key}={own.answer(key, f'drawn for {key} by {os.getpid()}')}\n".encode())
+        own.charge_release(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
+        os.write(out, f"{key}={own.store_answers(key, f'drawn for {key} by {os.getpid()}')}\n".encode())
 
 
 def assert_right(where: str | Path, seen: dict[str, str]) -> None:
     """Whatever anybody saw is charged, kept, and what it was; sums are those of the entries."""
     ledger = Ledger(where)
-    own = ledger.account("visits")
-    charged = [entry.key for entry in ledger.entries() if entry.kind == "charged"]
+    own = ledger.open_account("visits")
+    charged = [entry.key for entry in ledger.list_entries() if entry.kind == "charged"]
     assert len(set(charged)) == len(charged) and seen.keys() <= set(charged)
-    assert {key: own.stored(key) for key in seen} == seen
-    assert own.state().balance("total").spent == len(charged) * SHARE
-    assert check(ledger).problems == ()
+    assert {key: own.stored_answers(key) for key in seen} == seen
+    assert own.current_state().balance_of("total").spent == len(charged) * SHARE
+    assert check_ledger(ledger).problems == ()
     ledger.close()
 
 
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_at_any_page_loses_and_doubles_no_charge(small_disk
         seen = dict(line.split("=", 1) for line in said.split("\n") if "=" in line)
         assert_right(place, seen)
         own = account(place)
-        own.charge(claim("there is room again", "0.5"))
+        own.charge_release(claim("there is room again", "0.5"))
         own.book.close()
         for file in small_disk.iterdir():
             file.unlink()
@@ -122,8 +122,8 @@ def release_until_full(where: Path, out: int) -> None:
         key = f"release {number}"
         try:
             own = own or account(where)
-            own.charge(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
-            os.write(out, f"{key}={own.answer(key, f'drawn for {key}' + 'x' * 3000)}\n".encode())
+            own.charge_release(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
+            os.write(out, f"{key}={own.store_answers(key, f'drawn for {key}' + 'x' * 3000)}\n".encode())
         except LedgerError:
             os.write(out, b"full\n")
             return
@@ -138,8 +138,8 @@ def test_backends_that_are_ended_at_any_instant_lose_and_double_no_charge(monkey
     def work() -> None:
         while not stop.is_set():
             key = f"release {len(seen)}"
-            own.charge(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
-            seen[key] = own.answer(key, f"drawn for {key}")
+            own.charge_release(claim(key, str(float(SHARE.numerator) / SHARE.denominator)))
+            seen[key] = own.store_answers(key, f"drawn for {key}")
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -165,12 +165,12 @@ def test_no_mixture_of_older_files_is_charged_as_if_it_were_the_ledger(tmp_path)
     snapshots: list[list[bytes | None]] = []
     own = account(place)
     for number in range(40):
-        own.charge(claim(f"release {number}", str(float(SHARE.numerator) / SHARE.denominator)))
+        own.charge_release(claim(f"release {number}", str(float(SHARE.numerator) / SHARE.denominator)))
         if number % 8 == 0:
             own.book.close()  # the log goes into the file
         snapshots.append([path.read_bytes() if path.exists() else None for path in parts])
     own.book.close()
-    spent = own.state().balance("total").spent
+    spent = own.current_state().balance_of("total").spent
     own.book.close()
     newest_head, mixture, outcomes = parts[2].read_bytes(), chance("mixture"), []
     for _ in range(ATTACKS * 5):
@@ -184,8 +184,8 @@ def test_no_mixture_of_older_files_is_charged_as_if_it_were_the_ledger(tmp_path)
             warnings.simplefilter("error")
             restored = account(place)
             try:
-                entry = restored.charge(claim("one more", "0.5"))
-                outcomes.append(restored.after(entry).balance("total").spent - Fraction(1, 2))
+                entry = restored.charge_release(claim("one more", "0.5"))
+                outcomes.append(restored.state_after(entry).balance_of("total").spent - Fraction(1, 2))
             finally:
                 restored.book.close()
     assert len(outcomes) > 0 and all(found == spent for found in outcomes)

@@ -18,10 +18,10 @@ import pytest
 from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import ended, started
 from tightrope.documents.release import LedgerEntry
-from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarning, TightropeError
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError, LedgerWarning, TightropeError
 from tightrope.ledger import Account, Ledger, store
-from tightrope.ledger.check import check
-from tightrope.ledger.places import REMOTE, Witness, checked_file
+from tightrope.ledger.check import check_ledger
+from tightrope.ledger.places import REMOTE, HeadFile, checked_file
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def place(tmp_path: Path) -> Path:
     where = tmp_path / "visits.ledger"
     own = account(where)
     for number in range(10):
-        own.charge(claim(f"release {number}", "0.05"))
-        own.answer(f"release {number}", f"answers {number} " + "x" * 2000)
+        own.charge_release(claim(f"release {number}", "0.05"))
+        own.store_answers(f"release {number}", f"answers {number} " + "x" * 2000)
     own.book.close()
     return where
 
 
 def account(where: Path) -> Account:
-    return Ledger(where, create=True).declare(identity(), [TOTAL])
+    return Ledger(where, create=True).declare_dataset(identity(), [TOTAL])
 
 
 def problems(where: Path) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def problems(where: Path) -> tuple[str, ...]:
         ledger = Ledger(where)
     except TightropeError as error:
         return (str(error),)
-    found = check(ledger).problems
+    found = check_ledger(ledger).problems
     ledger.close()
     return found
 
@@ -61,7 +61,7 @@ def test_a_full_disk_charges_what_it_says_it_charged(place, room):
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
         for number in range(60):
             try:
-                own.charge(claim(f"more {number}", "0.001"))
+                own.charge_release(claim(f"more {number}", "0.001"))
                 os.write(out, b"1")
             except LedgerError as error:
                 os.write(out, b"0" if "cannot be used" in str(error) else b"?")
@@ -69,10 +69,12 @@ def test_a_full_disk_charges_what_it_says_it_charged(place, room):
     code, said = ended(*started(work))
     assert code == 0 and "?" not in said and "0" in said
     own = account(place)
-    charged = [entry.key for entry in own.book.entries() if entry.kind == "charged" and str(entry.key)[:4] == "more"]
+    charged = [
+        entry.key for entry in own.book.list_entries() if entry.kind == "charged" and str(entry.key)[:4] == "more"
+    ]
     assert len(charged) >= said.count("1")
     assert {f"more {number}" for number, fate in enumerate(said) if fate == "1"} <= set(charged)
-    own.charge(claim("afterwards", "0.001"))
+    own.charge_release(claim("afterwards", "0.001"))
     own.book.close()
     assert problems(place) == ()
 
@@ -86,7 +88,7 @@ def test_a_ledger_that_may_only_be_read_charges_nothing(place):
             place.chmod(0o444)
             place.parent.chmod(0o555)
         try:
-            account(place).charge(claim("one more", "0.05"))
+            account(place).charge_release(claim("one more", "0.05"))
         except LedgerError as error:
             os.write(out, str(error).encode())
 
@@ -96,7 +98,7 @@ def test_a_ledger_that_may_only_be_read_charges_nothing(place):
     place.parent.chmod(0o755)
     place.chmod(0o644)
     assert code == 0 and "cannot be used" in said and "let this user" in said
-    assert account(place).state().balance("total").spent * 2 == 1
+    assert account(place).current_state().balance_of("total").spent * 2 == 1
 
 
 @pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
@@ -123,7 +125,7 @@ def test_a_file_that_was_cut_off_is_refused_and_not_begun_anew(place, left):
     with place.open("r+b") as file:
         file.truncate(left)
     with pytest.raises(TightropeError):
-        account(place).charge(claim("one more", "0.9"))
+        account(place).charge_release(claim("one more", "0.9"))
 
 
 def test_a_ledger_that_is_gone_is_not_begun_anew(place):
@@ -136,7 +138,7 @@ def test_a_copy_that_was_put_back_is_refused(place):
     older = place.with_name("backup")
     shutil.copy(place, older)
     own = account(place)
-    own.charge(claim("after the copy", "0.5"))
+    own.charge_release(claim("after the copy", "0.5"))
     own.book.close()
     shutil.copy(older, place)
     with pytest.raises(LedgerError, match="a copy was put back"):
@@ -145,28 +147,29 @@ def test_a_copy_that_was_put_back_is_refused(place):
 
 def test_a_copy_put_back_under_an_open_ledger_charges_nothing(place):
     older, own = place.read_bytes(), account(place)
-    own.charge(claim("after the copy", "0.5"))
+    own.charge_release(claim("after the copy", "0.5"))
     Ledger(place).close()
     own.book.close()
     place.write_bytes(older)
     with pytest.raises(LedgerError, match="a copy was put back"):
-        own.charge(claim("after the copy", "0.5"))
+        own.charge_release(claim("after the copy", "0.5"))
 
 
 def test_a_copy_with_its_witness_is_found_by_a_newer_certificate_alone(place):
     older = {path: path.read_bytes() for path in (place, place.with_name(f"{place.name}.head"))}
     own = account(place)
-    entry = own.charge(claim("after the copy", "0.5"))
+    entry = own.charge_release(claim("after the copy", "0.5"))
     own.book.close()
     certificate = LedgerEntry(
-        ledger=own.book.id, dataset="visits", key="after the copy", number=entry.number, hash=entry.hash, share="1/2",
+        ledger=own.book.id, dataset="visits", key="after the copy", number=entry.number, hash=entry.hash,
+        budget_fraction="1/2",
         left="0", position=11, of=None,
     )  # fmt: skip
-    assert check(Ledger(place), [certificate]).problems == ()
+    assert check_ledger(Ledger(place), [certificate]).problems == ()
     for path, content in older.items():
         path.write_bytes(content)
     assert problems(place) == ()  # nothing in the file can say so
-    (found,) = check(Ledger(place), [certificate]).problems
+    (found,) = check_ledger(Ledger(place), [certificate]).problems
     assert "an older copy" in found
 
 
@@ -174,7 +177,7 @@ def test_an_unreadable_witness_claims_nothing_and_is_written_anew(place):
     witness = place.with_name(f"{place.name}.head")
     witness.write_text("", encoding="ascii")
     own = account(place)
-    entry = own.charge(claim("one more", "0.05"))
+    entry = own.charge_release(claim("one more", "0.05"))
     assert witness.read_text(encoding="ascii") == f"{entry.number} {entry.hash}\n"
     own.book.close()
 
@@ -214,7 +217,7 @@ def test_a_last_entry_that_is_not_what_was_written_stops_every_charge(place):
     forged(place, "UPDATE tightrope_entries SET state = replace(state, '1/2', '0') WHERE number = 21")
     place.with_name(f"{place.name}.head").unlink()
     with pytest.raises(LedgerError, match="entry 21 of the ledger is not what was written"):
-        account(place).charge(claim("one more", "0.9"))
+        account(place).charge_release(claim("one more", "0.9"))
 
 
 def test_other_files_are_no_ledgers(tmp_path):
@@ -244,17 +247,17 @@ def test_disks_of_other_machines_are_refused(tmp_path, kind):
 @pytest.fixture
 def exhausted(place: Path) -> Iterator[Account]:
     own = account(place)
-    own.charge(claim("the rest", "0.5"))
+    own.charge_release(claim("the rest", "0.5"))
     yield own
     own.book.close()
 
 
 def test_fifty_refusals_change_nothing_but_the_history(exhausted):
     for number in range(50):
-        with pytest.raises(BudgetRefused):
-            exhausted.charge(claim(f"refused {number}", "0.001"))
-    assert exhausted.state().balance("total").spent == 1
-    assert check(Ledger(exhausted.book.name)).problems == ()
+        with pytest.raises(InsufficientBudgetError):
+            exhausted.charge_release(claim(f"refused {number}", "0.001"))
+    assert exhausted.current_state().balance_of("total").spent == 1
+    assert check_ledger(Ledger(exhausted.book.display_name)).problems == ()
 
 
 def test_a_file_with_two_names_is_refused(place):
@@ -265,14 +268,14 @@ def test_a_file_with_two_names_is_refused(place):
         with pytest.raises(InputError, match="hard links"):
             account(name)
     other.unlink()
-    assert account(place).state().balance("total").spent * 2 == 1
+    assert account(place).current_state().balance_of("total").spent * 2 == 1
 
 
 def test_the_name_under_which_a_ledger_was_made_is_not_a_second_one(place):
     """Who is killed between its two names leaves both, and who opens it meanwhile sees both."""
     made = place.with_name(f".{place.name}.0123abcd.part")
     made.hardlink_to(place)
-    assert account(place).state().balance("total").spent * 2 == 1
+    assert account(place).current_state().balance_of("total").spent * 2 == 1
     assert not made.exists()
     for other in (f".{place.name}.mine", f".{place.name}.part", f".{place.name}.0123abcdX.part"):
         stranger = place.with_name(other)
@@ -289,7 +292,7 @@ def test_a_ledger_that_appears_between_any_two_looks_is_opened(tmp_path, monkeyp
     for moment in range(1, 40):
         path, looks = tmp_path / f"{moment}.ledger", 0
         made = path.with_name(f".{path.name}.0123abcd.part")
-        store.file(made)
+        store.create_file_store(made)
 
         def other_process(seen: object, *rest: object, moment=moment, path=path, made=made, **more: object) -> object:
             nonlocal looks
@@ -305,7 +308,7 @@ def test_a_ledger_that_appears_between_any_two_looks_is_opened(tmp_path, monkeyp
         monkeypatch.setattr(os, "stat", other_process)
         own = account(path)
         monkeypatch.setattr(os, "stat", look)
-        own.charge(claim("march"))
+        own.charge_release(claim("march"))
         own.book.close()
         assert problems(path) == ()
         if looks < moment:
@@ -326,29 +329,29 @@ def test_the_part_of_another_ledger_is_left_alone(place):
 def test_a_link_leads_to_the_file_and_its_witness(place):
     link = place.with_name("link.ledger")
     link.symlink_to(place)
-    account(link).charge(claim("by the link", "0.05"))
+    account(link).charge_release(claim("by the link", "0.05"))
     assert not link.with_name("link.ledger.head").exists()
     assert problems(place) == ()
 
 
 def test_a_witness_that_cannot_be_written_is_said_aloud(opened, tmp_path):
-    account = opened().declare(identity(), [TOTAL])
+    account = opened().declare_dataset(identity(), [TOTAL])
     head = tmp_path / "visits.ledger.head"
     head.unlink()
     part = head.with_name(f".{head.name}.{os.getpid()}-{threading.get_ident()}.part")
     part.mkdir()
     with pytest.warns(LedgerWarning, match="cannot be written .*older copy"):
-        account.charge(claim("a"))
-    assert account.state().releases == 1
+        account.charge_release(claim("a"))
+    assert account.current_state().releases == 1
 
 
 def test_threads_that_charge_at_once_have_parts_of_their_own(place, monkeypatch):
     """They shared the name of a part: one renamed what another was about to, and a warning said it was not written."""
-    witness, replace, threads = Witness(place), Path.replace, []
+    witness, replace, threads = HeadFile(place), Path.replace, []
 
     def overtaken(path: Path, target: Path) -> Path:
         if not threads:
-            threads.append(threading.Thread(target=witness.write, args=(3, "b")))
+            threads.append(threading.Thread(target=witness.write_head, args=(3, "b")))
             threads[0].start()
             threads[0].join(60)
         return replace(path, target)
@@ -356,14 +359,14 @@ def test_threads_that_charge_at_once_have_parts_of_their_own(place, monkeypatch)
     monkeypatch.setattr(Path, "replace", overtaken)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        witness.write(2, "a")
+        witness.write_head(2, "a")
     assert len(threads) == 1 and witness.last_seen_entry() == (2, "a")
 
 
 def test_a_witness_that_cannot_be_read_is_no_witness_that_says_nothing(opened, tmp_path):
-    account = opened().declare(identity(), [TOTAL])
+    account = opened().declare_dataset(identity(), [TOTAL])
     head = tmp_path / "visits.ledger.head"
     head.unlink()
     head.mkdir()
     with pytest.raises(LedgerError, match=r"head cannot be read .*older copy"):
-        account.charge(claim("a"))
+        account.charge_release(claim("a"))

@@ -25,16 +25,16 @@ from scipy.signal import fftconvolve
 
 from tests.ledger.conftest import identity
 from tightrope.documents.budget import Budget
-from tightrope.errors import BudgetRefused
+from tightrope.errors import InsufficientBudgetError
 from tightrope.ledger import Claim, Limit
 from tightrope.ledger.account import Ledger
-from tightrope.ledger.check import check
+from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import SeriesClaim
-from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import moment_costs
-from tightrope.mechanisms.discrete.box_table import table_of
-from tightrope.noise.worst_split import Contribution, Spend, Unit
-from tightrope.release.draft_search import fitted
+from tightrope.mechanisms.discrete.box_table import table_from_data
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
+from tightrope.release.draft_search import fit_noise_to_share
 
 ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "1"))
 CELLS = 3_000
@@ -58,10 +58,10 @@ class Law:
 @cache
 def chances(text: str) -> Floats:
     """P(Y = 0), P(Y = 1), … of a table."""
-    table = table_of(json.loads(text))
-    points, survival = [], [Fraction(table.survival(0))]
+    table = table_from_data(json.loads(text))
+    points, survival = [], [Fraction(table.survival_probability(0))]
     while survival[-1] > 1e-25 and len(survival) < 20_000:
-        survival.append(Fraction(table.survival(len(survival))))
+        survival.append(Fraction(table.survival_probability(len(survival))))
     points = [1 - 2 * survival[0], *(a - b for a, b in itertools.pairwise(survival))]
     return np.array([float(p) for p in points])
 
@@ -152,13 +152,13 @@ class Analyst:
         return float(whole[2 * CELLS])
 
 
-COUNT, MEAN = Spend("count", 8, True), Spend("sum", 8, False)
+COUNT, MEAN = NoiseSpec("count", 8, True), NoiseSpec("sum", 8, False)
 UNITS = (
-    (Unit((COUNT,), Contribution(1, 1, 1)),),
-    (Unit((MEAN, COUNT), Contribution(1, 1, 1)),),
-    (Unit((COUNT,), Contribution(3, 2, 2)),),
-    (Unit((COUNT,), Contribution(1, 1, 1)), Unit((MEAN,), Contribution(2, 2, 1))),
-    (Unit((Spend("count", 8, True, bounded=True),), Contribution(2, 1, 2)),),
+    (CompositionGroup((COUNT,), SplitBounds(1, 1, 1)),),
+    (CompositionGroup((MEAN, COUNT), SplitBounds(1, 1, 1)),),
+    (CompositionGroup((COUNT,), SplitBounds(3, 2, 2)),),
+    (CompositionGroup((COUNT,), SplitBounds(1, 1, 1)), CompositionGroup((MEAN,), SplitBounds(2, 2, 1))),
+    (CompositionGroup((NoiseSpec("count", 8, True, needs_bound=True),), SplitBounds(2, 1, 2)),),
 )
 
 
@@ -166,10 +166,10 @@ def offered(limit: Limit, draw: random.Random, scale: str = "1") -> list[Offer]:
     """A large plan, a middle one, a small one and a series, of random questions."""
     found = []
     for share in ("0.5", draw.choice(["0.2", "0.25", "0.3"]), draw.choice(["0.05", "0.08"])):
-        recipe = fitted(draw.choice(UNITS), limit, Decimal(share) * Decimal(scale)).text
+        recipe = fit_noise_to_share(draw.choice(UNITS), limit, Decimal(share) * Decimal(scale)).to_text
         found.append(Offer(charged(limit, recipe, 1), recipe))
     times = draw.choice([2, 4])
-    recipe = fitted(draw.choice(UNITS), limit, Decimal("0.4") * Decimal(scale), times).text
+    recipe = fit_noise_to_share(draw.choice(UNITS), limit, Decimal("0.4") * Decimal(scale), times).to_text
     return [*found, Offer(charged(limit, recipe, times), recipe, times)]
 
 
@@ -194,14 +194,14 @@ def test_no_analyst_who_chooses_plans_by_answers_passes_the_promise(seed: int) -
     ((epsilon, delta),) = limit.budget.checked_points
     analyst = Analyst(offered(limit, draw), float(epsilon))
     reached = analyst.reached
-    print(f"seed {seed}: {limit.words}: {len(analyst.known)} states, {reached / float(delta):.3f} of delta")
+    print(f"seed {seed}: {limit.rule_text}: {len(analyst.known)} states, {reached / float(delta):.3f} of delta")
     assert 0 < reached <= float(delta)
 
 
 def test_an_analyst_who_is_charged_too_little_passes_it() -> None:
     """The search sees it where charges are a third of what they should be."""
     limit = Limit("total", Budget(epsilon="1", delta="0.001"), rule="moments", releases=4)
-    recipe = fitted(UNITS[0], limit, Decimal("0.25")).text
+    recipe = fit_noise_to_share(UNITS[0], limit, Decimal("0.25")).to_text
     cheap = Offer(charged(limit, recipe, 1) / 3, recipe)
     assert Analyst([cheap], 1.0).reached > 0.001
 
@@ -211,7 +211,9 @@ def exact_share(limit: Limit, recipe: str, times: int) -> mpmath.mpf:
     """The share of the dominating law, in fifty digits, with the largest losses infinite where that takes least."""
     moments = limit.moments
     assert moments is not None
-    ((law, count),) = zip((found := Recipe.from_text(recipe).releases(times).remove).laws, found.counts, strict=True)
+    ((law, count),) = zip(
+        (found := NoiseRecord.from_text(recipe).loss_of_separate_releases(times).remove).laws, found.counts, strict=True
+    )
     losses, masses = (np.asarray(getattr(law, name), dtype=np.float64) for name in ("losses", "masses"))
     with mpmath.workdps(50):
         z, nats, cap = (mpmath.mpf(str(x)) for x in (moments.order, moments.budget, moments.infinite_mass))
@@ -240,7 +242,7 @@ def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, t
     total, yearly = a_limit(draw), a_limit(draw, "year")
     day = ["2026-12-31T23:59:59.999+00:00"]
     ledger = Ledger(tmp_path / "ledger", create=True, clock=lambda: day[0])
-    account = ledger.declare(identity(), [total, yearly])
+    account = ledger.declare_dataset(identity(), [total, yearly])
     offers = offered(total, draw, "0.2")
     spent: dict[str, mpmath.mpf] = {}
     admitted, refused, series = 0, 0, []
@@ -252,42 +254,42 @@ def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, t
         if number in (15, 30):
             day[0] = f"{2027 + number // 30}-01-01T00:00:00.000+00:00"
         slots = {total.name: "total", yearly.name: f"yearly {day[0][:4]}"}
-        offer, state = draw.choice(offers), account.state()
+        offer, state = draw.choice(offers), account.current_state()
         running = draw.choice(series) if series and draw.random() < 0.4 else None
         try:
             if running is not None:
                 own, key, paid = running
-                account.charge(Claim(f"{number}", "plan", KEPT, own.recipe), key)
+                account.charge_release(Claim(f"{number}", "plan", KEPT, own.recipe), key)
                 if slots["yearly"] not in paid:
                     paid.add(slots["yearly"])
                     add(slots["yearly"], exact_share(yearly, own.recipe, own.dates))
             elif offer.dates > 1:
-                account.reserve(SeriesClaim(f"s{number}", "plan", KEPT, offer.dates, offer.recipe))
+                account.reserve_series(SeriesClaim(f"s{number}", "plan", KEPT, offer.dates, offer.recipe))
                 series.append((offer, f"s{number}", {slots["yearly"]}))
                 for limit in (total, yearly):
                     add(slots[limit.name], exact_share(limit, offer.recipe, offer.dates))
             else:
-                account.charge(Claim(f"{number}", "plan", KEPT, offer.recipe))
+                account.charge_release(Claim(f"{number}", "plan", KEPT, offer.recipe))
                 for limit in (total, yearly):
                     add(slots[limit.name], exact_share(limit, offer.recipe, 1))
             admitted += 1
-        except BudgetRefused as refusal:
+        except InsufficientBudgetError as refusal:
             refused += 1
             own = running[0] if running is not None else offer
             costs = moment_costs([total, yearly], own.recipe, own.dates, None)
             lacking = [
                 name
                 for name, share in costs.items()
-                if share is None or Fraction(share) > state.balance(slots[name]).fraction_left
+                if share is None or Fraction(share) > state.balance_of(slots[name]).fraction_left
             ]
             assert lacking or "were released" in str(refusal)
-        after = account.state()
+        after = account.current_state()
         for slot, share in spent.items():
-            charged_share = 1 - after.balance(slot).fraction_left
+            charged_share = 1 - after.balance_of(slot).fraction_left
             assert share <= mpmath.mpf(charged_share.numerator) / charged_share.denominator <= 1
     print(f"seed {seed}: {admitted} admitted, {refused} refused, {len(series)} series")
     assert admitted and refused
-    assert check(ledger).problems == ()
+    assert check_ledger(ledger).problems == ()
     ledger.close()
 
 

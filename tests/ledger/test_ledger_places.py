@@ -28,12 +28,12 @@ PAGE = 4096
 
 
 def account(where: str | Path, dataset: str = "visits") -> Account:
-    return Ledger(where, create=True).declare(identity(dataset), [TOTAL])
+    return Ledger(where, create=True).declare_dataset(identity(dataset), [TOTAL])
 
 
 def spent(where: str | Path) -> Fraction:
     own = account(where)
-    found = own.state().balance("total").spent
+    found = own.current_state().balance_of("total").spent
     own.book.close()
     return found
 
@@ -47,7 +47,7 @@ def place(tmp_path: Path) -> Path:
 def _charged(where: Any, releases: int = 3) -> Any:
     own = account(where)
     for number in range(releases):
-        own.charge(claim(f"release {number}", "0.1"))
+        own.charge_release(claim(f"release {number}", "0.1"))
     own.book.close()
     return where
 
@@ -86,32 +86,32 @@ def test_a_file_that_is_swapped_while_it_is_open_takes_no_charge_and_gives_no_an
     folder = tmp_path / "folder"
     folder.mkdir()
     own = account(_charged(folder / "visits.ledger"))
-    own.charge(claim("first", "0.1"))
+    own.charge_release(claim("first", "0.1"))
     if moment == "before the charge":
         swap(folder / "visits.ledger")
         with pytest.raises(TightropeError, match=said):
-            own.charge(claim("second", "0.5"))
+            own.charge_release(claim("second", "0.5"))
     else:
-        own.charge(claim("second", "0.5"))
+        own.charge_release(claim("second", "0.5"))
         swap(folder / "visits.ledger")
         with pytest.raises(TightropeError, match=said):
-            own.answer("second", "what nobody may see")
+            own.store_answers("second", "what nobody may see")
     own.book.close()
 
 
 def test_a_second_thread_does_not_charge_the_file_that_was_put_in_its_place(place):
     """A pool's second connection opened what the name led to by then: two files under one session."""
     own = account(place)
-    own.charge(claim("first", "0.1"))
+    own.charge_release(claim("first", "0.1"))
     outcomes: list[str] = []
 
     def charge() -> None:
         try:
-            own.charge(claim("second", "0.1"))
+            own.charge_release(claim("second", "0.1"))
         except LedgerError as error:
             outcomes.append(str(error))
 
-    with own.book._store.reading():
+    with own.book._store.reading_transaction():
         _replaced(place)
         thread = threading.Thread(target=charge)
         thread.start()
@@ -160,8 +160,8 @@ def test_no_single_older_page_lets_a_charge_overspend_or_an_answer_be_drawn_agai
         for name in range(datasets):
             own = account(place, f"set {name}")
             for number in range(first, last):
-                own.charge(claim(f"release {number}", "0.005"))
-                own.answer(f"release {number}", f"answers {number} " + "x" * 500)
+                own.charge_release(claim(f"release {number}", "0.005"))
+                own.store_answers(f"release {number}", f"answers {number} " + "x" * 500)
             own.book.close()
 
     with warnings.catch_warnings():
@@ -218,11 +218,11 @@ def _with_an_older_page(place: Path, releases: int) -> str:
     own = None
     try:
         own = account(place, "set 0")
-        if own.answer(f"release {releases - 1}", "drawn again") == "drawn again":
+        if own.store_answers(f"release {releases - 1}", "drawn again") == "drawn again":
             return "drawn again"
-        entry = own.charge(claim("one more", "0.3"))
+        entry = own.charge_release(claim("one more", "0.3"))
         paid = Fraction(releases, 200) + Fraction(3, 10)
-        return "right" if own.after(entry).balance("total").spent >= paid else "overspent"
+        return "right" if own.state_after(entry).balance_of("total").spent >= paid else "overspent"
     except TightropeError:
         return "refused"
     finally:
@@ -273,7 +273,7 @@ MEDDLING = {
 def test_what_a_trigger_or_a_rule_drops_is_no_charge(url, meddling):
     run(url, *MEDDLING[meddling])
     with pytest.raises(LedgerError, match="did not keep entry 5 as it was written"):
-        account(url).charge(claim("one more", "0.5"))
+        account(url).charge_release(claim("one more", "0.5"))
     assert spent(url) * 10 == 3
 
 
@@ -285,7 +285,7 @@ def test_what_a_trigger_of_a_file_drops_is_no_charge(place, does):
         connection.execute(f"CREATE TRIGGER a {work}")
         connection.commit()
     with pytest.raises(LedgerError, match="did not keep entry 5 as it was written"):
-        account(place).charge(claim("one more", "0.5"))
+        account(place).charge_release(claim("one more", "0.5"))
     assert spent(place) * 10 == 3
 
 
@@ -311,7 +311,7 @@ def test_tables_that_a_crash_would_empty_are_refused(url, table):
     own = account(url)
     run(url, f"ALTER TABLE {table} SET UNLOGGED")
     with pytest.raises(LedgerError, match="not UNLOGGED"):
-        own.charge(claim("one more", "0.5"))
+        own.charge_release(claim("one more", "0.5"))
     own.book.close()
     with pytest.raises(LedgerError, match="not UNLOGGED"):
         account(url)
@@ -348,7 +348,7 @@ def test_sessions_that_charge_at_once_wait_for_each_other_at_every_isolation(url
         own = account(url)
         for number in range(5):
             try:
-                own.charge(claim(f"{name} {number}", "0.01"))
+                own.charge_release(claim(f"{name} {number}", "0.01"))
             except TightropeError as error:
                 failed.append(error)
         own.book.close()
@@ -364,10 +364,10 @@ def test_sessions_that_charge_at_once_wait_for_each_other_at_every_isolation(url
 def test_a_charge_is_on_disk_whatever_the_database_has_set(url):
     setting(url, "synchronous_commit = off")
     own = account(url)
-    with own.book._store.writing() as connection:
+    with own.book._store.writing_transaction() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
     setting(url, "synchronous_commit = remote_apply")
-    with Store(url).writing() as connection:
+    with Store(url).writing_transaction() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "remote_apply"
 
 
@@ -383,9 +383,9 @@ def test_a_lock_that_is_held_for_ever_is_waited_for_a_while(url, held, monkeypat
     monkeypatch.setattr("tightrope.ledger.store.PATIENCE", 1)
     own = account(url)
     with pytest.raises(LedgerError, match="another program holds it; try again"):
-        own.charge(claim("one more", "0.1"))
+        own.charge_release(claim("one more", "0.1"))
     held()
-    own.charge(claim("one more", "0.1"))
+    own.charge_release(claim("one more", "0.1"))
     assert spent(url) * 10 == 4
 
 
@@ -394,12 +394,12 @@ def test_letters_that_a_database_cannot_hold_are_said_before_the_charge(encoding
     url = str(_charged(postgres_server.server().database(encoding=encoding)))
     own = account(url)
     try:
-        own.charge(claim("東京 Ü €", "0.1"))
+        own.charge_release(claim("東京 Ü €", "0.1"))
     except LedgerError as error:
         assert "encoding UTF8" in str(error)
         assert spent(url) * 10 == 3
     else:
-        assert own.charged(claim("東京 Ü €", "0.1")) is not None
+        assert own.find_charge(claim("東京 Ü €", "0.1")) is not None
 
 
 @pytest.mark.parametrize("moment", ["after the charge", "after the entry", "at the end"])
@@ -412,7 +412,11 @@ def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(ur
             ends.append(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar())
             run(url, f"SELECT pg_terminate_backend({ends[0]})")
 
-    where = {"after the charge": "chain.keep_document", "after the entry": "chain.append", "at the end": "chain.head"}
+    where = {
+        "after the charge": "chain.store_text",
+        "after the entry": "chain.append_entry",
+        "at the end": "chain.last_entry",
+    }
     part = where[moment].partition(".")[2]
     from tightrope.ledger import chain
 
@@ -424,7 +428,9 @@ def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(ur
         return found
 
     monkeypatch.setattr(chain, part, meddled)
-    own.charge(claim("one more", "0.1", recipe="{}") if moment == "after the charge" else claim("one more", "0.1"))
+    own.charge_release(
+        claim("one more", "0.1", recipe="{}") if moment == "after the charge" else claim("one more", "0.1")
+    )
     assert len(ends) == 1 and spent(url) * 10 == 4
 
 
@@ -433,10 +439,10 @@ def test_the_process_that_opens_a_moved_ledger_and_the_one_that_had_it_do_not_bo
 
     def first(out: int) -> None:
         own = account(place)
-        own.charge(claim("first", "0.5"))
+        own.charge_release(claim("first", "0.5"))
         place.rename(place.with_name("moved.ledger"))
         try:
-            own.charge(claim("second", "0.2"))
+            own.charge_release(claim("second", "0.2"))
             os.write(out, b"charged")
         except LedgerError:
             os.write(out, b"refused")

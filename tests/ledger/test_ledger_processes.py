@@ -19,10 +19,10 @@ import pytest
 from tests import postgres_server
 from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import Struck, ended, started, together
-from tightrope.errors import BudgetRefused, InputError, LedgerError
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Account, Ledger
-from tightrope.ledger.check import check
-from tightrope.ledger.store import LostError, Store, file
+from tightrope.ledger.check import check_ledger
+from tightrope.ledger.store import LostError, Store, create_file_store
 
 CHARGES = int(os.environ.get("TIGHTROPE_LEDGER_CHARGES", "400"))
 """How many charges race; 10 000 take a minute or two."""
@@ -30,7 +30,7 @@ KILLS = 20
 
 
 def account(place: str | Path) -> Account:
-    return Ledger(place, create=True).declare(identity(), [TOTAL])
+    return Ledger(place, create=True).declare_dataset(identity(), [TOTAL])
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -48,8 +48,8 @@ def paid(place: str | Path, key: str, point: int) -> Callable[[int], None]:
         struck = Struck(point)
         sys.setprofile(struck)
         own = account(place)
-        own.charge(claim(key, "0.01"))
-        answers = own.answer(key, f"drawn by {os.getpid()}")
+        own.charge_release(claim(key, "0.01"))
+        answers = own.store_answers(key, f"drawn by {os.getpid()}")
         sys.setprofile(None)
         os.write(out, f"{answers}\n{struck.seen}".encode())
 
@@ -66,10 +66,10 @@ def test_killed_at_twenty_points_each_release_is_charged_once(place):
         assert (code, said) == (-9, ""), point
         code, said = ended(*started(paid(place, key, 0)))
         own = account(place)
-        assert (code, said.split("\n")[0]) == (0, own.stored(key))
-        assert own.state().balance("total").spent * 100 == number + 2
+        assert (code, said.split("\n")[0]) == (0, own.stored_answers(key))
+        assert own.current_state().balance_of("total").spent * 100 == number + 2
         own.book.close()
-    report = check(Ledger(place))
+    report = check_ledger(Ledger(place))
     assert (report.entries, report.problems) == (1 + 2 * (KILLS + 1), ())
 
 
@@ -78,11 +78,11 @@ def test_what_was_killed_before_it_said_anything_was_charged_or_not_but_never_an
     last = int(said.split()[-1])
     for number, point in enumerate(range(last // 2, last, last // 12)):
         ended(*started(paid(place, f"release {number}", point)))
-    entries = Ledger(place).entries()
+    entries = Ledger(place).list_entries()
     charged = {entry.key: entry.number for entry in entries if entry.kind == "charged"}
     answered = {entry.key: entry.number for entry in entries if entry.kind == "answered"}
     assert all(charged[key] < number for key, number in answered.items())
-    assert check(Ledger(place)).problems == ()
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def greedy(place: str | Path, name: int, share: str, most: int) -> Callable[[int], None]:
@@ -92,9 +92,9 @@ def greedy(place: str | Path, name: int, share: str, most: int) -> Callable[[int
         own, count = account(place), 0
         try:
             for number in range(most):
-                own.charge(claim(f"{name} {number}", share))
+                own.charge_release(claim(f"{name} {number}", share))
                 count += 1
-        except BudgetRefused:
+        except InsufficientBudgetError:
             pass
         os.write(out, str(count).encode())
 
@@ -104,11 +104,11 @@ def greedy(place: str | Path, name: int, share: str, most: int) -> Callable[[int
 @pytest.mark.parametrize("processes", [2, 16])
 def test_processes_that_race_for_the_last_of_the_budget_never_overspend(place, processes):
     own = account(place)
-    own.charge(claim("before", "0.5"))
+    own.charge_release(claim("before", "0.5"))
     counts = together([greedy(place, name, "0.1", 9) for name in range(processes)])
     assert sum(map(int, counts)) == 5
-    assert own.state().balance("total").fraction_left == 0
-    assert check(Ledger(place)).problems == ()
+    assert own.current_state().balance_of("total").fraction_left == 0
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def test_of_many_charges_at_once_none_is_lost(place):
@@ -116,16 +116,16 @@ def test_of_many_charges_at_once_none_is_lost(place):
     share = f"{1 / CHARGES:.10f}".rstrip("0")
     counts = together([greedy(place, name, share, -(-CHARGES // 16)) for name in range(16)])
     assert sum(map(int, counts)) == CHARGES
-    assert account(place).state().balance("total").spent == 1
-    charged = [entry for entry in Ledger(place).entries() if entry.kind == "charged"]
+    assert account(place).current_state().balance_of("total").spent == 1
+    charged = [entry for entry in Ledger(place).list_entries() if entry.kind == "charged"]
     assert len({entry.key for entry in charged}) == len(charged) == CHARGES
-    assert check(Ledger(place)).problems == ()
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def test_processes_that_try_one_key_at_once_get_the_same_answers(place):
     said = together([paid(place, "march", 0) for _ in range(6)])
     assert len({words.split("\n")[0] for words in said}) == 1
-    assert account(place).state().balance("total").spent * 100 == 1
+    assert account(place).current_state().balance_of("total").spent * 100 == 1
 
 
 def test_processes_that_make_one_ledger_at_once_make_one(tmp_path):
@@ -143,7 +143,7 @@ def test_a_maker_killed_at_any_point_leaves_no_ledger_or_a_whole_one(tmp_path):
         def work(out: int) -> None:
             struck = Struck(point)
             sys.setprofile(struck)
-            file(path)
+            create_file_store(path)
             sys.setprofile(None)
             os.write(out, f"{struck.seen}".encode())
 
@@ -156,22 +156,22 @@ def test_a_maker_killed_at_any_point_leaves_no_ledger_or_a_whole_one(tmp_path):
         assert making(path, point)[0] == -9
         two_names += path.exists() and path.stat().st_nlink == 2
         own = account(path)
-        own.charge(claim("march"))
+        own.charge_release(claim("march"))
         own.book.close()
-        assert check(Ledger(path)).problems == ()
+        assert check_ledger(Ledger(path)).problems == ()
     assert two_names > 0
 
 
 def test_a_forked_child_uses_a_connection_of_its_own(place):
     own = account(place)
-    own.charge(claim("parent", "0.5"))
+    own.charge_release(claim("parent", "0.5"))
 
     def work(_: int) -> None:
-        own.charge(claim("child", "0.25"))
+        own.charge_release(claim("child", "0.25"))
 
     together([work])
-    own.charge(claim("parent again", "0.25"))
-    assert own.state().balance("total").fraction_left == 0
+    own.charge_release(claim("parent again", "0.25"))
+    assert own.current_state().balance_of("total").fraction_left == 0
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_a_server_that_restarts_in_the_middle_loses_and_doubles_no_charge(restar
 
     def charge() -> None:
         while not stop.is_set():
-            done.append(own.charge(claim(f"release {len(done)}", "0.0001")).key)
+            done.append(own.charge_release(claim(f"release {len(done)}", "0.0001")).key)
 
     worker = threading.Thread(target=charge)
     worker.start()
@@ -215,10 +215,10 @@ def test_a_server_that_restarts_in_the_middle_loses_and_doubles_no_charge(restar
     time.sleep(0.3)
     stop.set()
     worker.join(60)
-    charged = [entry.key for entry in Ledger(url).entries() if entry.kind == "charged"]
+    charged = [entry.key for entry in Ledger(url).list_entries() if entry.kind == "charged"]
     assert charged == done and len(done) > 3
-    assert own.state().balance("total").spent * 10_000 == len(done)
-    assert check(Ledger(url)).problems == ()
+    assert own.current_state().balance_of("total").spent * 10_000 == len(done)
+    assert check_ledger(Ledger(url)).problems == ()
     own.book.close()
 
 
@@ -228,9 +228,9 @@ def test_a_server_that_is_gone_says_that_nobody_knows(place, monkeypatch):
 
     own = account(place)
     monkeypatch.setattr("tightrope.ledger.store.PAUSE", 0.0)
-    monkeypatch.setattr(Store, "writing", lost)
+    monkeypatch.setattr(Store, "writing_transaction", lost)
     with pytest.raises(LedgerError, match=r"not known whether .* same key, which is charged once"):
-        own.charge(claim("march"))
+        own.charge_release(claim("march"))
     with pytest.raises(LedgerError, match="lost"):
         Ledger("postgresql://somebody@/nowhere?host=/tmp/no-such-socket", create=True)
 

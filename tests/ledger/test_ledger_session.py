@@ -16,11 +16,11 @@ import pytest
 
 import tightrope as tr
 from tests.release.after_the_charge import fails_after_the_charge
-from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError, LedgerWarning
+from tightrope.errors import EngineError, InputError, InsufficientBudgetError, LedgerError, LedgerWarning
 from tightrope.ledger import Claim, Ledger, Limit
-from tightrope.ledger.check import check
-from tightrope.ledger.overview import overview
-from tightrope.release.execution import _json_form, _stored_read, recipe_of
+from tightrope.ledger.check import check_ledger
+from tightrope.ledger.overview import ledger_overview
+from tightrope.release.execution import _json_form, _stored_value, recipe_of
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
@@ -33,7 +33,7 @@ def table(scale: float = 1.0, **more: list[int]) -> pyarrow.Table:
 
 
 TABLE = table()
-ASKED = [tr.count(by="day"), tr.mean("x", between=(0, 1))]
+ASKED = [tr.count(by="day"), tr.mean("x", bounds=(0, 1))]
 
 
 @pytest.fixture
@@ -42,36 +42,36 @@ def place(tmp_path: Path) -> Path:
 
 
 def session(place: Path, **changes: object) -> tr.Session:
-    usual = {"person": "person", "rows_per_person": 2, "budget": BUDGET, "ledger": place, "dataset": "people"}
+    usual = {"privacy_unit": "person", "max_rows": 2, "budget": BUDGET, "ledger": place, "dataset": "people"}
     return tr.Session.open(changes.pop("source", TABLE), **{**usual, **changes})  # type: ignore[arg-type]
 
 
 def test_a_second_session_goes_on_where_the_first_ended(place):
-    session(place).plan(ASKED, share="0.7").release()
-    with pytest.raises(BudgetRefused, match=r"0\.3 is left"):
-        session(place).plan(ASKED, share="0.4").release()
-    session(place).plan(ASKED, share="0.3").release()
+    session(place).plan(ASKED, budget_fraction="0.7").release()
+    with pytest.raises(InsufficientBudgetError, match=r"0\.3 is left"):
+        session(place).plan(ASKED, budget_fraction="0.4").release()
+    session(place).plan(ASKED, budget_fraction="0.3").release()
     spent = session(place).spent
-    assert (spent["share"], spent["points"]) == ("1", [["1", "0.000001"]])
-    assert check(Ledger(place)).problems == ()
+    assert (spent["budget_fraction"], spent["points"]) == ("1", [["1", "0.000001"]])
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def test_a_certificate_names_its_entry(place):
-    first = session(place).plan(ASKED, share="0.25").release()
-    second = session(place).plan(ASKED, share="0.25").release()
+    first = session(place).plan(ASKED, budget_fraction="0.25").release()
+    second = session(place).plan(ASKED, budget_fraction="0.25").release()
     entry, ledger = second.certificate_data.entry, Ledger(place)
     assert entry is not None and first.certificate_data.entry is not None
-    assert (entry.position, entry.of, entry.share, entry.left) == (2, None, "1/4", "1/2")
+    assert (entry.position, entry.of, entry.budget_fraction, entry.left) == (2, None, "1/4", "1/2")
     assert second.certificate["ledger"].startswith("release 2 of the dataset 'people'; recorded as entry 4 of ledger")
-    report = check(ledger, [entry, first.certificate_data.entry])
+    report = check_ledger(ledger, [entry, first.certificate_data.entry])
     assert (report.certificates, report.guarantees, report.problems) == (2, 1, ())
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"rows_per_person": 3},
-        {"person": "day"},
+        {"max_rows": 3},
+        {"privacy_unit": "day"},
         {"budget": tr.Budget(epsilon=2, delta="1e-6")},
         {"source": table(y=[1] * 900)},
     ],
@@ -83,19 +83,19 @@ def test_another_person_bounds_promise_or_schema_is_refused(place, changes):
 
 
 def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
-    answers = session(place).plan(ASKED, share="0.5", key="march").release()
-    again = session(place).plan(ASKED, share="0.50", key="march").release()
+    answers = session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
+    again = session(place).plan(ASKED, budget_fraction="0.50", key="march").release()
     assert again.certificate == answers.certificate
     assert [answer.rows for answer in again] == [answer.rows for answer in answers]
     assert {type(row["day"]) for row in again[0].rows} == {datetime.date}
     assert again.to_json() == answers.to_json()
-    assert session(place).spent["share"] == "0.5"
+    assert session(place).spent["budget_fraction"] == "0.5"
     with pytest.raises(InputError, match="key"):
-        session(place).plan(ASKED[:1], share="0.5", key="march").release()
+        session(place).plan(ASKED[:1], budget_fraction="0.5", key="march").release()
 
 
 def test_what_failed_after_the_charge_is_spent_and_closes_the_key(place, monkeypatch):
-    plan = session(place).plan(ASKED, share="0.5", key="march")
+    plan = session(place).plan(ASKED, budget_fraction="0.5", key="march")
     with monkeypatch.context() as patch:
         fails_after_the_charge(patch, EngineError("no"))
         with pytest.raises(
@@ -103,14 +103,16 @@ def test_what_failed_after_the_charge_is_spent_and_closes_the_key(place, monkeyp
         ):
             plan.release()
     assert plan.charged
-    for again in (plan, session(place).plan(ASKED, share="0.5", key="march")):
-        with pytest.raises(BudgetRefused, match=r"'march' failed while its table was read.*choose another key"):
+    for again in (plan, session(place).plan(ASKED, budget_fraction="0.5", key="march")):
+        with pytest.raises(
+            InsufficientBudgetError, match=r"'march' failed while its table was read.*choose another key"
+        ):
             again.release()
-    assert session(place).spent["share"] == "0.5"
+    assert session(place).spent["budget_fraction"] == "0.5"
     other = session(place)
-    assert other.resumed(other.plan(ASKED, share="0.5")).release()
-    assert session(place).spent["share"] == "1"
-    assert check(Ledger(place)).problems == ()
+    assert other.resumed(other.plan(ASKED, budget_fraction="0.5")).release()
+    assert session(place).spent["budget_fraction"] == "1"
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
@@ -120,52 +122,52 @@ def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
         with monkeypatch.context() as patch:
             fails_after_the_charge(patch, KeyboardInterrupt())
             with pytest.raises(KeyboardInterrupt, match=said):
-                session(place).plan(ASKED, share="0.5", key="march").release()
-    with pytest.raises(BudgetRefused, match="both readings of the table that a charge pays for"):
-        session(place).plan(ASKED, share="0.5", key="march").release()
-    kinds = [entry.kind for entry in Ledger(place).entries()]
+                session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
+    with pytest.raises(InsufficientBudgetError, match="both readings of the table that a charge pays for"):
+        session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
+    kinds = [entry.kind for entry in Ledger(place).list_entries()]
     assert kinds == ["dataset", "charged", "retried"]
-    assert check(Ledger(place)).problems == ()
-    assert session(place).spent["share"] == "0.5"
+    assert check_ledger(Ledger(place)).problems == ()
+    assert session(place).spent["budget_fraction"] == "0.5"
 
 
 def test_a_killed_process_is_tried_again_once_at_no_cost(place, monkeypatch):
     with monkeypatch.context() as patch:
         fails_after_the_charge(patch, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-            session(place).plan(ASKED, share="0.5", key="march").release()
+            session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
     opened = session(place)
-    assert opened.resumed(opened.plan(ASKED, share="0.5")).release()
-    assert session(place).spent["share"] == "0.5"
+    assert opened.resumed(opened.plan(ASKED, budget_fraction="0.5")).release()
+    assert session(place).spent["budget_fraction"] == "0.5"
 
 
 def test_what_failed_before_the_charge_costs_nothing(place, monkeypatch):
-    plan = session(place).plan(ASKED, share="0.5")
+    plan = session(place).plan(ASKED, budget_fraction="0.5")
     with monkeypatch.context() as patch:
         patch.setattr("tightrope.release.build_answers.Profile", lambda **_: (_ for _ in ()).throw(EngineError("no")))
         with pytest.raises(EngineError, match="nothing was spent"):
             plan.release()
     assert not plan.charged
-    assert session(place).spent["share"] == "0"
+    assert session(place).spent["budget_fraction"] == "0"
 
 
 def test_an_audience_and_a_yearly_limit(place):
     from tightrope.ledger import Limit
 
     limits = [Limit("yearly", tr.Budget(epsilon="0.5", delta="1e-6"), every="year")]
-    session(place, limits=limits).plan(ASKED, share="0.5").release()
-    with pytest.raises(BudgetRefused, match="yearly 20"):
-        session(place, limits=limits, audience="press").plan(ASKED, share="0.1").release()
+    session(place, limits=limits).plan(ASKED, budget_fraction="0.5").release()
+    with pytest.raises(InsufficientBudgetError, match="yearly 20"):
+        session(place, limits=limits, audience="press").plan(ASKED, budget_fraction="0.1").release()
 
 
 def test_twelve_months_declared_together_have_less_noise_than_twelve_twelfths(place):
     """Two questions about 3 rows of a person at epsilon 1 and delta 1e-6: about ± 125 instead of ± 216."""
     keys = [DAYS[0], DAYS[1]]
-    questions = [tr.count(by="day", keys=keys), tr.sum("x", between=(0, 1), by="day", keys=keys)]
-    opened = session(place, rows_per_person=3)
-    twelfth = opened.plan(questions, share="0.08")
-    series = opened.series(opened.plan(questions, share="0.96"), times=12, key="2026")
-    alone, together = (plan.accuracies()[0].at(100)["half_width_95"] for plan in (twelfth, series.next()))
+    questions = [tr.count(by="day", keys=keys), tr.sum("x", bounds=(0, 1), by="day", keys=keys)]
+    opened = session(place, max_rows=3)
+    twelfth = opened.plan(questions, budget_fraction="0.08")
+    series = opened.series(opened.plan(questions, budget_fraction="0.96"), times=12, key="2026")
+    alone, together = (plan.accuracies()[0].errors_at_size(100)["half_width_95"] for plan in (twelfth, series.next()))
     assert together < 0.6 * alone
 
 
@@ -173,27 +175,27 @@ def test_a_series_goes_on_in_later_sessions_with_the_same_noise(place):
     tables = []
     for month in range(3):
         opened = session(place, source=table(month / 3))
-        series = opened.series(opened.plan(ASKED, share="0.5"), times=3, key="quarter")
+        series = opened.series(opened.plan(ASKED, budget_fraction="0.5"), times=3, key="quarter")
         assert series.released == month
         answers = series.next().release()
         tables.append([mechanism.table for mechanism in answers.certificate_data.mechanisms])
         entry = answers.certificate_data.entry
-        assert entry is not None and (entry.position, entry.of, entry.share) == (month + 1, 3, "1/6")
+        assert entry is not None and (entry.position, entry.of, entry.budget_fraction) == (month + 1, 3, "1/6")
         assert answers.certificate["ledger"].startswith(f"release {month + 1} of 3;")
     assert tables[0] == tables[1] == tables[2]
-    with pytest.raises(BudgetRefused, match="all 3 releases"):
+    with pytest.raises(InsufficientBudgetError, match="all 3 releases"):
         series.next()
-    account = Ledger(place).account("people")
-    assert account.state().balance("total").spent == Fraction(1, 2)
-    report = check(Ledger(place))
+    account = Ledger(place).open_account("people")
+    assert account.current_state().balance_of("total").spent == Fraction(1, 2)
+    report = check_ledger(Ledger(place))
     assert (report.guarantees, report.problems) == (1, ())
-    with pytest.raises(InputError, match="very series"):
-        opened.series(opened.plan(ASKED[:1], share="0.5"), times=3, key="quarter")
+    with pytest.raises(InputError, match="this series"):
+        opened.series(opened.plan(ASKED[:1], budget_fraction="0.5"), times=3, key="quarter")
 
 
 def test_a_date_that_was_paid_and_not_answered_comes_first(place, monkeypatch):
     opened = session(place)
-    series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
+    series = opened.series(opened.plan(ASKED, budget_fraction="0.5"), times=2, key="half")
     with monkeypatch.context() as patch:
         fails_after_the_charge(patch, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
@@ -205,7 +207,7 @@ def test_a_date_that_was_paid_and_not_answered_comes_first(place, monkeypatch):
 
 def test_a_date_whose_reading_failed_is_spent(place, monkeypatch):
     opened = session(place)
-    series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
+    series = opened.series(opened.plan(ASKED, budget_fraction="0.5"), times=2, key="half")
     with monkeypatch.context() as patch:
         fails_after_the_charge(patch, EngineError("no"))
         with pytest.raises(EngineError, match="charged before it reads"):
@@ -217,10 +219,10 @@ def test_a_date_whose_reading_failed_is_spent(place, monkeypatch):
 def test_the_ledger_says_which_rule_holds_and_what_planning_would_have_saved(place):
     opened = session(place)
     for _ in range(4):
-        opened.plan(ASKED, share="0.1").release()
-    series = opened.series(opened.plan(ASKED, share="0.5"), times=12, key="2026")
+        opened.plan(ASKED, budget_fraction="0.1").release()
+    series = opened.series(opened.plan(ASKED, budget_fraction="0.5"), times=12, key="2026")
     series.next().release()
-    said = overview(Ledger(place).account("people"))
+    said = ledger_overview(Ledger(place).open_account("people"))
     assert [(block["rule"], block["releases"]) for block in said["blocks"]] == [("basic composition", 1)] * 4 + [
         ("exact composition", 12)
     ]
@@ -231,7 +233,7 @@ def test_the_ledger_says_which_rule_holds_and_what_planning_would_have_saved(pla
 
 
 def test_without_a_ledger_there_is_neither_a_key_nor_a_series():
-    plain = tr.Session(TABLE, person=None, budget=BUDGET)
+    plain = tr.Session(TABLE, privacy_unit=None, budget=BUDGET)
     with pytest.raises(InputError, match="key"):
         plain.plan([tr.count()], key="march")
     with pytest.raises(InputError, match="ledger"):
@@ -240,57 +242,59 @@ def test_without_a_ledger_there_is_neither_a_key_nor_a_series():
 
 
 def test_a_plan_with_conditions_and_computed_columns_is_known_again_by_its_key(place):
-    questions = [tr.count(by="day", where="x < 0.5"), tr.sum("x", between=(0, 1), where=tr.column("x") > 0.25)]
-    first = session(place).plan(questions, where="x < 0.9", share="0.5", key="march").release()
-    again = session(place).plan(questions, where="x < 0.9", share="0.5", key="march").release()
+    questions = [tr.count(by="day", where="x < 0.5"), tr.sum("x", bounds=(0, 1), where=tr.column("x") > 0.25)]
+    first = session(place).plan(questions, where="x < 0.9", budget_fraction="0.5", key="march").release()
+    again = session(place).plan(questions, where="x < 0.9", budget_fraction="0.5", key="march").release()
     assert again.to_json() == first.to_json()
     with pytest.raises(InputError, match="key"):
-        session(place).plan(questions, where="x < 0.8", share="0.5", key="march").release()
-    assert check(Ledger(place)).problems == ()
+        session(place).plan(questions, where="x < 0.8", budget_fraction="0.5", key="march").release()
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 def test_noise_that_does_not_keep_what_was_said_of_it_is_found(place):
     """The power of the check: somebody charges nine tenths of what the noise costs."""
     plan = session(place).plan(ASKED)
-    account = Ledger(place).account("people")
-    account.charge(Claim("honest", "plan", BUDGET, recipe_of(plan.draft).text))
-    assert check(Ledger(place)).problems == ()
+    account = Ledger(place).open_account("people")
+    account.charge_release(Claim("honest", "plan", BUDGET, recipe_of(plan.draft).to_text))
+    assert check_ledger(Ledger(place)).problems == ()
     other = place.with_name("other.ledger")
     session(other)
-    Ledger(other).account("people").charge(Claim("cheat", "plan", BUDGET.share("0.9"), recipe_of(plan.draft).text))
-    (found,) = check(Ledger(other)).problems
+    Ledger(other).open_account("people").charge_release(
+        Claim("cheat", "plan", BUDGET.scale_by("0.9"), recipe_of(plan.draft).to_text)
+    )
+    (found,) = check_ledger(Ledger(other)).problems
     assert "does not keep what was promised of it" in found
 
 
 def test_a_release_that_is_interrupted_says_whether_it_was_charged(place, monkeypatch):
-    plan = session(place).plan(ASKED, share="0.5", key="march")
+    plan = session(place).plan(ASKED, budget_fraction="0.5", key="march")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.ledger.Account.answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("tightrope.ledger.Account.store_answers", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt, match="the budget was spent, and nothing was published"):
             plan.release()
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.ledger.Account.charged", lambda *_: (_ for _ in ()).throw(LedgerError("gone")))
+        patch.setattr("tightrope.ledger.Account.find_charge", lambda *_: (_ for _ in ()).throw(LedgerError("gone")))
         with pytest.raises(LedgerError, match=r"not known whether the budget was spent.*'march'"):
             plan.release()
     plan.release()
-    assert session(place).spent["share"] == "0.5"
+    assert session(place).spent["budget_fraction"] == "0.5"
 
 
 BY_MOMENTS = Limit("total", BUDGET, rule="moments", releases=12)
 
 
 def halves(plan) -> list[float]:
-    return [accuracy.at(100)["half_width_95"] for accuracy in plan.accuracies()]
+    return [accuracy.errors_at_size(100)["half_width_95"] for accuracy in plan.accuracies()]
 
 
 @pytest.fixture(scope="module")
 def twelve(tmp_path_factory):
     """Twelve releases on a limit by moments, each a twelfth, one by one; the last session and its last certificate."""
     place = tmp_path_factory.mktemp("moments") / "people.ledger"
-    asked = [tr.count(by="day", keys=DAYS[:3]), tr.mean("x", between=(0, 1))]
+    asked = [tr.count(by="day", keys=DAYS[:3]), tr.mean("x", bounds=(0, 1))]
     for _ in range(12):
         own = session(place, limits=[BY_MOMENTS])
-        plan = own.plan(asked, share="0.083333")
+        plan = own.plan(asked, budget_fraction="0.083333")
         answers = plan.release()
     return place, own, plan, answers, asked
 
@@ -298,7 +302,7 @@ def twelve(tmp_path_factory):
 @pytest.mark.slow
 def test_twelve_releases_by_moments_need_half_the_noise_of_twelve_twelfths(twelve, tmp_path):
     _, _, plan, _, asked = twelve
-    basic = tr.Session(TABLE, person="person", rows_per_person=2, budget=BUDGET).plan(asked, share="0.083333")
+    basic = tr.Session(TABLE, privacy_unit="person", max_rows=2, budget=BUDGET).plan(asked, budget_fraction="0.083333")
     (count, _), (count_basic, _) = halves(plan), halves(basic)
     assert (count, count_basic) == (96.0, 180.0)
 
@@ -306,10 +310,10 @@ def test_twelve_releases_by_moments_need_half_the_noise_of_twelve_twelfths(twelv
 def test_twelve_shares_fill_the_limit_and_a_thirteenth_is_refused(twelve):
     place, own, _, answers, asked = twelve
     spent = own.spent
-    assert 0.99 < float(Fraction(spent["share"])) <= 1 and spent["rule"] == "moments"
-    with pytest.raises(BudgetRefused, match="nothing was spent"):
-        own.plan(asked, share="0.083333").release()
-    assert check(Ledger(place), [answers.certificate_data.entry]).problems == ()
+    assert 0.99 < float(Fraction(spent["budget_fraction"])) <= 1 and spent["rule"] == "moments"
+    with pytest.raises(InsufficientBudgetError, match="nothing was spent"):
+        own.plan(asked, budget_fraction="0.083333").release()
+    assert check_ledger(Ledger(place), [answers.certificate_data.entry]).problems == ()
 
 
 def test_certificate_and_overview_say_rule_left_and_price(twelve):
@@ -317,7 +321,7 @@ def test_certificate_and_overview_say_rule_left_and_price(twelve):
     (limit,) = answers.certificate_data.entry.limits
     assert (limit.name, limit.rule, limit.left_by_addition) == ("total", "moments", "nothing")
     assert "by moments (nothing if promises were added up)" in answers.certificate["ledger"]
-    view = overview(Ledger(place).account("people"))
+    view = ledger_overview(Ledger(place).open_account("people"))
     (shown,) = view["limits"]
     assert (shown["rule"], shown["left"], shown["left_by_addition"]) == ("moments", limit.left, "nothing")
     assert view["blocks"][0]["rule"] == "moments"
@@ -336,23 +340,23 @@ def test_what_a_plan_by_moments_keeps_by_itself_is_proven(twelve):
 
 def test_a_series_by_moments_takes_its_share_at_once(place):
     own = session(place, limits=[BY_MOMENTS])
-    series = own.series(own.plan([tr.count(by="day", keys=DAYS[:3])], share="0.5"), times=6, key="monthly")
-    assert Fraction(own.spent["share"]) <= Fraction(1, 2)
+    series = own.series(own.plan([tr.count(by="day", keys=DAYS[:3])], budget_fraction="0.5"), times=6, key="monthly")
+    assert Fraction(own.spent["budget_fraction"]) <= Fraction(1, 2)
     series.next().release()
     again = session(place, limits=[BY_MOMENTS])
-    other = again.series(again.plan([tr.count(by="day", keys=DAYS[:3])], share="0.5"), times=6, key="monthly")
+    other = again.series(again.plan([tr.count(by="day", keys=DAYS[:3])], budget_fraction="0.5"), times=6, key="monthly")
     assert (other.released, other.next().budget) == (1, series.next().budget)
-    assert check(Ledger(place)).problems == ()
+    assert check_ledger(Ledger(place)).problems == ()
 
 
 @pytest.mark.slow
 def test_within_takes_the_least_share_of_moments_that_does(place):
     own = session(place, limits=[BY_MOMENTS])
     asked = [tr.count(by="day", keys=DAYS[:3])]
-    plan = own.plan(asked, within={"count_by_day": 60})
-    assert halves(plan)[0] <= 60 and plan.share < Decimal("0.2")
-    with pytest.raises(BudgetRefused, match="not enough"):
-        own.plan(asked, within={"count_by_day": 1}, share="0.1")
+    plan = own.plan(asked, margin_of_error={"count_by_day": 60})
+    assert halves(plan)[0] <= 60 and plan.budget_fraction < Decimal("0.2")
+    with pytest.raises(InsufficientBudgetError, match="not enough"):
+        own.plan(asked, margin_of_error={"count_by_day": 1}, budget_fraction="0.1")
 
 
 def test_a_whole_budget_of_another_promise_is_refused(place):
@@ -369,7 +373,7 @@ def test_a_session_that_says_no_rule_is_refused_where_there_is_one(place):
 def test_a_certificate_says_what_is_left_of_every_limit(place):
     yearly = Limit("yearly", tr.Budget(epsilon="0.5", delta="5e-7"), every="year")
     own = session(place, limits=[yearly])
-    answers = own.series(own.plan(ASKED, share="0.25"), times=2, key="half-yearly").next().release()
+    answers = own.series(own.plan(ASKED, budget_fraction="0.25"), times=2, key="half-yearly").next().release()
     year = datetime.datetime.now(datetime.UTC).year
     left = {limit.name: limit.left for limit in answers.certificate_data.entry.limits}
     assert left == {"total": "0.75", f"yearly {year}": "0.5"}
@@ -377,13 +381,13 @@ def test_a_certificate_says_what_is_left_of_every_limit(place):
 
 
 def test_answers_that_are_damaged_are_not_said_to_be_unpublished(place):
-    session(place).plan(ASKED, share="0.5", key="march").release()
+    session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
     with sqlite3.connect(place) as file:
         for trigger in ("update", "delete"):
             file.execute(f"DROP TRIGGER tightrope_documents_{trigger}")
         file.execute("UPDATE tightrope_documents SET content = 'x' WHERE content LIKE '%\"rows\": %'")
     with pytest.raises(LedgerError) as raised:
-        session(place).plan(ASKED, share="0.5", key="march").release()
+        session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
     assert "are damaged" in str(raised.value) and "does not help" in str(raised.value)
 
 
@@ -398,5 +402,5 @@ def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
 def test_instants_of_nanoseconds_come_back_as_they_were():
     for text in ("2026-03-01T12:00:00.123456789", "2026-03-01T12:00:00.000000001+01:00"):
         value = pandas.Timestamp(text)
-        assert _stored_read(json.loads(json.dumps(_json_form(value)))) == value
+        assert _stored_value(json.loads(json.dumps(_json_form(value)))) == value
     assert _json_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}

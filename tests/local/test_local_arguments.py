@@ -67,7 +67,7 @@ def test_nobody(name):
     m = MAKERS[name](1.0, 4)
     reports = m.perturb([])
     assert len(reports) == 0
-    assert m.tally(reports).people == 0
+    assert m.tally_reports(reports).people == 0
     with pytest.raises(InputError, match="1 report or more"):
         m.estimate(reports)
 
@@ -103,7 +103,7 @@ def test_reports_that_nobody_can_have_made():
     with pytest.raises(InputError, match="reports outside"):
         local.hashing(1.0, 4).estimate([1 << 30])
     rows = np.array([[1 << 60]], dtype=np.uint64)
-    for name in ("optimised unary", "subsets"):
+    for name in ("optimized unary", "subsets"):
         with pytest.raises(InputError, match="highest bit"):
             MAKERS[name](1.0, 4).estimate(rows)
         with pytest.raises(InputError, match="packed bits"):
@@ -115,18 +115,18 @@ def test_reports_that_nobody_can_have_made():
 def test_tallies_of_other_domains_do_not_add_up():
     one, two = local.k_randomized_response(1.0, 4), local.k_randomized_response(1.0, 5)
     with pytest.raises(InputError, match="tally"):
-        one.tally([0]) + two.tally([0])
+        one.tally_reports([0]) + two.tally_reports([0])
     with pytest.raises(InputError, match="tally"):
-        one.estimate_tally(two.tally([0]))
+        one.estimate_tally(two.tally_reports([0]))
     with pytest.raises(TypeError):
-        one.tally([0]) + 1
+        one.tally_reports([0]) + 1
 
 
 def test_what_would_fill_the_memory_is_refused():
     with pytest.raises(InputError, match="hashes"):
         local.hashing(1.0, 1 << 22, hashes=64)
     with pytest.raises(InputError, match="k"):
-        local.k_randomized_response(1.0, 1 << 31).tally([1])
+        local.k_randomized_response(1.0, 1 << 31).tally_reports([1])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_tallies_take_lists():
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, "0.5"])
 def test_a_variance_is_of_a_share(share):
     with pytest.raises(InputError, match="share"):
-        local.k_randomized_response(1.0, 3).variance(share, 10)
+        local.k_randomized_response(1.0, 3).estimate_variance(share, 10)
 
 
 def test_masked_values_are_not_reported():

@@ -17,7 +17,7 @@ def probability(table, x):
     """P(X = x), read off the definition of a table."""
     x = abs(x)
     if x == 0:
-        return Fraction(table.centre, TOTAL)
+        return Fraction(table.center, TOTAL)
     if x <= len(table.half):
         return Fraction(table.half[x - 1], TOTAL)
     if table.tail is None:

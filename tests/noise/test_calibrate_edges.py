@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, InputError, PrecisionError, PrecisionWarning
+from tightrope.errors import InputError, InsufficientBudgetError, PrecisionError, PrecisionWarning
 
 USUAL = tr.Budget(epsilon=1, delta="1e-6")
 STEP = tr.gaussian(scale=1.0).loss.poisson_sample(0.01)
@@ -45,7 +45,7 @@ def test_the_most_of_anything_counted(scale, epsilon, delta, smallest, largest):
     step, budget = tr.gaussian(scale=scale).loss, tr.Budget(epsilon=epsilon, delta=delta)
     try:
         found = tr.calibrate(lambda n: n * step, budget, smallest=smallest, largest=largest, integer=True)
-    except BudgetRefused:
+    except InsufficientBudgetError:
         assert ((smallest or 1) * step).delta(epsilon) > delta * (1 - 1e-9)
         return
     assert isinstance(found.parameter, int)

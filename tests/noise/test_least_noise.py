@@ -120,10 +120,10 @@ def test_a_cost_that_levels_off_has_valid_bounds():
 def test_a_list_of_points_is_kept_together():
     noise = least_noise(Budget(points=[(1, 1e-6), (0.5, 1e-3)], total_variation=0.2), sensitivity=2)
     fifth, thousandth = math.nextafter(0.2, 0), math.nextafter(1e-3, 0)  # the floats 0.2 and 1e-3 are above these
-    assert [point[:2] for point in noise.certificate.realised] == [(0.0, fifth), (0.5, thousandth), (1.0, 1e-6)]
-    for epsilon, asked, realised in noise.certificate.realised:
+    assert [point[:2] for point in noise.certificate.realized] == [(0.0, fifth), (0.5, thousandth), (1.0, 1e-6)]
+    for epsilon, asked, realized in noise.certificate.realized:
         assert spent(noise.table, epsilon, 2) <= Fraction(asked)
-        assert float(spent(noise.table, epsilon, 2)) == pytest.approx(realised, rel=1e-9)
+        assert float(spent(noise.table, epsilon, 2)) == pytest.approx(realized, rel=1e-9)
 
 
 def test_decimals_are_kept_as_written():
@@ -151,7 +151,7 @@ def test_ten_units_of_sensitivity_take_less_than_two_seconds(epsilon, delta, sen
 def test_a_certificate_is_written_and_read_back_equal():
     for sensitivity, kind in ((1, "theorem"), (3, "dual")):
         found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
-        assert read_noise(to_json_text(found.document())) == found
+        assert read_noise(to_json_text(found.to_document())) == found
         assert found.argument.kind == kind
     assert found.argument.statement != THEOREM
 
@@ -159,7 +159,7 @@ def test_a_certificate_is_written_and_read_back_equal():
 def test_anybody_can_check_the_dual_certificate():
     """The statement of the argument, word by word, in fractions."""
     found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=3).certificate
-    numbers = json.loads(to_json_text(found.document()))["argument"]["numbers"]
+    numbers = json.loads(to_json_text(found.to_document()))["argument"]["numbers"]
     costs = [Fraction(c) for c in numbers["costs"]]
     rows = [
         (m, exponential(m["epsilon"]), {m["start"] + i: Fraction(v) for i, v in enumerate(m["values"])})
@@ -224,15 +224,22 @@ def test_no_feasible_noise_is_stochastically_smaller(budget, data):
         assume(False)
     middle = len(other) // 2
     for k in range(1, middle + 1):
-        assert other[: middle - k + 1].sum() + other[middle + k :].sum() >= 2 * float(least.survival(k - 1)) - 1e-12
+        assert (
+            other[: middle - k + 1].sum() + other[middle + k :].sum()
+            >= 2 * float(least.survival_probability(k - 1)) - 1e-12
+        )
 
 
 def mixed(least, weights, share):
     """The least noise of 0.7 of every δ's reach, and a share of some lopsided law."""
-    size = int(least.worst) + 8
+    size = int(least.largest_magnitude) + 8
     p = np.zeros(2 * size + 1)
     for x in range(-size, size + 1):
-        p[x + size] = float(least.survival(abs(x) - 1) - least.survival(abs(x))) if x else least.centre / 2**128
+        p[x + size] = (
+            float(least.survival_probability(abs(x) - 1) - least.survival_probability(abs(x)))
+            if x
+            else least.center / 2**128
+        )
     wide = np.convolve(p, np.ones(5) / 5, mode="same")
     lopsided = np.convolve(p, weights / weights.sum(), mode="same")
     out = (1 - share) * wide + share * lopsided

@@ -19,14 +19,14 @@ import tightrope as tr
 from tests.mechanisms.exact_noise import exponential, probability
 from tightrope.documents import Budget
 from tightrope.documents.document import to_json_text
-from tightrope.errors import BudgetRefused, InputError
-from tightrope.noise.allocation import allocate
+from tightrope.errors import InputError, InsufficientBudgetError
+from tightrope.noise.allocation import allocate_noise
 from tightrope.noise.least_noise import least_noise
 from tightrope.noise.program import certificate, search
-from tightrope.noise.program.steep_noise import Steep
-from tightrope.noise.worst_split import Contribution, Spend, Unit
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, verdict
+from tightrope.noise.program.steep_noise import SteepNoise
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, worst_verdict
 
 CHAINS = int(os.environ.get("TIGHTROPE_BUDGETS", "0"))
 """Chains of each kind; 0: few."""
@@ -74,7 +74,7 @@ def chains(combinations, few):
 def cost_of(make):
     try:
         return make()
-    except (BudgetRefused, InputError):
+    except (InsufficientBudgetError, InputError):
         return None
 
 
@@ -124,14 +124,14 @@ def test_least_noise_of_a_large_epsilon(sensitivity, epsilon, delta, upper):
     assert found.lower <= found.upper <= upper
     assert found.gap <= CLOSE
     assert excess(noise.table, epsilon, sensitivity) <= Fraction(delta)
-    claims = checked(to_json_text(found.document()))
-    assert verdict(claims) == CONFIRMED
+    claims = check_document(to_json_text(found.to_document()))
+    assert worst_verdict(claims) == CONFIRMED
     assert [claim.verdict for claim in claims if claim.name == "lower"][-1] == CONFIRMED
 
 
 def test_the_chain_catches_a_solver_without_the_closed_form(monkeypatch):
     def absent(*_):
-        return Steep(None, math.inf, 0.0)
+        return SteepNoise(None, math.inf, 0.0)
 
     monkeypatch.setattr(search, "steep_noise", absent)
     monkeypatch.setattr(certificate, "steep_noise", absent)
@@ -155,22 +155,22 @@ def test_a_larger_epsilon_never_costs_more_for_several_releases(releases, sensit
 
 
 SPENDS = {
-    "count": [Spend("count", 8, True)],
-    "sum": [Spend("sum", 8, False)],
-    "count and sum": [Spend("count", 8, True), Spend("sum", 8, False)],
-    "discovered": [Spend("count", 8, True, bounded=True)],
+    "count": [NoiseSpec("count", 8, True)],
+    "sum": [NoiseSpec("sum", 8, False)],
+    "count and sum": [NoiseSpec("count", 8, True), NoiseSpec("sum", 8, False)],
+    "discovered": [NoiseSpec("count", 8, True, needs_bound=True)],
 }
 BOUNDS = [(1, 1, 1), (2, 2, 1), (4, 4, 1), (100, 100, 1), (2, 2, 2), (5, 3, 5)]
 
 
 @pytest.mark.parametrize(("name", "bounds", "delta"), chains(product(SPENDS, BOUNDS, DELTAS[1:]), 5))
 def test_a_larger_epsilon_never_costs_more_in_a_plan(name, bounds, delta):
-    unit = Unit(tuple(SPENDS[name]), Contribution(*bounds))
+    unit = CompositionGroup(tuple(SPENDS[name]), SplitBounds(*bounds))
 
     def make(epsilon):
-        found = allocate([unit], Budget(epsilon=epsilon, delta=delta))
+        found = allocate_noise([unit], Budget(epsilon=epsilon, delta=delta))
         assert found.loss.delta(epsilon) <= delta
-        return found.error
+        return found.total_error
 
     costs = [cost_of(lambda e=epsilon: make(e)) for epsilon in EPSILONS[3:]]
     assert costs[-1] is not None
@@ -182,8 +182,8 @@ def test_a_larger_epsilon_never_costs_more_in_a_plan(name, bounds, delta):
 )
 def test_a_release_of_a_large_epsilon(epsilon, delta, rows):
     table = pa.table({"unit": [f"a{i // 2}" for i in range(200)]})
-    session = tr.Session(table, person="unit", rows_per_person=rows, budget=tr.Budget(epsilon=epsilon, delta=delta))
+    session = tr.Session(table, privacy_unit="unit", max_rows=rows, budget=tr.Budget(epsilon=epsilon, delta=delta))
     answers = session.plan([tr.count()]).release()
     assert answers.certificate_data.epsilon <= epsilon
-    assert float(session.spent["share"]) <= 1
-    assert verdict(checked(to_json_text(answers.certificate_data))) == CONFIRMED
+    assert float(session.spent["budget_fraction"]) <= 1
+    assert worst_verdict(check_document(to_json_text(answers.certificate_data))) == CONFIRMED

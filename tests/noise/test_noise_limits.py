@@ -13,9 +13,9 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.truncated_laplace import truncated_laplace
 from tightrope.noise.noise_limits import noise_limits, tail_sum
 from tightrope.noise.program.closed_form import packing_bound
-from tightrope.noise.program.request import Cost, Promise
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget
 from tightrope.noise.program.search import least_table
-from tightrope.noise.real_noise import Lattice, LeastRealNoise
+from tightrope.noise.real_noise import LeastRealNoise, RealLattice
 
 
 def named(limits, name):
@@ -40,8 +40,8 @@ def test_geometric_sums_where_the_number_of_terms_is_whole():
     down = math.exp(-epsilon)
     delta = down**terms / 2 / sum(down**j for j in range(1, terms + 1))
     tails = [0.5 * down**k - delta * sum(down**j for j in range(1, k + 1)) for k in range(1, terms)]
-    promise = Promise.of(Budget(epsilon=epsilon, delta=delta))
-    assert tail_sum(promise, 2.0, Cost.of("absolute")) == pytest.approx(4 * sum(tails))
+    promise = PrivacyTarget.from_budget(Budget(epsilon=epsilon, delta=delta))
+    assert tail_sum(promise, 2.0, ErrorCost.from_argument("absolute")) == pytest.approx(4 * sum(tails))
 
 
 @pytest.mark.parametrize("cost", ["absolute", "squared"])
@@ -93,10 +93,13 @@ def test_limits_that_meet(budget, cost, upper, gap):
 @settings(deadline=None, max_examples=20)
 def test_packing_is_below_every_law(epsilon, exponent, power):
     """Truncated Laplace, and a law of the program on a lattice, whichever costs less."""
-    promise, cost = Promise.of(Budget(epsilon=epsilon, delta=10**exponent)), Cost.of(("absolute", "squared")[power - 1])
+    promise, cost = (
+        PrivacyTarget.from_budget(Budget(epsilon=epsilon, delta=10**exponent)),
+        ErrorCost.from_argument(("absolute", "squared")[power - 1]),
+    )
     laws = [truncated_laplace(epsilon=epsilon, delta=10**exponent)]
-    lattice = Lattice(1.0, 8, cost)
-    laws.append(LeastRealNoise(least_table(promise, 8, lattice.above, "any").table, promise, lattice, "any"))
+    lattice = RealLattice(1.0, 8, cost)
+    laws.append(LeastRealNoise(least_table(promise, 8, lattice.costs_above, "any").table, promise, lattice, "any"))
     errors = [law.mean_absolute_error if power == 1 else law.mean_squared_error for law in laws]
     assert 0 < packing_bound(promise, 1.0, power) <= min(errors)
     assert packing_bound(promise, 3.0, power) == pytest.approx(3**power * packing_bound(promise, 1.0, power))

@@ -10,8 +10,8 @@ import pytest
 from tightrope.documents import Budget
 from tightrope.errors import InputError, PrecisionError
 from tightrope.noise.least_noise import least_noise
-from tightrope.noise.program.request import Cost
-from tightrope.noise.real_noise import Lattice, LeastRealStaircase, _at_most, finest, staircase_cost
+from tightrope.noise.program.request import ErrorCost
+from tightrope.noise.real_noise import LeastRealStaircase, RealLattice, _cap_at_cost, best_lattice, staircase_cost
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_staircases_where_a_lattice_is_too_coarse(cost):
     noise = least_noise(Budget(epsilon=12, delta=1e-6), integer=False, cost=cost, sensitivity=2)
     assert isinstance(noise, LeastRealStaircase)
     assert noise.loss.delta(12.0) == 0
-    assert noise.certificate.lower <= noise.upper <= 1.07 * noise.certificate.lower
+    assert noise.certificate.lower <= noise.cost_upper_bound <= 1.07 * noise.certificate.lower
     assert noise.certificate.argument.kind == "theorem"
     assert noise.quantile(0.5) <= noise.quantile(0.999999) < math.inf
     assert noise.worst_error == math.inf
@@ -80,7 +80,7 @@ def test_everything_scales_with_the_sensitivity():
 def density(noise, x):
     """The density of X, from the table and the width of its cells."""
     cells = np.rint(np.abs(x) / noise.lattice.width).astype(int)
-    p = [noise.table.centre, *noise.table.half, *[0] * (cells.max() + 1)]
+    p = [noise.table.center, *noise.table.half, *[0] * (cells.max() + 1)]
     return np.array([p[c] / 2**128 for c in cells.tolist()]) / noise.lattice.width
 
 
@@ -127,32 +127,34 @@ def test_several_real_releases_are_refused():
 @pytest.mark.parametrize("cost", ["absolute", "squared"])
 @pytest.mark.parametrize("cells", [4, 9, 30])
 def test_node_costs_are_below_and_cell_costs_above(cost, cells):
-    lattice = Lattice(2.0, cells, Cost.of(cost))
+    lattice = RealLattice(2.0, cells, ErrorCost.from_argument(cost))
     x = np.linspace(0, 6, 4001)
-    nodes = np.arange(4 * cells) * lattice.width
-    below = np.interp(x, nodes, lattice.below(4 * cells - 1) * lattice.unit)
-    assert np.all(below <= Cost.of(cost).at(x) + 1e-12)
-    inside = np.abs(np.linspace(-0.5, 0.5, 10_001)) * lattice.width
-    assert lattice.above(3)[0] * lattice.unit >= Cost.of(cost).at(inside).mean() * (1 - 1e-3)
+    nodes = np.arange(4 * cells) * lattice.cell_width
+    below = np.interp(x, nodes, lattice.costs_below(4 * cells - 1) * lattice.cost_unit)
+    assert np.all(below <= ErrorCost.from_argument(cost).values_at(x) + 1e-12)
+    inside = np.abs(np.linspace(-0.5, 0.5, 10_001)) * lattice.cell_width
+    assert lattice.costs_above(3)[0] * lattice.cost_unit >= ErrorCost.from_argument(cost).values_at(inside).mean() * (
+        1 - 1e-3
+    )
 
 
 def test_a_cost_without_a_formula_is_enclosed():
-    lattice = Lattice(1.0, 8, Cost.of(lambda x: x**1.5))
+    lattice = RealLattice(1.0, 8, ErrorCost.from_argument(lambda x: x**1.5))
     plain = np.linspace(0.5, 1.5, 10_001) / 8
-    assert lattice.above(4)[1] >= (plain**1.5).mean()
+    assert lattice.costs_above(4)[1] >= (plain**1.5).mean()
     x = np.linspace(0, 3, 3001)
-    assert np.all(np.interp(x, np.arange(30) / 8, lattice.below(29)) <= x**1.5 + 1e-15)
+    assert np.all(np.interp(x, np.arange(30) / 8, lattice.costs_below(29)) <= x**1.5 + 1e-15)
     found = least_noise(Budget(epsilon=1, delta=1e-3), integer=False, cost=lambda x: x**1.5).certificate
     assert found.lower <= found.upper <= found.lower * 1.15
 
 
 def test_the_lattice_fits_the_steps_of_the_staircase():
     """γ = 1/(1 + e^{ε/2}): E|X| = e^{ε/2}/(e^ε − 1) in the limit, from above and from below."""
-    cost, exact = Cost.of("absolute"), math.exp(0.5) / math.expm1(1)
-    above, below = finest(cost, 1.0, 1.0, 48, above=True), finest(cost, 1.0, 1.0, 48, above=False)
+    cost, exact = ErrorCost.from_argument("absolute"), math.exp(0.5) / math.expm1(1)
+    above, below = best_lattice(cost, 1.0, 1.0, 48, above=True), best_lattice(cost, 1.0, 1.0, 48, above=False)
     assert exact <= staircase_cost(above, 1.0, above=True) <= exact * (1 + 1e-5)
     assert exact * (1 - 1e-3) <= staircase_cost(below, 1.0, above=False) <= exact
-    assert finest(cost, 1.0, 0.0, 20, above=True).cells == 20
+    assert best_lattice(cost, 1.0, 0.0, 20, above=True).cell_count == 20
 
 
 @pytest.mark.parametrize("tail", [1e-3, 1e-12, 1e-16, 1e-20, 1e-60])
@@ -161,12 +163,12 @@ def test_far_quantiles_of_a_staircase_are_those_of_its_law(tail):
     noise = least_noise(Budget(epsilon=10, delta=1e-6), integer=False)
     assert isinstance(noise, LeastRealStaircase)
     beyond = tail * 2  # both sides
-    assert math.isclose(-noise.quantile(tail), noise.law._upper_quantile(tail), rel_tol=1e-15)
-    step = math.floor(-math.log(beyond) / noise.law.epsilon)
+    assert math.isclose(-noise.quantile(tail), noise.staircase_law._upper_quantile(tail), rel_tol=1e-15)
+    step = math.floor(-math.log(beyond) / noise.staircase_law.epsilon)
     assert step <= -noise.quantile(tail) <= step + 1
 
 
 def test_a_bound_that_contradicts_a_cost_is_a_fault():
-    assert _at_most(1 + 1e-12, 1.0) == 1.0
+    assert _cap_at_cost(1 + 1e-12, 1.0) == 1.0
     with pytest.raises(PrecisionError, match="contradicts"):
-        _at_most(1.001, 1.0)
+        _cap_at_cost(1.001, 1.0)

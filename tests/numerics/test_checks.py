@@ -15,10 +15,10 @@ from tightrope.numerics import checks
 
 ALWAYS_WRONG = [math.nan, True, False, np.True_, "1", None, 1j, [1], 10**400, Decimal("NaN"), Decimal("sNaN")]
 RANGES: list[tuple[Callable[..., float], list[object], list[object]]] = [
-    (checks.finite, [0, -1, 1e308, Fraction(1, 3), Decimal("0.1"), np.float32(2)], [math.inf, -math.inf]),
-    (checks.positive, [5e-324, 1, np.int64(3)], [0, -0.0, -1, math.inf]),
+    (checks.check_finite, [0, -1, 1e308, Fraction(1, 3), Decimal("0.1"), np.float32(2)], [math.inf, -math.inf]),
+    (checks.check_positive, [5e-324, 1, np.int64(3)], [0, -0.0, -1, math.inf]),
     (checks.non_negative, [0, 1], [-5e-324, math.inf, -math.inf]),
-    (checks.probability, [0, 1, 0.5], [-5e-324, 1.0000000000000002, math.inf]),
+    (checks.check_probability, [0, 1, 0.5], [-5e-324, 1.0000000000000002, math.inf]),
     (checks.inner_probability, [5e-324, 0.5], [0, 1]),
 ]
 
@@ -36,22 +36,22 @@ def test_what_passes_and_what_does_not(check: Callable[..., float], good: list[o
 
 
 def test_whole_numbers() -> None:
-    assert checks.whole("k", 3) == 3
-    assert checks.whole("k", np.int8(3)) == 3
-    assert type(checks.whole("k", np.int8(3))) is int
-    assert checks.whole("k", 0, at_least=0) == 0
+    assert checks.check_integer("k", 3) == 3
+    assert checks.check_integer("k", np.int8(3)) == 3
+    assert type(checks.check_integer("k", np.int8(3))) is int
+    assert checks.check_integer("k", 0, at_least=0) == 0
     for wrong in (0, -1, 3.0, math.nan, True, "3", None, Fraction(3)):
         with pytest.raises(InputError):
-            checks.whole("k", wrong)
+            checks.check_integer("k", wrong)
 
 
 def test_a_list_with_something_in_it() -> None:
-    checks.filled("points", [1])
+    checks.check_nonempty("points", [1])
     with pytest.raises(InputError, match="points"):
-        checks.filled("points", [])
+        checks.check_nonempty("points", [])
 
 
 def test_long_values_are_cut() -> None:
     with pytest.raises(InputError) as refused:
-        checks.finite("x", "a" * 10_000)
+        checks.check_finite("x", "a" * 10_000)
     assert len(str(refused.value)) < 300

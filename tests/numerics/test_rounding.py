@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.numerics.rounding import rounded, to_float
+from tightrope.numerics.rounding import round_outward, to_float
 
 EXACT = st.fractions(max_denominator=10**30)
 
@@ -31,10 +31,10 @@ def test_exact_numbers_stay() -> None:
 def test_rounding_covers_the_error(value: float, error: float, negative: bool) -> None:
     value = -value if negative else value
     room = abs(Fraction(value)) * Fraction(error)
-    assert Fraction(rounded(value, "up", error=error)) > Fraction(value) + room * (1 - Fraction(1, 10**6))
-    assert Fraction(rounded(value, "down", error=error)) < Fraction(value) - room * (1 - Fraction(1, 10**6))
+    assert Fraction(round_outward(value, "up", error=error)) > Fraction(value) + room * (1 - Fraction(1, 10**6))
+    assert Fraction(round_outward(value, "down", error=error)) < Fraction(value) - room * (1 - Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize("value", [0.0, math.inf, -math.inf])
 def test_zero_and_infinity_stay(value: float) -> None:
-    assert rounded(value, "up") == rounded(value, "down") == value
+    assert round_outward(value, "up") == round_outward(value, "down") == value

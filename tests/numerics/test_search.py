@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.numerics.root_finding import Side, crossing, least_size
+from tightrope.numerics.root_finding import Side, find_crossing, least_size
 
 
 def search(above, guess, limits=(1e-6, 1e6)):
@@ -41,7 +41,7 @@ def test_crossings_end_on_the_side_that_was_asked_for(root: float, fails_below: 
         return (root - place) * (1 if fails_below else -1)
 
     ends = (0.0, 1.0) if fails_below else (1.0, 0.0)
-    found = crossing(excess, *ends, side=side)
+    found = find_crossing(excess, *ends, side=side)
     assert (excess(found) <= 0) == (side == "passes")
     assert found == pytest.approx(root, abs=1e-13)
 
@@ -50,9 +50,9 @@ def test_crossings_of_jumps() -> None:
     def excess(place: float) -> float:
         return math.inf if place < 0.3 else -math.inf
 
-    assert excess(crossing(excess, 0.0, 1.0, side="passes")) < 0
-    assert crossing(excess, 0.0, 1.0, side="fails") == pytest.approx(0.3, rel=1e-12)
+    assert excess(find_crossing(excess, 0.0, 1.0, side="passes")) < 0
+    assert find_crossing(excess, 0.0, 1.0, side="fails") == pytest.approx(0.3, rel=1e-12)
 
 
 def test_ends_are_believed() -> None:
-    assert crossing(lambda place: 1e-17, 0.0, 0.75, side="fails") == 0.75
+    assert find_crossing(lambda place: 1e-17, 0.0, 0.75, side="fails") == 0.75

@@ -80,7 +80,7 @@ def _convolved(whole: dict[int, mpf], law: dict[int, mpf]) -> dict[int, mpf]:
 
 
 def binomial(epsilon0: mpf, count: int, epsilon: mpf) -> mpf:
-    """``count`` binary randomised responses: Σ C(k, i) (p^i r^{k−i} − e^ε r^i p^{k−i}) over 2i − k > ε/ε₀."""
+    """``count`` binary randomized responses: Σ C(k, i) (p^i r^{k−i} − e^ε r^i p^{k−i}) over 2i − k > ε/ε₀."""
     p = 1 / (1 + mp.exp(-epsilon0))
     first = int(mp.floor((epsilon / epsilon0 + count) / 2)) + 1
     first = max(first, 0)

@@ -108,11 +108,11 @@ def integers(draw: Draw) -> Case:
     }[name]
     law = getattr(tr, name)(**given, sensitivity=shift)
     truth = curves.of_fractions(shifted(law.table, shift))
-    return Case(_plain(law.loss), truth, f"{name} {given} {shift}", float(law.loss.remove.largest))
+    return Case(_plain(law.loss), truth, f"{name} {given} {shift}", float(law.loss.remove.largest_loss))
 
 
 def _plain(loss: tr.PrivacyLoss) -> tr.PrivacyLoss:
-    """Of no particular neighbours."""
+    """Of no particular neighbors."""
     return tr.PrivacyLoss(loss.remove, loss.add)
 
 

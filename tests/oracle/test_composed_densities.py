@@ -13,8 +13,8 @@ CONTAINED = [(1, 1.0), (2, 1.0), (2, 0.01), (3, 0.5), (3, 3.0), (7, 0.2)]
 
 def contains(loss: tr.PrivacyLoss, epsilon: float, truth: mpf, width: float, absolute: float = 1e-300) -> None:
     lower, upper = loss.delta_bounds(epsilon)
-    assert lower <= truth <= upper, (loss.engine, lower, mp.nstr(truth, 17), upper)
-    assert upper - lower <= width * float(truth) + absolute, (loss.engine, lower, mp.nstr(truth, 17), upper)
+    assert lower <= truth <= upper, (loss.method, lower, mp.nstr(truth, 17), upper)
+    assert upper - lower <= width * float(truth) + absolute, (loss.method, lower, mp.nstr(truth, 17), upper)
 
 
 @pytest.mark.parametrize(("count", "width"), CONTAINED)
@@ -121,7 +121,7 @@ def test_gaussian_beside_a_few_laplaces(epsilon: float) -> None:
         wide, small = gaussian_moment(mpf(1)), laplace_moment(mpf(1) / 2)
         truth = inverted(lambda z: wide(z) + 3 * small(z), mpf(epsilon), c=mpf(1) + max(0, int(epsilon)), reach=mpf(14))
         loss = tr.gaussian(scale=1).loss + 3 * tr.laplace(scale=2).loss
-        assert loss.engine == "contour"
+        assert loss.method == "contour"
         contains(loss, epsilon, truth, 1e-9)
 
 

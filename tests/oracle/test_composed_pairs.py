@@ -38,8 +38,8 @@ def loss_of(law: Pair) -> tr.PrivacyLoss:
 
 def check(loss: tr.PrivacyLoss, epsilon: float, truth: Fraction, width: float) -> None:
     lower, upper = loss.delta_bounds(epsilon)
-    assert lower <= truth <= upper, (loss.engine, epsilon, lower, float(truth), upper)
-    assert upper - lower <= width * float(truth) + 1e-14, (loss.engine, epsilon, lower, float(truth), upper)
+    assert lower <= truth <= upper, (loss.method, epsilon, lower, float(truth), upper)
+    assert upper - lower <= width * float(truth) + 1e-14, (loss.method, epsilon, lower, float(truth), upper)
 
 
 @settings(max_examples=20, phases=PHASES)
@@ -75,6 +75,6 @@ def test_a_lattice_that_is_much_finer_than_its_widest_law(wide: float, fine: flo
     loss = tr.approx_dp(wide).loss + tr.approx_dp(fine).loss
     lower, upper = loss.delta_bounds(epsilon)
     truth = worse_profile(laws, epsilon)
-    assert loss.engine == "lattice"
+    assert loss.method == "lattice"
     assert lower <= truth <= upper
     assert upper - lower <= 1e-9 * float(truth) + 1e-300

@@ -89,11 +89,11 @@ def test_delta(case: dict[str, Any], request: pytest.FixtureRequest) -> None:
     case_id = request.node.callspec.id
     loss, truth = composed(case["steps"], case["direction"]), Fraction(case["delta"])
     lower, upper = map(Fraction, loss.delta_bounds(case["epsilon"]))
-    assert lower * (1 - PRINTED) <= truth <= upper * (1 + PRINTED), (loss.engine, float(lower), case["delta"])
+    assert lower * (1 - PRINTED) <= truth <= upper * (1 + PRINTED), (loss.method, float(lower), case["delta"])
     if truth > SMALLEST:
         wider = max((width for name, width in WIDER.items() if case_id.startswith(name)), default=0.0)
         assert upper - lower <= max(widest(loss), Fraction(wider)) * truth, (
-            loss.engine,
+            loss.method,
             float(lower),
             float(truth),
             float(upper),
@@ -102,7 +102,7 @@ def test_delta(case: dict[str, Any], request: pytest.FixtureRequest) -> None:
 
 def widest(loss: tr.PrivacyLoss) -> Fraction:
     """The relative width that its engines promise."""
-    return Fraction(max(WIDTH.get(name, NARROW) for name in loss.engine.split(" and ")))
+    return Fraction(max(WIDTH.get(name, NARROW) for name in loss.method.split(" and ")))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=named(case)) for case in REFERENCE["ideal"]])
@@ -126,7 +126,7 @@ def test_an_integer_law_is_near_its_ideal(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("epsilon", [-1.0, 0.0, 0.125, 0.5, 1.0, 1.5, 4.0])
 def test_the_table_that_runs_in_exact_fractions(noise: Any, shift: int, epsilon: float) -> None:
     """The published weights against themselves shifted: not the ideal law, the one that is sampled."""
-    weights = [noise.table.centre, *noise.table.half]
+    weights = [noise.table.center, *noise.table.half]
 
     def share(x: int) -> Fraction:
         return Fraction(weights[abs(x)], 1 << 128) if abs(x) < len(weights) else Fraction(0)

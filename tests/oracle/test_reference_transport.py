@@ -19,7 +19,7 @@ def test_distances(case: dict[str, Any]) -> None:
     cost = transport.points(case["points"])
     for p, distance in ((1, case["w1"]), (math.inf, case["winf"])):
         assert math.isclose(transport.wasserstein(case["source"], case["target"], cost, p=p), distance, rel_tol=1e-9)
-        table = transport.wasserstein(case["source"], case["target"], cost.matrix(), p=p)
+        table = transport.wasserstein(case["source"], case["target"], cost.to_matrix(), p=p)
         assert math.isclose(table, distance, rel_tol=1e-9)
 
 

@@ -13,6 +13,6 @@ class InsecureKeyed(Source):
         self.stream = Cipher(algorithms.AES(seed.to_bytes(32, "little")), modes.CTR(bytes(16))).encryptor()
         self.drawn = 0
 
-    def words(self, n):
+    def random_words(self, n):
         self.drawn += n
         return np.frombuffer(bytearray(self.stream.update(bytes(8 * n))), dtype="<u8")

@@ -11,7 +11,7 @@ class Scripted(Source):
     def __init__(self, answers):
         self.answers = list(answers)
 
-    def words(self, n):
+    def random_words(self, n):
         answer = self.answers.pop(0)
         assert len(answer) == n, (len(answer), n)
         return np.array(answer, dtype=np.uint64)

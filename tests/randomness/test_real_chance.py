@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 
 from tests.randomness.scripted import Scripted
 from tightrope.randomness.bits import InsecureSeeded
-from tightrope.randomness.integers import FIRST_DIGITS, falling_exponential, happens
+from tightrope.randomness.integers import FIRST_DIGITS, bernoulli_from_bits, falling_exponential
 
 
 @given(st.fractions(0, 400, max_denominator=10**12), st.sampled_from([20, 40, 80]))
@@ -34,28 +34,28 @@ def third(digits):
 
 def test_words_are_taken_until_the_answer_is_certain():
     third_word = (2**64 - 1) // 3  # 0x5555…: the first digits of 1/3
-    assert happens(third, Scripted([[third_word - 1]]))
-    assert not happens(third, Scripted([[third_word + 1]]))
-    assert happens(third, Scripted([[third_word], [third_word], [0]]))
-    assert not happens(third, Scripted([[third_word], [third_word], [third_word], [third_word + 1]]))
+    assert bernoulli_from_bits(third, Scripted([[third_word - 1]]))
+    assert not bernoulli_from_bits(third, Scripted([[third_word + 1]]))
+    assert bernoulli_from_bits(third, Scripted([[third_word], [third_word], [0]]))
+    assert not bernoulli_from_bits(third, Scripted([[third_word], [third_word], [third_word], [third_word + 1]]))
 
 
 def test_a_prefix_may_decide_alone():
-    assert happens(third, Scripted([]), prefix=0, bits=2)
-    assert not happens(third, Scripted([]), prefix=2, bits=2)
-    assert happens(third, Scripted([[1 << 62]]), prefix=1, bits=2)
-    assert not happens(third, Scripted([[1 << 63]]), prefix=1, bits=2)
+    assert bernoulli_from_bits(third, Scripted([]), prefix=0, bits=2)
+    assert not bernoulli_from_bits(third, Scripted([]), prefix=2, bits=2)
+    assert bernoulli_from_bits(third, Scripted([[1 << 62]]), prefix=1, bits=2)
+    assert not bernoulli_from_bits(third, Scripted([[1 << 63]]), prefix=1, bits=2)
 
 
 def test_certain_events():
-    assert happens(lambda digits: (Fraction(1), Fraction(1)), Scripted([]))
-    assert not happens(lambda digits: (Fraction(0), Fraction(0)), Scripted([]))
+    assert bernoulli_from_bits(lambda digits: (Fraction(1), Fraction(1)), Scripted([]))
+    assert not bernoulli_from_bits(lambda digits: (Fraction(0), Fraction(0)), Scripted([]))
 
 
 @pytest.mark.parametrize("x", [Fraction(1, 10), Fraction(7, 3)])
 def test_frequencies(x):
     source = InsecureSeeded(4)
-    count = sum(happens(partial(falling_exponential, x), source) for _ in range(4000))
+    count = sum(bernoulli_from_bits(partial(falling_exponential, x), source) for _ in range(4000))
     expected = 4000 * float(mp.exp(-mpf(x.numerator) / x.denominator))
     assert abs(count - expected) < 5 * expected**0.5
     assert FIRST_DIGITS > 2 * 19  # the first digits decide nearly always against one word

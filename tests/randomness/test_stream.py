@@ -14,13 +14,13 @@ from tightrope.randomness.bits import FEWEST_WORDS, ZEROS, Stream
 
 @pytest.mark.parametrize("n", [0, 1, FEWEST_WORDS - 1, FEWEST_WORDS, FEWEST_WORDS + 1, len(ZEROS) // 8 + 5, 300_001])
 def test_as_many_words_as_asked(n):
-    words = Stream().words(n)
+    words = Stream().random_words(n)
     assert words.shape == (n,)
     assert words.dtype == np.uint64
 
 
 def test_never_repeats_within_or_between_calls():
-    words = np.concatenate([Stream().words(n) for n in (100, 1000, 50_000, 50_000)])
+    words = np.concatenate([Stream().random_words(n) for n in (100, 1000, 50_000, 50_000)])
     assert len(np.unique(words)) == len(words)
 
 
@@ -28,7 +28,7 @@ def test_it_is_the_key_stream_of_aes(monkeypatch):
     """NIST SP 800-38A defines the mode: block i is the cipher of counter + i."""
     secret = bytes(range(48))
     monkeypatch.setattr(os, "urandom", lambda n: secret[:n])
-    words = Stream().words(FEWEST_WORDS)
+    words = Stream().random_words(FEWEST_WORDS)
     block = Cipher(algorithms.AES(secret[:32]), modes.ECB()).encryptor()  # noqa: S305 - counter mode, spelt out
     counters = [(int.from_bytes(secret[32:]) + i).to_bytes(16) for i in range(FEWEST_WORDS // 2)]
     assert words.tobytes() == block.update(b"".join(counters))
@@ -39,14 +39,14 @@ def test_every_key_is_used_for_a_bounded_number_of_words(monkeypatch):
     monkeypatch.setattr(bits, "PER_KEY", 1000)
     true = os.urandom
     monkeypatch.setattr(os, "urandom", lambda n: asked.append(n) or true(n))
-    words = Stream().words(2500)
+    words = Stream().random_words(2500)
     assert asked == [48, 48, 48]
     assert len(np.unique(words)) == 2500
 
 
 def test_few_words_come_from_the_operating_system(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda n: b"\1" * n)
-    assert set(Stream().words(FEWEST_WORDS - 1).tolist()) == {0x0101010101010101}
+    assert set(Stream().random_words(FEWEST_WORDS - 1).tolist()) == {0x0101010101010101}
 
 
 @pytest.mark.parametrize("n", [64, 4096])
@@ -56,7 +56,7 @@ def test_failing_randomness_is_an_error(monkeypatch, n):
 
     monkeypatch.setattr(os, "urandom", broken)
     with pytest.raises(NotImplementedError):
-        Stream().words(n)
+        Stream().random_words(n)
 
 
 def test_it_keeps_nothing_between_calls():
@@ -65,12 +65,12 @@ def test_it_keeps_nothing_between_calls():
 
 
 def _in_child(pipe):
-    pipe.send(Stream().words(1000).tolist())
+    pipe.send(Stream().random_words(1000).tolist())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking a process that has threads
 def test_forked_processes_draw_other_words():
-    Stream().words(1000)
+    Stream().random_words(1000)
     context = multiprocessing.get_context("fork")
     found = []
     for _ in range(2):
@@ -79,17 +79,17 @@ def test_forked_processes_draw_other_words():
         child.start()
         found += here.recv()
         child.join()
-    found += Stream().words(1000).tolist()
+    found += Stream().random_words(1000).tolist()
     assert len(set(found)) == 3000
 
 
 def test_threads_draw_other_words():
     with ThreadPoolExecutor(4) as pool:
-        found = np.concatenate(list(pool.map(Stream().words, [40_000] * 8)))
+        found = np.concatenate(list(pool.map(Stream().random_words, [40_000] * 8)))
     assert len(np.unique(found)) == len(found)
 
 
 def test_every_bit_is_fair():
-    words = Stream().words(1 << 20)
+    words = Stream().random_words(1 << 20)
     ones = np.array([int(((words >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
     assert np.abs(ones - (1 << 19)).max() < 6 * 512

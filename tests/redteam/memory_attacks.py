@@ -64,17 +64,17 @@ ATTACKS = {
 
 def outcome(engine: str, folder: Path, by: list[Expression], rows_of_target: int, known: int) -> str:
     """What becomes of a release: planned, read and counted; the noise makes no difference."""
-    public = tr.lookup(pyarrow.table({"k": [1], "lk": ["x" * LETTERS]}), on="k")
+    public = tr.public_table(pyarrow.table({"k": [1], "lk": ["x" * LETTERS]}), on="k")
     source = ENGINES[engine](table(rows_of_target, known), folder)
     session = tr.Session(
-        source, person="person", rows_per_person=1, budget=tr.Budget(epsilon=1, delta=1e-6), lookup=[public]
+        source, privacy_unit="person", max_rows=1, budget=tr.Budget(epsilon=1, delta=1e-6), public_tables=[public]
     )
     try:
         plan = session.plan([tr.count(by={f"b{place}": one for place, one in enumerate(by)})])
     except InputError as error:
         return f"refused when planned: {error}"
     try:
-        plan.rehearse()
+        plan.dry_run()
     except TightropeError as error:
         return f"failed: {error}"
     return "answered"

@@ -14,14 +14,14 @@ from tests.redteam.test_distinguisher import PERSONS, counted, drafted, losses, 
 from tightrope.audit import Finding
 from tightrope.audit.findings import claimed_points
 from tightrope.release import build_answers
-from tightrope.release.draft import Draft
+from tightrope.release.draft import NoisePlan
 from tightrope.tables import bounding
 
 pytestmark = pytest.mark.slow
 CONFIDENCE = 1 - 1e-12
 
 
-def audited(draft: Draft, person: str, times: int) -> Finding:
+def audited(draft: NoisePlan, person: str, times: int) -> Finding:
     drawn = losses(draft, counted(draft, PERSONS[person]), times)
     first, second = (np.nan_to_num(side, posinf=np.inf, neginf=-np.inf) for side in drawn)
     return tr.audit.scores(first, -second, confidence=CONFIDENCE)
@@ -39,13 +39,13 @@ def test_a_release_is_not_refuted(kind: str, person: str) -> None:
 
 def test_too_little_noise_in_a_release_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """By 0.03 in δ, whose standard deviation is below 0.004: luck hides it less than once in 1e12 times."""
-    monkeypatch.setattr(build_answers, "_add", too_little)
+    monkeypatch.setattr(build_answers, "_add_noise", too_little)
     draft = drafted("count", "wide")
     assert audited(draft, "one group", 60_000).against(draft.loss).refuted
 
 
 def test_a_release_without_bounding_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
+    monkeypatch.setattr(bounding, "persons_over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
     draft = drafted("count", "wide")
     found = audited(draft, "one group", 2_000)
     assert found.against(draft.loss).refuted and found.against(draft.budget).refuted

@@ -41,7 +41,7 @@ def read(folder: Path, texts: Iterable[str], kind: str, **dialect: str) -> dict[
     path = folder / "t.csv"
     path.write_text(f"raw,{ID}\n" + "".join(f'"{text}","{text}"\n' for text in texts), newline="")
     table = open_source(path, types={ID: kind}, dialect={"newlines": True, **dialect})
-    return dict(table.collect(ask("raw", ID)).keys)
+    return dict(table.collect_totals(ask("raw", ID)).keys)
 
 
 def partitioned(folder: Path, texts: Iterable[str], kind: str) -> dict[str, object]:
@@ -51,7 +51,7 @@ def partitioned(folder: Path, texts: Iterable[str], kind: str) -> dict[str, obje
         part = folder / f"{ID}={quote(text, safe=' ')}" / f"{number}.parquet"
         part.parent.mkdir()
         pq.write_table(pa.table({"raw": [text]}), part)
-    return dict(open_source(folder, types={ID: kind}).collect(ask("raw", ID)).keys)
+    return dict(open_source(folder, types={ID: kind}).collect_totals(ask("raw", ID)).keys)
 
 
 @pytest.mark.parametrize("kind", KINDS)

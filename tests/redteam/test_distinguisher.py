@@ -1,4 +1,4 @@
-"""The best attack on neighbouring tables, thousands of times: what it reaches stays under the certified curve.
+"""The best attack on neighboring tables, thousands of times: what it reaches stays under the certified curve.
 
 Two tables that differ by one hostile person go the way of every release: they are bounded and counted by the engine,
 and `answering` adds noise and withholds groups. A release draws once for each group; here each group that the person
@@ -31,14 +31,14 @@ import tightrope as tr
 from tightrope.ledger import Limit
 from tightrope.mechanisms.discrete.box_table import BoxTable, point_weights
 from tightrope.mechanisms.exponential import ExponentialChoice, cell_distances, half_widths, width_distances
-from tightrope.queries.query import Question
-from tightrope.queries.query_group import Task
+from tightrope.queries.query import Query
+from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise
 from tightrope.release import build_answers
-from tightrope.release.draft import Draft
+from tightrope.release.draft import NoisePlan
 from tightrope.release.suggest import bounds_question, rows_question
 from tightrope.tables import Column, Schema, bounding, open_source
-from tightrope.tables.request import Grouped
+from tightrope.tables.request import GroupTotals
 
 pytestmark = pytest.mark.slow
 RELEASES = int(os.environ.get("TIGHTROPE_RELEASES", "5000"))
@@ -47,36 +47,37 @@ BY_LUCK = 1e-13
 BUDGETS = {"narrow": tr.Budget(epsilon=0.3, delta=1e-3), "wide": tr.Budget(epsilon=0.5, delta=1e-2)}
 EPSILONS = (0.0, 0.25, 0.5, 0.8, 1.0)
 """In parts of the budget's."""
-RANGES = {"between": (-2, 10), "of": (0, 3)}
+RANGES = {"bounds": (-2, 10)}
+SECOND = (0, 3)
 LISTED = {"by": "key", "keys": ["a", "b"]}
 SCHEMA = Schema((Column("person", "integer"), Column("key", "text"), Column("x", "number"), Column("y", "number")))
-KINDS: dict[str, list[Question]] = {
+KINDS: dict[str, list[Query]] = {
     "count": [tr.count(**LISTED)],
     "count_distinct": [tr.count_distinct(**LISTED)],
     "different values": [tr.count_distinct("x", **LISTED)],
-    "sum": [tr.sum("x", between=(-2, 10), **LISTED)],
-    "sums": [tr.sum("x", between=(-2, 10), **LISTED), tr.sum("y", between=(0, 3), **LISTED)],
-    "mean": [tr.mean("x", between=(-2, 10), **LISTED)],
-    "share": [tr.share("x > 3", **LISTED)],
-    "ratio": [tr.ratio("x", "y", **RANGES, **LISTED)],
-    "standard_deviation": [tr.standard_deviation("x", between=(-2, 10), **LISTED)],
-    "covariance": [tr.covariance("x", "y", **RANGES, **LISTED)],
-    "correlation": [tr.correlation("x", "y", **RANGES, **LISTED)],
-    "regression": [tr.regression("x", on="y", **RANGES, **LISTED)],
-    "histogram": [tr.histogram("x", between=(-2, 10), width=4)],
-    "median": [tr.median("x", between=(-2, 10))],
-    "quantiles": tr.quantiles("x", [0.2, 0.4, 0.6, 0.8], between=(-2, 10)),
-    "top": [tr.top(1, by="key")],
-    "discovered": [tr.count(by="key"), tr.mean("x", between=(-2, 10), by="key")],
-    "several": [tr.count(**LISTED), tr.median("x", between=(-2, 10)), tr.sum("y", between=(0, 3))],
-    "variance": [tr.variance("x", between=(-2, 10), **LISTED)],
-    "quantile": [tr.quantile("x", 0.9, between=(-2, 10), **LISTED)],
-    "histogram by": [tr.histogram("x", between=(-2, 10), width=4, by="key")],
-    "other": [tr.count(by="key"), tr.other(by="key")],
-    "bias counts": [tr.sum("x", between=(-2, 10), **LISTED)],
+    "sum": [tr.sum("x", bounds=(-2, 10), **LISTED)],
+    "sums": [tr.sum("x", bounds=(-2, 10), **LISTED), tr.sum("y", bounds=(0, 3), **LISTED)],
+    "mean": [tr.mean("x", bounds=(-2, 10), **LISTED)],
+    "proportion": [tr.proportion("x > 3", **LISTED)],
+    "ratio": [tr.ratio("x", "y", **RANGES, denominator_bounds=SECOND, **LISTED)],
+    "standard_deviation": [tr.standard_deviation("x", bounds=(-2, 10), **LISTED)],
+    "covariance": [tr.covariance("x", "y", **RANGES, other_bounds=SECOND, **LISTED)],
+    "correlation": [tr.correlation("x", "y", **RANGES, other_bounds=SECOND, **LISTED)],
+    "regression": [tr.regression("x", on="y", **RANGES, on_bounds=SECOND, **LISTED)],
+    "histogram": [tr.histogram("x", bounds=(-2, 10), width=4)],
+    "median": [tr.median("x", bounds=(-2, 10))],
+    "quantiles": tr.quantiles("x", [0.2, 0.4, 0.6, 0.8], bounds=(-2, 10)),
+    "top": [tr.top_k(1, by="key")],
+    "discovered": [tr.count(by="key"), tr.mean("x", bounds=(-2, 10), by="key")],
+    "several": [tr.count(**LISTED), tr.median("x", bounds=(-2, 10)), tr.sum("y", bounds=(0, 3))],
+    "variance": [tr.variance("x", bounds=(-2, 10), **LISTED)],
+    "quantile": [tr.quantile("x", 0.9, bounds=(-2, 10), **LISTED)],
+    "histogram by": [tr.histogram("x", bounds=(-2, 10), width=4, by="key")],
+    "other": [tr.count(by="key"), tr.suppressed_count(by="key")],
+    "bias counts": [tr.sum("x", bounds=(-2, 10), **LISTED)],
     "suggested bounds": [bounds_question("x", None, SCHEMA)],
     "suggested rows": [rows_question(None)],
-    "by moments": [tr.count(**LISTED), tr.mean("x", between=(-2, 10), **LISTED)],
+    "by moments": [tr.count(**LISTED), tr.mean("x", bounds=(-2, 10), **LISTED)],
 }
 FEWER = {"quantile": 8, "median": 2, "several": 2}
 """This many times fewer releases in CI, where choices are made one by one; a planted bug needs 2 000 to be caught."""
@@ -105,16 +106,16 @@ def table(newcomer: Sequence[str]) -> pd.DataFrame:
 
 
 @cache
-def drafted(kind: str, budget: str) -> Draft:
-    said: dict[str, Any] = {"person": "person", "rows_per_person": 2, "budget": BUDGETS[budget]}
+def drafted(kind: str, budget: str) -> NoisePlan:
+    said: dict[str, Any] = {"privacy_unit": "person", "max_rows": 2, "budget": BUDGETS[budget]}
     if kind == "by moments":
         with tempfile.TemporaryDirectory() as folder:
             limit = Limit("total", BUDGETS[budget], rule="moments", releases=4)
             ledger = Path(folder) / "ledger"
             session = tr.Session.open(table([]), ledger=ledger, dataset="people", limits=[limit], **said)
-            return session.plan(KINDS[kind], share="0.25").draft
+            return session.plan(KINDS[kind], budget_fraction="0.25").draft
     session = tr.Session(table([]), **said)
-    return session.plan(KINDS[kind], costs="0.3" if kind == "bias counts" else 0).draft
+    return session.plan(KINDS[kind], bias_check="0.3" if kind == "bias counts" else 0).draft
 
 
 Place = tuple[object, ...]
@@ -132,11 +133,13 @@ class Seen:
     shown: np.ndarray[Any, Any]
 
 
-def changed(task: Task, tables: Sequence[Grouped]) -> list[tuple[Place, list[dict[str, tuple[int, ...]] | None]]]:
+def changed(
+    task: QueryGroup, tables: Sequence[GroupTotals]
+) -> list[tuple[Place, list[dict[str, tuple[int, ...]] | None]]]:
     """The places that differ, and what each table has there: cells by blocks, for choices all of them."""
     size = 1
-    if task.cells:
-        size = task.cells if chooses(task) else max(vector.block or 1 for vector in task.vectors)
+    if task.cells_per_group:
+        size = task.cells_per_group if chooses(task) else max(vector.block or 1 for vector in task.noisy_statistics)
     found: list[dict[Place, dict[str, tuple[int, ...]]]] = []
     for one in tables:
         parts = range(0, len(one.keys), size)
@@ -145,29 +148,29 @@ def changed(task: Task, tables: Sequence[Grouped]) -> list[tuple[Place, list[dic
     return [(p, [f.get(p) for f in found]) for p in places if found[0].get(p) != found[1].get(p)]
 
 
-def chooses(task: Task) -> bool:
-    return task.vectors[0].choice is not None
+def chooses(task: QueryGroup) -> bool:
+    return task.noisy_statistics[0].choice is not None
 
 
 def chosen(noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]], times: int) -> Seen:
     """So many choices from one group's counts, one after the other as ``answering`` makes them."""
-    noisy = {noise.vector.name: np.zeros((times, 1)) for noise in noises}
-    counts = {noise: np.array(exact[noise.vector.name]) for noise in noises}
+    noisy = {noise.vector.statistic_name: np.zeros((times, 1)) for noise in noises}
+    counts = {noise: np.array(exact[noise.vector.statistic_name]) for noise in noises}
     for release in range(times):
         found: dict[Any, Any] = {}
         for noise in noises:
-            found[noise.vector] = noise.chosen(counts[noise], found)
-            noisy[noise.vector.name][release] = found[noise.vector]
+            found[noise.vector] = noise.choose_cell(counts[noise], found)
+            noisy[noise.vector.statistic_name][release] = found[noise.vector]
     return Seen(exact, noisy, np.ones(times, dtype=bool))
 
 
 def log_choices(noises: tuple[Noise, ...], seen: Seen, exact: Mapping[str, tuple[int, ...]]) -> np.ndarray[Any, Any]:
     """Of each release: the logarithm of its cell's share of all weights, and of its width's beside that cell."""
     value, width = noises
-    cells, widths = (seen.noisy[noise.vector.name][:, 0].astype(int) for noise in noises)
-    excesses = [noise.vector.choice.excess(np.array(exact[noise.vector.name])) for noise in noises]
+    cells, widths = (seen.noisy[noise.vector.statistic_name][:, 0].astype(int) for noise in noises)
+    excesses = [noise.vector.choice.excess_at_edges(np.array(exact[noise.vector.statistic_name])) for noise in noises]
     found: np.ndarray[Any, Any] = log_shares(value, cell_distances(excesses[0]))[cells]
-    target = width.vector.choice.target(width.law, len(excesses[1]) - 1)
+    target = width.vector.choice.target_excess(width.choice_distribution, len(excesses[1]) - 1)
     known = half_widths(len(excesses[1]) - 1)
     for cell in np.unique(cells):
         own = cells == cell
@@ -177,12 +180,14 @@ def log_choices(noises: tuple[Noise, ...], seen: Seen, exact: Mapping[str, tuple
 
 
 def log_shares(noise: Noise, distances: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    weights = np.array(noise.law.weighed(distances), dtype=np.float64)
+    weights = np.array(noise.choice_distribution.candidate_weights(distances), dtype=np.float64)
     found: np.ndarray[Any, Any] = np.log(weights / weights.sum())
     return found
 
 
-def released(task: Task, noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]] | None, times: int) -> Seen:
+def released(
+    task: QueryGroup, noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]] | None, times: int
+) -> Seen:
     """So many releases of one place, by what releases whole tables."""
     if exact is None:
         return Seen(None, {}, np.zeros(times, dtype=bool))
@@ -190,9 +195,11 @@ def released(task: Task, noises: tuple[Noise, ...], exact: Mapping[str, tuple[in
         return chosen(noises, exact, times)
     size = len(next(iter(exact.values())))
     keys = tuple((release, cell) for release in range(times) for cell in range(size))
-    grouped = Grouped(keys, {name: values * times for name, values in exact.items()})
+    grouped = GroupTotals(keys, {name: values * times for name, values in exact.items()})
     groups = (
-        build_answers._in_cells(size, noises, grouped) if task.cells else build_answers._noisy(task, noises, grouped)
+        build_answers._in_cells(size, noises, grouped)
+        if task.cells_per_group
+        else build_answers._noisy_groups(task, noises, grouped)
     )
     places = np.array([key[0] for key, _ in groups], dtype=np.int64)
     shown = np.zeros(times, dtype=bool)
@@ -200,18 +207,18 @@ def released(task: Task, noises: tuple[Noise, ...], exact: Mapping[str, tuple[in
     noisy = {}
     for noise in noises:
         width = size // (noise.vector.block or 1)
-        noisy[noise.vector.name] = np.zeros((times, width))
+        noisy[noise.vector.statistic_name] = np.zeros((times, width))
         drawn = [found[noise.vector] for _, found in groups]
-        noisy[noise.vector.name][places] = np.array(drawn, dtype=np.float64).reshape(len(groups), width)
+        noisy[noise.vector.statistic_name][places] = np.array(drawn, dtype=np.float64).reshape(len(groups), width)
     return Seen(exact, noisy, shown)
 
 
 def log_chance(noise: Noise, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """log P(X = x): linear between the points of the table (``Widened``); −∞ beyond its end or its first 4 000."""
     law = points(noise)
-    y, s = np.divmod(np.abs(x), noise.mechanism.factor)
+    y, s = np.divmod(np.abs(x), noise.noise_mechanism.factor)
     y = np.minimum(y, len(law) - 2).astype(np.int64)
-    part = s / noise.mechanism.factor
+    part = s / noise.noise_mechanism.factor
     with np.errstate(divide="ignore"):
         found: np.ndarray[Any, Any] = np.log((1 - part) * law[y] + part * law[y + 1])
     return found
@@ -221,14 +228,14 @@ def log_point(noises: Sequence[Noise], x: Sequence[np.ndarray[Any, Any]]) -> np.
     """log P(X_1 = x_1, …): between the points of the box linear in each number."""
     table = noises[0].table
     assert isinstance(table, BoxTable)
-    weights, whole = point_weights(table._widths, table.dimension)
+    weights, whole = point_weights(table._radius_weights, table.dimension)
     law = np.array([weight / whole for weight in weights] + [0.0, 0.0])
-    cells = [np.divmod(one, noise.mechanism.factor) for noise, one in zip(noises, x, strict=True)]
+    cells = [np.divmod(one, noise.noise_mechanism.factor) for noise, one in zip(noises, x, strict=True)]
     total = np.zeros(len(x[0]))
     for corner in itertools.product((0, 1), repeat=len(noises)):
         share, far = np.ones(len(total)), np.zeros(len(total))
         for up, (y, s), noise in zip(corner, cells, noises, strict=True):
-            part = s / noise.mechanism.factor
+            part = s / noise.noise_mechanism.factor
             share *= part if up else 1 - part
             far = np.maximum(far, np.abs(y + up))
         total += share * law[np.minimum(far, len(law) - 1).astype(np.int64)]
@@ -240,13 +247,13 @@ def log_point(noises: Sequence[Noise], x: Sequence[np.ndarray[Any, Any]]) -> np.
 def points(noise: Noise) -> np.ndarray[Any, Any]:
     """P(Y = 0), P(Y = 1), … of the table."""
     inner = noise.table
-    reach = int(inner.worst) if isinstance(inner, BoxTable) else len(inner.half)
-    survival = [inner.survival(y) for y in range(min(4_000, reach + 1_000) + 1)]
+    reach = int(inner.largest_magnitude) if isinstance(inner, BoxTable) else len(inner.half)
+    survival = [inner.survival_probability(y) for y in range(min(4_000, reach + 1_000) + 1)]
     chances = [1 - 2 * survival[0], *(a - b for a, b in itertools.pairwise(survival))]
     return np.array([float(p) for p in chances] + [0.0, 0.0])
 
 
-def log_likelihood(task: Task, noises: tuple[Noise, ...], seen: Seen, exact: Any) -> np.ndarray[Any, Any]:
+def log_likelihood(task: QueryGroup, noises: tuple[Noise, ...], seen: Seen, exact: Any) -> np.ndarray[Any, Any]:
     """Of each release at one place, were it made from ``exact``."""
     hidden = (~seen.shown).astype(float)
     with np.errstate(divide="ignore"):
@@ -255,36 +262,38 @@ def log_likelihood(task: Task, noises: tuple[Noise, ...], seen: Seen, exact: Any
         if chooses(task):
             return log_choices(noises, seen, exact)
         found = np.zeros(len(hidden))
-        box = [noise for noise in noises if noise.vector.boxed]
+        box = [noise for noise in noises if noise.vector.joint_noise]
         if box and seen.noisy:
-            found += log_point(box, [seen.noisy[n.vector.name][:, 0] - exact[n.vector.name][0] for n in box])
+            found += log_point(
+                box, [seen.noisy[n.vector.statistic_name][:, 0] - exact[n.vector.statistic_name][0] for n in box]
+            )
         for noise in noises:
             if noise in box:
                 continue
             block = noise.vector.block or 1
-            counts = np.array(exact[noise.vector.name], dtype=np.float64).reshape(-1, block).sum(axis=1)
+            counts = np.array(exact[noise.vector.statistic_name], dtype=np.float64).reshape(-1, block).sum(axis=1)
             if seen.noisy:
-                found += log_chance(noise, seen.noisy[noise.vector.name] - counts).sum(axis=1)
+                found += log_chance(noise, seen.noisy[noise.vector.statistic_name] - counts).sum(axis=1)
         withheld = [
-            np.log(noise.at_most(int(noise.threshold) - exact[noise.vector.name][0]))
+            np.log(noise.lower_tail_probability(int(noise.key_threshold) - exact[noise.vector.statistic_name][0]))
             for noise in noises
-            if noise.vector == task.key_count and noise.threshold is not None
+            if noise.vector == task.key_count and noise.key_threshold is not None
         ]
         return np.where(seen.shown, found, withheld[0] if withheld else -np.inf)
 
 
-def counted(draft: Draft, newcomer: Sequence[str]) -> list[tuple[Grouped, ...]]:
+def counted(draft: NoisePlan, newcomer: Sequence[str]) -> list[tuple[GroupTotals, ...]]:
     """What the engine counts for each task, without the newcomer and with them."""
     opened = [open_source(one) for one in (table([]), table(newcomer))]
-    return [tuple(one.collect(task.request) for one in opened) for task in draft.tasks]
+    return [tuple(one.collect_totals(task.table_request) for one in opened) for task in draft.tasks]
 
 
-def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) -> np.ndarray[Any, Any]:
+def losses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times: int) -> np.ndarray[Any, Any]:
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
     for task, every, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
-        noises = tuple(noise for noise in every if not noise.vector.whole)
-        whole = tuple(noise for noise in every if noise.vector.whole)
+        noises = tuple(noise for noise in every if not noise.vector.over_all_groups)
+        whole = tuple(noise for noise in every if noise.vector.over_all_groups)
         hidden = {noise: np.zeros((2, times), dtype=np.int64) for noise in whole}
         for _, exact in changed(task, tables):
             for own in (0, 1):
@@ -292,7 +301,7 @@ def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) ->
                 both = [log_likelihood(task, noises, seen, one) for one in (exact[own], exact[1 - own])]
                 total[own] += np.where(np.isneginf(both[1]), np.inf, both[0] - both[1])
                 for noise in whole:
-                    counted = noise.vector in task.tallies or ~seen.shown
+                    counted = noise.vector in task.diagnostic_counts or ~seen.shown
                     hidden[noise][own] += counted * (in_all(noise, exact[own]) - in_all(noise, exact[1 - own]))
         for noise, more in hidden.items():
             for own in (0, 1):
@@ -301,12 +310,12 @@ def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) ->
 
 
 def in_all(noise: Noise, exact: Mapping[str, tuple[int, ...]] | None) -> int:
-    return 0 if exact is None else sum(exact[noise.vector.name])
+    return 0 if exact is None else sum(exact[noise.vector.statistic_name])
 
 
 def log_ratio(noise: Noise, more: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Of one number over all groups, so much larger in its own table than in the other, drawn as ``answering`` does."""
-    drawn = np.array(build_answers._add(noise, tuple(more.tolist())), dtype=np.float64)
+    drawn = np.array(build_answers._add_noise(noise, tuple(more.tolist())), dtype=np.float64)
     own, other = log_chance(noise, drawn - more), log_chance(noise, drawn)
     found: np.ndarray[Any, Any] = np.where(np.isneginf(other), np.inf, own - other)
     return found
@@ -319,7 +328,7 @@ def proven(above: int, beyond: int, times: int, epsilon: float) -> float:
     return float(at_least - np.exp(epsilon) * at_most)
 
 
-def excesses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) -> Iterator[float]:
+def excesses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times: int) -> Iterator[float]:
     """By how much each attack is proven to reach beyond the certified curve: above 0, the promise is broken."""
     parts = [losses(draft, integers, min(AT_ONCE, times - done)) for done in range(0, times, AT_ONCE)]
     found = np.concatenate(parts, axis=1)
@@ -333,7 +342,7 @@ def excesses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) 
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of the same distances are added up once: what is drawn beside them is drawn each time."""
-    added, known = ExponentialChoice.ends, {}
+    added, known = ExponentialChoice.cumulative_weights, {}
 
     def ends(self: ExponentialChoice, distances: np.ndarray[Any, Any]) -> list[int]:
         key = self, distances.tobytes()
@@ -341,7 +350,7 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
             known[key] = added(self, distances)
         return known[key]
 
-    monkeypatch.setattr(ExponentialChoice, "ends", ends)
+    monkeypatch.setattr(ExponentialChoice, "cumulative_weights", ends)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -356,7 +365,7 @@ def test_no_attack_reaches_beyond_the_certified_curve(kind: str) -> None:
 
 def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
     """0.8 of the noise, rounded up or down by chance: rounded to the nearest, small noise would stay what it is."""
-    draws = np.asarray(noise.mechanism.sample(len(exact)), dtype=np.float64)
+    draws = np.asarray(noise.noise_mechanism.sample(len(exact)), dtype=np.float64)
     less = np.floor(0.8 * draws + np.random.default_rng().random(len(draws))).astype(np.int64)
     return [value + draw for value, draw in zip(exact, less.tolist(), strict=True)]
 
@@ -364,7 +373,7 @@ def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("kind", ["count", "sum", "mean"])
 def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, times: int = 200_000) -> None:
     """The promise is broken by so much that chance hides it once in 1e9 runs at most: six standard deviations."""
-    monkeypatch.setattr(build_answers, "_add", too_little)
+    monkeypatch.setattr(build_answers, "_add_noise", too_little)
     draft = drafted(kind, "wide")
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), times)) > 0
 
@@ -372,15 +381,15 @@ def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, 
 def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each number has its law; to whom knows that they are independent, all tell more at ε than was certified: 13 %."""
 
-    def apart(noises: tuple[Noise, ...], exact: Grouped) -> dict[Any, list[int]]:
+    def apart(noises: tuple[Noise, ...], exact: GroupTotals) -> dict[Any, list[int]]:
         drawn = [answering_point(noises, exact) for _ in noises]
         return {noise.vector: one[noise.vector] for noise, one in zip(noises, drawn, strict=True)}
 
-    session = tr.Session(table([]), person="person", rows_per_person=2, budget=tr.Budget(epsilon=2, delta=1e-6))
+    session = tr.Session(table([]), privacy_unit="person", max_rows=2, budget=tr.Budget(epsilon=2, delta=1e-6))
     draft = session.plan(KINDS["sums"]).draft
-    assert all(noise.vector.boxed for noise in draft.noises()[0])
-    answering_point = build_answers._add_point
-    monkeypatch.setattr(build_answers, "_add_point", apart)
+    assert all(noise.vector.joint_noise for noise in draft.noises()[0])
+    answering_point = build_answers._add_joint_noise
+    monkeypatch.setattr(build_answers, "_add_joint_noise", apart)
     monkeypatch.setitem(globals(), "log_point", lambda box, x: sum(map(log_chance, box, x)))
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
 
@@ -388,6 +397,6 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("suggested rows", "quantile", "variance")])
 def test_rows_that_are_not_bounded_are_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a person with 45 rows: what a choice costs for so few as 9 stays below what it is charged as, for 2."""
-    monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
+    monkeypatch.setattr(bounding, "persons_over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
     draft = drafted(kind, "wide")
     assert max(excesses(draft, counted(draft, PERSONS["one group"] * 5), 2_000)) > 0

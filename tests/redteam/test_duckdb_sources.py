@@ -13,9 +13,9 @@ import pytest
 
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError
-from tightrope.tables import FixedPoint, Grouped, Measure, Table, open_source
+from tightrope.tables import FixedPoint, GroupTotals, Measure, Table, open_source
 from tightrope.tables.backends.duckdb import MISLEADING, without_misleading_rules
-from tightrope.tables.engine_calls import guarded
+from tightrope.tables.engine_calls import engine_call
 
 PEOPLE = 40
 FRAME = pa.table({
@@ -57,7 +57,7 @@ def honest() -> Table:
 def test_a_macro_of_the_file_stands_in_for_no_function_of_ours(tmp_path, macro):
     path = database(tmp_path, f"CREATE MACRO {macro}")
     request = ask("k", bounds=per_person(3, 1, 2), measures=(COUNT, SUM))
-    assert open_source(path, table="people").collect(request) == honest().collect(request)
+    assert open_source(path, table="people").collect_totals(request) == honest().collect_totals(request)
 
 
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
@@ -65,18 +65,20 @@ def test_a_collation_of_a_column_makes_no_two_keys_one(tmp_path, collation):
     path = database(tmp_path, f"CREATE TABLE loose (person BIGINT, k VARCHAR COLLATE {collation}, x DOUBLE)",
                     "INSERT INTO loose SELECT * FROM people")  # fmt: skip
     table = open_source(path, table="loose")
-    assert table.collect(ask("k")) == honest().collect(ask("k"))
+    assert table.collect_totals(ask("k")) == honest().collect_totals(ask("k"))
     spellings = [("b",), ("B",), ("a",), ("A",)]
-    assert table.collect(ask("k", keys=spellings)) == honest().collect(ask("k", keys=spellings))
+    assert table.collect_totals(ask("k", keys=spellings)) == honest().collect_totals(ask("k", keys=spellings))
 
 
 def test_a_collation_of_a_users_connection_makes_no_two_keys_one():
     backend = ibis.duckdb.connect()
-    guarded("create", lambda: backend.create_table("people", FRAME))
+    engine_call("create", lambda: backend.create_table("people", FRAME))
     backend.raw_sql("SET default_collation = 'NOCASE'").fetchall()
     backend.raw_sql("CREATE MACRO least(a, b) AS a").fetchall()
     request = ask("k", bounds=per_person(3, 1, 2), measures=(COUNT, SUM))
-    assert open_source(guarded("find", lambda: backend.table("people"))).collect(request) == honest().collect(request)
+    assert open_source(engine_call("find", lambda: backend.table("people"))).collect_totals(
+        request
+    ) == honest().collect_totals(request)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_a_view_that_rolls_dice_is_read_once(tmp_path, view, bounds):
     table = open_source(database(tmp_path, f"CREATE VIEW dice AS {view}"), table="dice")
     people = 21 if "random() *" in view else PEOPLE
     for _ in range(5):
-        with table.snapshot([ask(bounds=per_person(*bounds)), ask("k", bounds=per_person(*bounds))]) as rows:
-            answers = [rows.collect(ask(*by, bounds=per_person(*bounds))) for by in ([], ["k"], [], ["k"])]
+        with table.open_snapshot([ask(bounds=per_person(*bounds)), ask("k", bounds=per_person(*bounds))]) as rows:
+            answers = [rows.collect_totals(ask(*by, bounds=per_person(*bounds))) for by in ([], ["k"], [], ["k"])]
         assert answers[0] == answers[2]
         assert answers[1] == answers[3]
         assert 0 < answers[0].values["rows"][0] <= people * min(bounds)
@@ -104,7 +106,7 @@ def test_a_view_that_rolls_dice_is_read_once(tmp_path, view, bounds):
 def test_one_person_of_a_view_that_rolls_dice_keeps_to_the_bound(tmp_path):
     path = database(tmp_path, "CREATE VIEW one AS SELECT 1 AS person, x FROM people WHERE random() < 0.5")
     table = open_source(path, table="one")
-    assert {table.collect(ask(bounds=per_person(1))).values["rows"] for _ in range(20)} == {(1,)}
+    assert {table.collect_totals(ask(bounds=per_person(1))).values["rows"] for _ in range(20)} == {(1,)}
 
 
 @pytest.mark.parametrize("function", ["read_text('{}')", "read_csv('{}')", "read_blob('{}')"])
@@ -113,7 +115,7 @@ def test_a_view_reads_no_other_file(tmp_path, function):
     secret.write_text("a\nb\n")
     path = database(tmp_path, f"CREATE VIEW spy AS SELECT * FROM {function.format(secret)}")
     with pytest.raises(EngineError):
-        open_source(path, table="spy").collect(ask())
+        open_source(path, table="spy").collect_totals(ask())
 
 
 def test_releases_at_once_leave_a_users_connection_as_it_was():
@@ -130,8 +132,8 @@ def test_releases_at_once_leave_a_users_connection_as_it_was():
 
 def test_the_room_is_shut():
     table = honest()
-    with table.snapshot([ask("k")]) as rows:
-        connection = rows._crowds.backend.con
+    with table.open_snapshot([ask("k")]) as rows:
+        connection = rows._over_bound_rows.backend.con
         for query in ("SET threads = 1", "SELECT * FROM read_text('/etc/hostname')", "ATTACH 'a.db'", "INSTALL httpfs"):
             with pytest.raises(duckdb.Error):
                 connection.execute(query)
@@ -142,7 +144,7 @@ def test_the_room_is_shut():
 
 def test_expressions_that_know_place_time_or_chance_are_refused():
     backend = ibis.duckdb.connect()
-    people = guarded("create", lambda: backend.create_table("people", FRAME))
+    people = engine_call("create", lambda: backend.create_table("people", FRAME))
 
     @ibis.udf.scalar.builtin
     def nextval(name: str) -> int: ...
@@ -163,7 +165,7 @@ def test_expressions_that_know_place_time_or_chance_are_refused():
         with pytest.raises(InputError, match="one by one"):
             open_source(stray)
     plain = people.mutate(y=ibis.greatest(people["x"], 0).round(1), k=people["k"].upper().substr(0, 3))
-    assert open_source(plain.filter(people["x"] > 0)).collect(ask("k")).values["rows"]
+    assert open_source(plain.filter(people["x"] > 0)).collect_totals(ask("k")).values["rows"]
 
 
 def test_names_that_differ_in_capitals_only_are_refused():
@@ -175,11 +177,11 @@ def test_names_that_differ_in_capitals_only_are_refused():
 def test_releases_in_threads_do_not_disturb_each_other():
     table, answers = honest(), []
     request = ask("k", bounds=per_person(2, 1, 2), measures=(COUNT, *mean("x")))
-    threads = [threading.Thread(target=lambda: answers.append(table.collect(request))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: answers.append(table.collect_totals(request))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(answers) == 4
     assert len(set(map(str, answers))) == 1
-    assert isinstance(answers[0], Grouped)
+    assert isinstance(answers[0], GroupTotals)

@@ -14,9 +14,9 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def spent(frame: pd.DataFrame, **asked: object) -> str:
-    session = tr.Session(frame, person="id", rows_per_person=1, budget=BUDGET)
+    session = tr.Session(frame, privacy_unit="id", max_rows=1, budget=BUDGET)
     session.plan([tr.count(**asked)]).release()
-    return session.spent["share"]
+    return session.spent["budget_fraction"]
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -14,7 +14,7 @@ import pytest
 import tightrope as tr
 from tests.tables.questions import ask
 from tightrope.errors import TightropeError
-from tightrope.tables import is_there, open_source
+from tightrope.tables import open_source, path_exists
 
 PRIVATE = "Anna Schmidt (HIV)"
 
@@ -92,7 +92,7 @@ def test_no_error_of_opening_names_a_part(folder, pattern, wrong):
 
 @pytest.mark.parametrize("changed", [another_column, no_parquet, gone])
 def test_no_error_of_reading_names_a_part(folder, changed):
-    session = tr.Session(folder, person="patient", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-8))
+    session = tr.Session(folder, privacy_unit="patient", max_rows=2, budget=tr.Budget(epsilon=1, delta=1e-8))
     plan = session.plan([tr.count()])
     changed(folder)
     error = refusal(plan.release)
@@ -110,7 +110,7 @@ def test_what_may_not_be_read_is_not_named(folder, call, monkeypatch):
         return unreadable(path) if path == folder or folder in path.parents else real(path, *given)
 
     monkeypatch.setattr(Path, call, refused)
-    for asked in (*opened, lambda: table.collect(ask()), lambda: is_there(pattern)):
+    for asked in (*opened, lambda: table.collect_totals(ask()), lambda: path_exists(pattern)):
         try:
             asked()
         except TightropeError as error:
@@ -129,8 +129,8 @@ def answered(folder: Path, **said: object) -> str:
     """Whether a release comes, or why not."""
     try:
         budget = tr.Budget(epsilon=1, delta=1e-8)
-        session = tr.Session(folder, person="patient", rows_per_person=2, budget=budget, **said)  # type: ignore[arg-type]
-        session.plan([tr.count(), tr.sum("v", between=(0, 3)), tr.count(by="w")]).release()
+        session = tr.Session(folder, privacy_unit="patient", max_rows=2, budget=budget, **said)  # type: ignore[arg-type]
+        session.plan([tr.count(), tr.sum("v", bounds=(0, 3)), tr.count(by="w")]).release()
     except TightropeError as error:
         return str(error).replace(str(folder), "folder")
     return "answered"

@@ -58,21 +58,21 @@ def test_one_row_falls_in_at_most_one_group(name, data):
     keys = data.draw(st.lists(st.sampled_from(range(len(candidates))), min_size=1, max_size=6, unique=True))
     table = open_source(pa.table({"k": column}))
     try:
-        answer = table.collect(ask("k", keys=[(candidates[key],) for key in keys]))
+        answer = table.collect_totals(ask("k", keys=[(candidates[key],) for key in keys]))
     except InputError as refusal:
         assert "different in the types" in str(refusal) or isinstance(refusal, SchemaError)
         return
     assert sum(answer.values["rows"]) <= len(column)
     for number in range(len(column)):
         alone = open_source(pa.table({"k": column.slice(number, 1)}))
-        assert sum(alone.collect(ask("k", keys=[(candidates[key],) for key in keys])).values["rows"]) <= 1
+        assert sum(alone.collect_totals(ask("k", keys=[(candidates[key],) for key in keys])).values["rows"]) <= 1
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_both_hours_that_autumn_repeats_are_groups_of_their_own(number):
     column, (first, second, *_) = COLUMNS["zoned"]
     alone = open_source(pa.table({"k": column.slice(number, 1)}))
-    assert sum(alone.collect(ask("k", keys=[(first,), (second,)])).values["rows"]) == 1
+    assert sum(alone.collect_totals(ask("k", keys=[(first,), (second,)])).values["rows"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,14 @@ def test_both_hours_that_autumn_repeats_are_groups_of_their_own(number):
 def test_keys_that_are_one_in_the_columns_type_are_refused(name, first, second):
     column, candidates = COLUMNS[name]
     with pytest.raises(InputError, match="different in the types"):
-        open_source(pa.table({"k": column})).collect(ask("k", keys=[(candidates[first],), (candidates[second],)]))
+        open_source(pa.table({"k": column})).collect_totals(
+            ask("k", keys=[(candidates[first],), (candidates[second],)])
+        )
 
 
 def test_both_instants_of_the_repeated_hour_are_keys():
     column, _ = COLUMNS["zoned"]
-    answer = open_source(pa.table({"k": column})).collect(ask("k", keys=[(TWICE.replace(fold=1),), (TWICE,)]))
+    answer = open_source(pa.table({"k": column})).collect_totals(ask("k", keys=[(TWICE.replace(fold=1),), (TWICE,)]))
     assert answer.values["rows"] == (1, 1)
 
 
@@ -108,13 +110,13 @@ def test_both_instants_of_the_repeated_hour_are_keys():
 def test_lists_of_numpy_and_pandas_are_keys(column, keys, rows):
     (key_list,) = {tr.count(by="k", keys=keys).keys}
     table = open_source(pa.table({"k": column}))
-    assert list(table.collect(ask("k", keys=list(key_list))).values["rows"]) == rows
+    assert list(table.collect_totals(ask("k", keys=list(key_list))).values["rows"]) == rows
 
 
 @pytest.mark.parametrize("kind", [pa.time64("us"), pa.duration("us"), pa.binary(), pa.list_(pa.int8())])
 def test_columns_that_are_no_keys_say_what_to_do(kind):
     with pytest.raises(SchemaError, match="cast times of day, intervals, bytes and lists to text"):
-        open_source(pa.table({"k": pa.array([None], kind)})).collect(ask("k"))
+        open_source(pa.table({"k": pa.array([None], kind)})).collect_totals(ask("k"))
 
 
 @pytest.mark.parametrize(
@@ -133,5 +135,5 @@ def test_no_error_repeats_a_key_of_another_kind():
     table = open_source(pa.table({"k": [1]}))
     for keys in ([(PRIVATE,)], [(1,), (np.int64(1),)]):
         with pytest.raises(InputError) as refusal:
-            table.collect(ask("k", keys=keys))
+            table.collect_totals(ask("k", keys=keys))
         assert PRIVATE not in str(refusal.value)

@@ -19,8 +19,8 @@ import pytest
 import tightrope as tr
 from tests.redteam.memory_attacks import in_small_letters
 from tightrope.errors import InputError, PlanError
-from tightrope.tables import Column, Distinct, Measure, PersonBounds, Request, Schema
-from tightrope.tables.memory import MOST_MEMORY, memory_of_row, refuse_large
+from tightrope.tables import Column, ContributionBounds, DistinctCount, Measure, Request, Schema
+from tightrope.tables.memory import MOST_MEMORY, check_row_memory, row_memory_bytes
 
 ROWS = int(os.environ.get("TIGHTROPE_MEMORY_ROWS", "200"))
 COLUMNS = {"person": "string", "v": "int64", "text": "string", **{f"c{place}": "string" for place in range(120)}}
@@ -28,16 +28,16 @@ COLUMNS = {"person": "string", "v": "int64", "text": "string", **{f"c{place}": "
 
 def session(**settings: object) -> tr.Session:
     empty = pyarrow.table({name: pyarrow.array([], kind) for name, kind in COLUMNS.items()})
-    said = {"person": "person", "rows_per_person": 1, "budget": tr.Budget(epsilon=1, delta=1e-6), **settings}
+    said = {"privacy_unit": "person", "max_rows": 1, "budget": tr.Budget(epsilon=1, delta=1e-6), **settings}
     return tr.Session(empty, **said)
 
 
 def admitted(**request: object) -> None:
     """Such a request can be planned."""
     rows = (Measure("rows", None, None),)
-    given = {"by": (), "keys": None, "bounds": PersonBounds("person", 1, 1, 1), "measures": rows, **request}
+    given = {"by": (), "keys": None, "bounds": ContributionBounds("person", 1, 1, 1), "measures": rows, **request}
     schema = Schema(tuple(Column(name, "integer" if kind == "int64" else "text") for name, kind in COLUMNS.items()))
-    refuse_large(Request(**given), schema)
+    check_row_memory(Request(**given), schema)
 
 
 def test_seventeen_columns_to_group_by_are_refused_and_sixteen_are_planned() -> None:
@@ -54,7 +54,7 @@ def test_a_plan_file_with_seventeen_columns_to_group_by_is_refused(tmp_path: Pat
     by = ", ".join(f"'v + {place}'" for place in range(17))
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        "[source]\npath = 't.parquet'\n[person]\ncolumn = 'person'\nrows = 1\n"
+        "[source]\npath = 't.parquet'\n[privacy_unit]\ncolumn = 'person'\nmax_rows = 1\n"
         f"[budget]\nepsilon = 1\ndelta = 1e-6\n[[question]]\nkind = 'count'\nby = [{by}]\n"
     )
     run = subprocess.run(
@@ -76,7 +76,7 @@ def test_texts_that_are_made_anew_in_a_value_are_refused_when_they_are_many() ->
     choices = [part for made in in_small_letters(30) for part in (made == "x", 1)]
     value = tr.case(*choices, 0)
     with pytest.raises(InputError, match="bytes that one row can take"):
-        session().plan([tr.mean(value, between=(0, 100))])
+        session().plan([tr.mean(value, bounds=(0, 100))])
 
 
 def test_a_longer_literal_counts_more() -> None:
@@ -90,7 +90,7 @@ def test_many_texts_read_are_refused_and_a_plan_of_usual_size_is_not() -> None:
     admitted(where=reduce(or_, missing[:80]).tree)
     with pytest.raises(InputError, match="bytes that one row can take"):
         session().plan([tr.count(where=reduce(or_, missing))])
-    admitted(measures=tuple(Distinct(f"d{place}", f"c{place}", None) for place in range(40)))
+    admitted(measures=tuple(DistinctCount(f"d{place}", f"c{place}", None) for place in range(40)))
     admitted(by=tuple(tr.column(f"c{place}").lower().tree for place in range(10)))
 
 
@@ -101,12 +101,12 @@ from tempfile import mkdtemp
 from tests.redteam.test_memory_of_a_row import largest_admitted, peak, worst_table
 from tests.tables.every_engine import ENGINES
 import pyarrow
-from tightrope.tables import attached, lookup
+from tightrope.tables import attach_public_tables, public_table
 engine, rows = sys.argv[1], int(sys.argv[2])
 public = pyarrow.table({"k": [1], "lk": ["x" * 9_900]})
-source = attached(ENGINES[engine](worst_table(rows), Path(mkdtemp())), lookup(public, on="k"))
+source = attach_public_tables(ENGINES[engine](worst_table(rows), Path(mkdtemp())), public_table(public, on="k"))
 request, bound = largest_admitted(source.schema)
-source.collect(request)
+source.collect_totals(request)
 print(json.dumps([peak(), bound]))
 """
 
@@ -120,10 +120,10 @@ def worst_table(rows: int) -> pyarrow.Table:
 def largest_admitted(schema: Schema) -> tuple[Request, int]:
     """The largest request of new texts that is admitted, and what a row of it can take."""
     made = [tr.case(tr.column("v") < 10**5 + place, tr.column("lk"), None).lower().tree for place in range(16)]
-    rows, bounds = (Measure("rows", None, None),), PersonBounds("person", 1, 1, 1)
+    rows, bounds = (Measure("rows", None, None),), ContributionBounds("person", 1, 1, 1)
     every = [Request(tuple(made[:many]), None, bounds, rows) for many in range(1, 17)]
-    admitted = [request for request in every if memory_of_row(request, schema) <= MOST_MEMORY]
-    return admitted[-1], memory_of_row(admitted[-1], schema)
+    admitted = [request for request in every if row_memory_bytes(request, schema) <= MOST_MEMORY]
+    return admitted[-1], row_memory_bytes(admitted[-1], schema)
 
 
 def peak() -> int:

@@ -29,13 +29,13 @@ import tightrope as tr
 from tests.tables.every_engine import spark
 from tightrope.errors import InputError, TightropeError
 from tightrope.mechanisms.exponential import cell_distances, width_distances
-from tightrope.noise.worst_split import Contribution
-from tightrope.queries.query_group import Person, Task, tasks_of
-from tightrope.queries.statistics import Vector
-from tightrope.release.bias_check import with_tallies
+from tightrope.noise.worst_split import SplitBounds
+from tightrope.queries.query_group import PrivacyUnit, QueryGroup, group_queries
+from tightrope.queries.statistics import NoisyStatistic
+from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.release.suggest import bounds_question, rows_question
-from tightrope.tables import Table, attached, bounding, lookup, open_source
-from tightrope.tables.request import Grouped
+from tightrope.tables import Table, attach_public_tables, bounding, open_source, public_table
+from tightrope.tables.request import GroupTotals
 
 pytestmark = pytest.mark.slow
 FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "4"))
@@ -131,7 +131,8 @@ LISTED = {
 WHERE = (None, None, "x > 2", "x * y < 10", "key in ['a', 'b']", "number / x > 1", "flag or x is None",
          "days(day) > 0", "abs(number) + 1 > 2", "region == 'r1'")  # fmt: skip
 VALUE = ("x", "number", "x / y", "x * 1000", "abs(x) + y", "min(x, number)", "case(flag, x, y)", "flag")
-RANGE = {"between": (-2, 10), "of": (0, 3)}
+RANGE = {"bounds": (-2, 10)}
+SECOND = (0, 3)
 
 
 def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
@@ -144,7 +145,7 @@ def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
         listed = {name: LISTED[name] for name in names if name in LISTED}
         if listed and (draw.random() < 0.4 or kind in ("median", "quantile", "quantiles")):
             said["keys"] = listed
-    for bound in ("rows_per_group", "groups_per_person"):
+    for bound in ("max_rows_per_group", "max_groups"):
         if draw.random() < 0.15:
             said[bound] = int(draw.integers(1, 4))
     found = ASKED[kind](one, other, said)
@@ -152,11 +153,11 @@ def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
 
 
 def several(one: str, _: str, said: dict[str, Any]) -> list[tr.Question]:
-    return tr.quantiles(one, [0.2, 0.5, 0.8], between=(-2, 10), **{**said, "name": None})
+    return tr.quantiles(one, [0.2, 0.5, 0.8], bounds=(-2, 10), **{**said, "name": None})
 
 
 def beside(_: str, __: str, said: dict[str, Any]) -> list[tr.Question]:
-    return [tr.count(**said), tr.other(**{**said, "name": said["name"] + " other"})]
+    return [tr.count(**said), tr.suppressed_count(**{**said, "name": said["name"] + " other"})]
 
 
 ASKED: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {
@@ -164,24 +165,24 @@ ASKED: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {
     "count_distinct": lambda _, __, said: tr.count_distinct(**said),
     "different values": lambda one, _, said: tr.count_distinct(one, **said),
     "different keys": lambda _, __, said: tr.count_distinct("key", **said),
-    "sum": lambda one, _, said: tr.sum(one, between=(-2, 10), **said),
-    "fine sum": lambda one, _, said: tr.sum(one, between=(-0.1, 0.3), **said),
+    "sum": lambda one, _, said: tr.sum(one, bounds=(-2, 10), **said),
+    "fine sum": lambda one, _, said: tr.sum(one, bounds=(-0.1, 0.3), **said),
     "sums": lambda one, other, said: [
-        tr.sum(one, between=(-2, 10), **said), tr.sum(other, between=(0, 3), **{**said, "name": said["name"] + " 2"})
+        tr.sum(one, bounds=(-2, 10), **said), tr.sum(other, bounds=(0, 3), **{**said, "name": said["name"] + " 2"})
     ],
-    "mean": lambda one, _, said: tr.mean(one, between=(-2, 10), **said),
-    "share": lambda one, _, said: tr.share(f"{one} > 3" if one != "flag" else one, **said),
-    "ratio": lambda one, other, said: tr.ratio(one, other, **RANGE, **said),
-    "variance": lambda one, _, said: tr.variance(one, between=(-2, 10), **said),
-    "standard_deviation": lambda one, _, said: tr.standard_deviation(one, between=(-2, 10), **said),
-    "covariance": lambda one, other, said: tr.covariance(one, other, **RANGE, **said),
-    "correlation": lambda one, other, said: tr.correlation(one, other, **RANGE, **said),
-    "regression": lambda one, other, said: tr.regression(one, on=other, **RANGE, **said),
-    "histogram": lambda one, _, said: tr.histogram(one, between=(-2, 10), width=2, **said),
-    "median": lambda one, _, said: tr.median(one, between=(-2, 10), **said),
-    "quantile": lambda one, _, said: tr.quantile(one, 0.9, between=(-2, 10), **said),
+    "mean": lambda one, _, said: tr.mean(one, bounds=(-2, 10), **said),
+    "share": lambda one, _, said: tr.proportion(f"{one} > 3" if one != "flag" else one, **said),
+    "ratio": lambda one, other, said: tr.ratio(one, other, **RANGE, denominator_bounds=SECOND, **said),
+    "variance": lambda one, _, said: tr.variance(one, bounds=(-2, 10), **said),
+    "standard_deviation": lambda one, _, said: tr.standard_deviation(one, bounds=(-2, 10), **said),
+    "covariance": lambda one, other, said: tr.covariance(one, other, **RANGE, other_bounds=SECOND, **said),
+    "correlation": lambda one, other, said: tr.correlation(one, other, **RANGE, other_bounds=SECOND, **said),
+    "regression": lambda one, other, said: tr.regression(one, on=other, **RANGE, on_bounds=SECOND, **said),
+    "histogram": lambda one, _, said: tr.histogram(one, bounds=(-2, 10), width=2, **said),
+    "median": lambda one, _, said: tr.median(one, bounds=(-2, 10), **said),
+    "quantile": lambda one, _, said: tr.quantile(one, 0.9, bounds=(-2, 10), **said),
     "quantiles": several,
-    "top": lambda _, __, said: tr.top(2, **said),
+    "top": lambda _, __, said: tr.top_k(2, **said),
     "other": beside,
     "suggested bounds": lambda one, _, said: bounds_question(one, said["where"], SCHEMA),
     "rows of a person": lambda _, __, said: rows_question(said["where"]),
@@ -196,7 +197,7 @@ def arrow(rows: Sequence[Row], names: Sequence[str] = ARROW.names) -> pa.Table:
     )
 
 
-SCHEMA = attached(open_source(arrow([])), lookup(PUBLIC, on={"key": "named"})).schema
+SCHEMA = attach_public_tables(open_source(arrow([])), public_table(PUBLIC, on={"key": "named"})).schema
 
 
 def folder_name(name: str, value: object) -> str:
@@ -247,89 +248,91 @@ class Counted:
     """What a release counts, and all that could be seen besides: the schema, an error, warnings."""
 
     schema: Any
-    exact: tuple[Grouped, ...] | None
+    exact: tuple[GroupTotals, ...] | None
     error: str
     warned: tuple[str, ...]
 
 
-def counted(open_one: Opened, rows: Sequence[Row], root: Path, tasks: Sequence[Task]) -> Counted:
+def counted(open_one: Opened, rows: Sequence[Row], root: Path, tasks: Sequence[QueryGroup]) -> Counted:
     root.mkdir()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            table = attached(open_one(rows, root), lookup(PUBLIC, on={"key": "named"}))
-            requests = [task.request for task in tasks]
-            with table.snapshot(requests) as snapshot:
-                exact, error = tuple(snapshot.collect(request) for request in requests), ""
+            table = attach_public_tables(open_one(rows, root), public_table(PUBLIC, on={"key": "named"}))
+            requests = [task.table_request for task in tasks]
+            with table.open_snapshot(requests) as snapshot:
+                exact, error = tuple(snapshot.collect_totals(request) for request in requests), ""
         except TightropeError as failure:
             return Counted(None, None, f"{type(failure).__name__}: {failure}".replace(str(root), "ROOT"), ())
     return Counted(table.schema, exact, error, tuple(str(one.message) for one in warned))
 
 
-def most_rows(change: int, vector: Vector) -> int:
+def most_rows(change: int, vector: NoisyStatistic) -> int:
     return -(-abs(change) // vector.sensitivity)
 
 
-def allowed(used: Sequence[int], bounds: Contribution) -> bool:
+def allowed(used: Sequence[int], bounds: SplitBounds) -> bool:
     """Whether so many rows in each group are among what the contribution allows."""
     return (
-        max(used, default=0) <= bounds.rows_per_group
+        max(used, default=0) <= bounds.max_rows_per_group
         and sum(used) <= bounds.rows
         and sum(map(bool, used)) <= bounds.groups
     )
 
 
-def values(one: Grouped, name: str) -> dict[tuple[object, ...], int]:
+def values(one: GroupTotals, name: str) -> dict[tuple[object, ...], int]:
     return dict(zip(one.keys, one.values[name], strict=True))
 
 
-def check_unit(task: Task, own: Sequence[Vector], one: Grouped, other: Grouped) -> int:
+def check_unit(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
     """How many integers moved; raises where they move beyond what is declared."""
     keys = list(dict.fromkeys([*one.keys, *other.keys]))
     moves = {}
     for vector in own:
-        here, there = values(one, vector.name), values(other, vector.name)
+        here, there = values(one, vector.statistic_name), values(other, vector.statistic_name)
         moves[vector] = [here.get(key, 0) - there.get(key, 0) for key in keys]
-    bounds = task.shifted(own)
-    if own[0].whole:
+    bounds = task.set_contribution(own)
+    if own[0].over_all_groups:
         used = [most_rows(sum(map(abs, moves[vector])), vector) for vector in own]
     elif own[0].choice is not None:
         return check_choices(task, own, one, other)
-    elif own[0].exclusive is not None:
+    elif own[0].disjoint_set is not None:
         used = [most_rows(change, vector) for vector in own for change in moves[vector]]
     else:
         used = [max(most_rows(moves[vector][place], vector) for vector in own) for place in range(len(keys))]
-    assert allowed(used, bounds), f"{[v.name for v in own]}: rows {used} beyond {bounds}"
+    assert allowed(used, bounds), f"{[v.statistic_name for v in own]}: rows {used} beyond {bounds}"
     return sum(map(bool, used))
 
 
-def check_choices(task: Task, own: Sequence[Vector], one: Grouped, other: Grouped) -> int:
+def check_choices(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
     """The distances of all that can be chosen: a row moves each by at most half of what is charged."""
-    assert task.cells is not None and one.keys == other.keys
-    (name,) = {vector.name for vector in own} if len(own) == 1 else {own[0].name}
-    both = [np.array(grouped.values[name], dtype=np.int64).reshape(-1, task.cells) for grouped in (one, other)]
+    assert task.cells_per_group is not None and one.keys == other.keys
+    (name,) = {vector.statistic_name for vector in own} if len(own) == 1 else {own[0].statistic_name}
+    both = [
+        np.array(grouped.values[name], dtype=np.int64).reshape(-1, task.cells_per_group) for grouped in (one, other)
+    ]
     used = []
     for here, there in zip(*both, strict=True):
         rows = 0
         for vector in own:
             choice = vector.choice
             assert choice is not None
-            excess = [choice.excess(cells) for cells in (here, there)]
+            excess = [choice.excess_at_edges(cells) for cells in (here, there)]
             if choice.around is None:
                 moved = [int(np.max(np.abs(cell_distances(excess[0]) - cell_distances(excess[1]))))]
             else:
                 moved = [
-                    int(np.max(np.abs(np.subtract(*(width_distances(e, centre, 5_000_000) for e in excess)))))
-                    for centre in range(0, task.cells, task.cells // 10)
+                    int(np.max(np.abs(np.subtract(*(width_distances(e, center, 5_000_000) for e in excess)))))
+                    for center in range(0, task.cells_per_group, task.cells_per_group // 10)
                 ]
-            assert 2 * choice.sensitivity == vector.sensitivity
-            rows = max(rows, *(-(-move // choice.sensitivity) for move in moved))
+            assert 2 * choice.distance_sensitivity == vector.sensitivity
+            rows = max(rows, *(-(-move // choice.distance_sensitivity) for move in moved))
         used.append(rows)
-    assert allowed(used, task.shifted(own)), f"choices: rows {used} beyond {task.shifted(own)}"
+    assert allowed(used, task.set_contribution(own)), f"choices: rows {used} beyond {task.set_contribution(own)}"
     return sum(map(bool, used))
 
 
-def check(tasks: Sequence[Task], first: Counted, second: Counted) -> int:
+def check(tasks: Sequence[QueryGroup], first: Counted, second: Counted) -> int:
     assert (first.error, first.warned) == (second.error, second.warned), f"{first.error!r} {second.error!r}"
     assert first.schema == second.schema
     moved = 0
@@ -340,22 +343,22 @@ def check(tasks: Sequence[Task], first: Counted, second: Counted) -> int:
             common = set(here.keys) & set(there.keys)
             orders = [[key for key in one.keys if key in common] for one in (here, there)]
             assert orders[0] == orders[1], "the order of groups"
-        moved += sum(check_unit(task, own, here, there) for own in task.sets)
+        moved += sum(check_unit(task, own, here, there) for own in task.composition_sets)
     return moved
 
 
-def plan_of(draw: np.random.Generator, schema: Any) -> tuple[Task, ...]:
+def plan_of(draw: np.random.Generator, schema: Any) -> tuple[QueryGroup, ...]:
     bounds = sorted(int(draw.integers(1, 7)) for _ in range(3))
-    own = Person("person", bounds[2], bounds[1], bounds[1])
+    own = PrivacyUnit("person", bounds[2], bounds[1], bounds[1])
     questions: list[tr.Question] = []
     while len(questions) < 2:
         try:
             new = question(draw, len(questions))
-            tasks_of([*questions, *new], own, schema)
+            group_queries([*questions, *new], own, schema)
         except InputError:
             continue
         questions += new
-    return with_tallies(tasks_of(questions, own, schema), Decimal(pick(draw, ("0", "0", "0.2"))), schema)
+    return add_diagnostic_counts(group_queries(questions, own, schema), Decimal(pick(draw, ("0", "0", "0.2"))), schema)
 
 
 def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, seen: Counter[str]) -> None:
@@ -367,8 +370,8 @@ def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, see
     root.mkdir()
     first = root / "schema"
     first.mkdir()
-    schema = attached(
-        open_one([row for own in people.values() for row in own], first), lookup(PUBLIC, on={"key": "named"})
+    schema = attach_public_tables(
+        open_one([row for own in people.values() for row in own], first), public_table(PUBLIC, on={"key": "named"})
     ).schema
     tasks = plan_of(draw, schema)
     every = [row for own in people.values() for row in own] + rest
@@ -380,8 +383,8 @@ def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, see
         seen["moved"] += check(tasks, base, counted(open_one, [rows[i] for i in order], root / name, tasks))
         seen["neighbors"] += 1
     seen["tables"] += 1
-    seen["units"] += sum(len(task.sets) for task in tasks)
-    seen.update(question.kind for task in tasks for question in task.questions)
+    seen["units"] += sum(len(task.composition_sets) for task in tasks)
+    seen.update(question.kind for task in tasks for question in task.ordered_queries)
 
 
 def run(tables: int, of: Callable[..., Opened], root: Path, seed: int) -> Counter[str]:
@@ -407,6 +410,6 @@ def test_one_person_moves_no_unit_beyond_what_it_declares_in_folders_that_spark_
 
 
 def test_a_person_who_is_not_bounded_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
+    monkeypatch.setattr(bounding, "persons_over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
     with pytest.raises(AssertionError, match="beyond"):
         run(10, of_folders, tmp_path, 1)

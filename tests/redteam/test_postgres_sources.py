@@ -19,7 +19,7 @@ from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.tables import FixedPoint, Measure, Table, open_source
 from tightrope.tables.backends import postgres as facts
-from tightrope.tables.engine_calls import guarded
+from tightrope.tables.engine_calls import engine_call
 
 PEOPLE = 40
 ROWS = [(number // 5, key, x) for number, (key, x) in enumerate(
@@ -65,7 +65,7 @@ def column(url: str, kind: str, *values: str, name: str = "k") -> Table:
 
 
 def keys(table: Table) -> list[object]:
-    return [key for (key,) in table.collect(ask("k")).keys]
+    return [key for (key,) in table.collect_totals(ask("k")).keys]
 
 
 def refuse_leak(error: BaseException, secret: str = WORD) -> None:
@@ -104,7 +104,7 @@ def test_what_a_schema_brings_along_stands_in_for_nothing_of_ours(fresh, kind):
     filled(fresh, *HOSTILE[kind])
     name = re.search(r"/(d\w+)\?", fresh)[1]  # type: ignore[index]
     server().run(fresh, f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
-    assert open_source(fresh, table="people").collect(REQUEST) == honest().collect(REQUEST)
+    assert open_source(fresh, table="people").collect_totals(REQUEST) == honest().collect_totals(REQUEST)
 
 
 def test_settings_of_database_role_and_url_change_nothing(fresh):
@@ -124,8 +124,8 @@ def test_settings_of_database_role_and_url_change_nothing(fresh):
     ):
         server().run(server().url(), f"ALTER DATABASE {name} SET {setting}")
     table = open_source(fresh + "&options=-c%20extra_float_digits%3D-10", table="people")
-    assert table.collect(REQUEST) == honest().collect(REQUEST)
-    found = table.collect(ask("t", "d", "f"))
+    assert table.collect_totals(REQUEST) == honest().collect_totals(REQUEST)
+    found = table.collect_totals(ask("t", "d", "f"))
     assert found.keys == ((dt.datetime(2024, 7, 1, 12, tzinfo=UTC), dt.date(2024, 2, 3), 0.1 + 0.2),)
 
 
@@ -133,17 +133,17 @@ def test_settings_of_database_role_and_url_change_nothing(fresh):
 def test_a_limit_of_time_that_cancels_our_first_words_is_taken_away(fresh, monkeypatch, late):
     """On a busy machine a role's limit of a millisecond ends even BEGIN, or what takes the limit away."""
     filled(fresh)
-    given, psycopg, left = facts._set, pytest.importorskip("psycopg"), late
+    given, psycopg, left = facts._change_setting, pytest.importorskip("psycopg"), late
 
-    def cancelled(connection: object, name: str, value: str) -> None:
+    def canceled(connection: object, name: str, value: str) -> None:
         nonlocal left
         left -= 1
         given(connection, name, value)
         if left >= 0:
             raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
 
-    monkeypatch.setattr(facts, "_set", cancelled)
-    assert open_source(fresh, table="people").collect(REQUEST) == honest().collect(REQUEST)
+    monkeypatch.setattr(facts, "_change_setting", canceled)
+    assert open_source(fresh, table="people").collect_totals(REQUEST) == honest().collect_totals(REQUEST)
     assert left < 0
 
 
@@ -157,9 +157,9 @@ def test_a_collation_makes_no_two_keys_one(fresh, place):
     kinds = {"database": 'text COLLATE "C"', "column": "text COLLATE loose", "domain": "words"}
     filled(fresh, columns=f"person int8, k {kinds[place]}, x float8")
     table = open_source(fresh, table="people")
-    assert table.collect(ask("k")) == honest().collect(ask("k"))
+    assert table.collect_totals(ask("k")) == honest().collect_totals(ask("k"))
     spellings = [("b",), ("B",), ("a",), ("A",)]
-    assert table.collect(ask("k", keys=spellings)) == honest().collect(ask("k", keys=spellings))
+    assert table.collect_totals(ask("k", keys=spellings)) == honest().collect_totals(ask("k", keys=spellings))
 
 
 VALUES = {
@@ -211,10 +211,10 @@ def test_each_value_is_itself_or_missing_and_stops_nobody(shared, kind):
     values, expected = VALUES[kind]
     table = column(shared, kind, *values)
     assert keys(table) == expected
-    assert sum(table.collect(ask("k")).values["rows"]) == len(values)
-    if table.schema.column("k").kind in ("number", "integer", "boolean"):
+    assert sum(table.collect_totals(ask("k")).values["rows"]) == len(values)
+    if table.schema.find_column("k").kind in ("number", "integer", "boolean"):
         usable = [key for key in expected if key is not None]
-        measured = table.collect(ask(measures=mean("k", lower=-2, upper=10))).values
+        measured = table.collect_totals(ask(measures=mean("k", lower=-2, upper=10))).values
         assert measured["usable"][0] >= len(usable)
 
 
@@ -224,10 +224,10 @@ def test_each_value_is_itself_or_missing_and_stops_nobody(shared, kind):
 )
 def test_other_types_are_no_keys_and_open_all_the_same(shared, kind):
     table = column(shared, kind, "NULL")
-    assert table.schema.column("k").kind == "other"
-    assert table.collect(ask()).values["rows"] == (1,)
+    assert table.schema.find_column("k").kind == "other"
+    assert table.collect_totals(ask()).values["rows"] == (1,)
     with pytest.raises(SchemaError):
-        table.collect(ask("k"))
+        table.collect_totals(ask("k"))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_other_types_are_no_keys_and_open_all_the_same(shared, kind):
 )
 def test_people_whose_numbers_are_near_are_never_one(shared, kind, values, people):
     table = column(shared, kind, *values, name="person")
-    assert table.collect(ask(bounds=per_person(1))).values["rows"] == (people,)
+    assert table.collect_totals(ask(bounds=per_person(1))).values["rows"] == (people,)
 
 
 def test_enums_domains_citext_and_generated_columns_are_what_they_say(fresh):
@@ -257,10 +257,10 @@ def test_enums_domains_citext_and_generated_columns_are_what_they_say(fresh):
     )
     table = open_source(fresh, table="people")
     assert [column.kind for column in table.schema.columns] == ["text", "text", "number", "number"]
-    assert table.collect(ask("m")).keys == ((None,), ("Ok",), ("sad",))
-    assert table.collect(ask("c")).keys == ((None,), ("A",), ("a",))
-    assert table.collect(ask("s")).keys == ((None,), (Decimal("1.5"),), (Decimal("2.5"),))
-    assert table.collect(ask("g")).keys == ((None,), (3.0,), (5.0,))
+    assert table.collect_totals(ask("m")).keys == ((None,), ("Ok",), ("sad",))
+    assert table.collect_totals(ask("c")).keys == ((None,), ("A",), ("a",))
+    assert table.collect_totals(ask("s")).keys == ((None,), (Decimal("1.5"),), (Decimal("2.5"),))
+    assert table.collect_totals(ask("g")).keys == ((None,), (3.0,), (5.0,))
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,8 @@ def test_a_view_that_rolls_dice_is_read_once(fresh, view):
     filled(fresh, f"CREATE VIEW dice AS {DICE[view]}")
     table = open_source(fresh, table="dice")
     requests = [ask(*by, bounds=per_person(2, 1, 2)) for by in ([], ["k"], [], ["k"])]
-    with table.snapshot(requests) as rows:
-        answers = [rows.collect(request) for request in requests]
+    with table.open_snapshot(requests) as rows:
+        answers = [rows.collect_totals(request) for request in requests]
     assert answers[0] == answers[2]
     assert answers[1] == answers[3]
     assert 0 < answers[0].values["rows"][0] <= PEOPLE
@@ -306,8 +306,8 @@ def test_rows_that_come_meanwhile_are_not_read(fresh):
         fresh, "CREATE TABLE people AS SELECT i AS person, repeat('x', 90) AS k FROM generate_series(1, 90000) i"
     )
     table = open_source(fresh, table="people")
-    assert table._stream is not None
-    batches = iter(table._stream(["person", "k"]).batches())
+    assert table._read_stream is not None
+    batches = iter(table._read_stream(["person", "k"]).read_batches())
     read = len(next(batches))
     server().run(
         fresh, "DELETE FROM people WHERE person % 2 = 0", "INSERT INTO people SELECT -i FROM generate_series(1, 7) i"
@@ -315,14 +315,14 @@ def test_rows_that_come_meanwhile_are_not_read(fresh):
     rest = list(batches)
     assert rest
     assert read + sum(map(len, rest)) == 90_000
-    assert table.collect(ask()).values["rows"] == (45_007,)
+    assert table.collect_totals(ask()).values["rows"] == (45_007,)
 
 
 def test_a_reader_who_stops_leaves_no_query_behind(fresh):
     server().run(fresh, "CREATE TABLE people AS SELECT repeat('x', 999) AS k FROM generate_series(1, 90000)")
     table = open_source(fresh, table="people")
-    assert table._stream is not None
-    batches = iter(table._stream(["k"]).batches())
+    assert table._read_stream is not None
+    batches = iter(table._read_stream(["k"]).read_batches())
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     with server().connect(fresh) as connection:
@@ -349,14 +349,14 @@ def test_a_view_that_writes_or_speaks_is_refused_when_its_rows_are_read(fresh):
     )
     for view in ("noting", "telling"):
         session = tr.Session(
-            fresh, table=view, person="person", rows_per_person=1, budget=tr.Budget(epsilon=1, delta=1e-8)
+            fresh, table=view, privacy_unit="person", max_rows=1, budget=tr.Budget(epsilon=1, delta=1e-8)
         )
         plan = session.plan([tr.count(by="k")])
-        plan.rehearse()
+        plan.dry_run()
         with pytest.raises(EngineError, match="charged before it reads") as failure:
             plan.release()
         assert WORD not in str(failure.value)
-        assert session.spent["share"] == "1"
+        assert session.spent["budget_fraction"] == "1"
     with server().connect(fresh) as connection:
         assert connection.execute("SELECT * FROM trace").fetchall() == []
 
@@ -373,8 +373,10 @@ def test_a_role_that_may_only_read_some_columns_is_enough(fresh):
     )
     url = fresh.replace("tester@", "reader@")
     table = open_source(url, table="people")
-    assert table.schema.names == ("person", "k")
-    assert table.collect(ask("k", bounds=per_person(2))) == honest().collect(ask("k", bounds=per_person(2)))
+    assert table.schema.column_names == ("person", "k")
+    assert table.collect_totals(ask("k", bounds=per_person(2))) == honest().collect_totals(
+        ask("k", bounds=per_person(2))
+    )
     with pytest.raises(SchemaError, match=r"'public\.people'") as refusal:
         open_source(url, table="hidden")
     assert "'public.hidden'," not in str(refusal.value)
@@ -402,12 +404,12 @@ def test_rows_that_a_policy_hides_are_no_table(fresh):
         open_source(url, table="people")
     for table in opened:
         with pytest.raises((InputError, EngineError)):
-            table.collect(ask("k"))
-    assert open_source(fresh, table="people").collect(ask("k")) == honest().collect(ask("k"))
+            table.collect_totals(ask("k"))
+    assert open_source(fresh, table="people").collect_totals(ask("k")) == honest().collect_totals(ask("k"))
     server().run(fresh, "DROP OWNED BY walled", "DROP ROLE walled")
 
 
-def test_partitions_foreign_tables_and_materialised_views_are_tables(fresh):
+def test_partitions_foreign_tables_and_materialized_views_are_tables(fresh):
     address = re.search(r"/(d\w+)\?host=(.*)", fresh)
     assert address is not None
     filled(
@@ -423,7 +425,7 @@ def test_partitions_foreign_tables_and_materialised_views_are_tables(fresh):
         "CREATE FOREIGN TABLE far (person int8, k text, x float8) SERVER other OPTIONS (table_name 'people')",
     )
     for name in ("parted", "kept", "far"):
-        assert open_source(fresh, table=name).collect(REQUEST) == honest().collect(REQUEST)
+        assert open_source(fresh, table=name).collect_totals(REQUEST) == honest().collect_totals(REQUEST)
 
 
 @pytest.mark.parametrize("change", ["ALTER COLUMN k TYPE varchar(1)", "ALTER COLUMN person TYPE text", "DROP COLUMN k"])
@@ -432,10 +434,10 @@ def test_a_table_that_became_another_is_refused(fresh, change):
     table = open_source(fresh, table="people")
     server().run(fresh, f"ALTER TABLE people {change}")
     if "varchar" in change:  # text is text
-        assert table.collect(ask("k")).values["rows"]
+        assert table.collect_totals(ask("k")).values["rows"]
         return
     with pytest.raises((InputError, EngineError)):
-        table.collect(REQUEST)
+        table.collect_totals(REQUEST)
 
 
 def test_names_are_names(fresh):
@@ -446,9 +448,9 @@ def test_names_are_names(fresh):
         f'CREATE TABLE "my.own"."{quoted}" AS SELECT * FROM people',
         'ALTER TABLE people RENAME COLUMN k TO "k""; %s"',
     )
-    assert open_source(fresh, table=f'"my.own"."{quoted}"').collect(REQUEST) == honest().collect(REQUEST)
+    assert open_source(fresh, table=f'"my.own"."{quoted}"').collect_totals(REQUEST) == honest().collect_totals(REQUEST)
     table = open_source(fresh, table="public.people")
-    assert sum(table.collect(ask('k"; %s')).values["rows"]) == len(ROWS)
+    assert sum(table.collect_totals(ask('k"; %s')).values["rows"]) == len(ROWS)
     with pytest.raises(SchemaError, match=r"did you mean 'public\.people'"):
         open_source(fresh, table="peeple")
     for name in ("a.b.c", "", "a.", '"a', "pg_catalog.pg_sequence_missing"):
@@ -485,12 +487,12 @@ def test_the_password_comes_from_the_environment_or_a_file_and_is_in_no_error(fr
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     table = open_source(url, table="people")
     assert PASSWORD not in repr(table)
-    assert table.collect(REQUEST) == honest().collect(REQUEST)
+    assert table.collect_totals(REQUEST) == honest().collect_totals(REQUEST)
     monkeypatch.delenv("PGPASSWORD")
     (tmp_path / "pass").write_text(f"*:*:*:{LOCKED}:{PASSWORD}\n")
     (tmp_path / "pass").chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pass"))
-    assert open_source(url, table="people").collect(REQUEST) == honest().collect(REQUEST)
+    assert open_source(url, table="people").collect_totals(REQUEST) == honest().collect_totals(REQUEST)
 
 
 def test_an_ibis_table_of_the_database_is_sent_to_its_url(fresh):
@@ -499,8 +501,8 @@ def test_an_ibis_table_of_the_database_is_sent_to_its_url(fresh):
     filled(fresh)
     place = re.search(r"/(d\w+)\?host=(.*)", fresh)
     assert place is not None
-    backend = guarded("connect", lambda: ibis.postgres.connect(host=place[2], user="tester", database=place[1]))
-    table = guarded("find", lambda: backend.table("people"))
+    backend = engine_call("connect", lambda: ibis.postgres.connect(host=place[2], user="tester", database=place[1]))
+    table = engine_call("find", lambda: backend.table("people"))
     with pytest.raises(InputError, match="postgresql://"):
         open_source(table)
     backend.disconnect()
@@ -510,7 +512,7 @@ def test_an_ibis_table_of_the_database_is_sent_to_its_url(fresh):
 def test_releases_in_threads_do_not_disturb_each_other(fresh):
     filled(fresh)
     table, answers = open_source(fresh, table="people"), []
-    threads = [threading.Thread(target=lambda: answers.append(table.collect(REQUEST))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: answers.append(table.collect_totals(REQUEST))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -521,7 +523,7 @@ def test_releases_in_threads_do_not_disturb_each_other(fresh):
 
 def test_rows_that_were_not_all_read_are_an_error(fresh, monkeypatch):
     filled(fresh)
-    block = facts._block
-    monkeypatch.setattr(facts, "_block", lambda reader: block(reader)[1:])
+    block = facts._read_block
+    monkeypatch.setattr(facts, "_read_block", lambda reader: block(reader)[1:])
     with pytest.raises(EngineError, match="another number of rows"):
-        open_source(fresh, table="people").collect(REQUEST)
+        open_source(fresh, table="people").collect_totals(REQUEST)

@@ -18,7 +18,7 @@ from tests.tables.questions import ask, per_person
 from tightrope.tables import files, open_source
 from tightrope.tables.backends import duckdb as facts
 
-HOLD = "from tightrope.tables.files import spill; print(spill().parent, flush=True); "
+HOLD = "from tightrope.tables.files import spill_folder; print(spill_folder().parent, flush=True); "
 
 
 WAIT = "import time; time.sleep(60)"
@@ -73,13 +73,13 @@ def test_a_forked_child_leaves_its_parents_folder_alone(tmp_path):
 
 def test_what_spills_is_ours_alone_and_gone_when_the_answer_is_there(monkeypatch):
     monkeypatch.setattr(facts, "MEMORY", "60MB")
-    ours, many = files.spill().parent, 3_000_000
+    ours, many = files.spill_folder().parent, 3_000_000
     texts = pa.array(["Anna Schmidt lives here", "another place that is long"]).take(pa.array(np.arange(many) % 2))
     request = ask("k", bounds=per_person(1))
-    with open_source(pa.table({"person": np.arange(many) // 2, "k": texts})).snapshot([request]) as rows:
+    with open_source(pa.table({"person": np.arange(many) // 2, "k": texts})).open_snapshot([request]) as rows:
         assert spilled(ours)
         assert stat.S_IMODE(ours.stat().st_mode) == 0o700
-        assert sum(rows.collect(ask("k")).values["rows"]) == many
+        assert sum(rows.collect_totals(ask("k")).values["rows"]) == many
     assert not spilled(ours)
 
 
@@ -89,6 +89,6 @@ def spilled(folder: Path) -> list[Path]:
 
 def test_no_file_is_written_beside_the_users(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert open_source(pa.table({"k": ["a"]})).collect(ask("k")).values["rows"] == (1,)
+    assert open_source(pa.table({"k": ["a"]})).collect_totals(ask("k")).values["rows"] == (1,)
     assert list(tmp_path.iterdir()) == []
-    assert Path(tempfile.gettempdir()) in files.spill().parents
+    assert Path(tempfile.gettempdir()) in files.spill_folder().parents

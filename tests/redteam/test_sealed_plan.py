@@ -22,7 +22,7 @@ import pytest
 
 import tightrope as tr
 from tests.release.after_the_charge import fails_after_the_charge
-from tightrope.errors import BudgetRefused, EngineError, InputError, SealedError
+from tightrope.errors import EngineError, InputError, InsufficientBudgetError, SingleUseError
 from tightrope.release import plan_register
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
@@ -31,7 +31,7 @@ TABLE = pd.DataFrame({"x": [1.0] * 100})
 
 @pytest.fixture
 def session() -> tr.Session:
-    return tr.Session(TABLE, person=None, budget=BUDGET)
+    return tr.Session(TABLE, privacy_unit=None, budget=BUDGET)
 
 
 @pytest.fixture
@@ -40,46 +40,46 @@ def failing(monkeypatch):
     return lambda error: fails_after_the_charge(monkeypatch, error)
 
 
-@pytest.mark.parametrize("name", ["share", "budget", "loss", "allocation", "_draft", "_issued", "new"])
+@pytest.mark.parametrize("name", ["budget_fraction", "budget", "loss", "allocation", "_draft", "_issued", "new"])
 def test_nothing_of_a_plan_can_be_set_or_deleted(session, name):
-    plan = session.plan([tr.count()], share="0.5")
-    with pytest.raises(SealedError, match="sealed"):
+    plan = session.plan([tr.count()], budget_fraction="0.5")
+    with pytest.raises(SingleUseError, match="sealed"):
         setattr(plan, name, Decimal("1e-9"))
-    with pytest.raises(SealedError, match="sealed"):
+    with pytest.raises(SingleUseError, match="sealed"):
         delattr(plan, name)
 
 
 @pytest.mark.parametrize("name", ["budget", "spent", "person", "_charges", "_table", "new"])
 def test_nothing_of_a_session_can_be_set_or_deleted(session, name):
-    with pytest.raises(SealedError, match="sealed"):
+    with pytest.raises(SingleUseError, match="sealed"):
         setattr(session, name, None)
-    with pytest.raises(SealedError, match="sealed"):
+    with pytest.raises(SingleUseError, match="sealed"):
         delattr(session, name)
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps, lambda x: dataclasses.replace(x, share=0)])
 def test_neither_a_plan_nor_a_session_has_a_second_life(session, again):
     for sealed in (session.plan([tr.count()]), session):
-        with pytest.raises((SealedError, TypeError)):
+        with pytest.raises((SingleUseError, TypeError)):
             again(sealed)
 
 
 def test_what_is_charged_stands_with_the_session_not_in_the_plan(session):
     """Even who reaches past the seal changes no charge: the plan only shows what was planned."""
-    plan = session.plan([tr.count()], share="0.6")
+    plan = session.plan([tr.count()], budget_fraction="0.6")
     object.__setattr__(plan._draft, "share", Decimal("1e-30"))
     object.__setattr__(plan, "_draft", None)
     plan.release()
-    assert session.spent["share"] == "0.6"
-    other = session.plan([tr.count()], share="0.6")
-    object.__setattr__(session, "_charges", plan_register.open_charges())
-    with pytest.raises(BudgetRefused, match=r"0\.4 is left"):
+    assert session.spent["budget_fraction"] == "0.6"
+    other = session.plan([tr.count()], budget_fraction="0.6")
+    object.__setattr__(session, "_charges", plan_register.open_account())
+    with pytest.raises(InsufficientBudgetError, match=r"0\.4 is left"):
         other.release()
 
 
 def test_a_budget_that_is_changed_afterwards_changes_no_session():
     budget = tr.Budget(epsilon=1, delta=1e-6)
-    session = tr.Session(TABLE, person=None, budget=budget)
+    session = tr.Session(TABLE, privacy_unit=None, budget=budget)
     object.__setattr__(budget, "points", ((Decimal(100), Decimal("0.5")),))
     assert session.plan([tr.count()]).budget.points == ((Decimal(1), Decimal("0.000001")),)
 
@@ -88,9 +88,9 @@ def test_the_vectors_of_a_plan_cannot_be_exchanged(session):
     plan = session.plan([tr.count()])
     (task,) = plan._draft.tasks
     with pytest.raises(TypeError):
-        task.served[plan.questions[0]] = {}
+        task.vectors_by_query[plan.questions[0]] = {}
     with pytest.raises(TypeError):
-        task.served[plan.questions[0]]["rows"] = None
+        task.vectors_by_query[plan.questions[0]]["rows"] = None
 
 
 @pytest.mark.parametrize("precision", [1, 2, 28])
@@ -98,28 +98,28 @@ def test_no_decimal_context_rounds_what_is_spent(session, precision):
     with decimal.localcontext() as context:
         context.prec = precision
         for _ in range(25):
-            session.plan([tr.count()], share="0.04").release()
-        with pytest.raises(BudgetRefused, match=r"0\.00 is left"):
-            session.plan([tr.count()], share="0.04").release()
-    assert session.spent["share"] == "1.00"
+            session.plan([tr.count()], budget_fraction="0.04").release()
+        with pytest.raises(InsufficientBudgetError, match=r"0\.00 is left"):
+            session.plan([tr.count()], budget_fraction="0.04").release()
+    assert session.spent["budget_fraction"] == "1.00"
 
 
 def test_shares_of_forty_digits_do_not_overspend(session):
     third = "0." + "3" * 39 + "4"
     for _ in range(2):
-        session.plan([tr.count()], share=third).release()
-    with pytest.raises(BudgetRefused):
-        session.plan([tr.count()], share=third).release()
-    assert session.spent["share"] == "0." + "6" * 39 + "8"
+        session.plan([tr.count()], budget_fraction=third).release()
+    with pytest.raises(InsufficientBudgetError):
+        session.plan([tr.count()], budget_fraction=third).release()
+    assert session.spent["budget_fraction"] == "0." + "6" * 39 + "8"
     assert session.spent["points"][0][0] == "2." + "6" * 38 + "72"
 
 
 def test_a_context_changes_neither_promise_nor_noise(session):
-    asked = [tr.mean("x", between=(0, 3)), tr.count()]
-    usual = session.plan(asked, share="0.3").to_data()
+    asked = [tr.mean("x", bounds=(0, 3)), tr.count()]
+    usual = session.plan(asked, budget_fraction="0.3").to_data()
     with decimal.localcontext() as context:
         context.prec = 1
-        assert session.plan(asked, share="0.3").to_data() == usual
+        assert session.plan(asked, budget_fraction="0.3").to_data() == usual
         odds = tr.Budget(attack_success="0.75", delta="1e-6")
     assert odds.points == ((Decimal(0), Decimal("0.50")),)
 
@@ -128,29 +128,29 @@ def test_a_context_changes_neither_promise_nor_noise(session):
     "share", [0, -1, "-0.5", "nan", float("nan"), "inf", 2, True, None, "1e-99999999", "1e99999999"]
 )
 def test_a_share_is_above_zero_and_at_most_one(session, share):
-    with pytest.raises(InputError, match="share"):
-        session.plan([tr.count()], share=share)
+    with pytest.raises(InputError, match="budget_fraction"):
+        session.plan([tr.count()], budget_fraction=share)
 
 
 def test_a_plan_is_released_once_and_its_answers_stay(session):
-    plan = session.plan([tr.count()], share="0.5")
+    plan = session.plan([tr.count()], budget_fraction="0.5")
     with pytest.raises(InputError, match="released"):
         _ = plan.answers
     first = plan.release()
-    with pytest.raises(BudgetRefused, match=r"released before.*plan\.answers"):
+    with pytest.raises(InsufficientBudgetError, match=r"released before.*plan\.answers"):
         plan.release()
     assert plan.answers is first
-    assert session.spent["share"] == "0.5"
+    assert session.spent["budget_fraction"] == "0.5"
 
 
 def test_of_many_threads_one_releases(session):
-    plan, ready, outcomes = session.plan([tr.count()], share="0.3"), threading.Barrier(8), []
+    plan, ready, outcomes = session.plan([tr.count()], budget_fraction="0.3"), threading.Barrier(8), []
 
     def race() -> None:
         ready.wait()
         try:
             outcomes.append(plan.release())
-        except BudgetRefused:
+        except InsufficientBudgetError:
             outcomes.append(None)
 
     threads = [threading.Thread(target=race) for _ in range(8)]
@@ -159,15 +159,19 @@ def test_of_many_threads_one_releases(session):
     for thread in threads:
         thread.join()
     assert sum(outcome is not None for outcome in outcomes) == 1
-    assert session.spent["share"] == "0.3"
+    assert session.spent["budget_fraction"] == "0.3"
 
 
 def test_many_plans_at_once_never_overspend(session):
-    plans, ready, released = [session.plan([tr.count()], share="0.3") for _ in range(8)], threading.Barrier(8), []
+    plans, ready, released = (
+        [session.plan([tr.count()], budget_fraction="0.3") for _ in range(8)],
+        threading.Barrier(8),
+        [],
+    )
 
     def race(plan: tr.release.Plan) -> None:
         ready.wait()
-        with contextlib.suppress(BudgetRefused):
+        with contextlib.suppress(InsufficientBudgetError):
             released.append(plan.release())
 
     threads = [threading.Thread(target=race, args=[plan]) for plan in plans]
@@ -175,13 +179,13 @@ def test_many_plans_at_once_never_overspend(session):
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(released), session.spent["share"]) == (3, "0.9")
+    assert (len(released), session.spent["budget_fraction"]) == (3, "0.9")
 
 
 def _forked(plan: tr.release.Plan, outcome: object) -> None:
     try:
         plan.release()
-    except BudgetRefused as error:
+    except InsufficientBudgetError as error:
         outcome.send("forked" in str(error) and "nothing was spent" in str(error))  # type: ignore[attr-defined]
     else:
         outcome.send(False)  # type: ignore[attr-defined]
@@ -189,36 +193,36 @@ def _forked(plan: tr.release.Plan, outcome: object) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_copy_cannot_spend(session):
-    plan = session.plan([tr.count()], share="0.5")
+    plan = session.plan([tr.count()], budget_fraction="0.5")
     here, there = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=_forked, args=(plan, there))
     child.start()
     assert here.poll(30) and here.recv()
     child.join(30)
-    assert session.spent["share"] == "0"
+    assert session.spent["budget_fraction"] == "0"
     plan.release()
 
 
 def test_other_ways_to_send_a_plan_to_a_process_refuse_it(session):
     child = multiprocessing.get_context("spawn").Process(target=_forked, args=(session.plan([tr.count()]), None))
-    with pytest.raises(SealedError, match="process"):
+    with pytest.raises(SingleUseError, match="process"):
         child.start()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("the engine failed to read")])
 def test_after_the_charge_the_message_says_that_it_is_spent(session, failing, error):
-    plan = session.plan([tr.count()], share="0.5")
+    plan = session.plan([tr.count()], budget_fraction="0.5")
     failing(error)
     with pytest.raises(type(error), match=r"a share of 0\.5 of the budget was spent, and nothing was published"):
         plan.release()
-    assert session.spent["share"] == "0.5"
-    with pytest.raises(BudgetRefused, match="released before"):
+    assert session.spent["budget_fraction"] == "0.5"
+    with pytest.raises(InsufficientBudgetError, match="released before"):
         plan.release()
 
 
 @pytest.mark.parametrize("error", [SystemExit(7), MemoryError("x")])
 def test_other_exceptions_keep_what_they_say_and_bear_a_note(session, failing, error):
-    plan = session.plan([tr.count()], share="0.5")
+    plan = session.plan([tr.count()], budget_fraction="0.5")
     failing(error)
     with pytest.raises(type(error)) as raised:
         plan.release()
@@ -228,12 +232,12 @@ def test_other_exceptions_keep_what_they_say_and_bear_a_note(session, failing, e
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("no")])
 def test_before_the_charge_nothing_is_spent_and_the_plan_lives(session, monkeypatch, error):
-    plan = session.plan([tr.count()], share="0.5")
+    plan = session.plan([tr.count()], budget_fraction="0.5")
     with monkeypatch.context() as patch:
         patch.setattr("tightrope.release.build_answers.Profile", lambda **_: (_ for _ in ()).throw(error))
         with pytest.raises(type(error), match="nothing was spent"):
             plan.release()
-    assert session.spent["share"] == "0"
+    assert session.spent["budget_fraction"] == "0"
     plan.release()
 
 
@@ -268,20 +272,20 @@ def test_an_interrupt_at_any_line_charges_once_or_not_at_all_and_says_which():
     told, step = set(), 0
     while True:
         step += 1
-        charges = plan_register.open_charges()
-        issued = plan_register.issue(charges, Decimal("0.5"), lambda: nullcontext(lambda: 2))
+        charges = plan_register.open_account()
+        issued = plan_register.issue_plan(charges, Decimal("0.5"), lambda: nullcontext(lambda: 2))
         said = stopped_at(step, issued.release)
-        spent = charges.total()
+        spent = charges.total_charged()
         assert spent in (0, Decimal("0.5"))
         if said is None:
             break
         told.add((said, spent > 0))
         if spent:
-            with pytest.raises(BudgetRefused, match="released before"):
+            with pytest.raises(InsufficientBudgetError, match="released before"):
                 issued.release()
         else:
             assert issued.release() == 2
-        assert charges.total() == Decimal("0.5")
+        assert charges.total_charged() == Decimal("0.5")
     for said, spent in told - {("outside", False)}:
         assert ("nothing was spent" in said) is (not spent)
         assert ("was spent, and" in said) is spent
@@ -301,7 +305,7 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
     threading.Thread(target=later).start()
     query = "select sum(sqrt(a.range * b.range)) from range(100000) a, range(10000) b"
     try:
-        engine_calls.guarded("read", lambda: duckdb.connect().sql(query).fetchall())
+        engine_calls.engine_call("read", lambda: duckdb.connect().sql(query).fetchall())
     except KeyboardInterrupt:
         print("interrupted")
     """

@@ -41,23 +41,23 @@ def test_a_parquet_file_that_was_replaced_is_refused(tmp_path):
     table = open_source(parquet(tmp_path, k=["a"] * 3))
     parquet(tmp_path, "other.parquet", k=["b"] * 3).replace(tmp_path / "people.parquet")
     with pytest.raises(InputError, match="has changed since"):
-        table.collect(ask("k"))
+        table.collect_totals(ask("k"))
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
     from tightrope.tables.sources import parquet as reading
 
     path = parquet(tmp_path, k=pa.array([b"a"] * 3).cast("string"), t=pa.array([0] * 3, pa.timestamp("s")))
-    table, whole = open_source(path), reading._batches
+    table, whole = open_source(path), reading._read_batches
 
     def replaced(*asked):
         for batch in whole(*asked):
             parquet(tmp_path, k=["b"] * 4, t=pa.array([0] * 4, pa.timestamp("s")))
             yield batch
 
-    monkeypatch.setattr(reading, "_batches", replaced)
+    monkeypatch.setattr(reading, "_read_batches", replaced)
     with pytest.raises(InputError, match="has changed since"):
-        table.collect(ask("k", "t"))
+        table.collect_totals(ask("k", "t"))
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.duckdb"])
@@ -73,20 +73,20 @@ def test_a_file_that_is_touched_is_another_file(tmp_path, name):
         with duckdb.connect(path) as connection:
             connection.execute("CREATE TABLE t AS SELECT 'a' AS k")
     table = open_source(path, table="t" if name.endswith("duckdb") else None)
-    assert table.collect(ask("k")).keys == (("a",),)
+    assert table.collect_totals(ask("k")).keys == (("a",),)
     os.utime(path, (1, 1))
     with pytest.raises(InputError, match="has changed since"):
-        table.collect(ask("k"))
+        table.collect_totals(ask("k"))
 
 
 def test_a_file_that_cannot_be_read_is_found_when_it_is_read_and_is_charged(tmp_path):
     path = csv(tmp_path, "k,x\na,1\nb\n")
-    session = tr.Session(path, person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    session = tr.Session(path, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     plan = session.plan([tr.count(by="k")])
-    plan.rehearse()
+    plan.dry_run()
     with pytest.raises(InputError, match=r"mend the line.*charged before it reads"):
         plan.release()
-    assert session.spent["share"] == "1"
+    assert session.spent["budget_fraction"] == "1"
 
 
 # Folders of parts
@@ -118,7 +118,7 @@ def test_parts_with_other_columns_are_refused_and_marks_of_writers_are_not_read(
     folder = parts(tmp_path, pa.array([1, 2]), pa.array([3]))
     for name in ("_metadata", ".part-0.parquet.crc"):
         (folder / name).write_bytes(b"nothing of the kind")
-    assert open_source(folder).collect(ask()).values["rows"] == (3,)
+    assert open_source(folder).collect_totals(ask()).values["rows"] == (3,)
     pq.write_table(pa.table({"x": [1], "y": [2]}), folder / "part-9.parquet")
     with pytest.raises(SchemaError, match="parts 1 and 3 of 3"):
         open_source(folder)
@@ -133,7 +133,7 @@ def test_a_part_that_came_later_is_not_read_and_one_that_went_is_missed(tmp_path
     table = open_source(folder)
     (folder / "part-1.parquet").unlink()
     with pytest.raises(InputError, match="has changed since"):
-        table.collect(ask())
+        table.collect_totals(ask())
 
 
 # Objects of pandas
@@ -156,19 +156,19 @@ MIXED = [1, 2.5, "3", None, True, PRIVATE, dt.date(2024, 1, 1), dt.datetime(2024
 )
 def test_objects_have_the_declared_kind_or_are_missing(kind, keys):
     table = open_source(pd.DataFrame({"k": pd.Series(MIXED, dtype=object)}), types={"k": kind})
-    assert table.schema.column("k").kind == kind
-    assert table.collect(ask("k")).keys == tuple((key,) for key in keys)
+    assert table.schema.find_column("k").kind == kind
+    assert table.collect_totals(ask("k")).keys == tuple((key,) for key in keys)
 
 
 def test_one_persons_object_changes_no_type():
     plain = pd.DataFrame({"k": pd.Series(["1", "2"], dtype=object)})
     hostile = pd.DataFrame({"k": pd.Series(["1", "2", 3.5], dtype=object)})
     for frame in (plain, hostile, hostile.astype("category")):
-        assert open_source(frame).schema.column("k").kind == "other"
+        assert open_source(frame).schema.find_column("k").kind == "other"
         with pytest.raises(SchemaError, match="types="):
-            open_source(frame).collect(ask("k"))
+            open_source(frame).collect_totals(ask("k"))
         declared = open_source(frame, types={"k": "text"})
-        assert declared.collect(ask("k", keys=[("1",), ("2",)])).values["rows"] == (1, 1)
+        assert declared.collect_totals(ask("k", keys=[("1",), ("2",)])).values["rows"] == (1, 1)
 
 
 class _Unwilling:
@@ -221,7 +221,7 @@ def test_a_value_that_fails_when_it_is_asked_is_its_own_row_alone(kind, place):
     """It is missing, or what it holds; the row beside it is read in any case."""
     frame = pd.DataFrame({"k": pd.Series([FITTING[kind], None], dtype=object)})
     frame.at[1, "k"] = UNWILLING[place]
-    found = open_source(frame, types={"k": kind}).collect(ask("k"))
+    found = open_source(frame, types={"k": kind}).collect_totals(ask("k"))
     assert dict(zip(found.keys, found.values["rows"], strict=True))[(FITTING[kind],)] == 1
     assert len(found.keys) == 2
     if kind == "timestamp":
@@ -232,7 +232,7 @@ def test_instants_that_fit_are_kept_to_the_microsecond():
     instants = [pd.Timestamp("2024-01-01 01:02:03.000004567"), pd.Timestamp.max, dt.datetime(1, 1, 1),
                 dt.datetime(9999, 1, 1, 23, 59, 59, 999_999), dt.datetime(2020, 10, 25, 2, 30, fold=1)]  # fmt: skip
     frame = pd.DataFrame({"k": pd.Series(instants, dtype=object)})
-    assert {key for (key,) in open_source(frame, types={"k": "timestamp"}).collect(ask("k")).keys} == {
+    assert {key for (key,) in open_source(frame, types={"k": "timestamp"}).collect_totals(ask("k")).keys} == {
         dt.datetime(2024, 1, 1, 1, 2, 3, 4), dt.datetime(1, 1, 1), dt.datetime(2262, 4, 11, 23, 47, 16, 854_775),
         dt.datetime(9999, 1, 1, 23, 59, 59, 999_999), dt.datetime(2020, 10, 25, 2, 30)}  # fmt: skip
 
@@ -250,10 +250,10 @@ def test_instants_and_days_out_of_range_are_missing():
     }
     table = open_source(pa.table(columns))
     start = dt.datetime(1970, 1, 1)
-    assert table.collect(ask("seconds")).keys == ((None,), (start,))
-    assert table.collect(ask("zoned")).keys == ((None,), (start.replace(tzinfo=dt.UTC),))
-    assert table.collect(ask("day")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 4),))
-    assert table.collect(ask("far")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 2),))
+    assert table.collect_totals(ask("seconds")).keys == ((None,), (start,))
+    assert table.collect_totals(ask("zoned")).keys == ((None,), (start.replace(tzinfo=dt.UTC),))
+    assert table.collect_totals(ask("day")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 4),))
+    assert table.collect_totals(ask("far")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 2),))
 
 
 BROKEN = [b"a", b"\xff\xfe", b"b", b"caf\xc3", "é".encode(), None]
@@ -268,7 +268,7 @@ def test_text_that_is_not_utf8_is_missing(tmp_path, source):
         table = open_source(parquet(tmp_path, k=column))
     else:
         table = open_source(pa.table({"k": column.dictionary_encode() if source == "dictionary" else column}))
-    answer = table.collect(ask("k"))
+    answer = table.collect_totals(ask("k"))
     assert answer.keys == ((None,), ("a",), ("b",), ("é",))
     assert answer.values["rows"] == (3, 1, 1, 1)
 
@@ -276,8 +276,8 @@ def test_text_that_is_not_utf8_is_missing(tmp_path, source):
 def test_decimals_of_256_bits_and_other_types_are_no_failure_of_the_rest():
     wide = pa.array([1, 2], pa.int64()).cast(pa.decimal256(60, 2))
     table = open_source(pa.table({"wide": wide, "k": ["a", "b"]}))
-    assert table.schema.column("wide").kind == "other"
-    assert table.collect(ask("k")).values["rows"] == (1, 1)
+    assert table.schema.find_column("wide").kind == "other"
+    assert table.collect_totals(ask("k")).values["rows"] == (1, 1)
 
 
 def test_a_lazy_frame_is_computed_once_for_a_plan():
@@ -290,8 +290,8 @@ def test_a_lazy_frame_is_computed_once_for_a_plan():
     lazy = pl.LazyFrame({"person": [1, 1, 2], "x": [1.0, 2.0, 3.0]}).with_columns(
         pl.col("x").map_batches(seen, return_dtype=pl.Float64)
     )
-    session = tr.Session(lazy, person="person", rows_per_person=1, budget=tr.Budget(epsilon=5, delta=1e-6))
-    session.plan([tr.count(), tr.sum("x", between=(0, 5)), tr.mean("x", between=(0, 5), by="x", keys=[1.0])]).release()
+    session = tr.Session(lazy, privacy_unit="person", max_rows=1, budget=tr.Budget(epsilon=5, delta=1e-6))
+    session.plan([tr.count(), tr.sum("x", bounds=(0, 5)), tr.mean("x", bounds=(0, 5), by="x", keys=[1.0])]).release()
     assert sum(computed) == 3
 
 
@@ -299,7 +299,7 @@ def test_a_lazy_frame_is_computed_once_for_a_plan():
 
 
 def counted(path: Path, **options: object) -> dict[object, int]:
-    answer = open_source(path, **options).collect(ask("k"))
+    answer = open_source(path, **options).collect_totals(ask("k"))
     return {key: rows for (key,), rows in zip(answer.keys, answer.values["rows"], strict=True)}
 
 
@@ -349,11 +349,11 @@ def test_the_dialect_is_declared(tmp_path):
     dialect = {"delimiter": ";", "quote": "'", "decimal": ",", "header": ["k", "n", "t", "d", "i"],
                "date_format": "%d.%m.%Y", "timestamp_format": "%d.%m.%Y %H:%M"}  # fmt: skip
     table = open_source(path, types={"n": "number", "d": "date", "i": "timestamp"}, dialect=dialect)
-    assert table.collect(ask("k")).keys == (("a",), ("b",), ("c",))
-    assert table.collect(ask("n")).keys == ((None,), (-7.25,), (1.5,))
-    assert table.collect(ask("t")).keys == ((None,), ("x;y",), ("y",))
-    assert table.collect(ask("d")).keys == ((None,), (dt.date(1, 1, 1),), (dt.date(2024, 12, 31),))
-    assert table.collect(ask("i")).keys == ((None,), (dt.datetime(2024, 2, 1, 3, 4),))
+    assert table.collect_totals(ask("k")).keys == (("a",), ("b",), ("c",))
+    assert table.collect_totals(ask("n")).keys == ((None,), (-7.25,), (1.5,))
+    assert table.collect_totals(ask("t")).keys == ((None,), ("x;y",), ("y",))
+    assert table.collect_totals(ask("d")).keys == ((None,), (dt.date(1, 1, 1),), (dt.date(2024, 12, 31),))
+    assert table.collect_totals(ask("i")).keys == ((None,), (dt.datetime(2024, 2, 1, 3, 4),))
 
 
 @pytest.mark.parametrize(("encoding", "key"), [("latin-1", "é\x80"), ("windows-1252", "é€"), ("utf-8", "é€")])
@@ -392,7 +392,7 @@ def test_a_header_with_another_delimiter_says_so(tmp_path, mark):
 
 
 def test_a_plan_file_declares_the_dialect(tmp_path):
-    from tightrope.release.plan_file import load
+    from tightrope.release.plan_file import load_plan_file
 
     csv(tmp_path, "k;x\na;1,5\nb;2,5\n")
     text = """
@@ -403,7 +403,7 @@ def test_a_plan_file_declares_the_dialect(tmp_path):
     [source.dialect]
     delimiter = ";"
     decimal = ","
-    [person]
+    [privacy_unit]
     each_row = true
     [budget]
     epsilon = 5
@@ -411,20 +411,20 @@ def test_a_plan_file_declares_the_dialect(tmp_path):
     [[question]]
     kind = "sum"
     column = "x"
-    between = [0, 5]
+    bounds = [0, 5]
     """
     (tmp_path / "plan.toml").write_text(text)
-    session = load(tmp_path / "plan.toml").session()
-    assert session._table.collect(ask(measures=mean("x", step="0.1"))).values["sum"] == (40,)
+    session = load_plan_file(tmp_path / "plan.toml").open_session()
+    assert session._table.collect_totals(ask(measures=mean("x", step="0.1"))).values["sum"] == (40,)
     (tmp_path / "plan.toml").write_text(text.replace("delimiter", "delimeter"))
     with pytest.raises(PlanError, match="delimiter"):
-        load(tmp_path / "plan.toml")
+        load_plan_file(tmp_path / "plan.toml")
 
 
 def test_an_unfit_field_changes_only_its_own_row(tmp_path):
     rows = ["1,3", "1,oops", "2,1e400", "3,nan", "4,0x10", "5, 7 ", "6,٣"]
     path = csv(tmp_path, "person,x\n" + "\n".join(rows) + "\n")
     request = ask(bounds=per_person(2), measures=(COUNT, *mean("x")))
-    answer = open_source(path, types={"person": "integer", "x": "number"}).collect(request)
+    answer = open_source(path, types={"person": "integer", "x": "number"}).collect_totals(request)
     assert answer.values["rows"] == (7,)
     assert answer.values["sum"][0] <= 10 * answer.values["usable"][0]

@@ -27,8 +27,8 @@ def test_a_frame_that_rolls_dice_is_held_once():
     functions = pytest.importorskip("pyspark.sql.functions")
     dice = frame().withColumn("person", (functions.rand() * 5).cast("int"))
     table = open_source(dice)
-    with table.snapshot([ask(bounds=per_person(1)), ask("k", bounds=per_person(1))]) as rows:
-        first, second = (rows.collect(ask("k", bounds=per_person(1))) for _ in range(2))
+    with table.open_snapshot([ask(bounds=per_person(1)), ask("k", bounds=per_person(1))]) as rows:
+        first, second = (rows.collect_totals(ask("k", bounds=per_person(1))) for _ in range(2))
     assert first == second
     assert sum(first.values["rows"]) <= 5
 
@@ -38,20 +38,22 @@ def test_collations_and_functions_of_the_user_are_not_in_the_room():
     session.udf.register("floor", lambda x: 7, "int")
     try:
         request = ask("k", bounds=per_person(3, 1, 2), measures=(COUNT, *mean("x")))
-        answer = open_source(frame()).collect(request)
-        assert sum(answer.values["rows"]) == sum(honest().collect(request).values["rows"])
-        assert open_source(frame()).collect(ask(measures=mean("x"))) == honest().collect(ask(measures=mean("x")))
+        answer = open_source(frame()).collect_totals(request)
+        assert sum(answer.values["rows"]) == sum(honest().collect_totals(request).values["rows"])
+        assert open_source(frame()).collect_totals(ask(measures=mean("x"))) == honest().collect_totals(
+            ask(measures=mean("x"))
+        )
         loose = session.sql("SELECT 1 AS person, collate(k, 'UTF8_LCASE') AS k FROM VALUES ('a'), ('A') AS t(k)")
-        assert open_source(loose).collect(ask("k")).keys == (("A",), ("a",))
+        assert open_source(loose).collect_totals(ask("k")).keys == (("A",), ("a",))
     finally:
         session.sql("DROP TEMPORARY FUNCTION IF EXISTS floor")
 
 
 def test_two_looks_that_disagree_are_an_error(monkeypatch):
     looks = iter([(100, 1), (101, 2)])
-    monkeypatch.setattr(facts, "_fingerprint", lambda _: next(looks))
+    monkeypatch.setattr(facts, "_row_fingerprint", lambda _: next(looks))
     with pytest.raises(EngineError, match="second look"):
-        open_source(frame()).collect(ask("k"))
+        open_source(frame()).collect_totals(ask("k"))
 
 
 def test_names_in_capitals_are_refused():

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.tables import Grouped, Measure, PersonBounds, Request, open_source
+from tightrope.tables import ContributionBounds, GroupTotals, Measure, Request, open_source
 
 ROWS = Measure("rows", None, None)
 NO_TIME = -(2**63)
@@ -22,8 +22,8 @@ NO_TIME = -(2**63)
 
 def counted(source: object, types: dict[str, str] | None = None) -> dict[object, int]:
     """Rows by key, one row of a person."""
-    bounds = PersonBounds("person", 1, 1, 1)
-    answer: Grouped = open_source(source, types=types).collect(Request(("k",), None, bounds, (ROWS,)))
+    bounds = ContributionBounds("person", 1, 1, 1)
+    answer: GroupTotals = open_source(source, types=types).collect_totals(Request(("k",), None, bounds, (ROWS,)))
     return dict(zip(answer.keys, answer.values["rows"], strict=True))
 
 
@@ -86,8 +86,8 @@ def test_no_instant_is_out_of_order(unit, zone):
     ticks = [*range(40_000, 0, -1_000), NO_TIME, 2**63 - 1, -(2**63) + 1, None]
     kind = pa.timestamp(unit, zone)
     table = pa.table({"k": pa.array(ticks, pa.int64()).cast(kind, safe=False), "person": np.arange(len(ticks))})
-    request = Request(("k",), None, PersonBounds("person", 1, 1, 1), (ROWS,))
-    keys = [key for (key,) in open_source(table).collect(request).keys]
+    request = Request(("k",), None, ContributionBounds("person", 1, 1, 1), (ROWS,))
+    keys = [key for (key,) in open_source(table).collect_totals(request).keys]
     assert keys[0] is None and all(key == key for key in keys)  # noqa: PLR0124
     assert keys[1:] == sorted(keys[1:])
     assert len(keys) >= 41
@@ -97,7 +97,7 @@ def test_text_with_half_a_letter_is_missing_and_stops_nobody():
     text = pd.array(["a", "\ud800", "b"], dtype=pd.StringDtype("python"))
     frame = pd.DataFrame({"k": text, "person": [1, 2, 3]})
     assert counted(frame) == {("a",): 1, ("b",): 1, (None,): 1}
-    kept = tr.Session(frame, person="k", budget=tr.Budget(epsilon=1, delta=1e-8), rows_per_person=1)
+    kept = tr.Session(frame, privacy_unit="k", budget=tr.Budget(epsilon=1, delta=1e-8), max_rows=1)
     assert len(kept.plan([tr.count()]).release()[0].rows) == 1
 
 

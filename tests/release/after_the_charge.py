@@ -9,13 +9,13 @@ from tightrope.release import build_answers
 
 def fails_after_the_charge(patch: pytest.MonkeyPatch, error: BaseException) -> None:
     """A release ends with this exception when it draws: what comes before, the rehearsal too, goes well."""
-    rehearse = build_answers._rehearse
+    rehearse = build_answers._dry_run_answers
 
     def drawn(*_: object) -> None:
         raise error
 
     def rehearsed(*words: object) -> None:
         rehearse(*words)  # type: ignore[arg-type]
-        patch.setattr(build_answers, "_noisy", drawn)
+        patch.setattr(build_answers, "_noisy_groups", drawn)
 
-    patch.setattr(build_answers, "_rehearse", rehearsed)
+    patch.setattr(build_answers, "_dry_run_answers", rehearsed)

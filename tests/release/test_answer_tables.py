@@ -17,9 +17,9 @@ KEY = '<script>alert("a, b")</script>'
 @pytest.fixture(scope="module")
 def answers():
     frame = pd.DataFrame({"g": [KEY, "=1+1"] * 500, "question": ["x"] * 1000, "x": [2.0, 4.0] * 500, "y": [1.0] * 1000})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
-    line = tr.regression("x", on="y", between=(0, 10), of=(0, 10), by="g", keys=[KEY])
-    mean = tr.mean("x", between=(0, 10), by=["g", "question"], keys=[[KEY, "x"], ["=1+1", "x"]])
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    line = tr.regression("x", on="y", bounds=(0, 10), on_bounds=(0, 10), by="g", keys=[KEY])
+    mean = tr.mean("x", bounds=(0, 10), by=["g", "question"], keys=[[KEY, "x"], ["=1+1", "x"]])
     return opened.plan([tr.count(), mean, line]).release()
 
 
@@ -36,7 +36,7 @@ def test_a_csv_table_holds_every_record(answers):
 def test_a_spreadsheet_computes_nothing_that_a_person_wrote():
     texts = ["=cmd()", "+1+1", " =1", "@SUM(A1)", "-1-1", "\t=1", "'=1", "＝1", "-7.50", "plain = text"]
     frame = pd.DataFrame({"=column": [*texts, "more"] * 100})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     answers = opened.plan([tr.count(by="=column", keys=texts)]).release()
     lines = list(csv.DictReader(io.StringIO(answers.to_csv(), newline="")))
     shown = {text: "'" + text for text in texts[:-2]} | {"\t=1": "\\u0009'=1"}
@@ -46,8 +46,8 @@ def test_a_spreadsheet_computes_nothing_that_a_person_wrote():
 
 def test_a_line_that_is_withheld_leaves_its_fields_empty(answers):
     """All values of y are alike: there is no line through them."""
-    assert answers[2].frame["value"].isna().all()
-    assert answers[2].frame["intercept"].isna().all()
+    assert answers[2].to_pandas()["value"].isna().all()
+    assert answers[2].to_pandas()["intercept"].isna().all()
 
 
 def test_a_notebook_shows_text_as_text(answers):
@@ -59,7 +59,7 @@ def test_a_notebook_shows_text_as_text(answers):
 
 def test_a_notebook_shows_so_many_groups_only():
     frame = pd.DataFrame({"g": range(100)})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     (answer,) = opened.plan([tr.count(by="g", keys=range(100))]).release()
     assert "... and 40 more groups" in answer._repr_html_()
 
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_written_is_said_in_words_of_ours(answers, tmp_pat
 
 def test_keys_of_two_kinds_under_one_name_are_text(tmp_path):
     frame = pd.DataFrame({"g": ["1", "2"] * 50, "n": [1, 2] * 50})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     by_number = tr.count(by={"g": "n"}, keys=[1, 2], name="numbers")
     opened.plan([tr.count(by="g", keys=["1"]), by_number]).release().to_parquet(tmp_path / "r.parquet")
     assert pd.read_parquet(tmp_path / "r.parquet")["g"].tolist() == ["1", "1", "2"]
@@ -108,10 +108,10 @@ def test_a_page_is_written(answers, tmp_path):
 
 def test_a_rehearsal_charges_nothing_and_draws_nothing():
     frame = pd.DataFrame({"g": ["a"] * 50})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     plan = opened.plan([tr.count()])
-    plan.rehearse()
-    assert opened.spent["share"] == "0"
+    plan.dry_run()
+    assert opened.spent["budget_fraction"] == "0"
     assert not plan.charged
     plan.release()
     assert plan.charged

@@ -17,12 +17,12 @@ TABLE = pd.DataFrame({"tail": [1, 1, 2, 3] * 50, "city": ["a", "b", "a", "a"] * 
 
 def plan(person: object, delta: str = "1e-8", **bounds: int) -> tr.release.Plan:
     budget = tr.Budget(epsilon=1, delta=delta)
-    return tr.Session(TABLE, person=person, budget=budget, **bounds).plan([tr.count(by="city", keys=["a", "b"])])  # type: ignore[arg-type]
+    return tr.Session(TABLE, privacy_unit=person, budget=budget, **bounds).plan([tr.count(by="city", keys=["a", "b"])])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-8"])
 def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
-    drafted = plan("tail", delta, rows_per_person=3)
+    drafted = plan("tail", delta, max_rows=3)
     certificate = drafted.release().certificate_data
     said = certificate.explain()
     percent, guesses = re.search(r"at most ([\d.]+) % of .* at most (\d+) are right on average", said).groups()  # type: ignore[union-attr]
@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
 
 
 def test_a_plan_says_what_its_certificate_will() -> None:
-    drafted = plan("tail", rows_per_person=3)
+    drafted = plan("tail", max_rows=3)
     before = drafted.explain()
     assert drafted.document().explain() == before
     after = drafted.release().certificate_data.explain()
@@ -44,11 +44,11 @@ def test_a_plan_says_what_its_certificate_will() -> None:
 
 
 def test_what_a_person_is_there() -> None:
-    human = plan("tail", rows_per_person=3).explain()
+    human = plan("tail", max_rows=3).explain()
     assert "guesses whether you are in the data is right" in human
     assert "“You” are all rows with the same “tail”, of which at most 3 enter any one answer" in human
     assert "who stands under several values of “tail” is protected less" in human
-    machine = plan(("tail", "an aircraft"), rows_per_person=3).explain()
+    machine = plan(("tail", "an aircraft"), max_rows=3).explain()
     assert "whether an aircraft is in the data" in machine
     assert "An aircraft is all rows with the same “tail”" in machine
     assert not re.search(r"\b(you|your|people)\b", machine, re.IGNORECASE)

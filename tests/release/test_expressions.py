@@ -17,10 +17,8 @@ from typer.testing import CliRunner
 import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.queries.proportion import share
-from tightrope.queries.query import Question
-from tightrope.queries.query_group import Person, tasks_of
-from tightrope.queries.regression import regression
+from tightrope.queries.query import Query
+from tightrope.queries.query_group import PrivacyUnit, group_queries
 from tightrope.tables import Request, open_source
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -42,7 +40,7 @@ def flights() -> pd.DataFrame:
 
 
 def session(frame: pd.DataFrame) -> tr.Session:
-    return tr.Session(frame, person="tail", rows_per_person=1, budget=BUDGET)
+    return tr.Session(frame, privacy_unit="tail", max_rows=1, budget=BUDGET)
 
 
 def near(value: float, truth: float, half: float) -> bool:
@@ -65,8 +63,8 @@ def test_a_condition_counts_only_the_rows_for_which_it_is_true(flights: pd.DataF
 
 def test_few_known_groups_are_listed_by_themselves(flights: pd.DataFrame) -> None:
     plan = session(flights).plan([tr.count(by={"month": "month(departed)"})])
-    (unit,) = plan._draft.tasks[0].units
-    assert [spend.statistic for spend in unit.spends] == ["count"]
+    (unit,) = plan._draft.tasks[0].composition_groups
+    assert [spend.statistic for spend in unit.noise_specs] == ["count"]
     answer = plan.release()[0]
     assert [row["month"] for row in answer.rows] == [None, *range(1, 13)]
     assert answer.about["keys"] == "given"
@@ -93,12 +91,12 @@ def test_few_known_groups_are_listed_by_themselves(flights: pd.DataFrame) -> Non
     ],
 )
 def test_which_groups_are_known(flights: pd.DataFrame, by: Any, keys: list[tuple[object, ...]] | None) -> None:
-    table, person = open_source(flights), Person("tail", 1, 1, 1)
+    table, person = open_source(flights), PrivacyUnit("tail", 1, 1, 1)
     if by == "cut(departed, ['2024-01-01'])":
         with pytest.raises(InputError, match="a number"):
-            tasks_of([tr.count(by=by)], person, table.schema)
+            group_queries([tr.count(by=by)], person, table.schema)
         return
-    (task,) = tasks_of([tr.count(by=by)], person, table.schema)
+    (task,) = group_queries([tr.count(by=by)], person, table.schema)
     assert task.keys == (None if keys is None else tuple(keys))
     assert (task.key_count is None) == (keys is not None)
 
@@ -115,11 +113,11 @@ def test_derived_columns_are_measured(flights: pd.DataFrame) -> None:
     answers = (
         session(flights)
         .plan([
-            tr.mean(hours, between=(0, 1), name="hours"),
+            tr.mean(hours, bounds=(0, 1), name="hours"),
             tr.sum("delay > 30", name="late"),
             tr.mean("clip(delay, 10, 20)", name="clipped"),
-            share("delay > 30", name="share"),
-            regression("delay / 60", "distance / 1000", between=(0, 1), of=(0, 1), name="slope"),
+            tr.proportion("delay > 30", name="share"),
+            tr.regression("delay / 60", "distance / 1000", bounds=(0, 1), on_bounds=(0, 1), name="slope"),
         ])
         .release()
     )  # fmt: skip
@@ -145,8 +143,8 @@ def test_derived_columns_are_measured(flights: pd.DataFrame) -> None:
         (lambda: tr.count(by=5), PlanError, "a column's name"),
         (lambda: tr.sum("delay / 60"), PlanError, "no range of its own"),
         (lambda: tr.sum("delay"), PlanError, "a pair of numbers"),
-        (lambda: tr.sum("lower(carrier)", between=(0, 1)), SchemaError, "not of text"),
-        (lambda: tr.mean("delay +", between=(0, 1)), InputError, "can be read"),
+        (lambda: tr.sum("lower(carrier)", bounds=(0, 1)), SchemaError, "not of text"),
+        (lambda: tr.mean("delay +", bounds=(0, 1)), InputError, "can be read"),
     ],
 )
 def test_what_cannot_be_asked_is_said_before_anything_is_spent(
@@ -163,9 +161,9 @@ where = "distance < 900"
 [source]
 path = "flights.parquet"
 
-[person]
+[privacy_unit]
 column = "tail"
-rows = 1
+max_rows = 1
 
 [budget]
 epsilon = 20
@@ -179,7 +177,7 @@ where = "carrier == 'A'"
 [[question]]
 kind = "mean"
 column = "delay / 60"
-between = [0, 1]
+bounds = [0, 1]
 by = { late = "delay > 30" }
 name = "hours"
 """
@@ -220,11 +218,11 @@ ARROW = pa.schema([("person", "string"), ("key", "string"), ("x", "float64"), ("
 SCHEMA = open_source(ARROW.empty_table()).schema
 KEYS, DAYS = ("a", "A", None, "b"), (None, dt.date(2024, 1, 31), dt.date(1999, 12, 31), dt.date(2024, 6, 2))
 VALUES = (None, 0.0, -0.0, float("nan"), float("inf"), 3.0, -1e308, 1e308, 7.5)
-QUESTIONS: tuple[Question, ...] = (
+QUESTIONS: tuple[Query, ...] = (
     tr.count(by="month(day)", where="x > 1 or key == 'a'"),
     tr.count(by={"low": "lower(key)"}, where="x is not None"),
     tr.sum("clip(x * x, -2, 9)", by="cut(x, [0, 1.5, 7])", where="not key in ['b']"),
-    tr.mean("case(x > 3, 1, key is None, 5, x)", between=(-1, 4), by=["weekday(day)", "x / x > 0"]),
+    tr.mean("case(x > 3, 1, key is None, 5, x)", bounds=(-1, 4), by=["weekday(day)", "x / x > 0"]),
     tr.count(by="case(x * 1e308 > 0, 'up', x < 0, 'down', None)", where="(x > 1) == (key < 'b') or day > '2000-01-01'"),
 )
 
@@ -240,7 +238,7 @@ def people(draw: random.Random, names: list[str]) -> list[tuple[Any, ...]]:
 def integers(rows: list[tuple[Any, ...]], request: Request) -> dict[tuple[Any, ...], tuple[int, ...]]:
     columns = list(zip(*rows, strict=True))
     table = pa.table([pa.array(column, one.type) for column, one in zip(columns, ARROW, strict=True)], schema=ARROW)
-    found = open_source(table).collect(request)
+    found = open_source(table).collect_totals(request)
     return {
         (group, name): value
         for name, values in found.values.items()
@@ -250,23 +248,23 @@ def integers(rows: list[tuple[Any, ...]], request: Request) -> dict[tuple[Any, .
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_person_moves_every_integer_at_most_by_what_is_declared(seed: int) -> None:
-    """Neighbours stay neighbours: rows that a condition leaves out take nothing, and nobody else's rows move."""
+    """Neighbors stay neighbors: rows that a condition leaves out take nothing, and nobody else's rows move."""
     draw = random.Random(seed)
     there = people(draw, [f"p{number}" for number in range(8)])
     more = there + people(draw, ["newcomer"])
     draw.shuffle(more)
-    person = Person("person", draw.choice((1, 3, 5)), 2, draw.choice((1, 2, 5)))
-    for task in tasks_of(QUESTIONS, person, SCHEMA):
-        before, after = integers(there, task.request), integers(more, task.request)
+    person = PrivacyUnit("person", draw.choice((1, 3, 5)), 2, draw.choice((1, 2, 5)))
+    for task in group_queries(QUESTIONS, person, SCHEMA):
+        before, after = integers(there, task.table_request), integers(more, task.table_request)
         moved = {place: after.get(place, 0) - before.get(place, 0) for place in {*before, *after}}
-        for vector in task.vectors:
-            steps = [abs(moved[place]) for place in moved if place[1] == vector.name and moved[place] != 0]
-            assert all(step <= task.bounds.rows_per_group * vector.sensitivity for step in steps)
-            assert sum(steps) <= task.bounds.rows * vector.sensitivity
-            assert len(steps) <= task.bounds.groups
+        for vector in task.noisy_statistics:
+            steps = [abs(moved[place]) for place in moved if place[1] == vector.statistic_name and moved[place] != 0]
+            assert all(step <= task.bounds.max_rows_per_group * vector.sensitivity for step in steps)
+            assert sum(steps) <= task.bounds.max_rows * vector.sensitivity
+            assert len(steps) <= task.bounds.max_groups
 
 
 def test_rows_that_are_left_out_take_nothing_from_a_persons_allowance() -> None:
     rows = [("p", "a", float(number), None) for number in range(50)]
-    (task,) = tasks_of([tr.count(where="x > 44")], Person("person", 5, 5, 1), SCHEMA)
-    assert list(integers(rows, task.request).values()) == [5]
+    (task,) = group_queries([tr.count(where="x > 44")], PrivacyUnit("person", 5, 5, 1), SCHEMA)
+    assert list(integers(rows, task.table_request).values()) == [5]

@@ -10,9 +10,16 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.release.bias_check import Counted, _of_task, _statement, name_of, tallies_of, used_by
+from tightrope.release.bias_check import (
+    NoisyCount,
+    _interval_statement,
+    _query_group_costs,
+    diagnostic_counts_of,
+    diagnostic_name,
+    used_rows_key,
+)
 from tightrope.release.plan_text import costs_lines, shared_notes
-from tightrope.reporting.wording.sentences import left_out
+from tightrope.reporting.wording.sentences import bias_statements
 from tightrope.tables.expressions.expression import parse_expression
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -27,7 +34,7 @@ VISITS = pd.DataFrame({
 
 
 def visits(**settings: object) -> tr.Session:
-    said = {"person": "Patient ID", "rows_per_person": 2, "budget": BUDGET} | settings
+    said = {"privacy_unit": "Patient ID", "max_rows": 2, "budget": BUDGET} | settings
     return tr.Session(VISITS, **said)  # type: ignore[arg-type]
 
 
@@ -40,13 +47,13 @@ def remedy_of(*questions: object) -> str:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"budget": BUDGET}, "expected person to be said: .* person=None only where each row is a person"),
-        ({"person": "Patient ID"}, "expected budget to be said: .* budget=tr.Budget"),
-        ({"person": "Patient ID", "budget": BUDGET, "row_per_person": 5}, "did you mean 'rows_per_person'"),
+        ({"budget": BUDGET}, "missing 1 required keyword-only argument: 'privacy_unit'"),
+        ({"privacy_unit": "Patient ID"}, "missing 1 required keyword-only argument: 'budget'"),
+        ({"privacy_unit": "Patient ID", "budget": BUDGET, "row_per_person": 5}, "unexpected keyword argument"),
     ],
 )
-def test_settings_that_are_missing_or_misspelt_are_named(said: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_parameters_that_are_missing_or_misspelt_are_named(said: dict[str, object], told: str) -> None:
+    with pytest.raises(TypeError, match=told):
         tr.Session(VISITS, **said)  # type: ignore[arg-type]
 
 
@@ -60,7 +67,7 @@ def test_one_question_alone_is_told_to_stand_in_brackets() -> None:
 
 
 def test_the_share_of_a_text_is_told_to_compare() -> None:
-    assert remedy_of(tr.share("urgent")).endswith("say what counts as true, as in urgent == 'yes'")
+    assert remedy_of(tr.proportion("urgent")).endswith("say what counts as true, as in urgent == 'yes'")
 
 
 def test_days_that_are_texts_are_told_to_be_cast_whatever_the_source() -> None:
@@ -81,15 +88,15 @@ def test_other_mistakes_are_not_taken_for_names_with_blanks(text: str) -> None:
 
 
 def test_noise_of_two_counts_that_are_alike_is_named_once() -> None:
-    quartiles = tr.quantiles("age", [0.25, 0.75], between=(0, 100))
-    data = visits().plan([tr.share("age > 18"), *quartiles]).to_data()
+    quartiles = tr.quantiles("age", [0.25, 0.75], bounds=(0, 100))
+    data = visits().plan([tr.proportion("age > 18"), *quartiles]).to_data()
     share, median, _ = (answer["noise"] for answer in data["answers"])
     assert [noise["statistic"] for noise in share] == ["ones or zeros"]
     assert [noise["statistic"] for noise in median] == ["rows by block", "rows by cell"]
 
 
 def test_a_quantile_says_which_share_lies_below() -> None:
-    data = visits().plan(list(tr.quantiles("age", [0.25, 0.5], between=(0, 100)))).to_data()
+    data = visits().plan(list(tr.quantiles("age", [0.25, 0.5], bounds=(0, 100)))).to_data()
     assert [answer["meaning"] for answer in data["answers"]] == [
         "The value that 25 % of all values do not exceed",
         "The value that half of all values do not exceed",
@@ -99,13 +106,13 @@ def test_a_quantile_says_which_share_lies_below() -> None:
 def test_a_median_says_what_it_is_without_rows() -> None:
     """The same words whatever the rows are: nothing more is read or paid for."""
     empty = pa.table({"x": pa.array([], pa.float64())})
-    session = tr.Session(empty, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    answers = session.plan([tr.median("x", between=(0, 100))]).release()
+    session = tr.Session(empty, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    answers = session.plan([tr.median("x", bounds=(0, 100))]).release()
     assert "few rows or none, an arbitrary value" in answers[0].document.meaning
 
 
 def test_what_is_no_human_is_not_called_a_person_in_a_title() -> None:
-    plan = visits(person=("Patient ID", "an aircraft")).plan([tr.count_distinct(by="urgent")])
+    plan = visits(privacy_unit=("Patient ID", "an aircraft")).plan([tr.count_distinct(by="urgent")])
     assert plan.to_data()["answers"][0]["question"] == "number of persons (each an aircraft) by urgent"
     assert visits().plan([tr.count_distinct()]).to_data()["answers"][0]["question"] == "number of persons"
 
@@ -117,8 +124,10 @@ def test_a_group_is_not_named_twice_for_its_quotes() -> None:
 
 
 def test_a_refusal_says_the_promise_as_it_was_said() -> None:
-    with pytest.raises(tr.errors.BudgetRefused, match=r"^epsilon 1 at delta 1E-8 is not enough for n within ± 0.5"):
-        visits().plan([tr.count(name="n")], within={"n": 0.5})
+    with pytest.raises(
+        tr.errors.InsufficientBudgetError, match=r"^epsilon 1 at delta 1E-8 is not enough for n within ± 0.5"
+    ):
+        visits().plan([tr.count(name="n")], margin_of_error={"n": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -137,7 +146,7 @@ def test_a_budget_reads_as_it_was_asked(budget: tr.Budget, said: str) -> None:
 
 
 def test_what_all_answers_have_in_common_is_said_once() -> None:
-    plan = visits().plan([tr.count(), tr.mean("age", between=(0, 100))])
+    plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
     assert str(plan).count("the others are left out") == 1
     assert str(visits().plan([tr.count()])).count("the others are left out") == 1
     assert shared_notes(plan.to_data()["answers"][:1]) == []
@@ -145,67 +154,78 @@ def test_what_all_answers_have_in_common_is_said_once() -> None:
 
 def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
     counts = [{"statistic": "rows, used", "half_width_95": half} for half in (20.0, 20_680.0)]
-    assert "costs = 0" in costs_lines({"share": "0.02", "counts": counts})[-1]
-    assert "costs = 0" not in costs_lines({"share": "0.02", "counts": counts[:1]})[-1]
+    assert "bias_check = 0" in costs_lines({"budget_fraction": "0.02", "counts": counts})[-1]
+    assert "bias_check = 0" not in costs_lines({"budget_fraction": "0.02", "counts": counts[:1]})[-1]
 
 
 def test_the_index_that_pandas_writes_has_a_name(tmp_path: Path) -> None:
     pd.DataFrame({"city": ["Ulm", "Bern"], "age": [1, 2]}).to_csv(tmp_path / "p.csv")
     session = tr.Session(
-        tmp_path / "p.csv", person=None, budget=tr.Budget(epsilon=9000, delta=0), types={"age": "integer"}
+        tmp_path / "p.csv", privacy_unit=None, budget=tr.Budget(epsilon=9000, delta=0), types={"age": "integer"}
     )
-    assert list(session.schema.names) == ["index", "city", "age"]
-    answers = session.plan([tr.sum("age", between=(0, 4)), tr.count(by="index", keys=["0", "1"])]).release()
+    assert list(session.schema.column_names) == ["index", "city", "age"]
+    answers = session.plan([tr.sum("age", bounds=(0, 4)), tr.count(by="index", keys=["0", "1"])]).release()
     assert answers["sum_age"].rows[0]["value"] == pytest.approx(3, abs=0.1)
     assert [row["value"] for row in answers["count_by_index"].rows] == [1, 1]
 
 
-def statements(used: Counted, other: Counted) -> list[str]:
+def statements(used: NoisyCount, other: NoisyCount) -> list[str]:
     """What is said of a mean's rows and values where these were the noisy counts."""
-    plan = visits().plan([tr.mean("age", between=(0, 100))], costs="0.02")
+    plan = visits().plan([tr.mean("age", bounds=(0, 100))], bias_check="0.02")
     task = plan.draft.tasks[0]
-    own = {name_of(tally): used if tally.what == "used" else other for tally in tallies_of(task)}
-    return [cost.statement for cost in _of_task(task, own, {used_by(task): (used, used)}, plan.draft.person)]
+    own = {
+        diagnostic_name(tally): used if tally.counted_rows == "used" else other for tally in diagnostic_counts_of(task)
+    }
+    return [
+        cost.statement for cost in _query_group_costs(task, own, {used_rows_key(task): (used, used)}, plan.draft.person)
+    ]
 
 
 def test_what_the_noise_hides_is_not_said_as_a_number() -> None:
-    rough = Counted(15_500, -5_000, 36_000)
-    for said in (statements(rough, rough), statements(Counted(18_000, 9_000, 27_000), Counted(15_000, 800, 29_000))):
+    rough = NoisyCount(15_500, -5_000, 36_000)
+    for said in (
+        statements(rough, rough),
+        statements(NoisyCount(18_000, 9_000, 27_000), NoisyCount(15_000, 800, 29_000)),
+    ):
         assert len(said) == 4
         assert all(one.startswith("the noise is too large to say how many of the ") for one in said)
 
 
 def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:
-    said = statements(Counted(1_000, 995, 1_005), Counted(30, 25, 35))
+    said = statements(NoisyCount(1_000, 995, 1_005), NoisyCount(30, 25, 35))
     assert said[0].startswith("at most 1.0 % of the rows were not used")
     assert said[1].startswith("about 3.0 % of the values of age were below 0 and counted as 0 (2.4 % to 3.6 %)")
 
 
 def test_a_share_that_may_be_none_or_all_is_said_by_its_other_end() -> None:
-    used = Counted(1_000, 995, 1_005)
-    assert statements(used, Counted(3, -2, 8))[1].startswith("at most 0.9 % of the values of age were below 0")
-    assert statements(used, Counted(-9, -14, -4))[1].startswith("at most 0.6 % of the values of age were below 0")
-    assert statements(used, Counted(1_009, 1_004, 1_014))[1].startswith("at least 99 % of the values of age")
-    assert statements(used, Counted(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and counted as 0"
+    used = NoisyCount(1_000, 995, 1_005)
+    assert statements(used, NoisyCount(3, -2, 8))[1].startswith("at most 0.9 % of the values of age were below 0")
+    assert statements(used, NoisyCount(-9, -14, -4))[1].startswith("at most 0.6 % of the values of age were below 0")
+    assert statements(used, NoisyCount(1_009, 1_004, 1_014))[1].startswith("at least 99 % of the values of age")
+    assert (
+        statements(used, NoisyCount(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and counted as 0"
+    )
 
 
 def test_a_count_that_may_be_none_is_said_by_its_other_end() -> None:
-    assert _statement(None, "the values", Counted(3, -2, 8)) == "at most 8 of the values"
-    assert _statement(None, "the values", Counted(-9, -14, -4)) == "at most 5 of the values"
-    assert _statement(None, "the values", Counted(9, 4, 14)) == "about 9 of the values (4 to 14)"
+    assert _interval_statement(None, "the values", NoisyCount(3, -2, 8)) == "at most 8 of the values"
+    assert _interval_statement(None, "the values", NoisyCount(-9, -14, -4)) == "at most 5 of the values"
+    assert _interval_statement(None, "the values", NoisyCount(9, 4, 14)) == "about 9 of the values (4 to 14)"
 
 
 def test_rows_without_a_person_are_said_to_be_left_out_once_and_not_counted_among_the_unused() -> None:
-    assert "and rows without a usable person are not counted here" in statements(*[Counted(1_000, 995, 1_005)] * 2)[0]
-    plan = visits().plan([tr.count(), tr.mean("age", between=(0, 100))])
+    assert (
+        "and rows without a usable person are not counted here" in statements(*[NoisyCount(1_000, 995, 1_005)] * 2)[0]
+    )
+    plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
     assert str(plan).count("rows whose Patient ID is NULL, or a float but no whole number below 2^53") == 1
-    alone = tr.Session(pd.DataFrame({"age": [1]}), person=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
+    alone = tr.Session(pd.DataFrame({"age": [1]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
     assert "NULL" not in str(alone.plan([tr.count()]))
 
 
 def test_equal_sentences_about_what_was_left_out_are_one() -> None:
     costs = [{"statement": "it is so", "answers": names} for names in (["a"], ["b", "c"], ["a"])]
-    assert left_out({"costs": [*costs, {"statement": "other", "answers": ["d"]}]}) == [
+    assert bias_statements({"bias": [*costs, {"statement": "other", "answers": ["d"]}]}) == [
         ("It is so.", "a, b, c"),
         ("Other.", "d"),
     ]

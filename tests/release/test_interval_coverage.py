@@ -20,16 +20,16 @@ def test_intervals_cover():
     keys = [0, 1, 2, 3]
     questions = [
         tr.count(by="g", keys=keys),
-        tr.sum("x", between=(0, 10), by="g", keys=keys),
-        tr.mean("x", between=(0, 10), by="g", keys=keys),
+        tr.sum("x", bounds=(0, 10), by="g", keys=keys),
+        tr.mean("x", bounds=(0, 10), by="g", keys=keys),
     ]
-    opened = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    opened = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     covered = dict.fromkeys(truths, 0)
     plan = opened.plan(questions)
-    from tightrope.release.build_answers import answering, certificate_of
+    from tightrope.release.build_answers import build_answers, certificate_of
 
-    draw_anew = answering(plan._draft, certificate_of(plan._draft))
-    exact = [opened._table.collect(task.request) for task in plan._draft.tasks]
+    draw_anew = build_answers(plan._draft, certificate_of(plan._draft))
+    exact = [opened._table.collect_totals(task.table_request) for task in plan._draft.tasks]
     for _ in range(RUNS):  # draws anew without charging: this is a test of the intervals
         for answer in draw_anew(exact):
             rows = answer.rows

@@ -14,7 +14,7 @@ from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_certificate
 from tightrope.errors import PlanError, SchemaError
 from tightrope.release.execution import plan_digest
-from tightrope.release.plan_file import load
+from tightrope.release.plan_file import load_plan_file
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -24,14 +24,14 @@ PLAN = """
 [source]
 path = "people.parquet"
 
-[[lookup]]
+[[public_table]]
 path = "cities.parquet"
 on = { city = "town" }
 columns = ["region"]
 
-[person]
+[privacy_unit]
 column = "nr"
-rows = 2
+max_rows = 2
 
 [budget]
 epsilon = 1
@@ -50,17 +50,17 @@ def people() -> pa.Table:
 
 
 def session(public: pa.Table = CITIES, **said: object) -> tr.Session:
-    looked_up = tr.lookup(public, on={"city": "town"}, **said)  # type: ignore[arg-type]
-    return tr.Session(people(), person="nr", rows_per_person=2, budget=BUDGET, lookup=looked_up)
+    looked_up = tr.public_table(public, on={"city": "town"}, **said)  # type: ignore[arg-type]
+    return tr.Session(people(), privacy_unit="nr", max_rows=2, budget=BUDGET, public_tables=looked_up)
 
 
 def test_columns_of_a_public_table_are_asked_about_like_others():
-    plan = session().plan([tr.count(by="region"), tr.mean("alt", between=(0, 50), where="region == 'south'")])
+    plan = session().plan([tr.count(by="region"), tr.mean("alt", bounds=(0, 50), where="region == 'south'")])
     answers = plan.release()
     true = people()["city"].to_pylist()
     counts = {row["region"]: row for row in answers[0].rows}
     assert set(counts) == {None, "north", "south"}
-    reach = plan.noises()[0][0].mechanism.worst_error
+    reach = plan.noises()[0][0].noise_mechanism.worst_error
     assert abs(counts["south"]["value"] - true.count("Rome")) <= reach
     (south,) = answers[1].rows
     assert abs(south["value"] - 37) <= 4 * (south["upper"] - south["lower"])  # sixteen standard deviations
@@ -87,17 +87,21 @@ def test_another_public_table_is_another_question_to_a_ledger():
 
 
 def test_a_ledger_knows_a_dataset_by_its_own_columns(tmp_path: Path):
-    said = {"person": "nr", "rows_per_person": 2, "budget": BUDGET, "ledger": tmp_path / "l", "dataset": "people"}
+    said = {"privacy_unit": "nr", "max_rows": 2, "budget": BUDGET, "ledger": tmp_path / "l", "dataset": "people"}
     tr.Session.open(people(), **said)  # type: ignore[arg-type]
-    looked_up = tr.lookup(CITIES, on={"city": "town"})
-    opened = tr.Session.open(people(), lookup=looked_up, **said)  # type: ignore[arg-type]
-    assert "region" in opened.schema.names
+    looked_up = tr.public_table(CITIES, on={"city": "town"})
+    opened = tr.Session.open(people(), public_tables=looked_up, **said)  # type: ignore[arg-type]
+    assert "region" in opened.schema.column_names
 
 
 def test_a_person_is_a_column_of_the_private_table():
     with pytest.raises(SchemaError):
         tr.Session(
-            people(), person="region", rows_per_person=1, budget=BUDGET, lookup=tr.lookup(CITIES, on={"city": "town"})
+            people(),
+            privacy_unit="region",
+            max_rows=1,
+            budget=BUDGET,
+            public_tables=tr.public_table(CITIES, on={"city": "town"}),
         )
 
 
@@ -105,19 +109,21 @@ def test_a_plan_file_says_the_same(tmp_path: Path):
     pq.write_table(people(), tmp_path / "people.parquet")
     pq.write_table(CITIES, tmp_path / "cities.parquet")
     (tmp_path / "plan.toml").write_text(PLAN)
-    plan = load(tmp_path / "plan.toml").plan()
-    assert [(public.name, public.added.names) for public in plan.draft.public] == [("cities.parquet", ("region",))]
+    plan = load_plan_file(tmp_path / "plan.toml").make_plan()
+    assert [(public.name, public.added_schema.column_names) for public in plan.draft.public] == [
+        ("cities.parquet", ("region",))
+    ]
     assert {row["region"] for row in plan.release()[0].rows} == {"north", "south"}
 
 
 @pytest.mark.parametrize(
     ("line", "changed", "place"),
     [
-        ('on = { city = "town" }', 'on = { cty = "town" }', "lookup"),
-        ('on = { city = "town" }', "on = 3", "lookup"),
-        ('path = "cities.parquet"', 'path = "towns.parquet"', "lookup 1 path"),
-        ('columns = ["region"]', 'columns = ["regoin"]', "lookup 1 column"),
-        ('columns = ["region"]', 'column = ["region"]', "lookup"),
+        ('on = { city = "town" }', 'on = { cty = "town" }', "public_table"),
+        ('on = { city = "town" }', "on = 3", "public_table"),
+        ('path = "cities.parquet"', 'path = "towns.parquet"', "public_table 1 path"),
+        ('columns = ["region"]', 'columns = ["regoin"]', "public_table 1 column"),
+        ('columns = ["region"]', 'column = ["region"]', "public_table"),
     ],
 )
 def test_a_plan_file_names_what_is_wrong(tmp_path: Path, line: str, changed: str, place: str):
@@ -125,4 +131,4 @@ def test_a_plan_file_names_what_is_wrong(tmp_path: Path, line: str, changed: str
     pq.write_table(CITIES, tmp_path / "cities.parquet")
     (tmp_path / "plan.toml").write_text(PLAN.replace(line, changed))
     with pytest.raises((PlanError, SchemaError), match=place):
-        load(tmp_path / "plan.toml").plan()
+        load_plan_file(tmp_path / "plan.toml").make_plan()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.release import build_answers
 
 HUGE = 1_000_000
@@ -21,25 +21,25 @@ def drawn(monkeypatch):
     What is drawn before the charge, to see that it can be, is left out.
     """
     sizes: list[int] = []
-    rehearse = build_answers._rehearse
+    rehearse = build_answers._dry_run_answers
 
     def forgotten(*everything: object) -> None:
         rehearse(*everything)
         sizes.clear()
 
-    def sample(_: Widened, size: int) -> np.ndarray:
+    def sample(_: WidenedNoise, size: int) -> np.ndarray:
         sizes.append(size)
         return np.full(size, HUGE * len(sizes))
 
-    monkeypatch.setattr(Widened, "sample", sample)
-    monkeypatch.setattr(build_answers, "_rehearse", forgotten)
+    monkeypatch.setattr(WidenedNoise, "sample", sample)
+    monkeypatch.setattr(build_answers, "_dry_run_answers", forgotten)
     return sizes
 
 
 @pytest.fixture
 def opened():
     table = pd.DataFrame({"g": [0, 0, 0, 1, 1], "x": [1.0, 2.0, 3.0, 4.0, None]})
-    return tr.Session(table, person=None, budget=tr.Budget(epsilon=3, delta=1e-6))
+    return tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=3, delta=1e-6))
 
 
 def values(answers, name):
@@ -48,9 +48,9 @@ def values(answers, name):
 
 def test_discovered_groups_share_one_count_which_is_drawn_first(opened, drawn):
     questions = [
-        tr.sum("x", between=(0, 10), by="g"),
+        tr.sum("x", bounds=(0, 10), by="g"),
         tr.count(by="g"),
-        tr.mean("x", between=(0, 10), by="g"),
+        tr.mean("x", bounds=(0, 10), by="g"),
         tr.count(by="g", name="again"),
     ]
     answers = opened.plan(questions).release()
@@ -59,9 +59,9 @@ def test_discovered_groups_share_one_count_which_is_drawn_first(opened, drawn):
     step = 1e-7
     assert values(answers, "sum_x_by_g") == pytest.approx([6 + 2 * HUGE * step, 4 + 2 * HUGE * step])
     usable = [4 * HUGE + 3, 4 * HUGE + 1]
-    centred = [-9 + 3 * HUGE * 1e-8, -1 + 3 * HUGE * 1e-8]
+    centered = [-9 + 3 * HUGE * 1e-8, -1 + 3 * HUGE * 1e-8]
     assert values(answers, "mean_x_by_g") == pytest.approx(
-        [5 + total / number for total, number in zip(centred, usable, strict=True)], rel=1e-12
+        [5 + total / number for total, number in zip(centered, usable, strict=True)], rel=1e-12
     )
 
 
@@ -69,7 +69,7 @@ def test_given_groups_have_a_draw_for_each_vector_in_the_order_of_the_questions(
     questions = [
         tr.count(by="g", keys=[0, 1, 2]),
         tr.count(),
-        tr.sum("x", between=(0, 10), by="g", keys=[0, 1, 2]),
+        tr.sum("x", bounds=(0, 10), by="g", keys=[0, 1, 2]),
         tr.count(by="g", keys=[0, 1, 2], name="again"),
     ]
     answers = opened.plan(questions).release()
@@ -81,7 +81,7 @@ def test_given_groups_have_a_draw_for_each_vector_in_the_order_of_the_questions(
 
 
 def test_the_certificate_names_the_vectors_in_the_order_of_the_draws(opened):
-    questions = [tr.mean("x", between=(0, 10), by="g"), tr.count(by="g"), tr.sum("x", between=(0, 10))]
+    questions = [tr.mean("x", bounds=(0, 10), by="g"), tr.count(by="g"), tr.sum("x", bounds=(0, 10))]
     plan = opened.plan(questions)
-    statistics = [[noise.vector.spend.statistic for noise in noises] for noises in plan.noises()]
+    statistics = [[noise.vector.noise_spec.statistic for noise in noises] for noises in plan.noises()]
     assert statistics == [["count", "sum", "usable values"], ["sum"]]

@@ -19,26 +19,26 @@ import pytest
 import tightrope as tr
 from tightrope.errors import LedgerError
 from tightrope.ledger import Ledger
-from tightrope.ledger.check import check
-from tightrope.queries.query_group import tasks_of
+from tightrope.ledger.check import check_ledger
+from tightrope.queries.query_group import group_queries
 from tightrope.queries.statistics import Noise
-from tightrope.release.bias_check import _weight
-from tightrope.release.draft import APART, TOGETHER, allocated, arrangements
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, verdict
+from tightrope.release.bias_check import _relative_loss
+from tightrope.release.draft import APART, TOGETHER, allocate_best_arrangement, list_arrangements
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, worst_verdict
 
 FAINT = 1e-13
 COLUMNS = ["a", "b", "c", "d"]
 EPSILONS = [0.1, 0.5, 1.0, 2.0]
 TABLE = pd.DataFrame({**{name: [0.5, -0.5] for name in COLUMNS}, "g": ["u", "v"]})
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
-SCHEMA = tr.Session(TABLE, person=None, budget=BUDGET).schema
+SCHEMA = tr.Session(TABLE, privacy_unit=None, budget=BUDGET).schema
 
 
 def planned(columns: int) -> tr.Plan:
     table = pd.DataFrame({name: [0.5] for name in COLUMNS})
-    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    return session.plan([tr.sum(name, between=(-1, 1), weight=4**i) for i, name in enumerate(COLUMNS[:columns])])
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    return session.plan([tr.sum(name, bounds=(-1, 1), weight=4**i) for i, name in enumerate(COLUMNS[:columns])])
 
 
 @pytest.mark.parametrize("columns", [2, 4])
@@ -69,30 +69,30 @@ def test_the_planner_composes_exactly_the_loss_of_the_vector_at_the_corner_of_th
 
 def weights(noise: Noise) -> tuple[np.ndarray, int]:
     """P(Y = −n), …, P(Y = n) of the table that runs, but for a faint rest, and by how many steps a row shifts it."""
-    beyond = noise.tails.table
+    beyond = noise.noise_tails.table
     half = -np.diff(beyond[beyond > FAINT])
     return np.concatenate([half[::-1], [1 - 2 * beyond[0]], half]), noise.shift
 
 
 def test_parts_that_exclude_each_other_cost_one_count():
     table = pd.DataFrame({"a": [0.5]})
-    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    parts = session.plan([tr.histogram("a", edges=[0, 1, 2, 3])]).accuracies()[0].at(1)
-    alone = session.plan([tr.count()]).accuracies()[0].at(1)
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    parts = session.plan([tr.histogram("a", edges=[0, 1, 2, 3])]).accuracies()[0].errors_at_size(1)
+    alone = session.plan([tr.count()]).accuracies()[0].errors_at_size(1)
     assert parts == alone
 
 
 def in_a_box(columns: int, **changes: object) -> tr.Plan:
-    bounds = {"person": None, "budget": tr.Budget(epsilon=1, delta=1e-8), **changes}
+    bounds = {"privacy_unit": None, "budget": tr.Budget(epsilon=1, delta=1e-8), **changes}
     session = tr.Session(TABLE, **bounds)
-    return session.plan([tr.sum(name, between=(-1, 1), by="g", keys=["u", "v"]) for name in COLUMNS[:columns]])
+    return session.plan([tr.sum(name, bounds=(-1, 1), by="g", keys=["u", "v"]) for name in COLUMNS[:columns]])
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4])
 def test_noise_in_the_shape_of_the_box_is_what_theory_has(columns):
     """E|x_i| is (d + 1)/2 · s/ε where independent noise of one size has d · s/ε; the plan says what it saves."""
     plan = in_a_box(columns)
-    found = plan.accuracies()[0].at(1)["expected_absolute_error"]
+    found = plan.accuracies()[0].errors_at_size(1)["expected_absolute_error"]
     assert found == pytest.approx((columns + 1) / 2, rel=2e-3)
     (apart,) = (one for one in plan.draft.alternatives if one["family"] == APART)
     assert apart["relative_error"] == pytest.approx(2 * columns / (columns + 1), rel=0.02)
@@ -103,39 +103,41 @@ def test_noise_in_the_shape_of_the_box_is_what_theory_has(columns):
 def test_where_independent_noise_is_smaller_it_stays():
     """Beside many counts all noise is nearly normal, and the corner of a box is far away."""
     counts = [tr.count(where=f"a > {i}", name=f"count {i}") for i in range(40)]
-    sums = [tr.sum(name, between=(-1, 1)) for name in "ab"]
-    plan = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=1, delta=1e-4)).plan([*counts, *sums])
-    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
-    assert TOGETHER in {one["family"] for one in plan.draft.alternatives}
+    sums = [tr.sum(name, bounds=(-1, 1)) for name in "ab"]
+    plan = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-4)).plan([*counts, *sums])
+    assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
+    assert TOGETHER in {one["family"] for one in plan.draft.noise_alternatives}
 
 
 @pytest.mark.parametrize(
     "questions",
     [
-        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), by="g", keys=["u"])],
-        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), where="a > 0")],
-        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), weight=4)],
-        [tr.sum("a", between=(0, 1)), tr.mean("b", between=(0, 1))],
-        [tr.sum("a", between=(0, 1)), tr.count()],
-        [tr.variance("a", between=(0, 1))],
-        [tr.sum("a", between=(0, 1), by={"f": "b > 0"}), tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1))],
+        [tr.sum("a", bounds=(0, 1)), tr.sum("b", bounds=(0, 1), by="g", keys=["u"])],
+        [tr.sum("a", bounds=(0, 1)), tr.sum("b", bounds=(0, 1), where="a > 0")],
+        [tr.sum("a", bounds=(0, 1)), tr.sum("b", bounds=(0, 1), weight=4)],
+        [tr.sum("a", bounds=(0, 1)), tr.mean("b", bounds=(0, 1))],
+        [tr.sum("a", bounds=(0, 1)), tr.count()],
+        [tr.variance("a", bounds=(0, 1))],
+        [tr.sum("a", bounds=(0, 1), by={"f": "b > 0"}), tr.sum("a", bounds=(0, 1)), tr.sum("b", bounds=(0, 1))],
     ],
     ids=["other groups", "other rows", "other weights", "a mean", "a count", "one question", "total and parts"],
 )
 def test_what_needs_more_than_the_law_of_one_number_or_other_rows_stays_apart(questions):
-    plan = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=1, delta=1e-8)).plan(questions)
-    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+    plan = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8)).plan(questions)
+    assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
 
 
 def test_more_sums_than_a_box_holds_are_those_of_one_and_some_apart():
-    asked = [tr.sum("a", between=(0, 1), name=f"sum {i}") for i in range(18)]
-    ways = arrangements(tasks_of(asked, tr.Session(TABLE, person=None, budget=BUDGET).person, SCHEMA), ())
-    assert [len(part) for part in ways[1][0].parts[0]] == [16, 1, 1]
+    asked = [tr.sum("a", bounds=(0, 1), name=f"sum {i}") for i in range(18)]
+    ways = list_arrangements(
+        group_queries(asked, tr.Session(TABLE, privacy_unit=None, budget=BUDGET).privacy_unit, SCHEMA), ()
+    )
+    assert [len(part) for part in ways[1][0].joint_draws_by_set[0]] == [16, 1, 1]
 
 
 def test_at_delta_0_there_is_no_box():
     plan = in_a_box(2, budget=tr.Budget(epsilon=1, delta=0))
-    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+    assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -144,9 +146,9 @@ def test_intervals_hold_and_numbers_of_a_point_are_large_together(rows):
     many = 3_000
     keys = list(range(many))
     table = pd.DataFrame({"who": range(50), "k": range(50), "a": [0.0] * 50, "b": [0.0] * 50})
-    session = tr.Session(table, person="who", rows_per_person=rows, budget=tr.Budget(epsilon=1, delta=1e-8))
-    plan = session.plan([tr.sum(name, between=(-1, 1), by="k", keys=keys) for name in "ab"])
-    frames = [answer.frame for answer in plan.release()]
+    session = tr.Session(table, privacy_unit="who", max_rows=rows, budget=tr.Budget(epsilon=1, delta=1e-8))
+    plan = session.plan([tr.sum(name, bounds=(-1, 1), by="k", keys=keys) for name in "ab"])
+    frames = [answer.to_pandas() for answer in plan.release()]
     for frame in frames:
         held = ((frame["lower"] <= 0) & (frame["upper"] >= 0)).mean()
         assert 0.93 < held < 0.975
@@ -157,28 +159,28 @@ def test_intervals_hold_and_numbers_of_a_point_are_large_together(rows):
 
 def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_path):
     table = pd.DataFrame({"who": range(4_000), "g": ["u", "v"] * 2_000, "a": [0.5] * 4_000, "b": [-0.5] * 4_000})
-    asked = [tr.sum(name, between=(-1, 1), by="g") for name in "ab"]
+    asked = [tr.sum(name, bounds=(-1, 1), by="g") for name in "ab"]
 
     def opened():
         place = tmp_path / "people.ledger"
-        changes = {"person": "who", "rows_per_person": 1, "budget": tr.Budget(epsilon=2, delta=1e-6)}
+        changes = {"privacy_unit": "who", "max_rows": 1, "budget": tr.Budget(epsilon=2, delta=1e-6)}
         return tr.Session.open(table, ledger=place, dataset="people", **changes)
 
-    answers = opened().plan(asked, share="0.5", key="march").release()
+    answers = opened().plan(asked, budget_fraction="0.5", key="march").release()
     assert [row["g"] for row in answers[0].rows] == ["u", "v"]
-    again = opened().plan(asked, share="0.5", key="march").release()
+    again = opened().plan(asked, budget_fraction="0.5", key="march").release()
     assert again.to_json() == answers.to_json()
-    series = opened().series(opened().plan(asked, share="0.4"), times=2, key="2026")
+    series = opened().series(opened().plan(asked, budget_fraction="0.4"), times=2, key="2026")
     for _ in range(2):
         assert len(series.next().release()) == 2
-    report = check(Ledger(tmp_path / "people.ledger"))
+    report = check_ledger(Ledger(tmp_path / "people.ledger"))
     assert report.guarantees == 2 and report.problems == ()
 
 
 def test_what_a_box_gives_is_verified_and_forgeries_are_not():
     data = json.loads(json.dumps(in_a_box(3).release().certificate))
-    said = checked(json.dumps(data))
-    assert verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+    said = check_document(json.dumps(data))
+    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
     for change in (
         lambda one: one.update(box=2),
         lambda one: one.update(box=None),
@@ -188,35 +190,35 @@ def test_what_a_box_gives_is_verified_and_forgeries_are_not():
     ):
         forged = copy.deepcopy(data)
         change(forged["mechanisms"][1])
-        assert verdict(checked(json.dumps(forged))) == REFUTED
+        assert worst_verdict(check_document(json.dumps(forged))) == REFUTED
     forged = copy.deepcopy(data)
     for one in forged["mechanisms"]:
         del one["table"]["half"][len(one["table"]["half"]) // 2 :]
         left = (1 << 128) - int(one["table"]["centre"]) - 2 * sum(map(int, one["table"]["half"]))
         one["table"]["half"][-1] = str(int(one["table"]["half"][-1]) + left // 2)
-    assert verdict(checked(json.dumps(forged))) == REFUTED
+    assert worst_verdict(check_document(json.dumps(forged))) == REFUTED
 
 
 def reserved(place):
     table = pd.DataFrame({"who": range(400), "a": [0.5] * 400, "b": [-0.5] * 400})
-    changes = {"person": "who", "rows_per_person": 2, "budget": tr.Budget(epsilon=1, delta=1e-6)}
+    changes = {"privacy_unit": "who", "max_rows": 2, "budget": tr.Budget(epsilon=1, delta=1e-6)}
     opened = tr.Session.open(table, ledger=place, dataset="people", **changes)
-    return opened.series(opened.plan([tr.sum(name, between=(-1, 1)) for name in "ab"]), times=40, key="weeks")
+    return opened.series(opened.plan([tr.sum(name, bounds=(-1, 1)) for name in "ab"]), times=40, key="weeks")
 
 
 def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, monkeypatch):
     """Reserved with noise for each sum by itself, as before there were boxes, or with one: both go on as they are."""
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.draft._boxed", lambda task, _: task)
+        patch.setattr("tightrope.release.draft._with_joint_noise", lambda task, _: task)
         first = reserved(tmp_path / "apart.ledger").next().release()
     assert len(reserved(tmp_path / "apart.ledger").next().release()) == len(first) == 2
     boxed = reserved(tmp_path / "today.ledger")
     assert len(boxed.next().release()) == 2
     for place in ("apart", "today"):
-        assert check(Ledger(tmp_path / f"{place}.ledger")).problems == ()
+        assert check_ledger(Ledger(tmp_path / f"{place}.ledger")).problems == ()
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.session._arrangements", lambda _: ())
-        with pytest.raises(LedgerError, match="none of the ways"):
+        patch.setattr("tightrope.release.session._draft_arrangements", lambda _: ())
+        with pytest.raises(LedgerError, match="does not fit the way"):
             reserved(tmp_path / "today.ledger")
 
 
@@ -224,7 +226,7 @@ def test_many_releases_together_take_the_noise_that_is_best_for_all_of_them(tmp_
     """For forty dates noise is nearly normal, and that of a box larger, though for one release it is smaller."""
     series = reserved(tmp_path / "people.ledger")
     plan = series.next()
-    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+    assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
 
 
 @pytest.mark.parametrize(("epsilon", "rows"), [(1, 32), (0.3, 16), (0.1, 8)])
@@ -232,9 +234,9 @@ def test_where_a_box_has_too_many_losses_noise_stays_apart_or_is_verified(epsilo
     """Once two sums of 32 rows a person took half a minute to plan, and the verifier gave up on what was written."""
     table = pd.DataFrame({"who": range(40), "a": [0.5] * 40, "b": [-0.5] * 40})
     budget = tr.Budget(epsilon=epsilon, delta=1e-8)
-    session = tr.Session(table, person="who", rows_per_person=rows, budget=budget)
-    answers = session.plan([tr.sum(name, between=(-1, 1)) for name in "ab"]).release()
-    assert verdict(checked(json.dumps(answers.certificate))) == CONFIRMED
+    session = tr.Session(table, privacy_unit="who", max_rows=rows, budget=budget)
+    answers = session.plan([tr.sum(name, bounds=(-1, 1)) for name in "ab"]).release()
+    assert worst_verdict(check_document(json.dumps(answers.certificate))) == CONFIRMED
 
 
 def test_numbers_of_a_box_over_other_groups_or_rows_are_refuted():
@@ -242,29 +244,31 @@ def test_numbers_of_a_box_over_other_groups_or_rows_are_refuted():
     for change in ({"by": []}, {"where": "a > 0"}):
         forged = copy.deepcopy(data)
         forged["mechanisms"][1].update(change)
-        assert verdict(checked(json.dumps(forged))) == REFUTED
+        assert worst_verdict(check_document(json.dumps(forged))) == REFUTED
 
 
 @pytest.mark.parametrize(("epsilon", "rows", "columns"), [(20, 16, 2), (40, 1, 3), (1, 1, 3)])
 def test_the_arrangement_with_the_smaller_error_is_taken_where_steps_are_coarse(epsilon, rows, columns):
     """Between two steps noise is spread out: a box, whose steps are coarser, was taken where that was all its error."""
     table = pd.DataFrame({"p": [0, 1], **{name: [0.5, -0.5] for name in COLUMNS}})
-    session = tr.Session(table, person="p", rows_per_person=rows, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
-    draft = session.plan([tr.sum(name, between=(-1, 1)) for name in COLUMNS[:columns]]).draft
+    session = tr.Session(table, privacy_unit="p", max_rows=rows, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
+    draft = session.plan([tr.sum(name, bounds=(-1, 1)) for name in COLUMNS[:columns]]).draft
     errors = []
-    for way in draft.ways:
-        tasks, allocation = allocated((way,), draft.budget)
+    for way in draft.possible_arrangements:
+        tasks, allocation = allocate_best_arrangement((way,), draft.budget)
         noises = replace(draft, tasks=tasks, allocation=allocation).noises()[0]
-        errors.append(sum(noise.mean_absolute * noise.step for noise in noises))
-    assert sum(noise.mean_absolute * noise.step for noise in draft.noises()[0]) <= min(errors) * 1.001
+        errors.append(sum(noise.mean_absolute * noise.step_size for noise in noises))
+    assert sum(noise.mean_absolute * noise.step_size for noise in draft.noises()[0]) <= min(errors) * 1.001
 
 
 def test_what_bounding_costs_takes_no_more_than_its_part_beside_a_box():
     """The tallies were sized beside noise of each sum's own, which takes more of the budget than a box of all."""
     plan = planned(4)
-    session = tr.Session(TABLE, person=None, budget=BUDGET)
-    plan = session.plan([tr.sum(name, between=(-1, 1)) for name in COLUMNS], costs="0.02")
-    assert any(vector.boxed for task in plan.draft.tasks for vector in task.vectors)
-    units = [unit for task in plan.draft.tasks for unit in task.units]
-    counts = [unit for unit in units if unit.spends[0].statistic.startswith("rows,") or "values" in str(unit.spends)]
-    assert 0 < sum(map(_weight, counts)) <= 0.02 * sum(map(_weight, units)) * 1.0001
+    session = tr.Session(TABLE, privacy_unit=None, budget=BUDGET)
+    plan = session.plan([tr.sum(name, bounds=(-1, 1)) for name in COLUMNS], bias_check="0.02")
+    assert any(vector.joint_noise for task in plan.draft.tasks for vector in task.noisy_statistics)
+    units = [unit for task in plan.draft.tasks for unit in task.composition_groups]
+    counts = [
+        unit for unit in units if unit.noise_specs[0].statistic.startswith("rows,") or "values" in str(unit.noise_specs)
+    ]
+    assert 0 < sum(map(_relative_loss, counts)) <= 0.02 * sum(map(_relative_loss, units)) * 1.0001

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, PlanError, SchemaError
+from tightrope.errors import InsufficientBudgetError, PlanError, SchemaError
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -25,7 +25,7 @@ TABLE = pd.DataFrame({
 @pytest.fixture
 def session() -> tr.Session:
     budget = tr.Budget(epsilon=1, delta=1e-6)
-    return tr.Session(TABLE, person=("tail", "an aircraft"), rows_per_person=2, budget=budget)
+    return tr.Session(TABLE, privacy_unit=("tail", "an aircraft"), max_rows=2, budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_keys_that_only_the_column_type_refuses_cost_nothing(session: tr.Session
     plan = session.plan([tr.count(by="day", keys=[zoned])])
     with pytest.raises(SchemaError, match=r"without a time zone.*nothing was spent"):
         plan.release()
-    assert session.spent["share"] == "0"
+    assert session.spent["budget_fraction"] == "0"
     assert not plan.charged
 
 
@@ -65,20 +65,20 @@ def test_answers_show_themselves_in_a_few_words(session: tr.Session) -> None:
     assert str(answers) == repr(answers)
     assert repr(answers).splitlines() == [
         "<Answers: epsilon 1 at delta 1e-06, .certificate holds the proof>",
-        "<Answer 'count_by_carrier': number of rows by carrier; 2 groups in .frame>",
-        "<Answer 'count': number of rows; one value in .frame>",
+        "<Answer 'count_by_carrier': number of rows by carrier; 2 groups in .to_pandas()>",
+        "<Answer 'count': number of rows; one value in .to_pandas()>",
     ]
 
 
 def test_an_empty_budget_is_not_told_to_plan_with_nothing(session: tr.Session) -> None:
     session.plan([tr.count()]).release()
-    with pytest.raises(BudgetRefused, match="0 is left") as refused:
+    with pytest.raises(InsufficientBudgetError, match="0 is left") as refused:
         session.plan([tr.count()]).release()
     assert "share=0" not in str(refused.value)
 
 
 def test_a_plan_in_python_has_the_numbers_of_the_terminal(session: tr.Session) -> None:
-    text = str(session.plan([tr.count(by="carrier"), tr.sum("month", between=(0, 5_000_000), by="carrier")]))
+    text = str(session.plan([tr.count(by="carrier"), tr.sum("month", bounds=(0, 5_000_000), by="carrier")]))
     assert "e+" not in text
     assert "with 10,000 rows: 95 % within ±" in text
     assert "withheld: never" in text
@@ -86,4 +86,4 @@ def test_a_plan_in_python_has_the_numbers_of_the_terminal(session: tr.Session) -
 
 
 def test_a_range_is_said_to_the_last_digit() -> None:
-    assert str(tr.sum("x", between=(-1_234_567, 2_500_000.5))) == "sum of x between -1234567 and 2500000.5"
+    assert str(tr.sum("x", bounds=(-1_234_567, 2_500_000.5))) == "sum of x between -1234567 and 2500000.5"

@@ -124,9 +124,9 @@ def questions() -> list[Any]:
         tr.count(name="all"),
         tr.count(by="city", keys=["Ulm", "Bern", "Genf"]),
         tr.count(by="city", name="found"),
-        tr.mean("age", between=(0, 100), by="city", keys=["Ulm", "Bern"]),
-        tr.sum("age", between=(0, 100)),
-        tr.median("age", between=(0, 100)),
+        tr.mean("age", bounds=(0, 100), by="city", keys=["Ulm", "Bern"]),
+        tr.sum("age", bounds=(0, 100)),
+        tr.median("age", bounds=(0, 100)),
         tr.count_distinct("note", name="notes"),
     ]
 
@@ -145,7 +145,7 @@ def seen(source: str, rows: Rows, folder: Path, capfd: Any, patch: Any) -> dict[
         warnings.simplefilter("always")
         try:
             session = tr.Session.open(
-                **place, person="user", rows_per_person=3, budget=BUDGET,
+                **place, privacy_unit="user", max_rows=3, budget=BUDGET,
                 ledger=folder / "l.ledger", dataset="visits",
             )  # fmt: skip
             plan = session.plan(questions(), key="march")
@@ -158,8 +158,8 @@ def seen(source: str, rows: Rows, folder: Path, capfd: Any, patch: Any) -> dict[
     outcome["warned"] = sorted(masked(str(one.message)) for one in warned)
     outcome["printed"] = [masked(text) for text in capfd.readouterr()]
     ledger = Ledger(folder / "l.ledger")
-    outcome["entries"] = [(entry.kind, masked(entry.body), masked(entry.state)) for entry in ledger.entries()]
-    outcome["documents"] = sorted(masked(text) for text in ledger.book.documents().values())
+    outcome["entries"] = [(entry.kind, masked(entry.body), masked(entry.state)) for entry in ledger.list_entries()]
+    outcome["documents"] = sorted(masked(text) for text in ledger.book.texts_by_hash().values())
     ledger.close()
     outcome["files"] = sorted(path.name for path in folder.iterdir() if not path.name.startswith("t"))
     left = [path for path in set(temporary.rglob("*")) - there if path.is_file() and path.name != "lock"]

@@ -43,12 +43,12 @@ def _table() -> pd.DataFrame:
 
 @cache
 def _written() -> str:
-    session = tr.Session(_table(), person="nr", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-8))
+    session = tr.Session(_table(), privacy_unit="nr", max_rows=2, budget=tr.Budget(epsilon=1, delta=1e-8))
     questions = [
         tr.count(name="people"),
-        tr.mean("lweekinc", between=(2, 10), by="educ", keys=[*range(8, 18), *NOBODY], weight=4, name="income"),
+        tr.mean("lweekinc", bounds=(2, 10), by="educ", keys=[*range(8, 18), *NOBODY], weight=4, name="income"),
         tr.count(by="state", name="states"),
-        tr.mean("hours", between=(0, 5000), by="year", keys=list(range(1980, 1988)), name="hours"),
+        tr.mean("hours", bounds=(0, 5000), by="year", keys=list(range(1980, 1988)), name="hours"),
         tr.count(by=["region", "sector"], keys={"region": REGIONS, "sector": SECTORS}, name="sectors"),
         tr.count(by="area", keys=AREAS, name="areas"),
     ]

@@ -21,7 +21,7 @@ def estimate(place: int, name: str) -> dict[str, Any]:
 
 def states() -> FindingsDocument:
     """Fifty shares, silent reports among them, with everything that can be asked for."""
-    return FINDINGS.data(_states(), FindingsDocument)
+    return FINDINGS.convert_data(_states(), FindingsDocument)
 
 
 def _states() -> dict[str, Any]:
@@ -31,7 +31,7 @@ def _states() -> dict[str, Any]:
         "version": 1,
         "title": "Where people live",
         "question": "distribution",
-        "between": None,
+        "bounds": None,
         "reports": 29_501,
         "answered": 20_000,
         "confidence": 0.95,
@@ -71,7 +71,7 @@ def mean() -> FindingsDocument:
         **document,
         "title": "Years of experience",
         "question": "mean",
-        "between": [0.0, 50.0],
+        "bounds": [0.0, 50.0],
         "answered": 29_501,
         "simultaneous": False,
         "estimates": [{"category": None, **ends, "people": None, "consistent": None}],
@@ -85,4 +85,4 @@ def mean() -> FindingsDocument:
         },
         "mechanism": {**document["mechanism"], "name": "duchi", "report_bits": 1},
     }
-    return FINDINGS.data(data, FindingsDocument)
+    return FINDINGS.convert_data(data, FindingsDocument)

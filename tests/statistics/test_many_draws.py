@@ -16,7 +16,7 @@ from tightrope.mechanisms.discrete.integer_tables import gaussian_table
 from tightrope.mechanisms.discrete.scaled_noise import widened_gaussian
 from tightrope.mechanisms.gaussian import discrete_gaussian
 from tightrope.mechanisms.laplace import discrete_laplace
-from tightrope.randomness.alias_sampler import TOTAL, Choice
+from tightrope.randomness.alias_sampler import TOTAL, AliasSampler
 
 CHUNK = 1 << 24
 LEVEL = 1e-5
@@ -38,9 +38,12 @@ def single(reach):
 
 def single_shares(table, reach):
     """What a table says of these bins."""
-    inner = [table.centre, *table.half[: reach - 1]]
-    inner += [float(table.survival(x - 1) - table.survival(x)) * TOTAL for x in range(len(inner), reach)]
-    beyond = float(table.survival(reach - 1))
+    inner = [table.center, *table.half[: reach - 1]]
+    inner += [
+        float(table.survival_probability(x - 1) - table.survival_probability(x)) * TOTAL
+        for x in range(len(inner), reach)
+    ]
+    beyond = float(table.survival_probability(reach - 1))
     return [beyond, *(weight / TOTAL for weight in [*inner[:0:-1], *inner]), beyond]
 
 
@@ -56,8 +59,8 @@ def weights_of(shares_in_percent, bias=0.0):
 def test_four_hundred_million_draws_and_a_planted_bias():
     percents = [30, 25, 20, 15, 10]
     shares = [percent / 100 for percent in percents]
-    assert p_value(Choice.of(weights_of(percents)).draw, 24, shares) > LEVEL
-    assert p_value(Choice.of(weights_of(percents, bias=5e-4)).draw, 24, shares) < LEVEL
+    assert p_value(AliasSampler.from_weights(weights_of(percents)).draw_outcomes, 24, shares) > LEVEL
+    assert p_value(AliasSampler.from_weights(weights_of(percents, bias=5e-4)).draw_outcomes, 24, shares) < LEVEL
 
 
 @pytest.mark.slow
@@ -71,8 +74,8 @@ def test_a_hundred_million_draws_of_a_large_table():
 @pytest.mark.slow
 def test_the_exact_gaussian_at_1000_against_the_table():
     shares, bins = single_shares(gaussian_table(1000.0), 3500), single(3500)
-    assert p_value(LargeGaussian.of(1000.0).sample, 4, shares, bins) > LEVEL
-    assert p_value(LargeGaussian.of(1006.0).sample, 2, shares, bins) < LEVEL
+    assert p_value(LargeGaussian.from_scale(1000.0).sample, 4, shares, bins) > LEVEL
+    assert p_value(LargeGaussian.from_scale(1006.0).sample, 2, shares, bins) < LEVEL
 
 
 def gaussian_bins(scale, reach=256):

@@ -11,7 +11,7 @@ from tests.randomness.scripted import Scripted
 from tightrope.mechanisms.discrete.integer_tables import optimal_table, truncated_geometric
 from tightrope.mechanisms.discrete.integer_weights import Tail
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.mechanisms.gaussian import discrete_gaussian
 from tightrope.mechanisms.laplace import discrete_laplace
 from tightrope.mechanisms.randomized_response import randomized_response
@@ -73,7 +73,7 @@ def triangle(table, factor):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_widened(seed):
     table, wider = discrete_laplace(scale=3).table, discrete_laplace(scale=3.3).table
-    draws = Widened(table, 5).sample(DRAWS, InsecureSeeded(seed))
+    draws = WidenedNoise(table, 5).sample(DRAWS, InsecureSeeded(seed))
     assert p_value(draws, triangle(table, 5)) > 1e-4
     assert p_value(draws, triangle(wider, 5)) < 1e-9
 

@@ -17,17 +17,17 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.cli.studio import host_callbacks
-from tightrope.studio.plan_editor import Desk
-from tightrope.studio.plan_form import opened
-from tightrope.studio.server import link_of, loopback, server_of
+from tightrope.studio.plan_editor import PlanEditor
+from tightrope.studio.plan_form import open_editor_state
+from tightrope.studio.server import build_server, loopback_socket, studio_link
 
 WISHES: dict[str, Any] = {
     "title": "Visits",
-    "who": {"column": "user", "rows": 2},
+    "who": {"column": "user", "max_rows": 2},
     "promise": {"said": "epsilon", "value": "1", "delta": "1e-6"},
     "questions": [
         {"kind": "count", "by": ["city"]},
-        {"kind": "mean", "column": "age", "between": [0, 100], "weight": 2},
+        {"kind": "mean", "column": "age", "bounds": [0, 100], "weight": 2},
     ],
 }
 
@@ -52,11 +52,11 @@ class Answer:
 class Page:
     """A page's real server, what it asks, and what it is answered."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PlanEditor) -> None:
         self.desk, self.token = desk, "a-token-of-many-letters"
-        listening = loopback(0)
-        self.port, self.link = listening.getsockname()[1], link_of(self.token, listening)
-        self.server = server_of(desk, self.token, listening)
+        listening = loopback_socket(0)
+        self.port, self.link = listening.getsockname()[1], studio_link(self.token, listening)
+        self.server = build_server(desk, self.token, listening)
         self.thread = threading.Thread(target=lambda: self.server.run(sockets=[listening]), daemon=True)
         self.thread.start()
 
@@ -65,7 +65,7 @@ class Page:
         return f"http://127.0.0.1:{self.port}"
 
     def close(self) -> None:
-        self.desk.end()
+        self.desk.stop_worker()
         self.server.should_exit = True
         self.thread.join(60)
 
@@ -113,7 +113,13 @@ def pages(planned_once: None) -> Iterator[Callable[..., Page]]:
     made: list[Page] = []
 
     def page(given: Path, out: Path | None = None, ahead: int = 0) -> Page:
-        made.append(Page(Desk(opened(str(given), None if out is None else str(out)), host_callbacks(), ahead=ahead)))
+        made.append(
+            Page(
+                PlanEditor(
+                    open_editor_state(str(given), None if out is None else str(out)), host_callbacks(), ahead=ahead
+                )
+            )
+        )
         return made[-1]
 
     yield page

@@ -57,11 +57,11 @@ def test_a_plan_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--table", "x"], "beside a plan"), (["--out", "/elsewhere.toml"], "relative to it"), ([], "file that exists")],
+    [(["--table", "x"], "with a plan"), (["--out", "/elsewhere.toml"], "relative to it"), ([], "file that exists")],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, more: list[str], said: str) -> None:
     source = table(tmp_path, ["Oslo"]).name if more else "gone.parquet"
-    text = f'[source]\npath = "{source}"\n[person]\neach_row = true\n[budget]\nepsilon = 1\ndelta = 1e-6\n'
+    text = f'[source]\npath = "{source}"\n[privacy_unit]\neach_row = true\n[budget]\nepsilon = 1\ndelta = 1e-6\n'
     (tmp_path / "given.toml").write_text(f'{text}[[question]]\nkind = "count"\n', encoding="utf-8")
     done = CliRunner().invoke(app, ["studio", str(tmp_path / "given.toml"), *more])
     assert done.exit_code == 2
@@ -78,8 +78,8 @@ def test_without_its_libraries_it_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None\n"
         "from tightrope.errors import MissingExtraError\n"
-        "from tightrope.studio.server import loopback, server_of\n"
-        "try: server_of(None, '', loopback(0))\n"
+        "from tightrope.studio.server import loopback_socket, build_server\n"
+        "try: build_server(None, '', loopback_socket(0))\n"
         "except MissingExtraError as error: print(error)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -68,7 +68,7 @@ def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -
     tab.get_by_role("button", name="Spend it and release").dblclick()
     link = tab.get_by_role("link", name="Open the report")
     link.wait_for()
-    charged = [entry for entry in Ledger(str(tmp_path / "tightrope.ledger")).entries() if entry.kind == CHARGED]
+    charged = [entry for entry in Ledger(str(tmp_path / "tightrope.ledger")).list_entries() if entry.kind == CHARGED]
     assert len(charged) == 1
     with tab.context.expect_page() as report:
         link.click()

@@ -19,9 +19,17 @@ from typer.testing import CliRunner
 
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.cli.main import app
-from tightrope.documents.numbers import Guesses, times
-from tightrope.studio.plan_editor import LADDERS, Failed, Place, Worker, around, ladders, stricter
-from tightrope.studio.plan_form import SAID, Promise, Wishes, toml_text
+from tightrope.documents.numbers import Guesses, times_text
+from tightrope.studio.plan_editor import (
+    LADDERS,
+    BackgroundWorker,
+    FailedResult,
+    PlanKey,
+    nearby_stops,
+    slider_stops,
+    stricter_promises,
+)
+from tightrope.studio.plan_form import SAID, PlanForm, PromiseForm, toml_text
 
 plain = (
     st.booleans()
@@ -62,7 +70,7 @@ def test_the_page_shows_the_file_that_it_saves(page: Page, tmp_path: Path) -> No
     assert tomllib.loads(text)["question"][1] == {
         "kind": "mean",
         "column": "age",
-        "between": [0.0, 100.0],
+        "bounds": [0.0, 100.0],
         "weight": 2.0,
     }
 
@@ -81,7 +89,7 @@ def test_until_the_numbers_are_there_a_stricter_promise_speaks(page: Page) -> No
     gate = threading.Event()
     compute = page.desk._plans._compute
 
-    def slow(place: Place) -> dict[str, Any]:
+    def slow(place: PlanKey) -> dict[str, Any]:
         gate.wait(60)
         return compute(place)
 
@@ -100,14 +108,14 @@ def test_until_the_numbers_are_there_a_stricter_promise_speaks(page: Page) -> No
 def test_a_plan_that_cannot_be_says_why(page: Page) -> None:
     found = page.exact({**WISHES, "questions": [{"kind": "mean", "column": "age"}]})
     assert found["state"] == "problem"
-    assert "between" in found["problem"]
+    assert "bounds" in found["problem"]
 
 
-@pytest.mark.parametrize("who", [{}, {"rows": 2}, {"column": "user", "each_row": True}])
+@pytest.mark.parametrize("who", [{}, {"max_rows": 2}, {"column": "user", "each_row": True}])
 def test_nobody_is_a_person_before_it_is_said(page: Page, who: dict[str, Any]) -> None:
     """A table that was just opened: to call each row a person would promise less to those who have several."""
     assert page.ask("start").json()["wishes"]["who"] == {"each_row": False} | dict.fromkeys(
-        ("column", "rows", "rows_per_group", "groups", "means")
+        ("column", "max_rows", "max_rows_per_group", "max_groups", "noun")
     )
     found = page.ask("look", {**WISHES, "who": who}).json()
     assert found["state"] == "problem"
@@ -119,7 +127,7 @@ def test_columns_without_types_are_declared(pages: Callable[..., Page], tmp_path
     (tmp_path / "people.csv").write_text("age,city\n1,a\n", encoding="utf-8")
     page = pages(tmp_path / "people.csv", tmp_path / "plan.toml")
     assert page.ask("start").json()["typeless"]
-    question = {"kind": "mean", "column": "age", "between": [0, 100]}
+    question = {"kind": "mean", "column": "age", "bounds": [0, 100]}
     wishes = {
         "who": {"each_row": True},
         "promise": WISHES["promise"],
@@ -143,13 +151,13 @@ def test_more_people_mean_a_smaller_error(page: Page) -> None:
 
 @pytest.mark.parametrize("said", SAID)
 def test_every_stop_is_reached_and_the_stricter_ones_are_stricter(said: Any) -> None:
-    own = Promise(said=said, value=Decimal("0.615"), delta=Decimal("1e-8"))
-    stops = around(own)
+    own = PromiseForm(said=said, value=Decimal("0.615"), delta=Decimal("1e-8"))
+    stops = nearby_stops(own)
     assert stops[0] == own
     assert {stop.value for stop in stops} == {own.value, *map(Decimal, LADDERS[said])}
-    assert all(stop.value <= own.value and stop.delta <= own.delta for stop in stricter(own))
-    assert stricter(own)[0] == own
-    assert [str(Decimal("0.615"))] == [stop for stop in ladders(own)[said] if stop not in LADDERS[said]]
+    assert all(stop.value <= own.value and stop.delta <= own.delta for stop in stricter_promises(own))
+    assert stricter_promises(own)[0] == own
+    assert [str(Decimal("0.615"))] == [stop for stop in slider_stops(own)[said] if stop not in LADDERS[said]]
 
 
 def test_what_was_asked_last_is_computed_first() -> None:
@@ -162,12 +170,12 @@ def test_what_was_asked_last_is_computed_first() -> None:
         order.append(key)
         return key
 
-    worker = Worker(compute, str)
-    worker.want([1, 2, 3])
+    worker = BackgroundWorker(compute, str)
+    worker.request_keys([1, 2, 3])
     assert begun.wait(60)
-    worker.want([9, 2])
+    worker.request_keys([9, 2])
     gate.set()
-    assert worker.wait(2, 60) == 2
+    assert worker.wait_for_result(2, 60) == 2
     assert order == [1, 9, 2]
     assert worker.finished_result(3) is None
 
@@ -177,24 +185,26 @@ def test_stops_nearby_are_there_before_the_slider(pages: Callable[..., Page], tm
     count = {**WISHES, "questions": [{"kind": "count"}]}
     page.exact(count)
     for value in ("0.7", "1.4"):
-        place = page.desk._place(msgspec.convert({**count, "promise": {**WISHES["promise"], "value": value}}, Wishes))
-        assert isinstance(page.desk._plans.wait(place, 120), dict)
+        place = page.desk._plan_key(
+            msgspec.convert({**count, "promise": {**WISHES["promise"], "value": value}}, PlanForm)
+        )
+        assert isinstance(page.desk._plans.wait_for_result(place, 120), dict)
 
 
 def test_an_error_is_kept_as_words() -> None:
     def compute(key: int) -> int:
         raise ValueError(key)
 
-    worker = Worker(compute, lambda error: type(error).__name__)
-    worker.want([1])
-    assert worker.wait(1, 60) == Failed("ValueError")
+    worker = BackgroundWorker(compute, lambda error: type(error).__name__)
+    worker.request_keys([1])
+    assert worker.wait_for_result(1, 60) == FailedResult("ValueError")
 
 
 def test_every_number_of_the_promise_is_rounded_where_certificates_are(page: Page) -> None:
     """The page rounds nothing itself: it would have rounded a 66th guess away."""
     shown = page.exact(WISHES)["figures"]
-    assert shown["guesses"] == Guesses.of(shown["attack_success"]).right
-    assert shown["likelier"] in (times(1.0), times(0.999))
+    assert shown["guesses"] == Guesses.from_success(shown["attack_success"]).right_count
+    assert shown["likelier"] in (times_text(1.0), times_text(0.999))
     assert "Math." not in page.get("/show.js").text
 
 

@@ -13,12 +13,12 @@ from tests.studio.conftest import WISHES, Page, table
 from tightrope.ledger import Ledger
 from tightrope.ledger.chain import CHARGED
 
-HALF = {**WISHES, "share": "0.5"}
+HALF = {**WISHES, "budget_fraction": "0.5"}
 
 
 def releases(folder: Path) -> int:
     """How many were charged."""
-    return sum(entry.kind == CHARGED for entry in Ledger(str(folder / "tightrope.ledger")).entries())
+    return sum(entry.kind == CHARGED for entry in Ledger(str(folder / "tightrope.ledger")).list_entries())
 
 
 def test_what_it_spends_is_said_before(page: Page, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_release_is_that_of_the_command(page: Page, tmp_path: Path) -> None:
         "result.json", "certificate.json", "results.csv", "results.parquet", "report.html",
     }  # fmt: skip
     certificate = json.loads((folder / "certificate.json").read_text())
-    assert certificate["share"] == "0.5"
+    assert certificate["budget_fraction"] == "0.5"
     assert certificate["entry"]["left"] == "1/2"
     report = page.get(done["report"])
     assert report.text == (folder / "report.html").read_text()
@@ -96,7 +96,7 @@ def test_somebody_elses_file_is_never_replaced(page: Page, tmp_path: Path) -> No
 
 def test_an_opened_plan_is_kept_beside_what_is_saved(pages: Callable[..., Page], tmp_path: Path) -> None:
     given = (
-        'where = "age > 18"\n[source]\npath = "visits.parquet"\n[person]\ncolumn = "user"\nrows = 2\n'
+        'where = "age > 18"\n[source]\npath = "visits.parquet"\n[privacy_unit]\ncolumn = "user"\nmax_rows = 2\n'
         '[budget]\nepsilon = 1\ndelta = 1e-6\n[[question]]\nkind = "count"\nby = "age > 30"\nname = "older"\n'
     )
     table(tmp_path, ["Oslo"])
@@ -113,7 +113,7 @@ def test_an_opened_plan_is_kept_beside_what_is_saved(pages: Callable[..., Page],
 
 def test_two_plans_at_once_are_two_releases(page: Page, tmp_path: Path) -> None:
     """Each of what it said, in a folder of its own, though both are saved under one name."""
-    quarters = [{**WISHES, "share": "0.25", "title": title} for title in ("One", "Two")]
+    quarters = [{**WISHES, "budget_fraction": "0.25", "title": title} for title in ("One", "Two")]
     said = [{"ticket": page.ask("price", wishes).json()["ticket"], "agreed": True} for wishes in quarters]
     done: list[dict[str, str]] = []
     clicks = [threading.Thread(target=lambda one=one: done.append(page.ask("release", one).json())) for one in said]

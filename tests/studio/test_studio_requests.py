@@ -11,7 +11,7 @@ import pytest
 
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.errors import InputError
-from tightrope.studio.server import loopback
+from tightrope.studio.server import loopback_socket
 
 ASKED = "start", "look", "save", "price", "release"
 WRONG: dict[str, dict[str, str | None]] = {
@@ -83,10 +83,10 @@ def test_the_static_page_names_no_other_host(page: Page) -> None:
 
 
 def test_only_this_machine_is_listened_to() -> None:
-    with loopback(0) as listening:
+    with loopback_socket(0) as listening:
         assert listening.getsockname()[0] == "127.0.0.1"
         with pytest.raises(InputError, match="port"):
-            loopback(listening.getsockname()[1])
+            loopback_socket(listening.getsockname()[1])
 
 
 def test_a_request_of_any_length_is_not_read(page: Page) -> None:
@@ -110,7 +110,7 @@ def test_what_the_page_cannot_say_is_refused(page: Page, said: bytes) -> None:
 
 
 NO_NAMES = {
-    "column": {"kind": "mean", "column": "age + 1", "between": [0, 1]},
+    "column": {"kind": "mean", "column": "age + 1", "bounds": [0, 1]},
     "by": {"kind": "count", "by": ["year(age)"]},
     "kind": {"kind": "regression"},
     "kept": {"kept": 0},
@@ -125,7 +125,7 @@ def test_names_are_names_and_never_expressions(page: Page, question: dict[str, A
 
 
 def test_a_person_is_a_column_that_is_there(page: Page) -> None:
-    assert "column" in page.ask("look", {**WISHES, "who": {"column": "user; drop", "rows": 1}}).json()["problem"]
+    assert "column" in page.ask("look", {**WISHES, "who": {"column": "user; drop", "max_rows": 1}}).json()["problem"]
 
 
 def test_a_fault_of_ours_shows_no_value(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from tests.postgres_server import server
 from tightrope.tables import Table, open_source
-from tightrope.tables.backends.duckdb import connect
-from tightrope.tables.engine_calls import guarded
+from tightrope.tables.backends.duckdb import open_connection
+from tightrope.tables.engine_calls import engine_call
 
 
 def in_memory(arrow: pyarrow.Table, _folder: Path) -> Table:
@@ -42,8 +42,8 @@ def duckdb_table(arrow: pyarrow.Table, folder: Path) -> Table:
 
 
 def expression(arrow: pyarrow.Table, _folder: Path) -> Table:
-    backend = connect()
-    return open_source(guarded("create a table", lambda: backend.create_table("people", arrow)))
+    backend = open_connection()
+    return open_source(engine_call("create a table", lambda: backend.create_table("people", arrow)))
 
 
 def users_parquet(arrow: pyarrow.Table, folder: Path) -> Table:
@@ -51,7 +51,7 @@ def users_parquet(arrow: pyarrow.Table, folder: Path) -> Table:
 
     path = folder / f"{uuid.uuid4().hex}.parquet"
     pyarrow.parquet.write_table(arrow, path)
-    return open_source(guarded("read", lambda: ibis.duckdb.connect().read_parquet(path)))
+    return open_source(engine_call("read", lambda: ibis.duckdb.connect().read_parquet(path)))
 
 
 @functools.cache

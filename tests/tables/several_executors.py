@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from tests.tables.questions import ask, mean, per_person
 from tightrope.errors import EngineError
-from tightrope.tables import Measure, folded, open_source, write_columns
+from tightrope.tables import Measure, open_source, sum_over_batches, write_columns
 
 EXECUTORS, PARTS, ROWS = 3, 4, 2_000
-MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", centre=3))
+MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", center=3))
 REQUESTS = [ask("city", bounds=per_person(3, 1, 2), measures=MEASURES), ask(bounds=per_person(2), measures=MEASURES)]
 PRIVATE = "Anna Schmidt"
 FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -99,10 +99,10 @@ REPORT = pa.schema([("worker", pa.int64())])
 def when_executors_are_lost(session: Any, there: Any) -> str:
     """What is said when all executors die while the rows are held; an answer would be a failure."""
     try:
-        with there.snapshot(REQUESTS) as held:
+        with there.open_snapshot(REQUESTS) as held:
             for number in processes(session):
                 os.kill(number, signal.SIGKILL)
-            return f"answered: {held.collect(REQUESTS[0])}"
+            return f"answered: {held.collect_totals(REQUESTS[0])}"
     except EngineError as error:
         return f"EngineError: {error}"
 
@@ -113,14 +113,14 @@ def main() -> None:
         session.createDataFrame(rows).repartition(PARTS).write.parquet(f"{folder}/rows")
         here, there = open_source(rows), open_source(session.read.parquet(f"{folder}/rows"))
         said: dict[str, Any] = {"executors": len(processes(session))}
-        with here.snapshot(REQUESTS) as ours, there.snapshot(REQUESTS) as theirs:
-            said["same"] = [ours.collect(request) == theirs.collect(request) for request in REQUESTS]
+        with here.open_snapshot(REQUESTS) as ours, there.open_snapshot(REQUESTS) as theirs:
+            said["same"] = [ours.collect_totals(request) == theirs.collect_totals(request) for request in REQUESTS]
         expected = ones(rows.select(["person"]).to_batches()[0])
-        said["folded"] = bool(np.array_equal(folded(there, ["person"], ones, 8), expected))
+        said["folded"] = bool(np.array_equal(sum_over_batches(there, ["person"], ones, 8), expected))
         said["written"] = write_columns(there, ["person"], report, REPORT, f"{folder}/reports", keep=["city"])
         workers = open_source(session.read.parquet(f"{folder}/reports"))
-        with workers.snapshot([ask("worker")]) as found:
-            said["workers"] = len(found.collect(ask("worker")).keys)
+        with workers.open_snapshot([ask("worker")]) as found:
+            said["workers"] = len(found.collect_totals(ask("worker")).keys)
         said["lost"] = when_executors_are_lost(session, there)
     print(json.dumps(said))
 

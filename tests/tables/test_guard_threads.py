@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from tightrope.errors import EngineError
-from tightrope.tables.engine_calls import guarded
+from tightrope.tables.engine_calls import engine_call
 
 SPARK = "SQLQueryContextLogger"
 
@@ -36,10 +36,10 @@ def test_threads_that_overlap_stay_silent_and_restore() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         before = list(warnings.filters)
-        one = threading.Thread(target=guarded, args=("wait", early))
+        one = threading.Thread(target=engine_call, args=("wait", early))
         one.start()
         assert first.wait(10)
-        guarded("warn", late)
+        engine_call("warn", late)
         assert warnings.filters == before
     assert found == [True]
     assert not logging.getLogger(SPARK).disabled
@@ -47,4 +47,4 @@ def test_threads_that_overlap_stay_silent_and_restore() -> None:
 
 def test_other_warnings_pass() -> None:
     with pytest.raises(EngineError, match="UserWarning"):
-        guarded("warn", lambda: warnings.warn("something else", UserWarning, stacklevel=1))
+        engine_call("warn", lambda: warnings.warn("something else", UserWarning, stacklevel=1))

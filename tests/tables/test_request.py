@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.tables.questions import COUNT
 from tightrope.errors import InputError
-from tightrope.tables import Factor, FixedPoint, FixedProduct, Measure, PersonBounds, Request
-from tightrope.tables.backends.duckdb import connect
-from tightrope.tables.bounding import products, units
-from tightrope.tables.engine_calls import load
+from tightrope.tables import ContributionBounds, Factor, FixedPoint, FixedProduct, Measure, Request
+from tightrope.tables.backends.duckdb import open_connection
+from tightrope.tables.bounding import fixed_point_units, fixed_product_units
+from tightrope.tables.engine_calls import load_library
 
 NAN, INF = float("nan"), float("inf")
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -24,7 +24,7 @@ STEPS = st.one_of(
     st.integers(-12, 6).map(lambda e: Decimal(10) ** e),
     st.decimals(min_value="1e-9", max_value="1e9", places=9).filter(bool),
 )
-BACKEND = connect()
+BACKEND = open_connection()
 
 
 @st.composite
@@ -44,8 +44,8 @@ def near(bound: float) -> list[float]:
 def test_python_and_engine_round_to_the_same_integer(fixed_point, values):
     halves = [(k + 0.5) * float(fixed_point.step) for k in range(-3, 3)]
     xs = [*values, *near(fixed_point.lower), *near(fixed_point.upper), *halves, INF, -INF, 0.0, -0.0]
-    table = load("ibis").memtable(pa.table({"x": xs}))
-    answer = BACKEND.to_pyarrow(table.select(units=units(table["x"], fixed_point)))["units"].to_pylist()
+    table = load_library("ibis").memtable(pa.table({"x": xs}))
+    answer = BACKEND.to_pyarrow(table.select(units=fixed_point_units(table["x"], fixed_point)))["units"].to_pylist()
     assert answer == [fixed_point.to_units(x) for x in xs]
 
 
@@ -60,7 +60,7 @@ def test_fixed_point_is_monotone_and_within_the_end_points(fixed_point, x, y):
 def test_fixed_point_is_within_half_a_step(fixed_point, x):
     clipped = Fraction(min(max(x, fixed_point.lower), fixed_point.upper))
     step = Fraction(float(fixed_point.step))
-    error = abs((fixed_point.to_units(x) + fixed_point.centre) * step - clipped)
+    error = abs((fixed_point.to_units(x) + fixed_point.center) * step - clipped)
     assert error <= step / 2 + abs(clipped) * Fraction(2, 2**52) + step * Fraction(1, 2**52)
 
 
@@ -75,13 +75,13 @@ def test_fixed_point_is_within_half_a_step(fixed_point, x):
         ({"step": Decimal("1e-400")}, "finite number > 0"),
         ({"step": Decimal("1e-300")}, "below 2\\*\\*62"),
         ({"step": Decimal("1e-18")}, "below 2\\*\\*62"),
-        ({"centre": 0.5}, "centre=0.5"),
-        ({"centre": 2**63}, "below 2\\*\\*62"),
+        ({"center": 0.5}, "center=0.5"),
+        ({"center": 2**63}, "below 2\\*\\*62"),
     ],
 )
 def test_fixed_points_that_are_refused(change, says):
     with pytest.raises(InputError, match=says):
-        FixedPoint(**({"lower": 0.0, "upper": 10.0, "step": Decimal(1), "centre": 0} | change))
+        FixedPoint(**({"lower": 0.0, "upper": 10.0, "step": Decimal(1), "center": 0} | change))
 
 
 def test_nan_has_no_units():
@@ -94,7 +94,7 @@ def test_nan_has_no_units():
 )
 def test_bounds_that_are_refused(bounds):
     with pytest.raises(InputError):
-        PersonBounds(*bounds)
+        ContributionBounds(*bounds)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_bounds_that_are_refused(bounds):
 )
 def test_requests_that_are_refused(by, keys, measures):
     with pytest.raises(InputError):
-        Request(by, keys, PersonBounds(None, 1, 1, 1), measures)
+        Request(by, keys, ContributionBounds(None, 1, 1, 1), measures)
 
 
 def test_a_measure_with_fixed_point_needs_a_column():
@@ -132,8 +132,8 @@ def factors(draw: st.DrawFn) -> Factor:
 def fixed_products(draw: st.DrawFn) -> FixedProduct:
     many = draw(st.integers(1, 2))
     squared = draw(st.booleans()) and many == 1
-    centre = draw(st.integers(-(2**40), 2**40))
-    return FixedProduct(tuple(draw(factors()) for _ in range(many)), draw(st.sampled_from(SMALL)), centre, squared)
+    center = draw(st.integers(-(2**40), 2**40))
+    return FixedProduct(tuple(draw(factors()) for _ in range(many)), draw(st.sampled_from(SMALL)), center, squared)
 
 
 SMALL = [Decimal("0.1"), Decimal("0.03"), Decimal(7)]
@@ -143,20 +143,26 @@ PAIRS = st.lists(st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False
 @settings(max_examples=150, deadline=None)
 @given(fixed_products(), PAIRS)
 def test_products_are_the_same_integers_in_python_and_engine_and_within_their_extremes(fixed, pairs):
-    corners = [(x, y) for x in (-INF, *fixed.factors[0].ends, INF) for y in (-INF, *fixed.factors[-1].ends, INF)]
+    corners = [
+        (x, y)
+        for x in (-INF, *fixed.factors[0].factor_range, INF)
+        for y in (-INF, *fixed.factors[-1].factor_range, INF)
+    ]
     xs, ys = zip(*pairs, *corners, strict=True)
-    table = load("ibis").memtable(pa.table({"x": xs, "y": ys}))
-    answer = BACKEND.to_pyarrow(table.select(units=products([table["x"], table["y"]], fixed)))["units"].to_pylist()
+    table = load_library("ibis").memtable(pa.table({"x": xs, "y": ys}))
+    answer = BACKEND.to_pyarrow(table.select(units=fixed_product_units([table["x"], table["y"]], fixed)))[
+        "units"
+    ].to_pylist()
     expected = [fixed.to_units(*pair[: len(fixed.factors)]) for pair in zip(xs, ys, strict=True)]
     assert answer == expected
-    least, most = fixed.extremes
+    least, most = fixed.units_range
     assert least <= min(expected) and max(expected) <= most
     assert fixed.squared or {least, most} <= set(expected)
 
 
 def test_a_square_is_least_in_the_middle():
-    fixed = FixedProduct((Factor(0.0, 10.0, 5.0),), Decimal(1), centre=12, squared=True)
-    assert (fixed.extremes, fixed.to_units(5), fixed.to_units(0)) == ((-12, 13), -12, 13)
+    fixed = FixedProduct((Factor(0.0, 10.0, 5.0),), Decimal(1), center=12, squared=True)
+    assert (fixed.units_range, fixed.to_units(5), fixed.to_units(0)) == ((-12, 13), -12, 13)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,7 @@ def test_a_square_is_least_in_the_middle():
         lambda: FixedProduct((Factor(0, 1, 0.5),), Decimal(0)),
         lambda: Factor(0, 1, 2.0),
         lambda: Factor(1, 1, 1.0),
-        lambda: Factor(0, 1, 0.5).of(NAN),
+        lambda: Factor(0, 1, 0.5).evaluate_at(NAN),
         lambda: Measure("m", "x", FixedProduct((Factor(0, 1, 0.5),) * 2, Decimal(1))),
         lambda: Measure("m", None, None, "y"),
     ],

@@ -86,7 +86,7 @@ RAGGED = [[0.5], [0.5, 1]]
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE, objective=["worst"]), "objective"),
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([[0], [0, 1]], "a"), "values.*unequal"),
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([0], [["a"], ["a", "a"]]), "group"),
-        (lambda: transport.MetricMechanism.of(RAGGED, TABLE), "matrix.*unequal"),
+        (lambda: transport.MetricMechanism.from_channel(RAGGED, TABLE), "matrix.*unequal"),
         (lambda: transport.lifted([[True], [True, False]], GOOD, GOOD), "relation.*unequal"),
         (lambda: transport.distribution_privacy(RAGGED, [(GOOD, GOOD)], "kl"), "mechanism.*unequal"),
         (lambda: transport.distribution_privacy(TABLE, [(GOOD, GOOD)], ["kl"]), "divergence"),

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, UNCHECKED, Claim, verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, UNCHECKED, Claim, worst_verdict
 
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATIONS", "30"))
 """How many fields are altered a document; 200 for all."""
@@ -96,7 +96,7 @@ def said(claims: list[Claim], place: Place) -> bool:
 def not_caught(place: Place, old: Any, new: Any, text: str) -> bool:
     """Whether the verifier confirms an altered document, without saying that it did not look there."""
     try:
-        claims = checked(text)
+        claims = check_document(text)
     except ValueError:
         return False
-    return verdict(claims) == CONFIRMED and new != old and not said(claims, place) and not weaker(place, old, new)
+    return worst_verdict(claims) == CONFIRMED and new != old and not said(claims, place) and not weaker(place, old, new)

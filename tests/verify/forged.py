@@ -27,9 +27,9 @@ from tightrope.cli.main import app
 from tightrope.documents.document import to_json_text
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
-from tightrope.verify.check import checked
+from tightrope.verify.check import check_document
 from tightrope.verify.claims import REFUTED
-from tightrope.verify.ledgers import HELD, sha256, spelled
+from tightrope.verify.ledgers import HELD, canonical_text, sha256
 
 Data = dict[str, Any]
 
@@ -42,43 +42,43 @@ class Forgery(NamedTuple):
     made: Callable[[], str]
 
 
-V: dict[str, Any] = {"between": (0, 50)}
-W: dict[str, Any] = {"between": (0, 7)}
-BOUNDED = {"rows_per_person": 3, "rows_per_group": 2, "groups_per_person": 2}
+V: dict[str, Any] = {"bounds": (0, 50)}
+W: dict[str, Any] = {"bounds": (0, 7)}
+BOUNDED = {"max_rows": 3, "max_rows_per_group": 2, "max_groups": 2}
 QUESTIONS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any]]] = {
-    "count": (lambda: [tr.count()], {"rows_per_person": 3}),
-    "shares": (lambda: [tr.share("v > 20", by="g"), tr.count(where="w > 3")], BOUNDED),
-    "two shares": (lambda: [tr.share("v > 20"), tr.share("w > 3")], {"rows_per_person": 1}),
-    "mean": (lambda: [tr.mean("v", by="g", **V)], {"rows_per_person": 2}),
-    "histogram": (lambda: [tr.count(), tr.histogram("v", edges=[0, 25])], {"rows_per_person": 2}),
-    "two divisions": (lambda: [tr.count(by="g"), tr.count(by="w")], {"rows_per_person": 2}),
-    "other": (lambda: [tr.count(by="w"), tr.other(by="w")], {"rows_per_person": 3}),
-    "top": (lambda: [tr.top(2, by="g"), tr.count_distinct("v")], {"rows_per_person": 2}),
-    "quantiles": (lambda: tr.quantiles("v", [0.25, 0.75], between=(0, 50)), {"rows_per_person": 2}),
-    "median": (lambda: [tr.median("v", **V)], {"rows_per_person": 3}),
-    "median by group": (lambda: [tr.median("v", by="g", keys=["a", "b"], **V)], {"rows_per_person": 2}),
+    "count": (lambda: [tr.count()], {"max_rows": 3}),
+    "shares": (lambda: [tr.proportion("v > 20", by="g"), tr.count(where="w > 3")], BOUNDED),
+    "two shares": (lambda: [tr.proportion("v > 20"), tr.proportion("w > 3")], {"max_rows": 1}),
+    "mean": (lambda: [tr.mean("v", by="g", **V)], {"max_rows": 2}),
+    "histogram": (lambda: [tr.count(), tr.histogram("v", edges=[0, 25])], {"max_rows": 2}),
+    "two divisions": (lambda: [tr.count(by="g"), tr.count(by="w")], {"max_rows": 2}),
+    "other": (lambda: [tr.count(by="w"), tr.suppressed_count(by="w")], {"max_rows": 3}),
+    "top": (lambda: [tr.top_k(2, by="g"), tr.count_distinct("v")], {"max_rows": 2}),
+    "quantiles": (lambda: tr.quantiles("v", [0.25, 0.75], bounds=(0, 50)), {"max_rows": 2}),
+    "median": (lambda: [tr.median("v", **V)], {"max_rows": 3}),
+    "median by group": (lambda: [tr.median("v", by="g", keys=["a", "b"], **V)], {"max_rows": 2}),
     "quantiles by group": (
         lambda: tr.quantiles("v", [0.25, 0.75], by="g", keys=["a", "b"], **V),
-        {"rows_per_person": 2},
+        {"max_rows": 2},
     ),
-    "ninth tenth": (lambda: [tr.quantile("v", 0.9, **V)], {"rows_per_person": 2}),
-    "two medians": (lambda: [tr.median("v", **V), tr.median("w", **W)], {"rows_per_person": 1}),
-    "box": (lambda: [tr.sum("v", **V), tr.sum("w", **W), tr.sum("p", between=(0, 100))], {"rows_per_person": 1}),
-    "ratio": (lambda: [tr.ratio("v", "w", between=(0, 50), of=(0, 7), by="g")], {"rows_per_person": 2}),
-    "regression": (lambda: [tr.regression("v", on="w", between=(0, 50), of=(0, 7))], {"rows_per_person": 1}),
-    "deviation": (lambda: [tr.standard_deviation("v", **V)], {"rows_per_person": 2}),
-    "costs": (lambda: [tr.sum("v", **V)], {"rows_per_person": 1, "costs": "0.05"}),
-    "costs of two": (lambda: [tr.sum("v", by="g", keys=["a", "b"], **V)], {"rows_per_person": 2, "costs": "0.1"}),
+    "ninth tenth": (lambda: [tr.quantile("v", 0.9, **V)], {"max_rows": 2}),
+    "two medians": (lambda: [tr.median("v", **V), tr.median("w", **W)], {"max_rows": 1}),
+    "box": (lambda: [tr.sum("v", **V), tr.sum("w", **W), tr.sum("p", bounds=(0, 100))], {"max_rows": 1}),
+    "ratio": (lambda: [tr.ratio("v", "w", bounds=(0, 50), denominator_bounds=(0, 7), by="g")], {"max_rows": 2}),
+    "regression": (lambda: [tr.regression("v", on="w", bounds=(0, 50), on_bounds=(0, 7))], {"max_rows": 1}),
+    "deviation": (lambda: [tr.standard_deviation("v", **V)], {"max_rows": 2}),
+    "costs": (lambda: [tr.sum("v", **V)], {"max_rows": 1, "bias_check": "0.05"}),
+    "costs of two": (lambda: [tr.sum("v", by="g", keys=["a", "b"], **V)], {"max_rows": 2, "bias_check": "0.1"}),
     "costs of a mean": (
-        lambda: [tr.mean("v", between=(10, 50)), tr.sum("v", **V)],
-        {"rows_per_person": 1, "costs": "0.1"},
+        lambda: [tr.mean("v", bounds=(10, 50)), tr.sum("v", **V)],
+        {"max_rows": 1, "bias_check": "0.1"},
     ),
     "costs of a ratio": (
-        lambda: [tr.ratio("v", "w", between=(-10, 50), of=(1, 7))],
-        {"rows_per_person": 1, "costs": "0.1"},
+        lambda: [tr.ratio("v", "w", bounds=(-10, 50), denominator_bounds=(1, 7))],
+        {"max_rows": 1, "bias_check": "0.1"},
     ),
-    "costs of a deviation": (lambda: [tr.standard_deviation("v", **V)], {"rows_per_person": 1, "costs": "0.1"}),
-    "pure": (lambda: [tr.count(), tr.sum("w", between=(0, 9))], {"rows_per_person": 2, "delta": 0}),
+    "costs of a deviation": (lambda: [tr.standard_deviation("v", **V)], {"max_rows": 1, "bias_check": "0.1"}),
+    "pure": (lambda: [tr.count(), tr.sum("w", bounds=(0, 9))], {"max_rows": 2, "delta": 0}),
 }  # fmt: skip
 
 
@@ -86,10 +86,10 @@ QUESTIONS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any]]] = {
 def result(name: str, epsilon: str = "0.6931471805599453") -> str:
     """A release with its answers, as text."""
     questions, asked = QUESTIONS[name]
-    asked = {"delta": "1e-8", "costs": 0, **asked}
-    budget, costs = tr.Budget(epsilon=epsilon, delta=asked.pop("delta")), asked.pop("costs")
-    session = tr.Session(TABLE, person="p", budget=budget, **asked)
-    return session.plan(questions(), costs=costs).release().to_json()
+    asked = {"delta": "1e-8", "bias_check": 0, **asked}
+    budget, costs = tr.Budget(epsilon=epsilon, delta=asked.pop("delta")), asked.pop("bias_check")
+    session = tr.Session(TABLE, privacy_unit="p", budget=budget, **asked)
+    return session.plan(questions(), bias_check=costs).release().to_json()
 
 
 def real(name: str, epsilon: str = "0.6931471805599453") -> Data:
@@ -107,7 +107,7 @@ def exact(value: float) -> str:
 def upper_ends(data: Data) -> dict[str, float] | None:
     """What the verifier finds for the numbers of a certificate, by the start of a line; None where words refute it."""
     found = {}
-    for claim in checked(json.dumps(data)):
+    for claim in check_document(json.dumps(data)):
         number = claim.name.startswith(("epsilon:", "epsilon is", "total_variation:", "profile", "tradeoff", "budget"))
         if claim.verdict == REFUTED and not number:
             return None
@@ -155,7 +155,7 @@ def restated(data: Data) -> Data:
     variation = above("profile.delta[0]")
     changed |= {"total_variation": variation, "total_variation_exact": exact(variation)}
     changed["attack_success"] = math.nextafter((1 + variation) / 2, 1)
-    told = [claim.found for claim in checked(json.dumps(changed)) if claim.name == "attack_success"]
+    told = [claim.found for claim in check_document(json.dumps(changed)) if claim.name == "attack_success"]
     changed["attack_success"] = float(told[0].removeprefix("= ")) if told else 1.0
     changed["profile"]["delta"] = [above(f"profile.delta[{k}]") for k in range(25)]
     rates = changed["tradeoff"]["false_positive_rate"]
@@ -182,7 +182,7 @@ def rescaled(data: Data, part: float) -> Data:
 
 
 NUMBERS = ("epsilon", "epsilon_exact", "delta", "delta_exact", "total_variation", "total_variation_exact")
-PROMISE = (*NUMBERS, "attack_success", "budget", "share", "profile", "tradeoff")
+PROMISE = (*NUMBERS, "attack_success", "budget", "budget_fraction", "profile", "tradeoff")
 
 
 def promise_of(other: Data, data: Data, keys: tuple[str, ...] = PROMISE) -> Data:
@@ -313,16 +313,36 @@ def one_label(data: Data) -> None:
     """All mechanisms under one label, with so many groups, and whatever the first has."""
     first = data["mechanisms"][0]
     for one in data["mechanisms"]:
-        kept = ("together", "rows", "rows_per_group", "by", "where", "unit", "sensitivity_per_row", "factor", "table")
+        kept = (
+            "together",
+            "rows",
+            "max_rows_per_group",
+            "by",
+            "where",
+            "unit",
+            "sensitivity_per_row",
+            "factor",
+            "table",
+        )
         one |= {key: copy.deepcopy(first[key]) for key in (*kept, "table_steps_per_row", "family", "choice", "box")}
         one |= {"exclusive": "one of them", "groups": len(data["mechanisms"])}
 
 
 def one_label_each(data: Data) -> None:
-    """Neighbouring mechanisms in pairs, that each row enters one of."""
+    """Neighboring mechanisms in pairs, that each row enters one of."""
     for place, one in enumerate(data["mechanisms"]):
         first = data["mechanisms"][place // 2 * 2]
-        kept = ("together", "rows", "rows_per_group", "by", "where", "unit", "sensitivity_per_row", "factor", "table")
+        kept = (
+            "together",
+            "rows",
+            "max_rows_per_group",
+            "by",
+            "where",
+            "unit",
+            "sensitivity_per_row",
+            "factor",
+            "table",
+        )
         one |= {key: copy.deepcopy(first[key]) for key in (*kept, "table_steps_per_row")}
         one |= {"exclusive": f"pair {place // 2}", "groups": 2}
 
@@ -358,7 +378,9 @@ def ends_twice(data: Data) -> None:
 def one_unit(data: Data) -> None:
     """All mechanisms shifted by the same rows, of the first one's bounds."""
     first = data["mechanisms"][0]
-    every(lambda one: one.update({key: first[key] for key in ("together", "rows", "rows_per_group", "groups")}))(data)
+    every(lambda one: one.update({key: first[key] for key in ("together", "rows", "max_rows_per_group", "groups")}))(
+        data
+    )
 
 
 def one_unit_in_words(data: Data) -> None:
@@ -371,7 +393,7 @@ def a_unit_split(data: Data) -> None:
     for place, one in enumerate(data["mechanisms"]):
         one["together"] = place + 1
         if place:
-            one |= {"rows": 1, "rows_per_group": 1, "groups": 1}
+            one |= {"rows": 1, "max_rows_per_group": 1, "groups": 1}
 
 
 def a_row_less(data: Data) -> None:
@@ -381,7 +403,7 @@ def a_row_less(data: Data) -> None:
 
 def one_row(data: Data) -> None:
     """Quantiles by group have no bounds of their own: all rows of a person count, however they fall into cells."""
-    every(lambda one: one.update(rows=1, rows_per_group=1, groups=1))(data)
+    every(lambda one: one.update(rows=1, max_rows_per_group=1, groups=1))(data)
 
 
 def one_group_of_one_row(data: Data) -> None:
@@ -391,13 +413,13 @@ def one_group_of_one_row(data: Data) -> None:
 
 def one_row_of_more(data: Data) -> None:
     """A person has one row, where mechanisms count more of them."""
-    data["neighbours"] |= {"rows_per_person": 1, "rows_per_group": 1, "groups_per_person": 1}
+    data["neighbors"] |= {"max_rows": 1, "max_rows_per_group": 1, "max_groups": 1}
 
 
 def more_rows_than_counted(data: Data) -> None:
     """A person has ten times as many rows as the mechanisms count."""
-    for key in ("rows_per_person", "rows_per_group", "groups_per_person"):
-        data["neighbours"][key] *= 10
+    for key in ("max_rows", "max_rows_per_group", "max_groups"):
+        data["neighbors"][key] *= 10
 
 
 def half_the_steps(data: Data) -> None:
@@ -555,7 +577,7 @@ CHOSEN: tuple[Alteration, ...] = (
 
 def altering(data: Data) -> Iterator[Alteration]:
     """The alterations that make a forgery of this certificate."""
-    ran, rows = data["mechanisms"], data["neighbours"]["rows_per_person"]
+    ran, rows = data["mechanisms"], data["neighbors"]["max_rows"]
     wanted: list[tuple[bool, tuple[Alteration, ...]]] = [
         (True, (half_the_factor,)),
         (any(one["table_steps_per_row"] > 1 for one in ran), (half_the_steps,)),
@@ -628,7 +650,7 @@ NOISES: dict[str, dict[str, Any]] = {
 @cache
 def noise_text(name: str, **other: Any) -> str:
     asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name], **other}
-    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
+    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.to_document())
 
 
 def noise(name: str, **other: Any) -> Data:
@@ -657,7 +679,7 @@ def variation_halved(data: Data) -> None:
     data["guarantee"]["total_variation"] /= 2
 
 
-def nothing_realised(data: Data) -> None:
+def nothing_realized(data: Data) -> None:
     """The one promise that is left is what no point of the curve says."""
     data["realised"] = []
     data["guarantee"] |= {"epsilon": data["guarantee"]["epsilon"] / 2}
@@ -701,7 +723,7 @@ def table_of_more(data: Data) -> None:
     """The table of noise for twice the epsilon, with its own errors, under the old promise."""
     budget = tr.Budget(epsilon=data["guarantee"]["epsilon"] * 2, delta=data["guarantee"]["delta"])
     found = tr.least_noise(budget, sensitivity=int(data["sensitivity"]), cost=data["cost"]).certificate
-    other = json.loads(to_json_text(found.document()))
+    other = json.loads(to_json_text(found.to_document()))
     data |= {key: other[key] for key in (*ERRORS, "argument", "table")}
 
 
@@ -770,7 +792,7 @@ def delta_in_proof_halved(data: Data) -> None:
 
 
 def proof_and_promise_halved(data: Data) -> None:
-    """Another promise in the proof, and in what was realised."""
+    """Another promise in the proof, and in what was realized."""
     epsilon_in_proof_halved(data)
     guarantee_halved(data)
 
@@ -827,7 +849,7 @@ NOISE_CHANGES: tuple[Callable[[Data], None], ...] = (
     guarantee_halved,
     delta_halved,
     variation_halved,
-    nothing_realised,
+    nothing_realized,
     lower_doubled,
     lower_is_upper,
     errors_halved,
@@ -963,8 +985,8 @@ def written_anew(data: Data) -> Data:
     previous = data["entries"][0]["previous"]
     for place, entry in enumerate(data["entries"]):
         entry |= {"number": place + 1, "previous": previous}
-        held = [spelled(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
-        entry["hash"] = previous = sha256(spelled(held))
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        entry["hash"] = previous = sha256(canonical_text(held))
     return data
 
 
@@ -1177,7 +1199,7 @@ def changed_by(
 
 def findings_text() -> str:
     study = Study("distribution", 1.0, categories=("yes", "no"))
-    return to_json_text(Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300)).document())
+    return to_json_text(Findings.from_counts(study, study.mechanism.tally_reports([0] * 700 + [1] * 300)).to_document())
 
 
 def halved_findings() -> Iterator[tuple[str, Callable[[], Data | None]]]:

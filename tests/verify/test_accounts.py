@@ -11,9 +11,9 @@ import tightrope as tr
 from tests.verify.altered import MUTATIONS, altered, not_caught
 from tests.verify.written import LISTED, STEPS, account, training
 from tightrope.verify import accounts
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
-from tightrope.verify.promises import exactly
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.promises import exact_interval
 from tightrope.verify.steps import profile_of
 
 FULL = MUTATIONS >= 200
@@ -28,14 +28,14 @@ def coarse(monkeypatch):
 
 @pytest.mark.parametrize("name", STEPS if FULL else ["finite"])
 def test_an_account_is_confirmed(name):
-    claims = checked(account(name))
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(account(name))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
 @pytest.mark.skipif(not FULL, reason="a minute: with TIGHTROPE_MUTATIONS=200")
 def test_a_training_is_confirmed():
-    claims = checked(training())
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(training())
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
 @pytest.mark.parametrize("name", ["noise", "finite"])
@@ -52,13 +52,13 @@ def test_a_delta_that_is_a_twentieth_too_small_is_not_confirmed(name):
     row = data["delta_at_epsilon"][0]
     row["delta"] = row["upper"] = row["lower"] = row["lower"] * 0.95
     row["relative_width"] = 0.0
-    assert verdict(checked(json.dumps(data))) != CONFIRMED
+    assert worst_verdict(check_document(json.dumps(data))) != CONFIRMED
 
 
 @pytest.mark.parametrize("name", LISTED)
 def test_steps_from_tables_stairs_and_points_are_confirmed(name):
-    claims = checked(account(name))
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(account(name))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_steps_that_are_a_thousandth_too_good_are_refuted(name, monkeypatch):
     data = json.loads(account(name))
     data["total_variation"] *= 0.999
     data["attack_success"] = (1 + data["total_variation"]) / 2
-    claims = checked(json.dumps(data))
+    claims = check_document(json.dumps(data))
     assert [claim.name for claim in claims if claim.verdict == REFUTED] == ["total_variation: delta(0)"]
 
 
@@ -89,17 +89,17 @@ def test_the_profile_of_a_step_is_that_of_the_mechanism(name, epsilon, monkeypat
     """But for the rounding of weights to 2^−128, and for what is rounded towards safety."""
     monkeypatch.setattr(ctx, "prec", 400)
     step = json.loads(account(name))["steps"][0] | {"poisson_rate": None}
-    found, stated = profile_of(step)(exactly(epsilon)), ALONE[name].loss.delta_bounds(epsilon)
+    found, stated = profile_of(step)(exact_interval(epsilon)), ALONE[name].loss.delta_bounds(epsilon)
     assert stated.lower * (1 - 1e-9) - 1e-15 <= float(found) <= stated.upper * (1 + 1e-9) + 1e-15
 
 
 def test_weights_that_are_too_many_are_left_open():
     data = json.loads(account("discrete Gaussian"))
     data["steps"][0]["scale"] = 1e8
-    assert verdict(checked(json.dumps(data))) == OPEN
+    assert worst_verdict(check_document(json.dumps(data))) == OPEN
 
 
 def test_noise_on_whole_numbers_is_moved_by_whole_numbers():
     data = json.loads(account("discrete Gaussian"))
     data["steps"][0]["sensitivity"] = 1.5
-    assert verdict(checked(json.dumps(data))) == REFUTED
+    assert worst_verdict(check_document(json.dumps(data))) == REFUTED

@@ -11,13 +11,13 @@ import pytest
 
 import tightrope as tr
 from tests.verify.written import table
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, REFUTED, Claim, verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, REFUTED, Claim, worst_verdict
 
 EDGES = [0, 30, 60, 100]
 ASKED = {
     "each row a person": (
-        {"person": None},
+        {"privacy_unit": None},
         lambda: [
             tr.count(),
             tr.histogram("age", edges=EDGES),
@@ -26,7 +26,7 @@ ASKED = {
         ],
     ),
     "many divisions": (
-        {"person": None},
+        {"privacy_unit": None},
         lambda: [
             tr.count(),
             tr.histogram("age", edges=EDGES),
@@ -34,11 +34,11 @@ ASKED = {
         ],
     ),
     "sums": (
-        {"person": None},
-        lambda: [tr.sum("income", between=(0, 1e5)), tr.sum("income", between=(0, 1e5), by="age > 18", name="parts")],
+        {"privacy_unit": None},
+        lambda: [tr.sum("income", bounds=(0, 1e5)), tr.sum("income", bounds=(0, 1e5), by="age > 18", name="parts")],
     ),
     "rows of a person": (
-        {"person": "person", "rows_per_person": 2},
+        {"privacy_unit": "person", "max_rows": 2},
         lambda: [tr.count(), tr.histogram("age", edges=EDGES, by={"old": "age >= 60"})],
     ),
 }
@@ -53,7 +53,7 @@ def released(name: str) -> str:
 
 
 def of_answers(data: dict[str, Any]) -> list[Claim]:
-    return [claim for claim in checked(json.dumps(data)) if claim.name.startswith("answers ")]
+    return [claim for claim in check_document(json.dumps(data)) if claim.name.startswith("answers ")]
 
 
 def moved(row: dict[str, Any], by: float, fields: Sequence[str] = ("value", "lower", "upper")) -> None:
@@ -71,13 +71,13 @@ def rename(answer: dict[str, Any], name: str) -> None:
 def spoilt(change: Callable[[dict[str, Any]], object]) -> str:
     data = json.loads(released("each row a person"))
     change(data)
-    return verdict(checked(json.dumps(data)))
+    return worst_verdict(check_document(json.dumps(data)))
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_was_released_is_confirmed(name):
-    claims = checked(released(name))
-    assert verdict(claims) == CONFIRMED
+    claims = check_document(released(name))
+    assert worst_verdict(claims) == CONFIRMED
     assert len([claim for claim in claims if claim.name.startswith("answers ")]) == 2
     assert any(claim.name == "consistent[0].variances[1]" and claim.verdict == CONFIRMED for claim in claims)
 
@@ -88,7 +88,7 @@ def test_a_number_that_was_altered_is_refuted(name, fields):
     data = json.loads(released(name))
     row = data["answers"][1]["rows"][2]
     moved(row, (row["upper"] - row["lower"]) / 1000, fields)
-    assert verdict(of_answers(data)) == REFUTED
+    assert worst_verdict(of_answers(data)) == REFUTED
 
 
 def test_all_of_them_moved_together_still_add_up_and_are_not_the_nearest():
@@ -103,7 +103,7 @@ def test_weights_that_are_not_those_of_the_noise_are_refuted():
     data = json.loads(released("sums"))
     stated = float(data["certificate"]["consistent"][0]["variances"][0])
     data["certificate"]["consistent"][0]["variances"][0] = repr(stated * 1.001)
-    assert verdict(checked(json.dumps(data))) == REFUTED
+    assert worst_verdict(check_document(json.dumps(data))) == REFUTED
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_answers_that_nobody_gave_are_no_document():
     data = json.loads(released("sums"))
     del data["answers"][1]["rows"][0]["noisy"]
     with pytest.raises(ValueError, match="release result"):
-        checked(json.dumps(data))
+        check_document(json.dumps(data))

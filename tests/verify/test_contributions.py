@@ -14,9 +14,9 @@ import pytest
 from tests.verify.real_documents import RELEASES, certificate, result
 from tests.verify.written import noise
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
-from tightrope.verify.contributions import disjoint, single
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.contributions import disjoint_parts_claim, is_single_expression
 
 Data = dict[str, Any]
 FEW = ("share", "costs of one row", "what is left over", "chosen", "a truth value", "pairs")
@@ -24,8 +24,8 @@ FEW = ("share", "costs of one row", "what is left over", "chosen", "a truth valu
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_what_every_kind_of_question_writes_is_confirmed(name: str) -> None:
-    claims = checked(result(name))
-    assert verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
+    claims = check_document(result(name))
+    assert worst_verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
     assert any("answers state noise" in one.name for one in claims)
 
 
@@ -33,7 +33,9 @@ def refuted(data: Data) -> list[str]:
     """What refutes a certificate without a look at its numbers: they may be altered to fit."""
     numbers = ("epsilon", "total_variation", "profile", "tradeoff", "budget", "attack_success", "delta")
     return [
-        one.name for one in checked(json.dumps(data)) if one.verdict == REFUTED and not one.name.startswith(numbers)
+        one.name
+        for one in check_document(json.dumps(data))
+        if one.verdict == REFUTED and not one.name.startswith(numbers)
     ]
 
 
@@ -46,7 +48,7 @@ def half_the_sensitivity(data: Data) -> None:
 
 def one_row_of_two(data: Data) -> None:
     """A count that says that each person adds once, beside a sum that has all of their rows."""
-    data["mechanisms"][-1] |= {"rows": 1, "rows_per_group": 1, "together": 99}
+    data["mechanisms"][-1] |= {"rows": 1, "max_rows_per_group": 1, "together": 99}
 
 
 def tally_of_one_row(data: Data) -> None:
@@ -63,7 +65,7 @@ def one_unit_of_two_divisions(data: Data) -> None:
     """The worst way for one division is not the worst for the other: they are not shifted by the same rows."""
     first, *_, last = data["mechanisms"]
     last["together"] = first["together"]
-    for name in ("rows", "rows_per_group", "groups"):
+    for name in ("rows", "max_rows_per_group", "groups"):
         last[name] = first[name]
 
 
@@ -71,7 +73,7 @@ def a_set_of_cells(data: Data) -> None:
     """Cells that hold one row of a person each: rows may all fall into one."""
     for one in data["mechanisms"]:
         if one["statistic"] == "rows by cell":
-            one |= {"rows_per_group": 1}
+            one |= {"max_rows_per_group": 1}
 
 
 def fewer_groups(data: Data) -> None:
@@ -127,7 +129,7 @@ def one_group_of_a_person(data: Data) -> None:
 
 def fewer_rows(data: Data) -> None:
     for one in data["certificate"]["mechanisms"]:
-        one |= {"rows": 1, "rows_per_group": 1}
+        one |= {"rows": 1, "max_rows_per_group": 1}
 
 
 RESULTS: dict[str, tuple[str, Callable[[Data], None]]] = {
@@ -144,7 +146,7 @@ def test_what_contradicts_the_answers_is_refuted(name: str) -> None:
     document, forge = RESULTS[name]
     data = json.loads(result(document))
     forge(data)
-    claims = checked(json.dumps(data))
+    claims = check_document(json.dumps(data))
     numbers = ("epsilon", "total_variation", "profile", "tradeoff", "budget", "attack_success", "delta")
     assert [one for one in claims if one.verdict == REFUTED and not one.name.startswith(numbers)]
 
@@ -155,23 +157,23 @@ def tallies(**columns: str) -> list[Data]:
 
 def test_parts_that_overlap_are_no_exclusive_set() -> None:
     apart = tallies(below="case(v < 0.0, 1, None)", above="case(v > 50.0, 1, None)", missing="case(v is None, 1, None)")
-    assert disjoint(apart)[1] == CONFIRMED
-    assert disjoint(tallies(below="case(v < 60.0, 1, None)", above="case(v > 50.0, 1, None)"))[1] == REFUTED
-    assert disjoint(tallies(below="case(v < 0.0, 1, None)", above="case(w > 50.0, 1, None)"))[1] == REFUTED
+    assert disjoint_parts_claim(apart)[1] == CONFIRMED
+    assert disjoint_parts_claim(tallies(below="case(v < 60.0, 1, None)", above="case(v > 50.0, 1, None)"))[1] == REFUTED
+    assert disjoint_parts_claim(tallies(below="case(v < 0.0, 1, None)", above="case(w > 50.0, 1, None)"))[1] == REFUTED
     hidden = tallies(below="case(w < 3 or v < 0.0, 1, None)", above="case(w < 3 or v > 50.0, 1, None)")
-    assert disjoint(hidden)[1] == OPEN
-    assert disjoint(tallies(below="case(v < nan, 1, None)", above="case(v > nan, 1, None)"))[1] == OPEN
+    assert disjoint_parts_claim(hidden)[1] == OPEN
+    assert disjoint_parts_claim(tallies(below="case(v < nan, 1, None)", above="case(v > nan, 1, None)"))[1] == OPEN
     truth = "case(v, 1, not v, 0, None)"
     ends = {"below": f"case({truth} < 0.0, 1, None)", "above": f"case({truth} > 1.0, 1, None)"}
-    assert disjoint(tallies(**ends, missing="case(v is None, 1, None)"))[1] == CONFIRMED
-    assert disjoint(tallies(**ends, missing="case(w is None, 1, None)"))[1] == REFUTED
+    assert disjoint_parts_claim(tallies(**ends, missing="case(v is None, 1, None)"))[1] == CONFIRMED
+    assert disjoint_parts_claim(tallies(**ends, missing="case(w is None, 1, None)"))[1] == REFUTED
 
 
 @pytest.mark.parametrize(
     "term", ["a or b", "a) or (b", "a, b", "not a", "a in [1]", "'a' or 'b'", "(a", "", "a if b else c"]
 )
 def test_an_expression_that_joins_parts_is_no_single_one(term: str) -> None:
-    assert not single(term)
+    assert not is_single_expression(term)
 
 
 def test_a_version_without_units_counts_the_parts_of_its_labels() -> None:

@@ -16,8 +16,8 @@ from tightrope.tables.labels import Axis, Labels
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 
 Data = dict[str, Any]
 LINE = Cells((Axis("age", 0, 100, 4),))
@@ -28,8 +28,8 @@ FITTED: dict[str, tuple[Categories | Cells, str, str]] = {
     "a map": (MAP, "euclidean", "expected"),
     "a map of squares": (MAP, "sqeuclidean", "expected"),
     "a map of a king": (MAP, "chebyshev", "expected"),
-    "categories": (Categories("city", Labels.of(["Bern", "Graz", "Ulm"])), "discrete", "expected"),
-    "numbers": (Categories("grade", Labels.of([1, 2, 5])), "cityblock", "worst"),
+    "categories": (Categories("city", Labels.from_names(["Bern", "Graz", "Ulm"])), "discrete", "expected"),
+    "numbers": (Categories("grade", Labels.from_names([1, 2, 5])), "cityblock", "worst"),
 }
 LAWS = {"f": [0.5, 0.25, 0.25, 0, 0, 0], "m": [0, 0.5, 0.25, 0.25, 0, 0]}
 TARGET = [0.25, 0.25, 0.25, 0.25, 0, 0]
@@ -40,16 +40,16 @@ def saved(name: str) -> Data:
     size = len(support)
     laws = {group: [part / sum(law[:size]) for part in law[:size]] for group, law in LAWS.items()}
     target = [part / sum(TARGET[:size]) for part in TARGET[:size]]
-    fitted = CouplingMechanism.fit(laws, support.cost(metric), target=target, objective=objective)
-    document = SavedCoupling(fitted, support, "sex", metric, Origin.of("public", "mine")).document()
+    fitted = CouplingMechanism.fit(laws, support.transport_cost(metric), target=target, objective=objective)
+    document = SavedCoupling(fitted, support, "sex", metric, Origin.from_kind("public", "mine")).to_document()
     found: Data = json.loads(to_json_text(document))
     return found
 
 
 @pytest.mark.parametrize("name", FITTED)
 def test_what_was_fitted_is_confirmed(name: str) -> None:
-    claims = checked(json.dumps(saved(name)))
-    assert verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
+    claims = check_document(json.dumps(saved(name)))
+    assert worst_verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
 
 
 def more_cells(data: Data) -> None:
@@ -94,4 +94,4 @@ def test_what_contradicts_itself_is_neither_read_nor_confirmed(name: str) -> Non
     with pytest.raises(InputError):
         SavedCoupling.from_json(text)
     with contextlib.suppress(ValueError):  # no document at all
-        assert verdict(checked(text)) == REFUTED
+        assert worst_verdict(check_document(text)) == REFUTED

@@ -12,9 +12,9 @@ import pytest
 from tests.verify.altered import MUTATIONS
 from tightrope.documents.document import to_json_text
 from tightrope.release.build_answers import certificate_of
-from tightrope.release.plan_file import load
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+from tightrope.release.plan_file import load_plan_file
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = sorted((EXAMPLES / "jobs").glob("*.toml"))
@@ -29,7 +29,7 @@ def test_the_certificate_of_a_job_is_confirmed(job, tmp_path):
     shutil.copy(job, tmp_path)
     said = tomllib.loads(job.read_text(encoding="utf-8"))
     tables = runpy.run_path(str(EXAMPLES / "make_data.py"))["TABLES"]
-    for name in {said["source"]["path"], *(one["path"] for one in said.get("lookup", []))}:
+    for name in {said["source"]["path"], *(one["path"] for one in said.get("public_table", []))}:
         tables[f"jobs/{Path(name).stem}"]().to_parquet(tmp_path / name, index=False)
-    claims = checked(to_json_text(certificate_of(load(tmp_path / job.name).plan()._draft)))
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(to_json_text(certificate_of(load_plan_file(tmp_path / job.name).make_plan()._draft)))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]

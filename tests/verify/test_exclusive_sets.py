@@ -12,8 +12,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
-from tightrope.verify.check import checked
-from tightrope.verify.claims import verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import worst_verdict
 
 TABLE = pd.DataFrame({
     "p": [i // 3 for i in range(300)],
@@ -24,21 +24,23 @@ TABLE = pd.DataFrame({
 
 
 def released(questions: list[Any], *, costs: float = 0, **bounds: int) -> dict[str, Any]:
-    session = tr.Session(TABLE, person="p", budget=tr.Budget(epsilon="0.6931471805599453", delta="1e-8"), **bounds)
-    return json.loads(session.plan(questions, costs=costs).release().to_json())["certificate"]
+    session = tr.Session(
+        TABLE, privacy_unit="p", budget=tr.Budget(epsilon="0.6931471805599453", delta="1e-8"), **bounds
+    )
+    return json.loads(session.plan(questions, bias_check=costs).release().to_json())["certificate"]
 
 
-BOUNDED = {"rows_per_person": 3, "rows_per_group": 2, "groups_per_person": 2}
+BOUNDED = {"max_rows": 3, "max_rows_per_group": 2, "max_groups": 2}
 REAL = {
-    "two rows": ([tr.share("v > 20")], 0, {"rows_per_person": 2}),
-    "three rows by group": ([tr.share("v > 20", by="g")], 0, {"rows_per_person": 3}),
+    "two rows": ([tr.proportion("v > 20")], 0, {"max_rows": 2}),
+    "three rows by group": ([tr.proportion("v > 20", by="g")], 0, {"max_rows": 3}),
     "two groups": (
-        [tr.share("v > 20", by="g")],
+        [tr.proportion("v > 20", by="g")],
         0,
-        {"rows_per_person": 3, "rows_per_group": 2, "groups_per_person": 2},
+        {"max_rows": 3, "max_rows_per_group": 2, "max_groups": 2},
     ),
-    "what bounds cost, one row": ([tr.sum("v", between=(0, 50))], 0.05, {"rows_per_person": 1}),
-    "what bounds cost, two rows": ([tr.sum("v", between=(0, 50))], 0.05, {"rows_per_person": 2}),
+    "what bounds cost, one row": ([tr.sum("v", bounds=(0, 50))], 0.05, {"max_rows": 1}),
+    "what bounds cost, two rows": ([tr.sum("v", bounds=(0, 50))], 0.05, {"max_rows": 2}),
 }
 
 
@@ -48,23 +50,25 @@ def real(request: pytest.FixtureRequest) -> dict[str, Any]:
     return released(questions, costs=costs, **bounds)
 
 
-def labelled(certificate: dict[str, Any]) -> list[dict[str, Any]]:
+def labeled(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in certificate["mechanisms"] if one["exclusive"] is not None]
 
 
 def test_what_is_written_is_confirmed(real: dict[str, Any]) -> None:
-    claims = checked(json.dumps(real))
-    assert verdict(claims) == "confirmed", [one for one in claims if one.verdict not in ("confirmed", "not checked")]
+    claims = check_document(json.dumps(real))
+    assert worst_verdict(claims) == "confirmed", [
+        one for one in claims if one.verdict not in ("confirmed", "not checked")
+    ]
     assert any(one.name.startswith("exclusive set") for one in claims)
 
 
 def test_half_the_groups_and_stairs_two_steps_wide_are_refuted() -> None:
     """One row in each part: epsilon is twice what the forged certificate says. It was confirmed before."""
-    forged = released([tr.share("v > 20")], rows_per_person=2)
+    forged = released([tr.proportion("v > 20")], max_rows=2)
     table = staircase_table(float(forged["epsilon"]), 2)
     for one in forged["mechanisms"]:
         one |= {"groups": 1, "table": json.loads(json.dumps(table.to_data())), "family": "discrete staircase"}
-    assert verdict(checked(json.dumps(forged))) == "refuted"
+    assert worst_verdict(check_document(json.dumps(forged))) == "refuted"
 
 
 def forgeries(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -87,14 +91,14 @@ def forgeries(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 @pytest.mark.slow
 def test_no_altered_set_is_confirmed(real: dict[str, Any]) -> None:
-    found = {name: verdict(checked(json.dumps(forged))) for name, forged in forgeries(real)}
+    found = {name: worst_verdict(check_document(json.dumps(forged))) for name, forged in forgeries(real)}
     assert "confirmed" not in found.values(), found
 
 
 def test_sums_of_two_columns_under_one_label_are_refuted() -> None:
     """They would be charged as one: a person's row adds to both."""
-    forged = released([tr.sum("v", between=(0, 50)), tr.sum("w", between=(0, 50))], rows_per_person=1)
+    forged = released([tr.sum("v", bounds=(0, 50)), tr.sum("w", bounds=(0, 50))], max_rows=1)
     first = forged["mechanisms"][0]
     for one in forged["mechanisms"]:
         one |= {"exclusive": "one of two", "together": first["together"], "groups": len(forged["mechanisms"])}
-    assert verdict(checked(json.dumps(forged))) == "refuted"
+    assert worst_verdict(check_document(json.dumps(forged))) == "refuted"

@@ -12,8 +12,8 @@ import pytest
 
 from tests.verify.altered import Place, at, leaves
 from tests.verify.written import STEPS, account, coupling, ledger, noise, release, training
-from tightrope.verify.check import checked, document_text, verdict_text
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, verdict
+from tightrope.verify.check import check_document, document_text, verdict_text
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, worst_verdict
 from tightrope.verify.forms import FORMS, MalformedError
 from tightrope.verify.tables import TOTAL
 
@@ -39,7 +39,7 @@ UNREAD = {
 def outcome(data: Any) -> str:
     """The verdict, or that it is no document."""
     try:
-        return verdict(checked(data if isinstance(data, str) else json.dumps(data)))
+        return worst_verdict(check_document(data if isinstance(data, str) else json.dumps(data)))
     except ValueError:
         return "bad input"
 
@@ -86,7 +86,7 @@ def test_numbers_of_another_type_or_sign_have_not_the_form(name):
 
 
 def whole(place: Place) -> bool:
-    return place[-1] in ("count", "rows", "rows_per_person", "groups", "together", "releases", "examples", "batch")
+    return place[-1] in ("count", "rows", "max_rows", "groups", "together", "releases", "examples", "batch")
 
 
 @pytest.mark.parametrize("spelled", ["1_0", " 10", "+10", "\u0661\u0660", "1e1", "0x10", "-10", ""])
@@ -97,7 +97,7 @@ def test_a_weight_is_spelled_in_one_way(spelled):
 
 
 def test_noise_whose_tail_ends_gives_somebody_away():
-    """Uniform noise, as a tail of one block without a way on: its last outcomes are impossible for the neighbour."""
+    """Uniform noise, as a tail of one block without a way on: its last outcomes are impossible for the neighbor."""
     data, cells = json.loads(noise("endless")), 8
     block = [TOTAL // cells] * cells
     inside = (TOTAL - TOTAL // 15) // 2
@@ -106,7 +106,7 @@ def test_noise_whose_tail_ends_gives_somebody_away():
         "block": [str(one) for one in block], "escape_in": str(inside), "escape": "0"
     }}  # fmt: skip
     data["guarantee"] = {"epsilon": 0.25, "delta": 0.0, "total_variation": math.tanh(0.125)}
-    claims = {claim.name: claim.verdict for claim in checked(json.dumps(data))}
+    claims = {claim.name: claim.verdict for claim in check_document(json.dumps(data))}
     assert claims["guarantee.delta: delta(0.25)"] != CONFIRMED
 
 
@@ -118,26 +118,26 @@ def test_rates_are_read_by_their_names():
     assert outcome(data | {"tradeoff": dict(reversed(rates.items()))}) == CONFIRMED
 
 
-@pytest.mark.parametrize(("key", "value"), [("rows_per_person", 400), ("rows_per_person", 5)])
-def test_mechanisms_count_the_rows_that_the_neighbours_say(key, value):
+@pytest.mark.parametrize(("key", "value"), [("max_rows", 400), ("max_rows", 5)])
+def test_mechanisms_count_the_rows_that_the_neighbors_say(key, value):
     data = json.loads(release("cells"))
-    data["neighbours"][key] = value
+    data["neighbors"][key] = value
     assert outcome(data) != CONFIRMED
 
 
 def test_fewer_groups_than_a_person_may_have_are_said():
     data = json.loads(release("cells"))
-    data["neighbours"]["groups_per_person"] = 400
+    data["neighbors"]["max_groups"] = 400
     data["mechanisms"] = [one | {"groups": 3, "by": ["city"]} for one in data["mechanisms"]]
-    said = [claim for claim in checked(json.dumps(data)) if claim.name == "mechanisms[0].groups"]
+    said = [claim for claim in check_document(json.dumps(data)) if claim.name == "mechanisms[0].groups"]
     assert [claim.verdict for claim in said] == [UNCHECKED]
 
 
-def test_a_training_says_the_neighbours_of_its_sampling(monkeypatch):
+def test_a_training_says_the_neighbors_of_its_sampling(monkeypatch):
     monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_STEPS", ())
     data = json.loads(training())
-    claims = {claim.name: claim.verdict for claim in checked(json.dumps(data | {"neighbours": "replace-one"}))}
-    assert claims["neighbours"] != CONFIRMED
+    claims = {claim.name: claim.verdict for claim in check_document(json.dumps(data | {"neighbors": "replace-one"}))}
+    assert claims["neighbors"] != CONFIRMED
 
 
 PLAIN = {"count": 1, "poisson_rate": None, "subset": None, "erase": None}
@@ -185,7 +185,7 @@ def test_a_point_twice_or_from_the_end_is_no_coupling():
 
 
 def test_claims_around_a_certificate_are_said_not_to_be_checked():
-    claims = checked(json.dumps({"epsilon": 0.001, "certificate": json.loads(noise("a dual"))}))
+    claims = check_document(json.dumps({"epsilon": 0.001, "certificate": json.loads(noise("a dual"))}))
     assert ("epsilon", UNCHECKED) in [(claim.name, claim.verdict) for claim in claims]
 
 
@@ -231,7 +231,7 @@ def test_exact_text_is_no_power_of_a_million():
 
 
 def test_what_is_shown_nearly_is_counted():
-    claims = checked(release("cells"))
+    claims = check_document(release("cells"))
     near = claims[0]._replace(found="in [1, 2]: confirmed for the stated bound times 1.01", verdict=CONFIRMED)
     assert "1 of them for a little more" in verdict_text([near])
     assert "a little more" not in verdict_text([claims[0]])

@@ -14,8 +14,8 @@ import pytest
 from tests.verify import forged
 from tests.verify.written import coupling, ledger
 from tightrope.verify import accounts
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, REFUTED, verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, REFUTED, worst_verdict
 
 ALL = os.environ.get("TIGHTROPE_FORGED") == "all"
 NOTHING = "nothing gained"
@@ -32,7 +32,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 def outcome(text: str) -> str:
     """The verdict, or that it is no document."""
     try:
-        return verdict(checked(text)) if text else NOTHING
+        return worst_verdict(check_document(text)) if text else NOTHING
     except ValueError:
         return "bad input"
 
@@ -61,7 +61,7 @@ def test_the_noise_that_a_forger_begins_with_is_confirmed(name: str) -> None:
 
 
 def refuted(data: forged.Data) -> list[str]:
-    return [claim.name for claim in checked(json.dumps(data)) if claim.verdict == REFUTED]
+    return [claim.name for claim in check_document(json.dumps(data)) if claim.verdict == REFUTED]
 
 
 @pytest.mark.parametrize("name", ["median by group", "quantiles by group"])

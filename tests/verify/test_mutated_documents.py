@@ -18,8 +18,8 @@ import pytest
 import tightrope as tr
 from tests.verify.test_exclusive_sets import released
 from tightrope.documents.document import to_json_text
-from tightrope.verify.check import checked
-from tightrope.verify.claims import verdict
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import worst_verdict
 
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATED", "30"))
 """Documents; 500 take some twenty minutes of one core."""
@@ -39,9 +39,9 @@ def command(*words: str) -> dict[str, Any]:
 def documents() -> list[dict[str, Any]]:
     noise = tr.least_noise(tr.Budget(epsilon=1, delta=1e-6), sensitivity=3).certificate
     return [
-        released([tr.share("v > 20"), tr.mean("v", between=(0, 50), by="g")], rows_per_person=2),
-        released([tr.median("v", between=(0, 50)), tr.sum("w", between=(0, 7))], rows_per_person=3),
-        json.loads(to_json_text(noise.document())),
+        released([tr.proportion("v > 20"), tr.mean("v", bounds=(0, 50), by="g")], max_rows=2),
+        released([tr.median("v", bounds=(0, 50)), tr.sum("w", bounds=(0, 7))], max_rows=3),
+        json.loads(to_json_text(noise.to_document())),
         command("dpsgd", "--examples", "1000", "--batch", "100", "--steps", "3", "--noise", "2", "--delta", "1e-5"),
     ]
 
@@ -120,7 +120,7 @@ def test_long_loops_keep_the_time_limit(documents: list[dict[str, Any]]) -> None
     wide["table"] |= {"centre": str((1 << 128) - 2 * half), "half": ["1"] * half, "tail": None}
     wide |= {"sensitivity": 200_000, "releases": 2}
     began = time.process_time()
-    claims = checked(json.dumps(wide), 0.5)
-    assert verdict(claims) in ("refuted", "not confirmed")
+    claims = check_document(json.dumps(wide), 0.5)
+    assert worst_verdict(claims) in ("refuted", "not confirmed")
     assert any("more than 0.5 processor seconds" in claim.found for claim in claims)
     assert time.process_time() - began < 15

@@ -13,16 +13,16 @@ from tests.verify.altered import altered, not_caught
 from tests.verify.written import NOISES, noise
 from tightrope.documents.document import to_json_text
 from tightrope.noise.program import dual
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
-from tightrope.verify.noises import moments
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.noises import absolute_and_squared_moments
 from tightrope.verify.tables import TOTAL, Noise
 
 
 @pytest.mark.parametrize("name", NOISES)
 def test_a_noise_is_confirmed(name):
-    claims = checked(noise(name))
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(noise(name))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
 @pytest.mark.parametrize("name", ["a theorem", "a dual", "endless"])
@@ -32,28 +32,28 @@ def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
 
 def test_real_valued_noise_is_not_confirmed():
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), integer=False).certificate
-    assert verdict(checked(to_json_text(certificate.document()))) == OPEN
+    assert worst_verdict(check_document(to_json_text(certificate.to_document()))) == OPEN
 
 
 def test_a_lower_bound_that_nothing_proves_is_not_confirmed():
     data = json.loads(noise("a dual"))
     data["argument"]["numbers"]["multipliers"][2]["values"][5] += 0.5
     data["argument"]["numbers"]["multipliers"][2]["cap"] += 0.5
-    assert verdict(checked(json.dumps(data))) != CONFIRMED
+    assert worst_verdict(check_document(json.dumps(data))) != CONFIRMED
 
 
 def test_a_dual_that_promises_more_than_was_promised_is_refuted():
     data = json.loads(noise("a dual"))
     for one in data["argument"]["numbers"]["multipliers"]:
         one["delta"] = 0.0
-    assert verdict(checked(json.dumps(data))) == REFUTED
+    assert worst_verdict(check_document(json.dumps(data))) == REFUTED
 
 
 def test_a_wrong_engine_is_refuted(monkeypatch):
     honest = tr.PrivacyLoss.delta
     monkeypatch.setattr(tr.PrivacyLoss, "delta", lambda self, epsilon: honest(self, epsilon) * 0.9)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=4).certificate
-    assert verdict(checked(to_json_text(certificate.document()))) == REFUTED
+    assert worst_verdict(check_document(to_json_text(certificate.to_document()))) == REFUTED
 
 
 def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
@@ -62,8 +62,8 @@ def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
 
     monkeypatch.setattr(noise_certificate, "proven_least", lambda *asked: honest(*asked) * 1.0001)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=3).certificate
-    changed = json.loads(to_json_text(certificate.document()))
-    assert verdict(checked(json.dumps(changed))) != CONFIRMED
+    changed = json.loads(to_json_text(certificate.to_document()))
+    assert worst_verdict(check_document(json.dumps(changed))) != CONFIRMED
 
 
 def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
@@ -77,7 +77,9 @@ def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
         **{k: Fraction(1, 8) * Fraction(1, 2) ** (k - 1) for k in range(2, 200)},
     }
     mean, square = (2 * sum(k**p * w for k, w in weights.items()) for p in (1, 2))
-    assert [float(one) for one in moments(law)] == pytest.approx([float(mean), float(square)], rel=1e-12)
+    assert [float(one) for one in absolute_and_squared_moments(law)] == pytest.approx(
+        [float(mean), float(square)], rel=1e-12
+    )
     for shift in (1, 2, 5):
         both = ((weights.get(abs(y), 0), weights.get(abs(y - shift), 0)) for y in range(-190, 190))
         wanted = sum(max(0.0, float(p) - 1.5 * float(q)) for p, q in both)

@@ -11,15 +11,15 @@ from tests.verify.written import coupling, ledger
 from tightrope.documents.document import to_json_text
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
-from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
-from tightrope.verify.ledgers import HELD, sha256, spelled
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.ledgers import HELD, canonical_text, sha256
 
 
 @pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
 def test_a_record_is_confirmed(document):
-    claims = checked(document())
-    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    claims = check_document(document())
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
 @pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
@@ -34,22 +34,22 @@ def test_a_ledger_written_anew_with_a_smaller_sum_is_refuted():
         entry["previous"] = previous
         if entry["kind"] != "dataset":
             entry["state"]["balances"]["total"][0] = "1/8"
-        held = [spelled(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
-        entry["hash"] = previous = sha256(spelled(held))
-    claims = checked(json.dumps(data))
-    assert verdict(claims) == REFUTED
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        entry["hash"] = previous = sha256(canonical_text(held))
+    claims = check_document(json.dumps(data))
+    assert worst_verdict(claims) == REFUTED
     assert {claim.name for claim in claims if claim.verdict == REFUTED} >= {"entry 2.state"}
 
 
 def test_an_entry_that_was_taken_out_is_refuted():
     data = json.loads(ledger())
     del data["entries"][1]
-    assert verdict(checked(json.dumps(data))) == REFUTED
+    assert worst_verdict(check_document(json.dumps(data))) == REFUTED
 
 
 def test_findings_say_that_they_cannot_be_confirmed():
     study = Study("distribution", 1.0, categories=("yes", "no"))
-    found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
-    claims = checked(to_json_text(found.document()))
-    assert verdict(claims) == OPEN, claims
+    found = Findings.from_counts(study, study.mechanism.tally_reports([0] * 700 + [1] * 300))
+    claims = check_document(to_json_text(found.to_document()))
+    assert worst_verdict(claims) == OPEN, claims
     assert any("findings do not hold" in claim.found for claim in claims)

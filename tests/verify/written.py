@@ -31,16 +31,16 @@ def table() -> pd.DataFrame:
 
 
 QUESTIONS = {
-    "one count": ({"person": None}, lambda: [tr.count()]),
+    "one count": ({"privacy_unit": None}, lambda: [tr.count()]),
     "pure": (
-        {"person": None, "budget": tr.Budget(epsilon=1, delta=0)},
-        lambda: [tr.count(), tr.sum("age", between=(0, 9))],
+        {"privacy_unit": None, "budget": tr.Budget(epsilon=1, delta=0)},
+        lambda: [tr.count(), tr.sum("age", bounds=(0, 9))],
     ),
     "rows of a person": (
         {},
         lambda: [
             tr.count(by="city"),
-            tr.mean("income", between=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
+            tr.mean("income", bounds=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
             tr.count(by="city", keys=["Ulm"], name="again"),
         ],
     ),
@@ -48,7 +48,7 @@ QUESTIONS = {
         {},
         lambda: [
             tr.histogram("age", edges=[0, 30, 60, 100]),
-            *tr.quantiles("age", [0.25, 0.75], between=(0, 100)),
+            *tr.quantiles("age", [0.25, 0.75], bounds=(0, 100)),
         ],
     ),
     "costs beside a total": (
@@ -58,20 +58,20 @@ QUESTIONS = {
     "chosen": (
         {},
         lambda: [
-            tr.median("age", between=(0, 100)),
-            tr.quantile("income", 0.9, between=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
+            tr.median("age", bounds=(0, 100)),
+            tr.quantile("income", 0.9, bounds=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
         ],
     ),
-    "costs beside a choice": ({}, lambda: [tr.median("age", between=(0, 100))]),
+    "costs beside a choice": ({}, lambda: [tr.median("age", bounds=(0, 100))]),
     "fewer rows of their own": (
-        {"rows_per_group": 9},
+        {"max_rows_per_group": 9},
         lambda: [
-            tr.count(by="city", keys=["Ulm", "Bern"], rows_per_group=1),
-            tr.count(rows_per_group=2),
-            tr.mean("age", between=(0, 100), by="city", keys=["Ulm"], rows_per_group=2, groups_per_person=1),
+            tr.count(by="city", keys=["Ulm", "Bern"], max_rows_per_group=1),
+            tr.count(max_rows_per_group=2),
+            tr.mean("age", bounds=(0, 100), by="city", keys=["Ulm"], max_rows_per_group=2, max_groups=1),
         ],
     ),
-    "many rows": ({"rows_per_person": 36}, lambda: [tr.mean("age", between=(0, 100), by="city", keys=["Ulm", "Bern"])]),
+    "many rows": ({"max_rows": 36}, lambda: [tr.mean("age", bounds=(0, 100), by="city", keys=["Ulm", "Bern"])]),
 }  # fmt: skip
 
 
@@ -80,12 +80,12 @@ def release(name: str) -> str:
     """The certificate of a release, as text."""
     changes, questions = QUESTIONS[name]
     arguments: dict[str, Any] = {
-        "person": "person", "rows_per_person": 4, "budget": tr.Budget(epsilon=2, delta=1e-6), **changes
+        "privacy_unit": "person", "max_rows": 4, "budget": tr.Budget(epsilon=2, delta=1e-6), **changes
     }  # fmt: skip
-    if arguments["person"] is None:
-        del arguments["rows_per_person"]
+    if arguments["privacy_unit"] is None:
+        del arguments["max_rows"]
     costs = "0.05" if "costs" in name else 0
-    answers = tr.Session(table(), **arguments).plan(questions(), costs=costs).release()
+    answers = tr.Session(table(), **arguments).plan(questions(), bias_check=costs).release()
     return json.dumps(answers.certificate)
 
 
@@ -103,7 +103,7 @@ NOISES: dict[str, dict[str, Any]] = {
 def noise(name: str) -> str:
     """A noise certificate, as text."""
     asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name]}
-    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
+    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.to_document())
 
 
 STEPS = {
@@ -153,13 +153,13 @@ def training() -> str:
 PLAN = """
 [source]
 path = "visits.parquet"
-[person]
+[privacy_unit]
 column = "person"
-rows = 4
+max_rows = 4
 [budget]
 epsilon = 1
 delta = 1e-6
-share = 0.25
+budget_fraction = 0.25
 [[question]]
 kind = "count"
 by = "city"
@@ -186,7 +186,7 @@ def coupling() -> str:
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / "visits.parquet", Path(folder) / "mechanism.json"
         table().to_parquet(path)
-        asked = ["couple", "fit", str(path), "--value", "age", "--group", "city", "--bins", "6", "--between", "0,100"]
+        asked = ["couple", "fit", str(path), "--value", "age", "--group", "city", "--bins", "6", "--bounds", "0,100"]
         done = CliRunner().invoke(app, [*asked, "--out", str(out)])
         assert done.exit_code == 0, done.stderr
         return out.read_text(encoding="utf-8")

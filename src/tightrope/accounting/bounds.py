@@ -1,4 +1,4 @@
-"""A pair of numbers with the truth between them."""
+"""Lower and upper bounds on a number."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Bounds(NamedTuple):
     upper: float | Floats
 
 
-# What every engine returns: an interval that holds δ(ε).
+# What every method returns: an interval that contains δ(ε).
 
 Interval = tuple[float, float]
 
 
-def outward(value: float, error: float) -> Interval:
+def round_outward(value: float, error: float) -> Interval:
     """Value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
     if value == error == 0:
         return 0.0, 0.0
@@ -32,6 +32,6 @@ def outward(value: float, error: float) -> Interval:
     return max(0.0, math.nextafter(low, -1.0)), min(1.0, math.nextafter(high, 2.0))
 
 
-def joined(low: float, high: float, error: float) -> Interval:
-    """From two values, of which either may be off by the error."""
-    return outward(low, error)[0], outward(high, error)[1]
+def join_bounds(low: float, high: float, error: float) -> Interval:
+    """Return the interval around two values, either of which may be off by the error."""
+    return round_outward(low, error)[0], round_outward(high, error)[1]

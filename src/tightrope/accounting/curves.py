@@ -1,4 +1,4 @@
-"""What a profile says about attacks: trade-off, true-positive rate, best accuracy, Bayes risk; each with bounds."""
+"""Curves derived from a privacy profile, with bounds: trade-off, true-positive rate, best accuracy, Bayes risk."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.accounting.bounds import Bounds, Interval, outward
+from tightrope.accounting.bounds import Bounds, Interval, round_outward
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import Ends
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.method import Engine
-from tightrope.accounting.methods.select import ClosedForm, choose
-from tightrope.accounting.tradeoff import Order, type_two_error
+from tightrope.accounting.methods.method import Method
+from tightrope.accounting.methods.select import ClosedFormMethod, choose_method
+from tightrope.accounting.tradeoff import OrderBounds, type_two_error
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite
+from tightrope.numerics.checks import check_finite
 from tightrope.numerics.rounding import ROUND_OFF
 
-# What two laws have in common: 1 − δ(ε) = ∫ min(dP, e^ε dQ), and both orders of a pair for what asks for it.
+# The overlap of two distributions, 1 − δ(ε) = ∫ min(dP, e^ε dQ), and both orders of a pair for callers that need them.
 
-Directed = tuple[Composition, Engine]
+Directed = tuple[Composition, Method]
 ENGINES_KEPT = 8
-"""Engines of reverse orders that are kept."""
+"""Number of evaluators of reverse orders that are cached."""
 
 
 @singledispatch
-def both(engine: Engine, epsilon: float) -> tuple[Interval, Interval]:
-    """Bounds on δ(ε) and on 1 − δ(ε), ε ≥ 0: by subtraction, unless an engine knows better."""
+def delta_and_complement(engine: Method, epsilon: float) -> tuple[Interval, Interval]:
+    """Bounds on δ(ε) and on 1 − δ(ε), ε ≥ 0: the second by subtraction unless the method is more accurate."""
     return _with_rest(engine.delta(epsilon))
 
 
-@both.register
-def _(engine: ClosedForm, epsilon: float) -> tuple[Interval, Interval]:
-    place, found, flat = np.array([epsilon]), engine.delta(epsilon), engine.law.flat
+@delta_and_complement.register
+def _(engine: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
+    place, found, flat = np.array([epsilon]), engine.delta(epsilon), engine.law.flat_form
     if flat is not None:
-        # ∫ min(e^{l/2}, e^{ε − l/2}) of the law tilted by e^{−l/2}, atoms and density, with its error.
+        # ∫ min(e^{l/2}, e^{ε − l/2}) of the distribution tilted by e^{−l/2}, atoms and density, with its error.
         end, atom, density = flat.epsilon, flat.atom, flat.spread / flat.epsilon
         if epsilon >= end:
             value = 2 * atom * math.cosh(end / 2) + 2 * density * math.sinh(end / 2)
@@ -49,65 +49,69 @@ def _(engine: ClosedForm, epsilon: float) -> tuple[Interval, Interval]:
             value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2)) + density * math.exp(epsilon / 2) * (
                 below + above
             )
-        return found, outward(*(value, value * (4 * engine.law.slack + ROUND_OFF * (32 + 2 * (end + epsilon)))))
-    rest = engine.law.overlaps((place, place))
+        return found, round_outward(
+            *(value, value * (4 * engine.law.rounding_bound + ROUND_OFF * (32 + 2 * (end + epsilon))))
+        )
+    rest = engine.law.overlap_bounds((place, place))
     return _with_rest(found) if rest is None else (found, (float(rest[0][0]), float(rest[1][0])))
 
 
 def _with_rest(delta: Interval) -> tuple[Interval, Interval]:
-    return delta, (outward(1 - delta[1], 0.0)[0], outward(1 - delta[0], 0.0)[1])
+    return delta, (round_outward(1 - delta[1], 0.0)[0], round_outward(1 - delta[0], 0.0)[1])
 
 
-def both_orders(directed: Directed, known: list[Directed]) -> tuple[Order, Order] | None:
-    """A direction and its reverse, by an engine that is known where it is for that; None where masses are lost."""
+def both_orders(directed: Directed, known: list[Directed]) -> tuple[OrderBounds, OrderBounds] | None:
+    """Return a direction and its reverse, reusing a known evaluator if there is one; None if masses have been lost."""
     total, engine = directed
-    if not all(law.reversible for law in total.laws if isinstance(law, Atoms)):
+    if not all(law.has_exact_reverse for law in total.laws if isinstance(law, Atoms)):
         return None
-    reverse = total.reverse()
+    reverse = total.reverse_distribution()
     same = (made for other, made in known if other.laws == reverse.laws and other.counts == reverse.counts)
-    back = next(same, None) or _reversed(total)
-    return _order(engine, total), _order(back, reverse)
+    back = next(same, None) or _reversed_method(total)
+    return _ordered_bounds(engine, total), _ordered_bounds(back, reverse)
 
 
-def _order(engine: Engine, total: Composition) -> Order:
-    return Order(lambda epsilon: both(engine, epsilon), total.infinite_bounds)
+def _ordered_bounds(engine: Method, total: Composition) -> OrderBounds:
+    return OrderBounds(lambda epsilon: delta_and_complement(engine, epsilon), total.infinite_bounds)
 
 
 @lru_cache(maxsize=ENGINES_KEPT)
-def _reversed(total: Composition) -> Engine:
-    return choose(total.reverse())
+def _reversed_method(total: Composition) -> Method:
+    return choose_method(total.reverse_distribution())
 
 
 # Scalars in, float out; arrays in, arrays of the same shape out.
 
 
 class Check(Protocol):
-    """Of one value: it as a float, or ``InputError``."""
+    """Converts one value to a float or raises ``InputError``."""
 
     def __call__(self, name: str, value: object, /) -> float: ...
 
 
-def each(name: str, values: ArrayLike, answer: Callable[[Floats], Floats], *, check: Check = finite) -> float | Floats:
-    """``answer`` of the flat values; ``InputError`` for anything but numbers, and unless ``check`` lets each pass."""
-    flat, shape = _flat(name, values, check)
-    return _shaped(answer(flat), shape)
+def evaluate_each(
+    name: str, values: ArrayLike, answer: Callable[[Floats], Floats], *, check: Check = check_finite
+) -> float | Floats:
+    """Apply ``answer`` to the flat values; ``InputError`` for non-numbers and for values that fail ``check``."""
+    flat, shape = _flatten_values(name, values, check)
+    return _restore_shape(answer(flat), shape)
 
 
 def each_of_two(
-    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]], *, check: Check = finite
+    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]], *, check: Check = check_finite
 ) -> tuple[float | Floats, float | Floats]:
-    """Both of two answers at once."""
-    flat, shape = _flat(name, values, check)
+    """Like ``evaluate_each``, for a function that returns two results."""
+    flat, shape = _flatten_values(name, values, check)
     first, second = answer(flat)
-    return _shaped(first, shape), _shaped(second, shape)
+    return _restore_shape(first, shape), _restore_shape(second, shape)
 
 
-def _shaped(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
+def _restore_shape(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
     return float(found[0]) if shape is None else found.reshape(shape)
 
 
-def _flat(name: str, values: ArrayLike, check: Check) -> tuple[Floats, tuple[int, ...] | None]:
-    """The values in a row, and their shape; None for a scalar."""
+def _flatten_values(name: str, values: ArrayLike, check: Check) -> tuple[Floats, tuple[int, ...] | None]:
+    """Return the values flattened, and their shape; None for a scalar."""
     try:
         asked = np.asarray(values)
     except ValueError:
@@ -125,44 +129,44 @@ EVEN_PRIOR = 0.5
 CURVE_ROUNDING = 1e-15
 FEW = 0.1
 VAGUE = 1e-9
-"""Less than the first and known no better than the second, what is missed is computed for itself, not as a rest."""
+"""A type-II error below the first and with a relative error above the second is computed directly, not as 1 − p."""
 
 
 class Curves(ABC):
-    """Everything that follows from brackets of δ(ε) and of the true-positive rate."""
+    """Curves that follow from bounds on δ(ε) and on the true-positive rate."""
 
     __slots__ = ()
 
     @abstractmethod
-    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+    def _delta_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on δ, shape [n]."""
 
     @abstractmethod
-    def _caught(self, rate: float) -> tuple[float, float]:
+    def _true_positive_bounds(self, rate: float) -> tuple[float, float]:
         """Bounds on the true-positive rate at one false-positive rate."""
 
     @abstractmethod
-    def _directions(self) -> list[Directed]:
-        """Each direction with the engine that answers for it."""
+    def _direction_methods(self) -> list[Directed]:
+        """Return each direction with its evaluator."""
 
     def total_variation(self) -> float:
-        """Upper bound on η = δ(0) = TV(P, Q): how much better than a coin an attacker can do.
+        """Upper bound on η = δ(0) = TV(P, Q), the attacker's greatest advantage over a coin toss.
 
         >>> from tightrope import gaussian
         >>> round(gaussian(scale=1).loss.total_variation(), 9)
         0.382924923
         """
-        return float(self._brackets(np.zeros(1))[1][0])
+        return float(self._delta_brackets(np.zeros(1))[1][0])
 
     def total_variation_bounds(self) -> Bounds:
         """``Bounds(lower, upper)`` around η; see ``total_variation``."""
-        lower, upper = self._brackets(np.zeros(1))
+        lower, upper = self._delta_brackets(np.zeros(1))
         return Bounds(float(lower[0]), float(upper[0]))
 
     def bayes_security(self) -> float:
-        """Lower bound on β* = 1 − η: how often the best attacker errs beside one who guesses (GI III-B).
+        """Lower bound on β* = 1 − η, the best attacker's error rate relative to random guessing (GI III-B).
 
-        1 is perfect, 0 is none; k releases of total variation at most η each have at least (1 − η)^k.
+        1 is perfect, 0 means certain success; k releases of total variation at most η each have at least (1 − η)^k.
 
         >>> from tightrope import gaussian
         >>> round(gaussian(scale=1).loss.bayes_security(), 9)
@@ -175,7 +179,7 @@ class Curves(ABC):
     @overload
     def attack_success(self, prior: Floats | list[float]) -> Floats: ...
     def attack_success(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
-        """Upper bound on how often a guess about membership is right, for an attacker who believes ``prior`` before.
+        """Upper bound on the accuracy of a membership guess by an attacker whose prior probability is ``prior``.
 
         1 − π + π δ(log((1−π)/π)), the worse direction; (1 + η)/2 at π = ½. Raises ``InputError`` unless 0 < π < 1.
 
@@ -183,27 +187,27 @@ class Curves(ABC):
         >>> round(gaussian(scale=1).loss.attack_success(), 9), round(gaussian(scale=1).loss.attack_success(0.01), 9)
         (0.691462461, 0.990000038)
         """
-        return each("prior", prior, lambda p: _complement_bounds(self._risk(p)[0])[1])
+        return evaluate_each("prior", prior, lambda p: _complement_bounds(self._risk_bounds(p)[0])[1])
 
     @overload
     def bayes_risk(self, prior: float = ...) -> float: ...
     @overload
     def bayes_risk(self, prior: Floats | list[float]) -> Floats: ...
     def bayes_risk(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
-        """Lower bound on how often the best guess about membership is wrong: 1 − ``attack_success``."""
-        return each("prior", prior, lambda p: self._risk(p)[0])
+        """Lower bound on the error rate of the best membership guess: 1 − ``attack_success``."""
+        return evaluate_each("prior", prior, lambda p: self._risk_bounds(p)[0])
 
     def bayes_risk_bounds(self, prior: ArrayLike = EVEN_PRIOR) -> Bounds:
         """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
-        return Bounds(*each_of_two("prior", prior, self._risk))
+        return Bounds(*each_of_two("prior", prior, self._risk_bounds))
 
-    def _risk(self, prior: Floats) -> tuple[Floats, Floats]:
-        """π (1 − δ(log((1−π)/π))), from below and above."""
+    def _risk_bounds(self, prior: Floats) -> tuple[Floats, Floats]:
+        """Return bounds on π (1 − δ(log((1−π)/π)))."""
         if not np.all((prior > 0) & (prior < 1)):
             raise InputError("prior", prior.tolist(), "probabilities strictly between 0 and 1", "0.5 is a fair coin")
         odds = np.log1p(-prior) - np.log(prior)
-        lower, upper = self._brackets(odds)
-        # 1 − δ grows by no more than its share of ε, and ε is off by its roundings.
+        lower, upper = self._delta_brackets(odds)
+        # The relative change of 1 − δ is at most the change of ε, and ε has rounding errors.
         room = CURVE_ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
         least, most = (
             prior * (np.nextafter(1 - upper, 0.0)) * (1 - room),
@@ -219,24 +223,24 @@ class Curves(ABC):
         """Lower bound on the type-II error of every attack with this type-I error (the trade-off function).
 
         f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1), to relative accuracy also
-        where next to nothing is missed. Raises ``InputError`` unless 0 ≤ t ≤ 1.
+        when it is nearly 0. Raises ``InputError`` unless 0 ≤ t ≤ 1.
 
         >>> from tightrope import gaussian
         >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
         0.740489
         """
-        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1][0])
+        return evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1][0])
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1]))
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1]))
 
     @overload
     def true_positive_rate(self, false_positive_rate: float) -> float: ...
     @overload
     def true_positive_rate(self, false_positive_rate: Floats | list[float]) -> Floats: ...
     def true_positive_rate(self, false_positive_rate: ArrayLike) -> float | Floats:
-        """Upper bound on how often an attack with this false-positive rate is right about a member.
+        """Upper bound on the true-positive rate of every attack with this false-positive rate.
 
         1 − f(t) = inf_ε δ(ε) + e^ε t, to full relative accuracy however small t is; see ``tradeoff``.
 
@@ -244,36 +248,38 @@ class Curves(ABC):
         >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
         7.973580e-10
         """
-        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0][1])
+        return evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0][1])
 
     def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0]))
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0]))
 
-    def _errors(self, rates: Floats) -> tuple[Ends, Ends]:
-        """Bounds on what is caught and on what is missed; where that is little, it is what is computed."""
+    def _error_bounds(self, rates: Floats) -> tuple[Ends, Ends]:
+        """Bounds on the true-positive rate and on the type-II error; small type-II errors are computed directly."""
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
-        low, high = (np.array(ends) for ends in zip(*(self._caught(rate) for rate in rates.tolist()), strict=True))
+        low, high = (
+            np.array(ends) for ends in zip(*(self._true_positive_bounds(rate) for rate in rates.tolist()), strict=True)
+        )
         least, most = _complement_bounds(high)[0], _complement_bounds(low)[1]
         for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
-            lower, upper = self._missed(float(rates[i]))
+            lower, upper = self._type_two_bounds(float(rates[i]))
             least[i], most[i] = max(least[i], lower), min(most[i], upper)
         return (np.maximum(low, _complement_bounds(most)[0]), np.minimum(high, _complement_bounds(least)[1])), (
             least,
             most,
         )
 
-    def _missed(self, rate: float) -> tuple[float, float]:
+    def _type_two_bounds(self, rate: float) -> tuple[float, float]:
         """Bounds on the type-II error, the smaller of both directions."""
-        known = self._directions()
+        known = self._direction_methods()
         orders = [both_orders(directed, known) for directed in known]
         found = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
         return min(low for low, _ in found), min(high for _, high in found)
 
 
 def _complement_bounds(chances: Floats) -> Ends:
-    """1 − p from below and above; as it is where nothing was rounded."""
+    """Return 1 − p from below and above; exact where the subtraction was."""
     rest = 1.0 - chances
     rounded = (1.0 - rest) != chances
     return np.where(rounded, np.nextafter(rest, 0.0), rest), np.where(rounded, np.nextafter(rest, 1.0), rest)

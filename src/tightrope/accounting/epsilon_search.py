@@ -1,4 +1,4 @@
-"""Least ε at a given δ, ending on the side that was asked for."""
+"""Smallest ε at a given δ, rounded to the requested side."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from collections.abc import Callable, Sequence
 
 import scipy
 
-from tightrope.accounting.methods.method import Engine, Guess
+from tightrope.accounting.methods.method import DeltaGuess, Method
 from tightrope.errors import PrecisionError
 
 FARTHEST_EPSILON = 1e300
-"""No ε beyond this many nats is searched."""
+"""Largest ε, in nats, that is searched."""
 SMALLEST = 1e-300
 MOST_SECANTS = 12
 INSIDE = 1e-14
-"""Secants aim so far inside the target, relative to it, that they end on the side asked for, and end this close."""
+"""Secants aim inside the target by this relative amount so that they end on the requested side, and stop this close."""
 SECANTS_STALL = 1e-10
-"""Secants also end where they no longer help: rounding makes the value jump."""
+"""Secants also stop at this gap when they no longer help: rounding makes the value jump."""
 RIVAL = 0.9
-"""A direction whose guess is this part of the answer, or more, is solved as well."""
+"""A direction whose guess is at least this fraction of the answer is solved as well."""
 
 
-def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float | None:
-    """The least ε with δ ≤ ``target`` from the engines' guesses, on the side asked for; None where one has none.
+def solve_from_guess(engines: Sequence[Method], target: float, *, private: bool) -> float | None:
+    """Return the smallest ε with δ ≤ ``target`` from the methods' guesses, rounded as requested; None without a guess.
 
-    The least ε of a pair is the larger of its directions' own. From above each must be shown to keep the target there;
-    from below every one of them gives a bound. The first direction, where a record is removed, is mostly the worse one.
+    The smallest ε of a pair is the larger of the two directions'. For an upper bound, each direction must be shown to
+    meet the target there; for a lower bound, either one suffices. The first direction (removal) is usually the worse.
     """
     found = 0.0
     for engine in engines:
-        if private and found > 0 and (engine.ceiling(found) <= target or engine.upper(found) <= target):
+        if (
+            private
+            and found > 0
+            and (engine.cheap_upper_bound(found) <= target or engine.delta_upper_bound(found) <= target)
+        ):
             continue
-        guess = engine.guess(target)
+        guess = engine.approximate_epsilon(target)
         if guess is None:
             return None
         if private or not guess.epsilon < RIVAL * found:
@@ -43,14 +47,14 @@ def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float 
     return found
 
 
-def _epsilon_near_guess(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
-    value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
-    root = _secant(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
+def _epsilon_near_guess(engine: Method, guess: DeltaGuess, target: float, *, private: bool) -> float | None:
+    value = engine.delta_upper_bound if private else lambda epsilon: engine.delta(epsilon)[0]
+    root = _solve_by_secants(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
     return None if root is None else step_to_side(value, target, root, private=private)
 
 
-def _secant(value: Callable[[float], float], guess: Guess, target: float) -> float | None:
-    """Where log of the value is that of the target; None where secants do not lead there."""
+def _solve_by_secants(value: Callable[[float], float], guess: DeltaGuess, target: float) -> float | None:
+    """Return the point where log of the value equals log of the target; None if secants do not converge."""
     here, slope, before = guess.epsilon, -guess.rate, None
     for _ in range(MOST_SECANTS):
         found = value(here)
@@ -72,9 +76,9 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
 
 
 def least_epsilon(delta_at: Callable[[float], float], target: float, *, private: bool, near: float = 1.0) -> float:
-    """The least ε ≥ 0 with ``delta_at(ε) <= target``, sought from ``near`` on; ∞ where none is.
+    """Return the smallest ε ≥ 0 with ``delta_at(ε) <= target``, searching from ``near``; ∞ if none exists.
 
-    ``private``: the ε returned satisfies the inequality; otherwise it is just below the least one.
+    ``private``: the ε returned satisfies the inequality; otherwise it is just below the smallest one.
     """
     if delta_at(0.0) <= target:
         return 0.0
@@ -89,23 +93,23 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, private:
     while low == 0 and high / stride > SMALLEST:
         low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
         stride *= stride
-    return step_to_side(delta_at, target, _root(delta_at, target, low, high), private=private)
+    return step_to_side(delta_at, target, _solve_crossing(delta_at, target, low, high), private=private)
 
 
-def _root(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """The crossing of log δ, to rounding; δ = 0 counts as far below."""
+def _solve_crossing(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Return the crossing of log δ, up to rounding; δ = 0 counts as far below."""
 
-    def excess(epsilon: float) -> float:
+    def log_delta_excess(epsilon: float) -> float:
         value = delta_at(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 
-    if excess(high) == 0:
+    if log_delta_excess(high) == 0:
         return high
-    return float(scipy.optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
+    return float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
 
 
 def step_to_side(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
-    """Step off the root, in growing steps, until the inequality holds (private) or fails (not private)."""
+    """Step away from the root, in growing steps, until the inequality holds (private) or fails (not private)."""
     step = 4e-16 * max(root, 1e-300)
     for _ in range(60):
         if (delta_at(root) <= target) == private:

@@ -1,7 +1,7 @@
-"""The central limit of composition: many small losses look like one Gaussian (GI Thm 3), and how nearly so.
+"""The central limit theorem for composition: many small losses are close to one Gaussian (GI Thm 3).
 
-T = Σ L_i is nearly normal under P and under Q. Berry and Esseen bound how nearly (0.56 Σ E|L − EL|³ / s³), and so the
-trade-off curve lies between two Gaussian ones (Dong–Roth–Su Thm 3.4, here also for pairs with unequal directions).
+T = Σ L_i is nearly normal under P and under Q. The Berry–Esseen theorem bounds the distance (0.56 Σ E|L − EL|³ / s³),
+so the trade-off curve lies between two Gaussian ones (Dong–Roth–Su Thm 3.4, here also for unequal directions).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from tightrope.accounting.bounds import Bounds
-from tightrope.accounting.curves import each
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.curves import evaluate_each
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 
 BERRY_ESSEEN = 0.56
 CELLS = 20_000
-"""Cells that a law is cut into."""
+"""Number of cells that a loss distribution is cut into."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Of one law, from cells: what its ends say, and how far its losses may lie from them, in the same norms."""
+class LossSpread:
+    """Norms of one loss distribution's cell ends, and, in the same norms, the distance of its losses from them."""
 
     mean: float
     drift: float
@@ -38,14 +38,14 @@ class Spread:
     apart_third: float
 
     @classmethod
-    def of(cls, law: LossLaw) -> Self:
-        """The ends of cells have the larger mean; no loss is farther from its end than its cell is wide."""
-        cells = law.evenly(CELLS)
-        losses, masses = cells.ends()
+    def from_cells(cls, law: LossDistribution) -> Self:
+        """Cell ends have the larger mean; the distance of a loss from its end is at most the cell's width."""
+        cells = law.cells_by_count(CELLS)
+        losses, masses = cells.dominating_atoms()
         losses, masses = losses[masses > 0], masses[masses > 0]
         mean = float(np.dot(masses, losses))
         spread = np.abs(losses - mean)
-        p, width = cells.p[cells.p > 0], (cells.upper - cells.lower)[cells.p > 0]
+        p, width = cells.p_masses[cells.p_masses > 0], (cells.upper - cells.lower)[cells.p_masses > 0]
         drift = float(p @ (width**2 * np.exp(np.minimum(width, 700.0)))) / 2
         deviation, apart = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
         return cls(
@@ -58,19 +58,19 @@ def _cube_root(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """Of a sum: mean from below and above, deviation from below and above, the Berry–Esseen distance to a normal."""
+class SumMoments:
+    """Moments of a sum: bounds on its mean and on its deviation, and the Berry–Esseen distance to a normal."""
 
     mean: tuple[float, float]
     deviation: tuple[float, float]
     distance: float
     likely: float
-    """The deviation as the ends of cells have it."""
+    """The deviation computed from the ends of cells."""
 
     @classmethod
-    def of(cls, total: Composition) -> Self:
-        """By Minkowski's inequality a norm is off by that of the distances; a loss from the mean by twice."""
-        steps = [(Spread.of(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
+    def from_spread(cls, total: Composition) -> Self:
+        """By Minkowski, a norm is off by at most the norm of the distances; a centered loss by at most twice that."""
+        steps = [(LossSpread.from_cells(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
         mean = math.fsum(n * one.mean for one, n in steps)
         drift = math.fsum(n * one.drift for one, n in steps)
         least = math.sqrt(math.fsum(n * max(0.0, one.deviation - one.apart) ** 2 for one, n in steps))
@@ -82,30 +82,30 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One direction: the sum of losses under P, and that of their opposites under Q."""
+class DirectionMoments:
+    """One direction: the sum of the losses under P, and of their negatives under Q."""
 
-    under_p: Moments
-    under_q: Moments
+    under_p: SumMoments
+    under_q: SumMoments
 
     @classmethod
-    def of(cls, total: Composition) -> Self:
-        """Of one direction of a loss; ``InputError`` where there is no limit."""
+    def from_direction(cls, total: Composition) -> Self:
+        """Return the moments of one direction of a loss; ``InputError`` if it has no Gaussian limit."""
         if not total.laws or total.infinite_mass > 0:
             value = total.infinite_mass if total.laws else "no step at all"
             raise InputError("loss", value, "one with delta(inf) = 0", "a Gaussian has no infinite loss (GI Thm 3)")
-        side = cls(Moments.of(total), Moments.of(total.reverse()))
+        side = cls(SumMoments.from_spread(total), SumMoments.from_spread(total.reverse_distribution()))
         if not side.under_p.deviation[1] > 0:
-            raise InputError("loss", 0.0, "one that is not always 0", "nothing is lost: there is nothing to compare")
+            raise InputError("loss", 0.0, "one that is not always 0", "a loss of 0 has no Gaussian limit")
         return side
 
     @property
-    def mu(self) -> float:
+    def gaussian_mu(self) -> float:
         """(E_P L − E_Q L) / s."""
         return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.likely
 
-    def tradeoff(self, level: Floats, *, worst: bool) -> Floats:
-        """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), every bound taken on the side asked for."""
+    def tradeoff_bound(self, level: Floats, *, worst: bool) -> Floats:
+        """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), with every bound taken on the requested side."""
         p, q = self.under_p, self.under_q
         quantile = ndtri(np.clip(level, 0.0, 1.0))
         apart = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]
@@ -115,22 +115,22 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class GaussianLimit:
-    """The Gaussian that a composition tends to.
+    """The Gaussian that a composition approaches.
 
-    ``mu``: it is nearly μ-GDP (the worse direction), μ = 2 Σ KL / s for equal directions, which is √(2 Σ ε_i η_i) in
-    the limit. ``distance``: the Berry–Esseen bound γ; ``tradeoff_bounds`` says something where it is well below ½.
+    ``mu``: nearly μ-GDP (the worse direction), μ = 2 Σ KL / s for equal directions, which tends to √(2 Σ ε_i η_i).
+    ``distance``: the Berry–Esseen bound γ; ``tradeoff_bounds`` is informative when it is well below ½.
     """
 
     mu: float
     distance: float
-    sides: tuple[Side, ...]
+    sides: tuple[DirectionMoments, ...]
 
     @classmethod
-    def of(cls, *directions: Composition) -> Self:
-        """The limit of one direction, or of both."""
-        sides = tuple(Side.of(total) for total in directions)
+    def from_loss(cls, *directions: Composition) -> Self:
+        """Return the limit of one direction, or of both."""
+        sides = tuple(DirectionMoments.from_direction(total) for total in directions)
         distance = max(max(side.under_p.distance, side.under_q.distance) for side in sides)
-        return cls(max(side.mu for side in sides), distance, sides)
+        return cls(max(side.gaussian_mu for side in sides), distance, sides)
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """Bounds on the type-II error f(t): Φ(r Φ⁻¹(1 − t ∓ γ_Q) − μ) ∓ γ_P, r the ratio of the deviations.
@@ -141,15 +141,18 @@ class GaussianLimit:
         >>> bool(bounds.lower <= loss.tradeoff(0.1) <= bounds.upper)
         True
         """
-        lower = each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=True))
-        return Bounds(lower, each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=False)))
+        lower = evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._tradeoff_bound(t, worst=True))
+        return Bounds(
+            lower,
+            evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._tradeoff_bound(t, worst=False)),
+        )
 
-    def _bound(self, t: Floats, *, worst: bool) -> Floats:
+    def _tradeoff_bound(self, t: Floats, *, worst: bool) -> Floats:
         if not np.all((t >= 0) & (t <= 1)):
             raise InputError("false_positive_rate", t.tolist(), "probabilities in [0, 1]")
         sign = -1 if worst else 1
         curves = [
-            side.tradeoff(1 - t + sign * side.under_q.distance, worst=worst) + sign * side.under_p.distance
+            side.tradeoff_bound(1 - t + sign * side.under_q.distance, worst=worst) + sign * side.under_p.distance
             for side in self.sides
         ]
         return np.asarray(np.clip(np.min(curves, axis=0), 0.0, 1 - t))

@@ -1,4 +1,4 @@
-"""Which change of the data a privacy loss speaks of."""
+"""The neighboring relation: the change of the data that a privacy loss refers to."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from enum import StrEnum
 from tightrope.errors import InputError
 
 
-class Neighbours(StrEnum):
-    """Neighbouring relation. ``UNSPECIFIED``: whatever the stated sensitivity speaks of; it joins any other."""
+class Neighbors(StrEnum):
+    """Neighboring relation. ``UNSPECIFIED``: the one that the stated sensitivity refers to; combines with any other."""
 
     UNSPECIFIED = "unspecified"
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
     LOCAL = "local"
 
-    def with_other(self, other: Neighbours) -> Neighbours:
-        """The relation of a composition of two losses; raises ``InputError`` when they contradict.
+    def with_other(self, other: Neighbors) -> Neighbors:
+        """Return the relation of a composition of two losses; raises ``InputError`` when they contradict.
 
-        >>> Neighbours.UNSPECIFIED.with_other(Neighbours.LOCAL).value
+        >>> Neighbors.UNSPECIFIED.with_other(Neighbors.LOCAL).value
         'local'
         """
-        if other in (self, Neighbours.UNSPECIFIED):
+        if other in (self, Neighbors.UNSPECIFIED):
             return self
-        if self is Neighbours.UNSPECIFIED:
+        if self is Neighbors.UNSPECIFIED:
             return other
         raise InputError(
-            "neighbours",
+            "neighbors",
             other.value,
             f"{self.value!r} like the loss it is composed with",
-            "losses of different neighbouring relations do not add up; restate both for the same relation",
+            "losses of different neighboring relations do not add up; restate both for the same relation",
         )
 
-    def sampled(self, by: str, needed: Neighbours) -> Neighbours:
-        """The relation of this loss run on a sample, which ``by`` draws and which speaks of ``needed``.
+    def for_sample(self, by: str, needed: Neighbors) -> Neighbors:
+        """Return the relation of this loss run on a sample drawn by ``by``, which requires the relation ``needed``.
 
-        Raises ``InputError`` where the loss is stated for another relation.
+        Raises ``InputError`` if the loss is stated for another relation.
 
-        >>> Neighbours.UNSPECIFIED.sampled("subset_sample", Neighbours.REPLACE_ONE).value
+        >>> Neighbors.UNSPECIFIED.for_sample("subset_sample", Neighbors.REPLACE_ONE).value
         'replace-one'
         """
-        if self in (needed, Neighbours.UNSPECIFIED):
+        if self in (needed, Neighbors.UNSPECIFIED):
             return needed
         remedy = f"{by} says what a sample does for {CHANGED[needed]}; this loss speaks of {CHANGED[self]}"
-        raise InputError("neighbours", self.value, f"{needed.value!r}, or {Neighbours.UNSPECIFIED.value!r}", remedy)
+        raise InputError("neighbors", self.value, f"{needed.value!r}, or {Neighbors.UNSPECIFIED.value!r}", remedy)
 
 
 CHANGED = {
-    Neighbours.UNSPECIFIED: "whatever its sensitivity speaks of",
-    Neighbours.ADD_REMOVE: "a record that is added or removed",
-    Neighbours.REPLACE_ONE: "a record that is replaced",
-    Neighbours.LOCAL: "the value that one person reports",
+    Neighbors.UNSPECIFIED: "whatever its sensitivity speaks of",
+    Neighbors.ADD_REMOVE: "a record that is added or removed",
+    Neighbors.REPLACE_ONE: "a record that is replaced",
+    Neighbors.LOCAL: "the value that one person reports",
 }
-"""What is changed, in words."""
+"""The change of the data, in words."""

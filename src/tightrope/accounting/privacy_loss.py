@@ -1,4 +1,4 @@
-"""The one value at the heart: the privacy loss of a mechanism, or of any composition of mechanisms."""
+"""The privacy loss of a mechanism, or of any composition of mechanisms: the central class of the package."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from numpy.typing import ArrayLike
 
 from tightrope.accounting import sampling, tradeoff
 from tightrope.accounting.bounds import Bounds
-from tightrope.accounting.curves import Curves, each, each_of_two
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.curves import Curves, each_of_two, evaluate_each
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.distributions.profile import Monotone
-from tightrope.accounting.epsilon_search import guided, least_epsilon, step_to_side
+from tightrope.accounting.distributions.profile import MonotoneBrackets
+from tightrope.accounting.epsilon_search import least_epsilon, solve_from_guess, step_to_side
 from tightrope.accounting.gaussian_limit import GaussianLimit
-from tightrope.accounting.methods.method import Engine
-from tightrope.accounting.methods.select import choose
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.methods.method import Method
+from tightrope.accounting.methods.select import choose_method
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import number, whole
-from tightrope.numerics.checks import probability as probability_in_unit
+from tightrope.numerics.checks import check_integer, check_number
+from tightrope.numerics.checks import check_probability as probability_in_unit
 from tightrope.numerics.rounding import SUBNORMAL
 
 MOST_RUNS = 10**12
 MOST_RECORDS = 10**18
 WIDE = 1e-3
-"""Brackets wider than this part of δ come with a warning, unless the rounding of ε explains them:"""
+"""Bounds on δ with a wider relative gap cause a warning, unless the rounding of ε explains the gap:"""
 ROUNDED_EPSILON = 1e-12
-"""beside a largest loss δ falls to nothing, and what an ε off by this part has is no worse."""
+"""near the largest loss δ falls to 0, and the gap need not be smaller than the effect of this relative error of ε."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivacyLoss(Curves):
-    """Law of the privacy loss of a dominating pair, both directions, in nats.
+    """Distribution of the privacy loss of a dominating pair, in both directions, in nats.
 
     ``+`` and ``k *`` compose. Composition holds for adaptively chosen *mechanisms*, with **parameters fixed in
     advance**: a parameter chosen after seeing earlier outputs needs a filter (``tightrope.accounting.filters``).
 
-    ``neighbours`` says which change of the data is meant; adding losses of different relations raises ``InputError``.
+    ``neighbors`` says which change of the data is meant; adding losses of different relations raises ``InputError``.
 
     >>> from tightrope import gaussian
     >>> loss = 100 * gaussian(scale=20).loss
@@ -53,24 +53,30 @@ class PrivacyLoss(Curves):
 
     remove: Composition
     add: Composition
-    neighbours: Neighbours = Neighbours.UNSPECIFIED
-    _engines: dict[str, tuple[Engine, ...]] = field(default_factory=dict, repr=False)
-    _answers: Monotone = field(default_factory=Monotone, repr=False)
+    neighbors: Neighbors = Neighbors.UNSPECIFIED
+    _engines: dict[str, tuple[Method, ...]] = field(default_factory=dict, repr=False)
+    _answers: MonotoneBrackets = field(default_factory=MonotoneBrackets, repr=False)
     _releases: int = field(default=1, repr=False)
-    """How many releases were composed: also where their laws became one."""
+    """Number of releases composed, even if their distributions were merged into one."""
 
     @classmethod
-    def of(
-        cls, law: LossLaw, *, reverse: LossLaw | None = None, neighbours: Neighbours = Neighbours.UNSPECIFIED
+    def from_distribution(
+        cls,
+        law: LossDistribution,
+        *,
+        reverse: LossDistribution | None = None,
+        neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> Self:
-        """The loss of one mechanism: ``law`` for one order of the pair, ``reverse`` (default: its own) the other."""
-        other = law.reverse() if reverse is None else reverse
-        return cls(Composition.of(law), Composition.of(law if other == law else other), neighbours)
+        """Loss of one mechanism: ``law`` for one order of the pair, ``reverse`` (default: ``law``) for the other."""
+        other = law.reverse_distribution() if reverse is None else reverse
+        return cls(
+            Composition.from_distribution(law), Composition.from_distribution(law if other == law else other), neighbors
+        )
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         if not isinstance(other, PrivacyLoss):
             return NotImplemented
-        relation = self.neighbours.with_other(other.neighbours)
+        relation = self.neighbors.with_other(other.neighbors)
         count = self._releases + other._releases
         return PrivacyLoss(self.remove + other.remove, self.add + other.add, relation, _releases=count)
 
@@ -80,22 +86,21 @@ class PrivacyLoss(Curves):
 
     def __mul__(self, count: int) -> PrivacyLoss:
         """``count`` independent runs with the same parameters."""
-        times = whole("count", count, at_least=0, remedy="a loss can be repeated a whole number of times only")
+        times = check_integer("count", count, at_least=0, remedy="a loss can be repeated a whole number of times only")
         if not times <= MOST_RUNS:
-            raise InputError("count", count, f"at most {MOST_RUNS}", "nobody runs a mechanism more often")
+            raise InputError("count", count, f"at most {MOST_RUNS}", "larger counts are not supported")
         count = times * self._releases
-        return PrivacyLoss(self.remove * times, self.add * times, self.neighbours, _releases=count)
+        return PrivacyLoss(self.remove * times, self.add * times, self.neighbors, _releases=count)
 
     __rmul__ = __mul__
 
     def poisson_sample(self, rate: float) -> PrivacyLoss:
-        """The mechanism run on a Poisson sample: each record takes part with probability ``rate`` (theory §2).
+        """The mechanism run on a Poisson sample: each record is included with probability ``rate`` (theory §2).
 
-        Neighbours: add or remove one record. Sample each step *before* composing, whatever its law:
-        ``k * loss.poisson_sample(rate)`` draws a sample for every step. All steps on one and the same sample are one
-        mechanism, which has to be stated as one (k Gaussian releases are one of ``scale / sqrt(k)``). Nobody takes part
-        at rate 0: nothing is lost. Raises ``InputError`` unless 0 ≤ rate ≤ 1, for a composition, and for a loss stated
-        for other neighbours.
+        Neighbors: add or remove one record. Sample each step *before* composing: ``k * loss.poisson_sample(rate)``
+        draws a new sample for every step. If all steps use the same sample, they are one mechanism and must be stated
+        as one (k Gaussian releases are one of ``scale / sqrt(k)``). At rate 0 the sample is always empty, and the loss
+        is 0. Raises ``InputError`` unless 0 ≤ rate ≤ 1, for a composition, and for a loss stated for other neighbors.
 
         >>> from tightrope import gaussian
         >>> step = gaussian(scale=1.3).loss.poisson_sample(256 / 60_000)
@@ -103,34 +108,34 @@ class PrivacyLoss(Curves):
         9.42261e-07
         """
         checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
-        relation = self.neighbours.sampled("poisson_sample", Neighbours.ADD_REMOVE)
-        sampling.alone(self.remove, self._releases, "sample")
-        return PrivacyLoss(*sampling.poisson(self.remove, self.add, checked), relation)
+        relation = self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)
+        sampling.require_single_release(self.remove, self._releases, "sample")
+        return PrivacyLoss(*sampling.sample_poisson(self.remove, self.add, checked), relation)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
 
-        δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0 with p = m/n. Neighbours: replace one record, n is public; the
-        sensitivity of the mechanism must speak of replacing, too (for a clipped sum: twice the clipping norm). Sample
-        each step before composing, as for ``poisson_sample``. Nothing is lost where m = 0. Raises ``InputError`` unless
+        δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0 with p = m/n. Neighbors: replace one record, n is public; the
+        sensitivity of the mechanism must also refer to replacement (for a clipped sum: twice the clipping norm). Sample
+        each step before composing, as for ``poisson_sample``. With m = 0 the loss is 0. Raises ``InputError`` unless
         0 ≤ m ≤ n and n ≥ 1, for a composition, for a pair whose two orders differ, and for a loss stated for other
-        neighbours.
+        neighbors.
 
         >>> from tightrope import approx_dp
         >>> loss = approx_dp(1, delta=1e-5).loss.subset_sample(10, 1000)
         >>> round(loss.epsilon(2e-7), 9), round(loss.total_variation(), 12)
         (0.017036498, 0.004621225361)
         """
-        size, population = whole("m", m, at_least=0), whole("n", n)
+        size, population = check_integer("m", m, at_least=0), check_integer("n", n)
         if not size <= population <= MOST_RECORDS:
             remedy = "a subset is no larger than the whole, and nobody holds more records"
             raise InputError("m and n", (m, n), f"such that m <= n <= {MOST_RECORDS:g}", remedy)
-        relation = self.neighbours.sampled("subset_sample", Neighbours.REPLACE_ONE)
-        sampling.alone(self.remove, self._releases, "sample")
+        relation = self.neighbors.for_sample("subset_sample", Neighbors.REPLACE_ONE)
+        sampling.require_single_release(self.remove, self._releases, "sample")
         return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
 
     def erase(self, probability: float) -> PrivacyLoss:
-        """The mechanism whose output is withheld with this probability, whatever the data say (GI Prop. 2).
+        """The mechanism whose output is suppressed with this probability, independently of the data (GI Prop. 2).
 
         δ_e(ε) = (1 − p) δ(ε) + p (1 − e^ε)₊. Erase each step before composing. Raises ``InputError`` unless 0 ≤ p ≤ 1,
         and for a composition.
@@ -140,65 +145,65 @@ class PrivacyLoss(Curves):
         0.5
         """
         checked = probability_in_unit("probability", probability)
-        sampling.alone(self.remove, self._releases, "erase")
-        return PrivacyLoss(*sampling.erase(self.remove, self.add, checked), self.neighbours)
+        sampling.require_single_release(self.remove, self._releases, "erase")
+        return PrivacyLoss(*sampling.erase_directions(self.remove, self.add, checked), self.neighbors)
 
     @property
     def infinite_mass(self) -> float:
-        """Least δ at any ε: the probability that an output gives somebody away with certainty."""
+        """Smallest δ at any ε: the probability of an output that only one of two neighboring datasets can give."""
         return max(self.remove.infinite_mass, self.add.infinite_mass)
 
     @property
     def statement(self) -> str:
-        """What was fixed in advance: what this loss says holds under it. Filters say what holds without it."""
+        """Condition under which this loss is valid: parameters fixed in advance. Filters cover adaptive parameters."""
         return "mechanisms may be chosen adaptively; parameters must have been fixed in advance"
 
     @property
-    def engine(self) -> str:
-        """Which method computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
-        'grid' (see ``privacy.engines.choice``).
+    def method(self) -> str:
+        """Method that computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
+        'grid' (see ``tightrope.accounting.methods.select``).
         """
-        return " and ".join(dict.fromkeys(engine.name for engine in self._both()))
+        return " and ".join(dict.fromkeys(engine.name for engine in self._method_pair()))
 
-    def _both(self) -> tuple[Engine, ...]:
-        """The engines of the two directions; one where they are the same law. Built once."""
+    def _method_pair(self) -> tuple[Method, ...]:
+        """Evaluators of the two directions, built once; a single one if both have the same distribution."""
         if "both" not in self._engines:
             same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
             directions = (self.remove,) if same else (self.remove, self.add)
-            self._engines["both"] = tuple(choose(direction) for direction in directions)
+            self._engines["both"] = tuple(choose_method(direction) for direction in directions)
         return self._engines["both"]
 
-    def _directions(self) -> list[tuple[Composition, Engine]]:
-        return list(zip((self.remove, self.add), self._both(), strict=False))
+    def _direction_methods(self) -> list[tuple[Composition, Method]]:
+        return list(zip((self.remove, self.add), self._method_pair(), strict=False))
 
-    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """[lower, upper] of δ(ε), the worse direction, shape [n] each; neither end ever rises with ε."""
-        new = self._answers.unknown(epsilons)
+    def _delta_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Bounds on δ(ε), the worse direction, shape [n] each; both are nonincreasing in ε."""
+        new = self._answers.missing_epsilons(epsilons)
         if len(new):
-            self._answers.settle(new, *self._computed(new))
-        return self._answers.at(epsilons)
+            self._answers.insert_brackets(new, *self._computed_brackets(new))
+        return self._answers.brackets_at(epsilons)
 
-    def _computed(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """The same as the engines answer."""
+    def _computed_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """The same bounds as computed by the methods."""
         trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
         low = np.nextafter(trivial, -1.0) * (trivial > 0)
         high = np.nextafter(trivial, 2.0) * (trivial > 0)
-        for engine in self._both():
-            # Where something is known already, a direction whose ceiling is no higher cannot be the worse one.
+        for engine in self._method_pair():
+            # If a bound is already available, a direction with a ceiling at or below it cannot be the worse one.
             known = zip(epsilons.tolist(), low.tolist(), strict=True)
-            open_ = np.array([at == 0 or engine.ceiling(epsilon) > at for epsilon, at in known])
+            open_ = np.array([at == 0 or engine.cheap_upper_bound(epsilon) > at for epsilon, at in known])
             if np.any(open_):
-                lows, highs = engine.deltas(epsilons[open_])
+                lows, highs = engine.delta_bounds_at(epsilons[open_])
                 low[open_], high[open_] = np.maximum(low[open_], lows), np.maximum(high[open_], highs)
-        unseen = (high == 0) & (epsilons < max(self.remove.largest, self.add.largest))
+        unseen = (high == 0) & (epsilons < max(self.remove.largest_loss, self.add.largest_loss))
         high = np.where(unseen, math.ulp(0.0), high)  # positive, but below the smallest double
         if not np.all(low <= high):
             at = float(epsilons[np.argmin(low <= high)])
             raise PrecisionError(f"delta at epsilon={at!r} could not be enclosed: its bounds contradict each other")
         return np.minimum(low, 1.0), np.minimum(high, 1.0)
 
-    def _interval(self, epsilon: float) -> tuple[float, float]:
-        low, high = self._brackets(np.array([epsilon]))
+    def _delta_interval(self, epsilon: float) -> tuple[float, float]:
+        low, high = self._delta_brackets(np.array([epsilon]))
         return float(low[0]), float(high[0])
 
     @overload
@@ -209,20 +214,20 @@ class PrivacyLoss(Curves):
         """Upper bound on δ(ε) = sup_A P(A) − e^ε Q(A), the worse direction; any real ε; arrays give arrays.
 
         The bound is the upper end of ``delta_bounds``; at ε = ∞ it is the infinite mass, at −∞ it is 1. Raises
-        ``InputError`` where ε is no number.
+        ``InputError`` if ε is not a number.
 
         >>> from tightrope import laplace
         >>> round(laplace(scale=1).loss.delta(0.5), 12)
         0.221199216929
         """
-        return each("epsilon", epsilon, lambda e: self._everywhere(e)[1], check=number)
+        return evaluate_each("epsilon", epsilon, lambda e: self._brackets_with_limits(e)[1], check=check_number)
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        return Bounds(*each_of_two("epsilon", epsilon, self._everywhere, check=number))
+        return Bounds(*each_of_two("epsilon", epsilon, self._brackets_with_limits, check=check_number))
 
-    def _everywhere(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Brackets of δ, and what it tends to at ±∞: the infinite mass, and 1."""
+    def _brackets_with_limits(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Bounds on δ, including its limits at ±∞: the infinite mass, and 1."""
         inner = np.isfinite(epsilons)
         low, high = (np.where(epsilons > 0, end, 1.0) for end in self._infinite_ends)
         if np.any(inner):
@@ -236,20 +241,22 @@ class PrivacyLoss(Curves):
         return max(first, third), max(second, fourth)
 
     def _checked_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Brackets that a caller sees: where one is wide, a warning says so, and why."""
-        low, high = self._brackets(epsilons)
+        """Bounds as returned to callers; warns if one is wide, and explains why."""
+        low, high = self._delta_brackets(epsilons)
         wide = (high - low > WIDE * high) & (high > SUBNORMAL)
         if np.any(wide):
-            before, _ = self._brackets(epsilons[wide] - ROUNDED_EPSILON * np.maximum(1.0, np.abs(epsilons[wide])))
+            before, _ = self._delta_brackets(epsilons[wide] - ROUNDED_EPSILON * np.maximum(1.0, np.abs(epsilons[wide])))
             wide[wide] = high[wide] * (1 - WIDE) > before
         if np.any(wide):
             worst = int(np.argmax(np.where(wide, (high - low) / np.maximum(high, SUBNORMAL), 0.0)))
-            self._warn(float(epsilons[worst]), float(low[worst]), float(high[worst]))
+            self._warn_imprecision(float(epsilons[worst]), float(low[worst]), float(high[worst]))
         return low, high
 
-    def _warn(self, epsilon: float, low: float, high: float) -> None:
-        reasons = "; ".join(dict.fromkeys(why for engine in self._both() if (why := engine.why(epsilon))))
-        text = f"delta at epsilon={epsilon!r} is only known to lie in [{low!r}, {high!r}], by the engine {self.engine}"
+    def _warn_imprecision(self, epsilon: float, low: float, high: float) -> None:
+        reasons = "; ".join(
+            dict.fromkeys(why for engine in self._method_pair() if (why := engine.precision_limit(epsilon)))
+        )
+        text = f"delta at epsilon={epsilon!r} is only known to lie in [{low!r}, {high!r}], by the method {self.method}"
         warnings.warn(PrecisionWarning(f"{text}: {reasons}" if reasons else text), stacklevel=7)
 
     @overload
@@ -257,7 +264,7 @@ class PrivacyLoss(Curves):
     @overload
     def epsilon(self, delta: Floats | list[float]) -> Floats: ...
     def epsilon(self, delta: ArrayLike) -> float | Floats:
-        """Least ε ≥ 0 for which (ε, δ) is proven: an upper bound; ∞ where δ is below the mass of infinite loss.
+        """Smallest ε ≥ 0 for which (ε, δ) is proven: an upper bound; ∞ if δ is below the mass of infinite loss.
 
         0 at δ = 1. Raises ``InputError`` unless 0 ≤ δ ≤ 1.
 
@@ -265,12 +272,12 @@ class PrivacyLoss(Curves):
         >>> round((10 * approx_dp(0.1).loss).epsilon(1e-6), 9)
         0.999370906
         """
-        return each("delta", delta, lambda d: self._all_least(d, private=True))
+        return evaluate_each("delta", delta, lambda d: self._all_least(d, private=True))
 
     def epsilon_bounds(self, delta: ArrayLike) -> Bounds:
-        """``Bounds(lower, upper)`` around the least ε ≥ 0; see ``epsilon``."""
-        lower = each("delta", delta, lambda d: self._all_least(d, private=False))
-        return Bounds(lower, each("delta", delta, lambda d: self._all_least(d, private=True)))
+        """``Bounds(lower, upper)`` around the smallest ε ≥ 0; see ``epsilon``."""
+        lower = evaluate_each("delta", delta, lambda d: self._all_least(d, private=False))
+        return Bounds(lower, evaluate_each("delta", delta, lambda d: self._all_least(d, private=True)))
 
     def _all_least(self, deltas: Floats, *, private: bool) -> Floats:
         return np.array([self._epsilon_on_side(delta, private=private) for delta in deltas.tolist()])
@@ -286,20 +293,25 @@ class PrivacyLoss(Curves):
         if delta < least:
             return math.inf
         if delta <= most:
-            return max(_last(*both, delta, private=private) for both in self._directions())
+            return max(_largest_epsilon(*both, delta, private=private) for both in self._direction_methods())
         end = 1 if private else 0
-        near = guided(self._both(), delta, private=private)
+        near = solve_from_guess(self._method_pair(), delta, private=private)
         if near is None:
-            guesses = [guess.epsilon for engine in self._both() if (guess := engine.guess(delta)) is not None]
+            guesses = [
+                guess.epsilon
+                for engine in self._method_pair()
+                if (guess := engine.approximate_epsilon(delta)) is not None
+            ]
             at = max(guesses, default=1.0)
-            found = least_epsilon(lambda e: self._interval(e)[end], delta, private=private, near=at)
+            found = least_epsilon(lambda e: self._delta_interval(e)[end], delta, private=private, near=at)
         else:
-            found = step_to_side(lambda e: self._interval(e)[end], delta, near, private=private)
+            found = step_to_side(lambda e: self._delta_interval(e)[end], delta, near, private=private)
         if private:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
             found = min(
                 found,
                 max(
-                    _epsilon_without_delta(total.largest, total.slack, private=True) for total, _ in self._directions()
+                    _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=True)
+                    for total, _ in self._direction_methods()
                 ),
             )
         if math.isfinite(found):
@@ -307,9 +319,9 @@ class PrivacyLoss(Curves):
         return found if private else min(found, sys.float_info.max)  # finite, though no double holds it
 
     def gaussian_limit(self) -> GaussianLimit:
-        """The Gaussian that this composition is near, and a bracket of the trade-off curve around it (GI Thm 3).
+        """The Gaussian that this composition approaches, and bounds on the trade-off curve around it (GI Thm 3).
 
-        Not a guarantee by itself: ``tradeoff_bounds`` of what is returned is. The direction with the larger μ.
+        The Gaussian itself is not a guarantee, but its ``tradeoff_bounds`` are. Uses the direction with the larger μ.
         Raises ``InputError`` for a loss that can be infinite, or that is always 0.
 
         >>> from tightrope import approx_dp
@@ -317,30 +329,33 @@ class PrivacyLoss(Curves):
         1.0
         """
         same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
-        return GaussianLimit.of(*((self.remove,) if same else (self.remove, self.add)))
+        return GaussianLimit.from_loss(*((self.remove,) if same else (self.remove, self.add)))
 
-    def _caught(self, rate: float) -> tuple[float, float]:
+    def _true_positive_bounds(self, rate: float) -> tuple[float, float]:
         found = [
-            tradeoff.true_positive_rate(e.delta_to_precision, rate, d.infinite_bounds, e.ceiling)
-            for d, e in self._directions()
+            tradeoff.true_positive_rate(e.delta_to_precision, rate, d.infinite_bounds, e.cheap_upper_bound)
+            for d, e in self._direction_methods()
         ]
         return max(low for low, _ in found), max(high for _, high in found)
 
 
-def _last(total: Composition, engine: Engine, delta: float, *, private: bool) -> float:
-    """The least ε of one direction where δ may be no more than its infinite mass: its largest loss, if anything."""
+def _largest_epsilon(total: Composition, engine: Method, delta: float, *, private: bool) -> float:
+    """Smallest ε of one direction if δ may be at most its infinite mass: its largest loss, if it has one."""
     least, most = total.infinite_bounds
     if delta > most or (not private and least < most):
         end = 1 if private else 0
         return least_epsilon(lambda e: engine.delta(e)[end], delta, private=private)
     if not private or most == 0:
-        return _epsilon_without_delta(total.largest, total.slack, private=private)
-    ends = (max(0.0, total.largest), max(0.0, _epsilon_without_delta(total.largest, total.slack, private=True)))
+        return _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=private)
+    ends = (
+        max(0.0, total.largest_loss),
+        max(0.0, _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=True)),
+    )
     return next((e for e in ends if math.isfinite(e) and engine.delta(e)[1] <= delta), math.inf)
 
 
 def _epsilon_without_delta(largest: float, slack: float, *, private: bool) -> float:
-    """The least ε at δ = 0: the largest loss, rounded to the side asked for; nothing done has none."""
+    """Smallest ε at δ = 0: the largest loss, rounded to the requested side; 0 for an empty composition."""
     if largest == slack == 0:
         return 0.0
     return math.nextafter(largest + slack, math.inf) if private else max(0.0, math.nextafter(largest - slack, 0.0))

@@ -1,4 +1,4 @@
-"""Erasure: with a fixed probability nothing comes out (theory §5, GI Prop. 2); the loss is then 0."""
+"""Erasure: with a fixed probability the output is suppressed (theory §5, GI Prop. 2); the loss is then 0."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends, LossLaw, times
+from tightrope.accounting.distributions.base import Ends, LossDistribution, scale_bounds
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.distributions.gaussian import GaussianLaw
-from tightrope.accounting.distributions.loss_cells import Cells
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
+from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove, sampled_add, sampled_remove
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
-from tightrope.accounting.distributions.subset import SubsetGaussian, subset
+from tightrope.accounting.distributions.subset import SubsetGaussian, subset_distribution
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import log1p
@@ -25,15 +25,15 @@ ROUNDING = 4e-16
 
 
 @dataclass(frozen=True, slots=True)
-class Erased(LossLaw):
-    """Loss 0 with probability ``probability``, else that of ``base``."""
+class ErasedDistribution(LossDistribution):
+    """Loss 0 with probability ``probability``, otherwise the loss of ``base``."""
 
-    base: LossLaw
+    base: LossDistribution
     probability: float
 
     @property
-    def integrated(self) -> bool:
-        return self.base.integrated
+    def needs_quadrature(self) -> bool:
+        return self.base.needs_quadrature
 
     @property
     def _kept_probability(self) -> float:
@@ -48,23 +48,23 @@ class Erased(LossLaw):
         return self._kept_probability * self.base.opposite_mass
 
     @property
-    def largest(self) -> float:
-        return max(0.0, self.base.largest)
+    def largest_loss(self) -> float:
+        return max(0.0, self.base.largest_loss)
 
     @property
-    def slack(self) -> float:
-        return self.base.slack
+    def rounding_bound(self) -> float:
+        return self.base.rounding_bound
 
-    def reverse(self) -> Erased:
-        return Erased(self.base.reverse(), self.probability)
+    def reverse_distribution(self) -> ErasedDistribution:
+        return ErasedDistribution(self.base.reverse_distribution(), self.probability)
 
-    def deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: Ends) -> Ends | None:
         """(1 − p) δ(ε) at ε ≥ 0."""
-        base = self.base.deltas(epsilon)
+        base = self.base.compute_deltas(epsilon)
         return (
             None
             if base is None
-            else times(base, self._kept_probability * (1 - ROUNDING), self._kept_probability * (1 + ROUNDING))
+            else scale_bounds(base, self._kept_probability * (1 - ROUNDING), self._kept_probability * (1 + ROUNDING))
         )
 
     def profile(self, epsilon: Floats) -> Floats | None:
@@ -80,7 +80,7 @@ class Erased(LossLaw):
         return self.base.profile_error(epsilon) + 1e-15
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """Log(1 + (1 − p)(M(z) − 1)), and with M pulled out where it is large."""
+        """Log(1 + (1 − p)(M(z) − 1)), with M pulled out if it is large."""
         base = self.base.log_moment(z)
         if base is None:
             return None
@@ -90,7 +90,7 @@ class Erased(LossLaw):
         return np.where(steep, sums, log1p(np.asarray(self._kept_probability * np.expm1(gentle))))
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """The base's and four roundings, relative to what is left of the sum."""
+        """Return the base's error and four roundings, relative to the sum that remains."""
         base = self.base.log_moment(z)
         known = moment if base is None else base
         gone = np.exp(np.clip(known.real - moment.real, -700.0, 700.0))
@@ -105,100 +105,105 @@ class Erased(LossLaw):
     def infinite_error(self) -> float:
         return self.base.infinite_error + ROUNDING
 
-    def decay(self, c: float, y: float) -> float:
-        """What is erased does not decay."""
+    def moment_decay_bound(self, c: float, y: float) -> float:
+        """The erased part does not decay."""
         moment = self.base.log_moment(np.array([complex(c)]))
         if moment is None:
             return 1.0
         share = self.probability / (
             self.probability + self._kept_probability * math.exp(min(float(moment[0].real), 700.0))
         )
-        return min(1.0, share + (1 - share) * self.base.decay(c, y))
+        return min(1.0, share + (1 - share) * self.base.moment_decay_bound(c, y))
 
-    def cells(self, step: float) -> Cells:
-        """Those of the base, lighter, and one at 0."""
-        zero = Cells.atoms(np.zeros(1), np.array([self.probability]), 0.0, 0.0)
-        return self.base.cells(step).scaled(self._kept_probability).joined(zero)
+    def loss_cells(self, step: float) -> LossCells:
+        """Return the base's cells with scaled masses, and one at 0."""
+        zero = LossCells.from_atoms(np.zeros(1), np.array([self.probability]), 0.0, 0.0)
+        return self.base.loss_cells(step).scale_masses(self._kept_probability).join_bounds(zero)
 
 
-def erased(law: LossLaw, probability: float) -> LossLaw:
-    """The law with erasure; finite laws stay finite."""
+def erase_distribution(law: LossDistribution, probability: float) -> LossDistribution:
+    """Return the distribution with erasure; finite distributions stay finite."""
     if not isinstance(law, Atoms):
-        return Erased(law, probability)
+        return ErasedDistribution(law, probability)
     kept = 1 - probability
-    found = Atoms.gather(
+    found = Atoms.merge_losses(
         np.append(law.losses, 0.0),
         np.append(np.maximum(law.masses * kept, math.ulp(0.0) * (kept > 0)), probability),
         infinite_mass=law.infinite_mass * kept,
         opposite_mass=law.opposite_mass * kept,
-        slack=law.slack,
+        slack=law.rounding_bound,
     )
-    formula = Erased(law, probability) if law.reversible else None  # what is erased has no slack
-    return replace(found, inexact=law.inexact + ROUNDING, formula=formula)
+    formula = ErasedDistribution(law, probability) if law.has_exact_reverse else None  # erasure adds no rounding error
+    return replace(found, relative_mass_error=law.relative_mass_error + ROUNDING, formula=formula)
 
 
-# Running a mechanism on a random part of the data: one step's laws become others (theory §2).
+# Running a mechanism on a random part of the data: how one step's loss distributions change (theory §2).
 #
 # Each function takes the two directions of one step and returns the two of the sampled one.
 
 Directions = tuple[Composition, Composition]
 NOTHING_LOST = Composition((), ()), Composition((), ())
-"""Of what nobody takes part in, or what never comes out."""
+"""The loss when the sample or the output is always empty."""
 
 
-def poisson(remove: Composition, add: Composition, rate: float) -> Directions:
-    """Each record takes part with probability ``rate``, independently."""
+def sample_poisson(remove: Composition, add: Composition, rate: float) -> Directions:
+    """Each record is included with probability ``rate``, independently."""
     if rate == 1 or not remove.laws:
         return remove, add
     if rate == 0:
         return NOTHING_LOST
-    return Composition.of(_remove(remove.laws[0], rate)), Composition.of(_add(add.laws[0], rate))
+    return Composition.from_distribution(_removal_distribution(remove.laws[0], rate)), Composition.from_distribution(
+        _addition_distribution(add.laws[0], rate)
+    )
 
 
 def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
-    """A uniform subset of fixed size takes part; the two directions must have one law."""
+    """Run on a uniform subset of fixed size; both directions must have the same loss distribution."""
     if not remove.laws or rate == 0:
         return NOTHING_LOST
-    law = common(remove.laws[0], add.laws[0])
+    law = common_distribution(remove.laws[0], add.laws[0])
     if law is None:
         remedy = "bound both by one first, such as tr.from_points with the larger delta at each epsilon"
-        raise InputError("loss", "a pair whose two orders differ", "one law in both orders of the pair", remedy)
+        raise InputError("loss", "a pair whose two orders differ", "the same loss in both orders", remedy)
     if rate == 1:
         return remove, add
-    both = Composition.of(_subset(law, rate))
+    both = Composition.from_distribution(_subset_distribution(law, rate))
     return both, both
 
 
-def erase(remove: Composition, add: Composition, probability: float) -> Directions:
-    """Nothing comes out with this probability."""
+def erase_directions(remove: Composition, add: Composition, probability: float) -> Directions:
+    """Suppress the output with this probability."""
     if probability == 0 or not remove.laws:
         return remove, add
     if probability == 1:
         return NOTHING_LOST
     first, second = remove.laws[0], add.laws[0]
-    one = Composition.of(_erased(first, probability))
-    return one, one if second == first else Composition.of(_erased(second, probability))
+    one = Composition.from_distribution(_erased_distribution(first, probability))
+    return one, one if second == first else Composition.from_distribution(_erased_distribution(second, probability))
 
 
-def alone(remove: Composition, releases: int, done: str) -> None:
-    """Raises ``InputError`` unless the loss is of one release, or of none.
+def require_single_release(remove: Composition, releases: int, done: str) -> None:
+    """Raise ``InputError`` unless the loss is of at most one release.
 
-    Releases that all run on one sample are one mechanism, and its law is not the sum of theirs: a sample for each is
-    what ``k *`` means, one for all is said by their joint law.
+    Releases that all run on one sample are one mechanism, and its loss is not the sum of theirs: ``k *`` means a new
+    sample for each release; for one sample shared by all, state their joint loss distribution.
     """
     count = max(releases, sum(remove.counts))
     if count > 1 and remove.laws:
-        remedy = f"{done} each step, then compose: all on one sample would be a single mechanism, to be stated as one"
+        remedy = f"{done} each step, then compose: releases on one sample are one mechanism; state it as one"
         raise InputError("loss", f"{count} steps", "a single step", remedy)
 
 
-def common(first: LossLaw, second: LossLaw) -> LossLaw | None:
-    """The law that both are, rounding apart; None where they differ."""
+def common_distribution(first: LossDistribution, second: LossDistribution) -> LossDistribution | None:
+    """Return the distribution that both are, up to rounding; None if they differ."""
     if first == second:
         return first
     if not isinstance(first, Atoms) or not isinstance(second, Atoms):
         return None
-    slack, inexact = first.slack + second.slack, first.inexact + second.inexact + 4 * ROUND_OFF
+    slack, inexact = (
+        first.rounding_bound + second.rounding_bound,
+        first.relative_mass_error + second.relative_mass_error + 4 * ROUND_OFF,
+    )
     same = (
         first.losses.shape == second.losses.shape
         and bool(np.all(np.abs(first.losses - second.losses) <= slack))
@@ -206,28 +211,36 @@ def common(first: LossLaw, second: LossLaw) -> LossLaw | None:
         and abs(first.infinite_mass - second.infinite_mass) <= inexact * first.infinite_mass
         and abs(first.opposite_mass - second.opposite_mass) <= inexact * first.opposite_mass
     )
-    return replace(first, slack=slack, inexact=inexact) if same else None
+    return replace(first, rounding_bound=slack, relative_mass_error=inexact) if same else None
 
 
 @lru_cache(maxsize=256)
-def _remove(law: LossLaw, rate: float) -> LossLaw:
+def _removal_distribution(law: LossDistribution, rate: float) -> LossDistribution:
     if isinstance(law, Atoms):
         return sampled_remove(law, rate)
-    return PoissonGaussian(law.mu, rate, remove=True) if isinstance(law, GaussianLaw) else PoissonRemove(law, rate)
+    return (
+        PoissonGaussian(law.mu, rate, remove=True)
+        if isinstance(law, GaussianLossDistribution)
+        else PoissonRemove(law, rate)
+    )
 
 
 @lru_cache(maxsize=256)
-def _add(law: LossLaw, rate: float) -> LossLaw:
+def _addition_distribution(law: LossDistribution, rate: float) -> LossDistribution:
     if isinstance(law, Atoms):
         return sampled_add(law, rate)
-    return PoissonGaussian(law.mu, rate, remove=False) if isinstance(law, GaussianLaw) else PoissonAdd(law, rate)
+    return (
+        PoissonGaussian(law.mu, rate, remove=False)
+        if isinstance(law, GaussianLossDistribution)
+        else PoissonAdd(law, rate)
+    )
 
 
 @lru_cache(maxsize=256)
-def _subset(law: LossLaw, rate: float) -> LossLaw:
-    return SubsetGaussian(law.mu, rate) if isinstance(law, GaussianLaw) else subset(law, rate)
+def _subset_distribution(law: LossDistribution, rate: float) -> LossDistribution:
+    return SubsetGaussian(law.mu, rate) if isinstance(law, GaussianLossDistribution) else subset_distribution(law, rate)
 
 
 @lru_cache(maxsize=256)
-def _erased(law: LossLaw, probability: float) -> LossLaw:
-    return erased(law, probability)
+def _erased_distribution(law: LossDistribution, probability: float) -> LossDistribution:
+    return erase_distribution(law, probability)

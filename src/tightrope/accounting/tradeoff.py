@@ -1,8 +1,8 @@
-"""From a privacy profile to the trade-off function (theory §1, duality): how much is caught, and how much is missed.
+"""From a privacy profile to the trade-off function (theory §1, duality): true-positive rate and type-II error.
 
-At a false-positive rate t the best attack catches inf_ε δ(ε) + e^ε t, and misses sup_ε 1 − δ(ε) − e^ε t. Where next to
-nothing is missed, that is made no difference of numbers near one: below ε = 0 it is e^ε (1 − t − δ'(−ε)) with δ' of the
-reverse order, which is small there; above, 1 − δ is asked of the law itself.
+At a false-positive rate t the best attack has the true-positive rate inf_ε δ(ε) + e^ε t and the type-II error
+sup_ε 1 − δ(ε) − e^ε t. A type-II error near 0 is not computed as a difference of numbers near one: below ε = 0 it is
+e^ε (1 − t − δ'(−ε)) with the small δ' of the reverse order; above, the distribution itself gives 1 − δ.
 """
 
 from __future__ import annotations
@@ -17,70 +17,70 @@ import scipy
 
 from tightrope.accounting.bounds import Interval
 
-# The least value of a function of ε that is convex in γ = e^ε, and known at each ε from both sides.
+# Minimize a function of ε that is convex in γ = e^ε, given lower and upper bounds on its value at each ε.
 #
-# Any ε gives an upper bound. A lower one comes from four points a < b < c < d: where the function is certainly higher
-# at b and at c than at some ε between them, its least value lies there, above both chords a–b and c–d drawn on, so no
-# lower than where these cross (``docs/proofs/chords.md``). At a kink they cross in the least value itself. Elsewhere
-# the gap is of second order in their distance, which shrinks until the function's own brackets are no narrower.
+# Any ε gives an upper bound. A lower one comes from four points a < b < c < d: if the function is certainly higher
+# at b and at c than at some ε between them, its minimum lies there, above both extended chords a–b and c–d, so at
+# least as high as their crossing (``docs/proofs/chords.md``). At a kink they cross in the minimum itself. Elsewhere
+# the gap is of second order in their distance, which shrinks until the bounds on the function are as wide as the gap.
 
 Bracket = Callable[[float], Interval]
 Key = Callable[[float], float]
 UNIT = 1e-12
-"""Losses below it are not told apart."""
+"""Smaller losses are not distinguished from 0."""
 HIGHEST = 1500.0
-"""No least value lies further up: e^ε t is more than one there, whatever t is."""
+"""Largest ε searched for the minimum: above it e^ε t exceeds one for every positive t."""
 NEAR, FAR = 1e-3, 0.1
-"""How well, in places, the least value is found before chords are drawn, and that of a rough bound."""
+"""Tolerances, in places, of the minimum before chords are drawn, and of the minimum of a rough bound."""
 RISEN = 1.5
 FIRST = 1e-4
 """First distance of the chords, relative to ε."""
 ROUNDS = 20
 STALLED = 3
-"""So many rounds that have not halved the gap are the last."""
+"""Stop if this many rounds have not halved the gap."""
 GROWTH, FURTHER = 32.0, 3.0
 CLOSE = 2e-14
 """Relative gap that is good enough."""
 ROOM_TO_RISE = 4.0
-"""What the function should rise by from the best ε to the chords, in widths of its own bracket."""
+"""Required rise of the function from the best ε to the chords, in widths of the bounds on its value."""
 NARROWEST, HALF, TRIES = 1e-3, 0.5, 4
 LARGEST_LOSS = 700.0
 """Beyond this many nats e^ε leaves double precision."""
 CONVEX_ROUNDING = 2e-15
 
 
-class Seen(NamedTuple):
-    """An ε, and what the function is there from below and above."""
+class EvaluatedPoint(NamedTuple):
+    """An ε with a lower and an upper bound on the function there."""
 
     epsilon: float
     low: float
     high: float
 
 
-class Around(NamedTuple):
-    """Five ε in order: the function is certainly higher at the second and at the fourth than in the middle."""
+class MinimumBracket(NamedTuple):
+    """Five ε in ascending order: the function is certainly higher at the second and at the fourth than at the third."""
 
-    far: Seen
-    left: Seen
-    best: Seen
-    right: Seen
-    farther: Seen
+    far: EvaluatedPoint
+    left: EvaluatedPoint
+    best: EvaluatedPoint
+    right: EvaluatedPoint
+    farther: EvaluatedPoint
 
-    def joined(self, new: Seen) -> Around:
-        """With what was seen at one more ε between the second and the fourth, where that says more."""
+    def join_bounds(self, new: EvaluatedPoint) -> MinimumBracket:
+        """Add the value at one more ε between the second and the fourth, if it is informative."""
         _, left, best, right, _ = self
         if not left.epsilon < new.epsilon < right.epsilon:
             return self
         if new.high < best.high:
-            return self._replace(best=new).joined(best)
+            return self._replace(best=new).join_bounds(best)
         if not new.low > best.high:
             return self
         before = new.epsilon < best.epsilon
         return self._replace(far=left, left=new) if before else self._replace(right=new, farther=right)
 
 
-class Least(NamedTuple):
-    """Where the least value was seen, and bounds on it; the lower one is −∞ where nothing was shown."""
+class LeastValue(NamedTuple):
+    """The ε with the least value found, and bounds on the minimum; the lower bound is −∞ if none was proven."""
 
     epsilon: float
     low: float
@@ -88,58 +88,60 @@ class Least(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """Places around an origin: ε = origin + unit · sinh(place), fine beside it and coarse far out."""
+class SinhScale:
+    """Places around an origin: ε = origin + unit · sinh(place), fine near it and coarse far away."""
 
     origin: float = 0.0
     unit: float = UNIT
 
-    def epsilon(self, place: float) -> float:
+    def epsilon_at(self, place: float) -> float:
         return self.origin + self.unit * math.sinh(place)
 
-    def place(self, epsilon: float) -> float:
+    def scaled_position(self, epsilon: float) -> float:
         return math.asinh((epsilon - self.origin) / self.unit)
 
 
-FROM_ZERO = Scale()
+FROM_ZERO = SinhScale()
 """Equally fine for small and for large ε."""
 
 
-def least_value(value: Bracket, start: float, key: Key, floor: float, rough: Key | None = None) -> Least:
-    """Of ``value``, sought from ``start`` down to ``floor``; ``key`` rises, and tells values apart on its own scale.
+def least_value(value: Bracket, start: float, key: Key, floor: float, rough: Key | None = None) -> LeastValue:
+    """Minimize ``value``, searching from ``start`` down to ``floor``; ``key`` is increasing and rescales values.
 
-    ``rough``: an upper bound of the value that costs little and is least nearby, if one is known. It saves evaluations.
+    ``rough``: a cheap upper bound of the value that has its minimum nearby, if one is known. It saves evaluations.
     """
     asked = cache(value)
-    scale = FROM_ZERO if rough is None else _scale(rough, start, floor)
+    scale = FROM_ZERO if rough is None else _rough_scale(rough, start, floor)
     start = start if scale is FROM_ZERO else scale.origin
-    return _pinned(asked, _sought(lambda epsilon: key(asked(epsilon)[1]), scale, (start, floor), NEAR), floor)
+    return _chords_at_minimum(
+        asked, _minimizing_epsilon(lambda epsilon: key(asked(epsilon)[1]), scale, (start, floor), NEAR), floor
+    )
 
 
-def _scale(rough: Key, start: float, floor: float) -> Scale:
-    """Where the rough bound is least, and how far from there it rises by half."""
-    origin = _sought(rough, FROM_ZERO, (start, floor), FAR)
+def _rough_scale(rough: Key, start: float, floor: float) -> SinhScale:
+    """Return a scale around the minimum of the rough bound, with the distance at which it rises by half as the unit."""
+    origin = _minimizing_epsilon(rough, FROM_ZERO, (start, floor), FAR)
     lowest, unit = rough(origin), max(abs(origin), UNIT) * FIRST
     if not lowest < rough(floor):
         return FROM_ZERO
     while unit < 1 and max(rough(origin - unit), rough(origin + unit)) < RISEN * lowest:
         unit *= 2
-    return Scale(origin, unit)
+    return SinhScale(origin, unit)
 
 
-def _sought(height: Key, scale: Scale, ends: tuple[float, float], error: float) -> float:
-    """The ε of the least height: stride downhill until it rises, then search between."""
+def _minimizing_epsilon(height: Key, scale: SinhScale, ends: tuple[float, float], error: float) -> float:
+    """Return the ε of the minimal height: stride downhill until it rises, then search between."""
 
-    def at(place: float) -> float:
-        return height(scale.epsilon(place))
+    def height_at(place: float) -> float:
+        return height(scale.epsilon_at(place))
 
-    low, middle, high = _around(at, *(scale.place(end) for end in (*ends, HIGHEST)))
-    found = scipy.optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": error})
-    return scale.epsilon(min((middle, float(found.x)), key=at))
+    low, middle, high = _bracket_minimum(height_at, *(scale.scaled_position(end) for end in (*ends, HIGHEST)))
+    found = scipy.optimize.minimize_scalar(height_at, bounds=(low, high), method="bounded", options={"xatol": error})
+    return scale.epsilon_at(min((middle, float(found.x)), key=height_at))
 
 
-def _around(height: Key, start: float, floor: float, highest: float) -> tuple[float, float, float]:
-    """Three places of which the middle is no higher than the others, or the last of them where it falls to the end."""
+def _bracket_minimum(height: Key, start: float, floor: float, highest: float) -> tuple[float, float, float]:
+    """Return three places, the lowest in the middle, or at the end of the range if the height falls to there."""
     lowest = height(start)
     stride = -1.0 if height(start - 1.0) < lowest else 1.0
     before, middle = start - stride, start
@@ -152,24 +154,31 @@ def _around(height: Key, start: float, floor: float, highest: float) -> tuple[fl
     return min(before, middle), middle, max(before, middle)
 
 
-def _pinned(value: Bracket, best: float, floor: float) -> Least:
-    """Chords on both sides of the best ε: wider until the function certainly rises to them, then as near as it does."""
+def _chords_at_minimum(value: Bracket, best: float, floor: float) -> LeastValue:
+    """Bound the minimum by chords on both sides of the best ε.
 
-    def evaluate_bracket(epsilon: float) -> Seen:
-        return Seen(epsilon, *value(epsilon))
+    They move outwards until the function certainly rises to them, then as near as it still does.
+    """
 
-    places, low, gaps = _risen(evaluate_bracket, evaluate_bracket(best), floor), -math.inf, [math.inf] * STALLED
-    if isinstance(places, Seen):
-        return Least(places.epsilon, low, places.high)
+    def evaluate_bracket(epsilon: float) -> EvaluatedPoint:
+        return EvaluatedPoint(epsilon, *value(epsilon))
+
+    places, low, gaps = (
+        _points_above_minimum(evaluate_bracket, evaluate_bracket(best), floor),
+        -math.inf,
+        [math.inf] * STALLED,
+    )
+    if isinstance(places, EvaluatedPoint):
+        return LeastValue(places.epsilon, low, places.high)
     for _ in range(ROUNDS):
-        crossing, bound = _crossing(places)
+        crossing, bound = _chord_crossing(places)
         low = max(low, bound)
         gaps.append(places.best.high - low)
         if gaps[-1] <= CLOSE * abs(places.best.high) or gaps[-1] > HALF * gaps[-1 - STALLED]:
             break
         # Between the crossing and the best ε, halfway in orders of magnitude: chords cross before a kink, not behind.
         apart = places.best.epsilon - crossing
-        # Where the parabola through the upper ends at the middle three is lowest.
+        # The vertex of the parabola through the upper ends at the middle three.
         vertex_best = places.best
         (left, down), (right, up) = (
             (end.epsilon - vertex_best.epsilon, end.high - vertex_best.high) for end in (places.left, places.right)
@@ -180,14 +189,16 @@ def _pinned(value: Bracket, best: float, floor: float) -> Least:
             crossing + math.copysign(math.sqrt(abs(apart) * 4 * math.ulp(max(abs(crossing), UNIT))), apart),
             vertex_best.epsilon + ((down / left * right - up / right * left) / bend / 2 if bend < 0 else 0.0),
         ):
-            places = places.joined(evaluate_bracket(epsilon))
-        places = _nearer(evaluate_bracket, places)
-    return Least(places.best.epsilon, low, places.best.high)
+            places = places.join_bounds(evaluate_bracket(epsilon))
+        places = _tighten_chords(evaluate_bracket, places)
+    return LeastValue(places.best.epsilon, low, places.best.high)
 
 
-def _risen(seen: Callable[[float], Seen], best: Seen, floor: float) -> Around | Seen:
-    """Places on both sides to which the function certainly rises; the best ε alone where there are none."""
-    ends: list[Seen] = []
+def _points_above_minimum(
+    seen: Callable[[float], EvaluatedPoint], best: EvaluatedPoint, floor: float
+) -> MinimumBracket | EvaluatedPoint:
+    """Return places on both sides to which the function certainly rises; or the best ε alone if there are none."""
+    ends: list[EvaluatedPoint] = []
     for sign in (-1, 1):
         reach, end = FIRST * max(abs(best.epsilon), UNIT), best
         while not end.low > best.high:
@@ -198,42 +209,47 @@ def _risen(seen: Callable[[float], Seen], best: Seen, floor: float) -> Around | 
             reach *= GROWTH if reach < 1 else FURTHER
         ends.append(end)
     left, right = ends
-    return Around(seen(2 * left.epsilon - best.epsilon), left, best, right, seen(2 * right.epsilon - best.epsilon))
+    return MinimumBracket(
+        seen(2 * left.epsilon - best.epsilon), left, best, right, seen(2 * right.epsilon - best.epsilon)
+    )
 
 
-def _nearer(seen: Callable[[float], Seen], places: Around) -> Around:
-    """Both chords as near as the function still rises to them by somewhat more than what it is known to."""
+def _tighten_chords(seen: Callable[[float], EvaluatedPoint], places: MinimumBracket) -> MinimumBracket:
+    """Move both chords as near as the function still rises to them by clearly more than the width of its bounds."""
     best = places.best
     own = ROOM_TO_RISE * max(best.high - best.low, CONVEX_ROUNDING * abs(best.high))
     for side, sign in ((places.left, -1), (places.right, 1)):
         reach, rise = abs(side.epsilon - best.epsilon), side.low - best.high
-        nearer = _distance(reach, rise / own)
+        nearer = _scaled_distance(reach, rise / own)
         if nearer < reach:
             tried = [seen(best.epsilon + sign * nearer)]
             while len(tried) < TRIES and not tried[-1].low > best.high:
                 tried.append(seen((tried[-1].epsilon + side.epsilon) / 2))
             twice = seen(best.epsilon + sign * 2 * nearer) if len(tried) == 1 else side
-            places = places.joined(twice).joined(tried[-1])
+            places = places.join_bounds(twice).join_bounds(tried[-1])
     return places
 
 
-def _distance(reach: float, ratio: float) -> float:
-    """Where a rise would be less by this ratio: e^ε's far out, else a parabola's; the same where that gains little."""
+def _scaled_distance(reach: float, ratio: float) -> float:
+    """Return the distance at which a rise would be smaller by this ratio: exponential far away, otherwise parabolic.
+
+    Returns the same distance if that gains little.
+    """
     if reach > 1 + math.log(max(ratio, 1.0)):
         return reach - math.log(max(ratio, 1.0)) if ratio > math.e else reach
     nearer = reach * max(math.sqrt(1 / ratio), NARROWEST) if ratio > 1 else reach
     return nearer if nearer < HALF * reach else reach
 
 
-def _crossing(places: Around) -> tuple[float, float]:
-    """The ε where both chords cross, and a lower bound, the least value being between them.
+def _chord_crossing(places: MinimumBracket) -> tuple[float, float]:
+    """Return the ε where both chords cross, and a lower bound on the minimum, which lies between them.
 
-    Left of any place before the crossing the left chord is above the right one there; right of any place behind it the
-    right chord is above the left one. So each chord needs the other for the place alone.
+    Left of the crossing, the left chord is above the right one; right of it, the right chord is above the left one. So
+    each chord needs the other only for the position.
     """
     first, second, best, third, fourth = places
     if not first.epsilon < second.epsilon < best.epsilon < third.epsilon < fourth.epsilon:
-        return best.epsilon, -math.inf  # too near to each other to be told apart
+        return best.epsilon, -math.inf  # too close to each other to be distinguished
     if not best.epsilon - second.epsilon < LARGEST_LOSS > fourth.epsilon - best.epsilon:
         return best.epsilon, -math.inf
     b, c = math.exp(second.epsilon - best.epsilon), math.exp(third.epsilon - best.epsilon)
@@ -255,10 +271,10 @@ WIDE_BOUND = 1e-6
 APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
 """Distances in ε at which convexity is used for the coarse bound; the best is taken."""
 SPLIT, FARTHEST = 700.0, 1400.0
-"""Beyond the first e^ε is two factors; beyond the second, e^ε t is more than one for every t that is a double."""
+"""Beyond the first, e^ε is split into two factors; beyond the second, e^ε t exceeds one for every positive double t."""
 FAINT_GAIN = 1e-300
 LOWEST, FAINTEST = -40.0, -744.0
-"""Below the first ε the sum is one; below the second e^ε is no double."""
+"""Below the first ε the sum is one; below the second, e^ε underflows."""
 
 
 def true_positive_rate(
@@ -269,28 +285,32 @@ def true_positive_rate(
 ) -> Interval:
     """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy; the sum is convex in γ = e^ε.
 
-    ``delta_beside`` is asked for δ(ε) and told what is added to it: where δ does not count, it need not be known.
-    ``ceiling`` is an upper bound on δ(ε) that costs little.
+    ``delta_beside`` receives ε and the amount that is added to δ(ε): if δ is negligible next to it, a crude value will
+    do. ``ceiling`` is a cheap upper bound on δ(ε).
     """
     if rate == 0:
         return infinite_mass
 
-    def caught(epsilon: float) -> Interval:
-        least_added, added = weighed(epsilon, rate)
+    def positive_rate_bounds(epsilon: float) -> Interval:
+        least_added, added = exp_weighted_bounds(epsilon, rate)
         low, high = delta_beside(epsilon, least_added)
         return math.nextafter(low + least_added, 0.0), math.nextafter(high + added, math.inf)
 
     top = -math.log(rate)
     found = least_value(
-        caught, top, math.log, LOWEST, lambda epsilon: ceiling(epsilon) + weighed(epsilon, rate)[1] - rate
+        positive_rate_bounds,
+        top,
+        math.log,
+        LOWEST,
+        lambda epsilon: ceiling(epsilon) + exp_weighted_bounds(epsilon, rate)[1] - rate,
     )
     low = found.low
     if low < found.high * (1 - WIDE_BOUND):
-        low = max(low, _below(caught, found.epsilon, top))
+        low = max(low, _sum_lower_bound(positive_rate_bounds, found.epsilon, top))
     return min(max(low, rate), 1.0), min(found.high, 1.0)
 
 
-def weighed(epsilon: float, rate: float) -> Interval:
+def exp_weighted_bounds(epsilon: float, rate: float) -> Interval:
     """e^ε·t from below and above: a product, as exp(ε + log t) would lose |log t| roundings."""
     if epsilon > FARTHEST:
         return 1.0, math.inf
@@ -299,11 +319,11 @@ def weighed(epsilon: float, rate: float) -> Interval:
     return math.nextafter(value * (1 - 1e-15), 0.0), math.nextafter(value * (1 + 1e-15), math.inf)
 
 
-def _below(caught: Bracket, best: float, top: float) -> float:
-    """A lower bound on the least sum, from its brackets at the best ε and on both sides.
+def _sum_lower_bound(caught: Bracket, best: float, top: float) -> float:
+    """Return a lower bound on the minimum of the sum, from its bounds at the best ε and on both sides.
 
-    Between the sides convexity bounds it by both chords drawn on; left of them it can sink on to γ = 0 no faster than
-    it does between, and right of them until γ = 1/rate, from where it is at least one.
+    Between the sides, convexity bounds it by both extended chords; left of them it can decrease towards γ = 0 at most
+    as fast as between them, and right of them until γ = 1/rate, from where on it is at least one.
     """
     here, found = caught(best), 0.0
     for apart in APART:
@@ -319,52 +339,56 @@ def _below(caught: Bracket, best: float, top: float) -> float:
     return found
 
 
-class Order(NamedTuple):
+class OrderBounds(NamedTuple):
     """One order of a pair: bounds on δ(ε) and on 1 − δ(ε) at ε ≥ 0, and its infinite mass."""
 
     both: Callable[[float], tuple[Interval, Interval]]
     infinite_mass: Interval
 
 
-def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
-    """Bounds on f(t) = sup_ε 1 − δ(ε) − e^ε t, to relative accuracy however little is missed; concave in γ = e^ε."""
-    # 1 − t; itself where nothing was rounded.
+def type_two_error(ahead: OrderBounds, back: OrderBounds, rate: float) -> Interval:
+    """Bounds on f(t) = sup_ε 1 − δ(ε) − e^ε t, to relative accuracy even near 0; concave in γ = e^ε."""
+    # 1 − t; exact where the subtraction was.
     rest = 1.0 - rate
     kept = (rest, rest) if 1.0 - rest == rate else (math.nextafter(rest, 0.0), math.nextafter(rest, 1.0))
     if kept[1] <= back.infinite_mass[0]:
         return 0.0, 0.0
 
-    def gained(epsilon: float) -> Interval:
-        """What is missed, with its sign changed."""
-        low, high = _supporting_line(ahead, rate, epsilon) if epsilon >= 0 else _mirrored(back, (rate, kept), epsilon)
+    def negated_error_bounds(epsilon: float) -> Interval:
+        """Return bounds on the negated type-II error."""
+        low, high = (
+            _supporting_line(ahead, rate, epsilon) if epsilon >= 0 else _mirrored_brackets(back, (rate, kept), epsilon)
+        )
         return -high, -low
 
-    found = least_value(gained, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
-    # The least γ seen at which nothing is missed: concave and at most γ (1 − t), it is no more than that anywhere.
+    found = least_value(negated_error_bounds, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
+    # The smallest γ found at which the function is at most 0: it is concave and at most γ (1 − t), so at most that.
     places = (found.epsilon + apart for apart in (0.0, *APART, 100.0, 1000.0))
     high = min(
         -found.low,
-        next((math.exp(min(place, 0.0)) for place in places if gained(place)[0] >= 0), 1.0) * kept[1] * (1 + 1e-15),
+        next((math.exp(min(place, 0.0)) for place in places if negated_error_bounds(place)[0] >= 0), 1.0)
+        * kept[1]
+        * (1 + 1e-15),
         1.0,
     )
     return max(0.0, -found.high), max(high, math.ulp(0.0))
 
 
-def _supporting_line(ahead: Order, rate: float, epsilon: float) -> Interval:
+def _supporting_line(ahead: OrderBounds, rate: float, epsilon: float) -> Interval:
     """(1 − δ(ε)) − e^ε t at ε ≥ 0."""
-    (_, (low, high)), (least_added, added) = ahead.both(epsilon), weighed(epsilon, rate)
+    (_, (low, high)), (least_added, added) = ahead.both(epsilon), exp_weighted_bounds(epsilon, rate)
     return math.nextafter(low - added, -math.inf), math.nextafter(high - least_added, math.inf)
 
 
-def _mirrored(back: Order, rates: tuple[float, Interval], epsilon: float) -> Interval:
-    """e^ε (1 − t − δ'(−ε)) below 0; the same with 1 − δ' where that is what is known better."""
+def _mirrored_brackets(back: OrderBounds, rates: tuple[float, Interval], epsilon: float) -> Interval:
+    """e^ε (1 − t − δ'(−ε)) below 0; uses 1 − δ' instead if that is more accurate."""
     (rate, kept), (told, rest) = rates, back.both(-epsilon)
     low = math.nextafter(max(kept[0] - told[1], rest[0] - rate), -math.inf)
     high = math.nextafter(min(kept[1] - told[0], rest[1] - rate), math.inf)
-    return _stretched(low, epsilon, -1.0), _stretched(high, epsilon, 1.0)
+    return _scale_by_exp(low, epsilon, -1.0), _scale_by_exp(high, epsilon, 1.0)
 
 
-def _stretched(value: float, epsilon: float, sign: float) -> float:
-    """A value times e^ε, rounded to the side of the sign."""
+def _scale_by_exp(value: float, epsilon: float, sign: float) -> float:
+    """Return a value times e^ε, rounded towards the side of the sign."""
     found = abs(value) * math.exp(epsilon) * (1 + math.copysign(1e-15, sign * value))
     return math.nextafter(math.copysign(found, value), math.copysign(math.inf, sign))

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from tightrope.audit.findings import Claimed, Verdict, claimed_points, seen_of
 from tightrope.errors import InputError
-from tightrope.numerics.checks import inner_probability, non_negative, probability, whole
+from tightrope.numerics.checks import check_integer, check_probability, inner_probability, non_negative
 from tightrope.randomness.bits import Source, Stream
 
 LARGEST_SOUGHT = 60.0
@@ -33,7 +33,7 @@ MOST_CANARIES = 10_000_000
 class OneRun:
     """Of ``canaries`` examples the attacker guessed ``guesses``, a number fixed beforehand, and ``correct`` rightly.
 
-    Each canary was in the data with probability ½, independently of everything; neighbours are add-or-remove-one.
+    Each canary was in the data with probability ½, independently of everything; neighbors are add-or-remove-one.
     """
 
     canaries: int
@@ -42,45 +42,45 @@ class OneRun:
     confidence: float = 0.99
 
     def __post_init__(self) -> None:
-        whole("canaries", self.canaries)
+        check_integer("canaries", self.canaries)
         inner_probability("confidence", self.confidence)
         if not self.canaries <= MOST_CANARIES:
             raise InputError("canaries", self.canaries, f"at most {MOST_CANARIES}")
-        if not whole("guesses", self.guesses) <= self.canaries:
+        if not check_integer("guesses", self.guesses) <= self.canaries:
             raise InputError("guesses", self.guesses, "at most one a canary")
-        if not whole("correct", self.correct, at_least=0) <= self.guesses:
+        if not check_integer("correct", self.correct, at_least=0) <= self.guesses:
             raise InputError("correct", self.correct, "at most all guesses")
 
     def p_value(self, epsilon: float, delta: float) -> float:
-        """How probable so many correct guesses are at most, of any (ε, δ)-private run.
+        """An upper bound on the probability of this many correct guesses in any (ε, δ)-private run.
 
         f(v) (1 + mδ (1 − f(v)) / (v P(B = v))) with B ~ Binomial(r, e^ε/(1+e^ε)) and f(v) = P(B ≥ v): the most that
         any attack reaches, or 1. At δ = 0 it is the theorem of the paper.
         """
-        return self._tail_probability(non_negative("epsilon", epsilon), probability("delta", delta))
+        return self._tail_probability(non_negative("epsilon", epsilon), check_probability("delta", delta))
 
     def epsilon(self, delta: float) -> float:
         """A lower bound on the ε at a δ that was fixed beforehand."""
-        return self._refuted_epsilon(probability("delta", delta), 1 - self.confidence)
+        return self._refuted_epsilon(check_probability("delta", delta), 1 - self.confidence)
 
     def delta(self, epsilon: float) -> float:
         """A lower bound on the δ at an ε ≥ 0 that was fixed beforehand."""
         return self._least_delta(non_negative("epsilon", epsilon), 1 - self.confidence)
 
     def against(self, claim: Claimed) -> Verdict:
-        """Whether the claim is refuted; its points share the chance to fail. It must be fixed beforehand.
+        """Return whether the claim is refuted; its points share the chance to fail. It must be fixed beforehand.
 
-        What could have been seen: the least ε of randomised response, one report a canary.
+        What could have been seen: the least ε of randomized response, one report a canary.
         """
         points = claimed_points(claim)
         failure = (1 - self.confidence) / len(points)
         epsilon, delta = max(points, key=lambda point: self._least_delta(point[0], failure) - point[1])
         proven = self._least_delta(epsilon, failure)
-        seen = {} if proven > delta else {"randomised response": self._detectable_epsilon(*points[0], failure)}
+        seen = {} if proven > delta else {"randomized response": self._detectable_epsilon(*points[0], failure)}
         known = self._refuted_epsilon(delta, failure)
         return Verdict(proven > delta, self.confidence, epsilon, delta, known, proven, seen, seen_of(points))
 
-    def _tail(self, epsilon: float) -> tuple[float, float]:
+    def _tail_bound(self, epsilon: float) -> tuple[float, float]:
         """f(v), and by how much of mδ the p-value is more."""
         if self.correct == 0:
             return 1.0, 0.0
@@ -90,34 +90,34 @@ class OneRun:
         return min(1.0, tail), max(0.0, 1 - tail) * tail / (self.correct * exactly)
 
     def _tail_probability(self, epsilon: float, delta: float) -> float:
-        tail, slope = self._tail(epsilon)
+        tail, slope = self._tail_bound(epsilon)
         return min(1.0, tail + self.canaries * delta * slope)
 
     def _refuted_epsilon(self, delta: float, failure: float) -> float:
         """The largest ε found that is refuted: every smaller one is, for private runs of it are private at more."""
-        return _last(lambda epsilon: self._tail_probability(epsilon, delta) < failure, 0.0)
+        return _last_passing(lambda epsilon: self._tail_probability(epsilon, delta) < failure, 0.0)
 
     def _least_delta(self, epsilon: float, failure: float) -> float:
-        tail, slope = self._tail(epsilon)
+        tail, slope = self._tail_bound(epsilon)
         if not tail < failure:
             return 0.0
         most = self.canaries * slope
         return min(1.0, (failure - tail) * (1 - TAIL_MARGIN) / most) if most > 0 else 1.0
 
     def _detectable_epsilon(self, epsilon: float, delta: float, failure: float) -> float:
-        """The least ε (total variation, where it is claimed) whose median number of right guesses refutes."""
+        """The least ε (or total variation, if claimed) whose median number of right guesses refutes."""
 
-        def unseen(size: float) -> bool:
+        def undetected_excess(size: float) -> bool:
             median = int(stats.binom.isf(0.5, self.guesses, special.expit(size)))
             return OneRun(self.canaries, self.guesses, median)._least_delta(epsilon, failure) <= delta
 
-        if unseen(LARGEST_SOUGHT):
+        if undetected_excess(LARGEST_SOUGHT):
             return math.inf
-        size = _last(unseen, epsilon) + 2 * LARGEST_SOUGHT / 2.0**HALVINGS_OF_CLAIM
+        size = _last_passing(undetected_excess, epsilon) + 2 * LARGEST_SOUGHT / 2.0**HALVINGS_OF_CLAIM
         return math.tanh(size / 2) if epsilon == 0 else size
 
 
-def _last(passes: Callable[[float], bool], low: float) -> float:
+def _last_passing(passes: Callable[[float], bool], low: float) -> float:
     """About where it ceases to pass between ``low`` and the largest ε, on the side that passes; ``low`` if nowhere."""
     high = LARGEST_SOUGHT
     for _ in range(HALVINGS_OF_CLAIM):
@@ -140,7 +140,7 @@ def one_run(
 
     ``scores``: one number a canary, higher where it looks as if it had been in the data; ``included``: whether it was.
     ``guesses`` is how many are guessed, half of them each way; fix it before looking at ``included``. ``confidence`` is
-    that of each bound by itself. Raises ``InputError`` for samples of unequal length, NaN, and more guesses than
+    separately for each bound. Raises ``InputError`` for samples of unequal length, NaN, and more guesses than
     canaries.
 
     >>> found = one_run([3, 2, 1, 0] * 50, [True, True, False, False] * 50, guesses=100)
@@ -155,8 +155,8 @@ def one_run(
         raise InputError("scores", f"shape {values.shape}", "one number, not NaN, for each entry of included")
     if not np.isin(truth, (0, 1)).all():
         raise InputError("included", "other values", "True or False, or 1 and 0")
-    whole("guesses", guesses)
-    order = np.lexsort(((randomness or Stream()).words(len(values)), -values))
+    check_integer("guesses", guesses)
+    order = np.lexsort(((randomness or Stream()).random_words(len(values)), -values))
     most, least = order[: (guesses + 1) // 2], order[len(order) - guesses // 2 :]
     correct = int(truth[most].astype(bool).sum()) + int((~truth[least].astype(bool)).sum())
     return OneRun(len(values), guesses, min(correct, guesses), confidence)

@@ -1,4 +1,4 @@
-"""What an audit has found: lower bounds that hold together, and what they say against a claim."""
+"""Results of an audit: simultaneous lower bounds, and tests of a claim against them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scipy import special, stats
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.audit.rates import Rates, at_least, at_most
-from tightrope.documents.budget import Budget, Guarantee, product
-from tightrope.documents.numbers import DOWN, UP, significant
+from tightrope.documents.budget import Budget, Guarantee, exact_product
+from tightrope.documents.numbers import DOWN, UP, significant_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import inner_probability, non_negative, probability
+from tightrope.numerics.checks import check_probability, inner_probability, non_negative
 from tightrope.numerics.rounding import to_float
 
 # What is claimed, as points: δ(ε) is at most δ, rounded so that only what is truly above refutes it.
@@ -26,7 +26,7 @@ from tightrope.numerics.rounding import to_float
 Points = tuple[tuple[float, float], ...]
 Claimed = Budget | Guarantee | PrivacyLoss | Sequence[tuple[float, float]]
 PLACES_LOOKED_AT = 24
-"""A loss is looked at in so many places."""
+"""The number of points at which a loss is evaluated."""
 LEAST_DELTA = 1e-5
 """From ε = 0 to where its δ is this: events that are rarer are seldom seen."""
 CLAIMED = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
@@ -39,28 +39,28 @@ def claimed_points(claim: Any) -> Points:
     >>> claimed_points([(1, 0.01)])
     ((1.0, 0.01),)
     """
-    return _points(claim)
+    return _claimed_points(claim)
 
 
 @singledispatch
-def _points(claim: Any) -> Points:
+def _claimed_points(claim: Any) -> Points:
     if not isinstance(claim, Sequence) or isinstance(claim, (str, bytes)) or not claim:
         raise InputError("claim", claim, CLAIMED, TRY)
-    return _points(Budget(points=claim))
+    return _claimed_points(Budget(points=claim))
 
 
-@_points.register
+@_claimed_points.register
 def _(claim: Budget) -> Points:
     return tuple((to_float(epsilon, "up"), to_float(delta, "up")) for epsilon, delta in claim.checked_points)
 
 
-@_points.register
+@_claimed_points.register
 def _(claim: Guarantee) -> Points:
     finite = [(float(claim.epsilon), claim.delta)] if math.isfinite(claim.epsilon) else []
     return (*finite, (0.0, claim.total_variation))
 
 
-@_points.register
+@_claimed_points.register
 def _(claim: PrivacyLoss) -> Points:
     largest = claim.epsilon(LEAST_DELTA)
     places = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, PLACES_LOOKED_AT)
@@ -82,7 +82,7 @@ DECIMALS = 1e-9
 UNSEEN = 1e-13
 """Counts in tails of this probability are left out: the sum stays a lower bound."""
 TRIED = 2
-"""So many of the claim's points are tried, the most promising ones."""
+"""The number of the claim's points that are tried, the most promising ones."""
 
 Events = tuple[Floats, Floats]
 """False- and true-positive rates of a law's events."""
@@ -100,18 +100,18 @@ class Law:
     number: Callable[[float, float | None], float]
 
 
-def _response(size: float, delta: float | None) -> Events:
+def _response_rates(size: float, delta: float | None) -> Events:
     leak = delta or 0.0
     share = (1 - leak) * special.expit(size)
     return np.array([(1 - leak) * special.expit(-size)]), np.array([leak + share])
 
 
-def _laplace(size: float, _: float | None) -> Events:
+def _laplace_rates(size: float, _: float | None) -> Events:
     places = size * np.linspace(0.0, 1.0, 33)
     return 0.5 * np.exp(-places), 1 - 0.5 * np.exp(places - size)
 
 
-def _gaussian(size: float, _: float | None) -> Events:
+def _gaussian_rates(size: float, _: float | None) -> Events:
     places = np.linspace(-3.0, 6.0, 181) + size / 2
     return special.ndtr(-places), special.ndtr(size - places)
 
@@ -127,15 +127,15 @@ def _gaussian_number(size: float, delta: float | None) -> float:
 
 
 LAWS = (
-    Law("randomised response", _response, lambda size, delta: math.tanh(size / 2) if delta is None else size),
+    Law("randomized response", _response_rates, lambda size, delta: math.tanh(size / 2) if delta is None else size),
     Law(
         "Laplace",
-        _laplace,
+        _laplace_rates,
         lambda size, delta: -math.expm1(-size / 2) if delta is None else max(0.0, size + 2 * math.log1p(-delta)),
     ),
-    Law("Gaussian", _gaussian, _gaussian_number),
+    Law("Gaussian", _gaussian_rates, _gaussian_number),
 )
-"""Randomised response, with a leak of δ, is the easiest to tell apart of all that have that ε at δ."""
+"""Randomized response, with a leak of δ, is the most distinguishable pair with that ε at δ."""
 
 
 def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) -> float:
@@ -161,8 +161,8 @@ def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) 
 
 def chance_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
     """A lower bound on the probability that a law with these events is refuted, at one of them."""
-    tried = sorted((_best(events, point, runs) for point in points), key=lambda one: -one.excess)[:TRIED]
-    return max(_chance(one, runs, failure) for one in tried)
+    tried = sorted((_clearest_event(events, point, runs) for point in points), key=lambda one: -one.excess)[:TRIED]
+    return max(_refutation_probability(one, runs, failure) for one in tried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class _Event:
     excess: float
 
 
-def _best(events: Events, point: tuple[float, float], runs: tuple[int, int]) -> _Event:
+def _clearest_event(events: Events, point: tuple[float, float], runs: tuple[int, int]) -> _Event:
     """The event that exceeds the point most clearly."""
     wrong, found = events
     gamma = math.exp(min(point[0], 700.0))
@@ -186,7 +186,7 @@ def _best(events: Events, point: tuple[float, float], runs: tuple[int, int]) -> 
     return _Event(float(wrong[i]), float(found[i]), gamma, point[1], float(excess[i]))
 
 
-def _chance(event: _Event, runs: tuple[int, int], failure: float) -> float:
+def _refutation_probability(event: _Event, runs: tuple[int, int], failure: float) -> float:
     """P(the bounds at the two counts refute), from the pairs that do."""
     low, high = (int(stats.binom.ppf(share, runs[0], event.found)) for share in (UNSEEN, 1 - UNSEEN))
     counts = np.arange(max(low, 0), high + 1)
@@ -201,7 +201,7 @@ def _chance(event: _Event, runs: tuple[int, int], failure: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of a claim δ(``epsilon``) ≤ ``delta``, at ``confidence``.
+    """The verdict on a claim δ(``epsilon``) ≤ ``delta``, at ``confidence``.
 
     ``proven_delta`` and ``proven_epsilon`` are the lower bounds found there: on δ at that ε, on ε at that δ. Of several
     points it is the one that is exceeded most. ``could_have_seen``: where nothing is refuted, by the name of a law the
@@ -220,16 +220,16 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.refuted:
-            proven = significant(self.proven_delta, 3, DOWN)
+            proven = significant_text(self.proven_delta, 3, DOWN)
             told = f"delta({self.epsilon:.6g}) <= {self.delta:.6g} was claimed, delta >= {proven}"
             return f"refuted at {in_percent(self.confidence)}: {told}"
         least = {law: size for law, size in self.could_have_seen.items() if math.isfinite(size)}
-        seen = ", ".join(f"{significant(size, 3, UP)} ({law})" for law, size in least.items())
+        seen = ", ".join(f"{significant_text(size, 3, UP)} ({law})" for law, size in least.items())
         told = f"could have seen {self.seen_of} >= {seen}" if seen else "could have seen nothing: more runs"
         return f"not refuted at {in_percent(self.confidence)}; {told}"
 
 
-def judged(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
+def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
     """The verdict on points (ε, δ), from bounds that hold together."""
     epsilon, delta = max(points, key=lambda point: rates.delta(point[0]) - point[1])
     proven = rates.delta(epsilon)
@@ -239,7 +239,7 @@ def judged(rates: Rates, points: Points, runs: tuple[int, int], confidence: floa
 
 
 def seen_of(points: Points) -> str:
-    """What the numbers of ``could_have_seen`` are."""
+    """The quantity that ``could_have_seen`` holds."""
     epsilon, delta = points[0]
     return f"epsilon at delta = {delta:g}" if epsilon > 0 else "total variation"
 
@@ -250,7 +250,7 @@ def in_percent(confidence: float) -> str:
     >>> in_percent(0.99), in_percent(0.999999999999)
     ('99 %', '99.9999999999 %')
     """
-    digits = f"{product(Decimal(100), Decimal(repr(confidence))):f}"
+    digits = f"{exact_product(Decimal(100), Decimal(repr(confidence))):f}"
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} %"
 
 
@@ -270,7 +270,7 @@ class Finding:
 
     def epsilon(self, delta: float) -> float:
         """A lower bound on the ε at this δ, for the worse of the two directions; 0 where nothing was seen."""
-        return self.rates.epsilon(probability("delta", delta))
+        return self.rates.epsilon(check_probability("delta", delta))
 
     def delta(self, epsilon: float) -> float:
         """A lower bound on the δ at this ε ≥ 0, for the worse of the two directions."""
@@ -281,7 +281,7 @@ class Finding:
         return self.rates.total_variation()
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
-        """What an attacker finds of the first input's runs at this share of false alarms, at least."""
+        """A lower bound on the true-positive rate for the first input's runs at this false-positive rate."""
         rate = inner_probability("false_positive_rate", false_positive_rate)
         return float(self.rates.true_positives_at(np.array([rate]))[0])
 
@@ -290,14 +290,14 @@ class Finding:
         return 1 - self.true_positive_rate(false_positive_rate)
 
     @property
-    def curve(self) -> tuple[Floats, Floats]:
+    def curve_points(self) -> tuple[Floats, Floats]:
         """Corners of the curve: false-positive rates in ascending order, and true-positive rates."""
         return self.rates.false_positive, self.rates.true_positive
 
     def against(self, claim: Claimed) -> Verdict:
-        """Whether the claim is refuted, and if not, how large an ε this test would have seen.
+        """Return whether the claim is refuted, and if not, how large an ε this test would have seen.
 
         ``claim`` is a ``Budget``, ``Guarantee``, ``PrivacyLoss`` or points (ε, δ). A claim that holds is refuted with
         probability 1 − ``confidence`` at most, and may be chosen after the scores were seen.
         """
-        return judged(self.rates, claimed_points(claim), self.runs, self.confidence, self.failure)
+        return judge_points(self.rates, claimed_points(claim), self.runs, self.confidence, self.failure)

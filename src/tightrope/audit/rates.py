@@ -19,13 +19,13 @@ ONE_BY_ONE = 64
 """Points that are gone through one by one."""
 
 
-def concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def concave_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Corners of the least concave function above points of ascending x, from the first point to the last.
 
-    >>> [corners.tolist() for corners in concave(np.array([0.0, 1, 2]), np.array([0.0, 0.4, 1]))]
+    >>> [corners.tolist() for corners in concave_hull(np.array([0.0, 1, 2]), np.array([0.0, 0.4, 1]))]
     [[0.0, 2.0], [0.0, 1.0]]
     """
-    # Without most of the points below the chord of their neighbours, every second at a time: none is a corner.
+    # Without most of the points below the chord of their neighbors, every second at a time: none is a corner.
     thinned_x = x
     thinned_y = y
     left = len(thinned_x) + 1
@@ -33,24 +33,24 @@ def concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
         left = len(thinned_x)
         for start in (1, 2):
             middle = np.arange(start, len(thinned_x) - 1, 2)
-            low = middle[_below(thinned_x, thinned_y, middle - 1, middle, middle + 1)]
+            low = middle[_below_chord(thinned_x, thinned_y, middle - 1, middle, middle + 1)]
             thinned_x, thinned_y = np.delete(thinned_x, low), np.delete(thinned_y, low)
     x, y = thinned_x, thinned_y
     kept: list[int] = []
     for i in range(len(x)):
-        while len(kept) > 1 and _below(x, y, kept[-2], kept[-1], i):
+        while len(kept) > 1 and _below_chord(x, y, kept[-2], kept[-1], i):
             kept.pop()
         kept.append(i)
     return x[kept], y[kept]
 
 
-def _below(x: Floats, y: Floats, left: Places, middle: Places, right: Places) -> Any:
-    """Whether the middle is on or below the chord."""
+def _below_chord(x: Floats, y: Floats, left: Places, middle: Places, right: Places) -> Any:
+    """Return whether the middle is on or below the chord."""
     return (y[middle] - y[left]) * (x[right] - x[left]) <= (y[right] - y[left]) * (x[middle] - x[left])
 
 
 LAST_PLACES = 1e-12
-"""Taken off what is said, relatively: more than the few roundings on the way."""
+"""Relative safety margin of the bounds: more than the few roundings on the way."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Rates:
     true_positive: Floats
 
     @classmethod
-    def of(cls, false_positive: Floats, true_positive: Floats) -> Rates:
+    def from_events(cls, false_positive: Floats, true_positive: Floats) -> Rates:
         """The hull of these events and of the two that tell nothing."""
         x, y = np.clip([np.append(false_positive, [0, 1]), np.append(true_positive, [0, 1])], 0.0, 1.0)
         order = np.lexsort((-y, x))
@@ -73,12 +73,12 @@ class Rates:
         hull_x = x[order]
         hull_y = y[order]
         rising = np.append(True, hull_y[1:] > np.maximum.accumulate(hull_y)[:-1])
-        return cls(*concave(np.append(hull_x[rising], 1.0), np.append(hull_y[rising], 1.0)))
+        return cls(*concave_hull(np.append(hull_x[rising], 1.0), np.append(hull_y[rising], 1.0)))
 
-    def joined(self, other: Rates) -> Rates:
+    def join_hulls(self, other: Rates) -> Rates:
         """The hull of both: they must hold together."""
         x = np.concatenate([self.false_positive, other.false_positive])
-        return Rates.of(x, np.concatenate([self.true_positive, other.true_positive]))
+        return Rates.from_events(x, np.concatenate([self.true_positive, other.true_positive]))
 
     def delta(self, epsilon: float) -> float:
         """A lower bound on the larger of the two directions' δ(ε): sup P(A) − e^ε Q(A), and the same of not-A."""
@@ -86,7 +86,7 @@ class Rates:
         with np.errstate(over="ignore", invalid="ignore"):
             gamma = np.exp(min(epsilon, 700.0))
             gains = np.concatenate([found - gamma * self.false_positive, 1 - self.false_positive - gamma * missed])
-        return _lower(float(gains.max()))
+        return _round_down(float(gains.max()))
 
     def epsilon(self, delta: float) -> float:
         """A lower bound on the ε at this δ: log of (P(A) − δ)/Q(A) and of the same of not-A, or 0."""
@@ -96,18 +96,18 @@ class Rates:
         if not some.any():
             return 0.0
         with np.errstate(divide="ignore"):
-            return _lower(float(np.log(gains[some] / costs[some]).max()))
+            return _round_down(float(np.log(gains[some] / costs[some]).max()))
 
     def total_variation(self) -> float:
         """A lower bound on the total variation: δ at ε = 0."""
         return self.delta(0.0)
 
     def true_positives_at(self, false_positive: Floats) -> Floats:
-        """What the best attack finds at these false-positive rates, at least."""
+        """A lower bound on the best attack's true-positive rate at these false-positive rates."""
         return np.asarray(np.interp(false_positive, self.false_positive, self.true_positive), dtype=np.float64)
 
 
-def _lower(value: float) -> float:
+def _round_down(value: float) -> float:
     """Safely below, and never below 0."""
     return max(0.0, value - LAST_PLACES * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
 

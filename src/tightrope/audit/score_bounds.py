@@ -15,7 +15,7 @@ from tightrope.errors import InputError, MissingExtraError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.checks import inner_probability, whole
+from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.randomness.bits import Source, Stream
 
 # Events that are chosen against a claim on one half of the runs, and bounded on the other.
@@ -25,14 +25,16 @@ FEWEST = 4
 
 
 def held_out(above: Floats, below: Floats, points: Points, failure: float, randomness: Source | None) -> Rates | None:
-    """For each point and direction the most promising threshold of one half; the bounds of the other half.
+    """Choose a threshold for each point and direction from one half; compute its bounds from the other half.
 
     All of them hold together but for a chance of ``failure``: the thresholds are fixed before the runs that bound them
     are looked at. None where there are too few runs.
     """
     if min(len(above), len(below)) < FEWEST:
         return None
-    (looked, kept), (looked_too, kept_too) = (_halves(sample, randomness or Stream()) for sample in (above, below))
+    (looked, kept), (looked_too, kept_too) = (
+        _random_halves(sample, randomness or Stream()) for sample in (above, below)
+    )
     # Where the excess over each point, in its own standard deviations, is largest, in either direction.
     one = np.sort(looked)
     other = np.sort(looked_too)
@@ -46,28 +48,28 @@ def held_out(above: Floats, below: Floats, points: Points, failure: float, rando
             # Gain − e^ε cost − δ over its standard deviation; a share is never taken as surer than a run in all.
             runs = len(one)
             gamma = np.exp(min(epsilon, 700.0))
-            spread = _variance(gain, runs) + gamma**2 * _variance(cost, runs)
+            spread = _share_variance(gain, runs) + gamma**2 * _share_variance(cost, runs)
             excess: Floats = (gain - gamma * cost - delta) / np.sqrt(spread)
             chosen.append(float(places[np.argmax(excess)]))
     thresholds = np.array(sorted(set(chosen)))
     each = failure / (2 * len(thresholds))
-    found = safe_share(_above(kept, thresholds), len(kept), each)
-    wrong = 1 - safe_share(len(kept_too) - _above(kept_too, thresholds), len(kept_too), each)
-    return Rates.of(wrong, found)
+    found = safe_share(_counts_above(kept, thresholds), len(kept), each)
+    wrong = 1 - safe_share(len(kept_too) - _counts_above(kept_too, thresholds), len(kept_too), each)
+    return Rates.from_events(wrong, found)
 
 
-def _halves(sample: Floats, randomness: Source) -> tuple[Floats, Floats]:
+def _random_halves(sample: Floats, randomness: Source) -> tuple[Floats, Floats]:
     """Two halves at random: the order of the runs may tell something."""
-    order = np.argsort(randomness.words(len(sample)), kind="stable")
+    order = np.argsort(randomness.random_words(len(sample)), kind="stable")
     return sample[order[: len(sample) // 2]], sample[order[len(sample) // 2 :]]
 
 
-def _above(sample: Floats, thresholds: Floats) -> Integers:
+def _counts_above(sample: Floats, thresholds: Floats) -> Integers:
     ordered = np.sort(sample)
     return (len(sample) - np.searchsorted(ordered, thresholds, side="right")).astype(np.int64)
 
 
-def _variance(share: Floats, runs: int) -> Floats:
+def _share_variance(share: Floats, runs: int) -> Floats:
     return np.maximum(share * (1 - share), 1 / runs) / runs
 
 
@@ -83,11 +85,11 @@ def scores(
     claim: Claimed | None = None,
     randomness: Source | None = None,
 ) -> Finding:
-    """What two samples of scores prove about ε, δ, total variation and the trade-off curve.
+    """Return the bounds on ε, δ, total variation and the trade-off curve that two samples of scores prove.
 
-    ``first`` and ``second`` are scores of independent runs on the two neighbouring inputs, one number a run; any
+    ``first`` and ``second`` are scores of independent runs on the two neighboring inputs, one number a run; any
     number computed from a run's output is a valid score, and a large one should speak for the first input. ±∞ is
-    allowed. All that is found holds together with probability ``confidence``, whatever the two laws are, provided that
+    allowed. All bounds hold together with probability ``confidence``, for any two distributions, provided that
     runs are independent of each other (docs/proofs/audit.md).
 
     Every threshold counts at once. With a ``claim`` – a ``Budget``, ``Guarantee``, ``PrivacyLoss`` or points (ε, δ) –
@@ -96,11 +98,11 @@ def scores(
 
     Raises ``InputError`` for empty samples, more than one axis, NaN, and confidences outside (0, 1).
 
-    >>> found = scores([1, 1, 1, 0] * 500, [1, 0, 0, 0] * 500)  # randomised response at ε = log 3 = 1.0986…
+    >>> found = scores([1, 1, 1, 0] * 500, [1, 0, 0, 0] * 500)  # randomized response at ε = log 3 = 1.0986…
     >>> 0.85 < found.epsilon(0.0) < 1.0986, 0.40 < found.total_variation() < 0.5
     (True, True)
     """
-    above, below = _sample("first", first), _sample("second", second)
+    above, below = _check_sample("first", first), _check_sample("second", second)
     sure = inner_probability("confidence", confidence, "0.99 is usual")
     if not sure <= MOST_SURE:
         raise InputError("confidence", confidence, "at most 1 - 1e-15", "0.99 is usual")
@@ -113,12 +115,14 @@ def scores(
     one, other = np.sort(above), np.sort(below)
     places = np.unique(np.concatenate([one, other]))
     found, wrong = (len(sample) - np.searchsorted(sample, places, side="right") for sample in (one, other))
-    everywhere = Rates.of(at_most(len(other), everywhere_failure)[wrong], at_least(len(one), everywhere_failure)[found])
-    rates = everywhere if chosen is None else everywhere.joined(chosen)
+    everywhere = Rates.from_events(
+        at_most(len(other), everywhere_failure)[wrong], at_least(len(one), everywhere_failure)[found]
+    )
+    rates = everywhere if chosen is None else everywhere.join_hulls(chosen)
     return Finding(rates, (len(above), len(below)), confidence, part, points)
 
 
-def _sample(name: str, values: ArrayLike) -> Floats:
+def _check_sample(name: str, values: ArrayLike) -> Floats:
     expected = "a list of numbers, one a run"
     try:
         sample = np.asarray(values, dtype=np.float64)
@@ -147,16 +151,16 @@ def log_ratio(table: NoiseTable, shift: int) -> Callable[[Integers], Floats]:
     >>> log_ratio(tr.discrete_laplace(scale=2).table, 1)(np.array([-3, 1])).round(6).tolist()
     [-0.5, 0.5]
     """
-    tails = [table.survival(x) for x in range(min(LISTED, len(table.half) + LISTED // 4) + 1)]
+    tails = [table.survival_probability(x) for x in range(min(LISTED, len(table.half) + LISTED // 4) + 1)]
     chances = np.array([float(p) for p in (1 - 2 * tails[0], *(a - b for a, b in pairwise(tails)))])
     logs = np.log(np.maximum(chances, 1e-300))
     logs[chances == 0] = LOG_OF_NEVER
 
-    def score(outputs: Integers) -> Floats:
+    def score_outputs(outputs: Integers) -> Floats:
         found: Floats = _looked_up(logs, outputs - shift) - _looked_up(logs, outputs)
         return found
 
-    return score
+    return score_outputs
 
 
 def mechanism(
@@ -180,7 +184,7 @@ def mechanism(
     if not isinstance(law, IntegerMechanism):
         remedy = "draw from others yourself and give the samples to audit.scores or audit.samples"
         raise InputError("law", law, "a mechanism of whole numbers with a table", remedy)
-    size, shift = whole("runs", runs), law.sensitivity
+    size, shift = check_integer("runs", runs), law.sensitivity
     score = log_ratio(law.table, shift)
     drawn = [np.asarray(law.sample(size, randomness), dtype=np.int64) for _ in range(2)]
     return scores(score(drawn[0] + shift), score(drawn[1]), confidence=confidence, claim=claim, randomness=randomness)
@@ -200,7 +204,7 @@ CLASSIFIER_FEWEST = 20
 
 
 class Classifier(Protocol):
-    """What scikit-learn calls a classifier."""
+    """The interface of a scikit-learn classifier."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Learn from rows and their classes."""
@@ -218,7 +222,7 @@ def samples(
     classifier: Classifier | None = None,
     randomness: Source | None = None,
 ) -> Finding:
-    """What two samples of outputs prove, each output a row of numbers: shapes [n, k] and [m, k].
+    """Return the bounds that two samples of outputs prove, one output a row: shapes [n, k] and [m, k].
 
     A random half of the runs trains a classifier to tell the inputs apart, the other half is scored by it and goes to
     ``audit.scores``: what was learned, however badly, is fixed before the bounds are taken, so they hold.
@@ -226,7 +230,7 @@ def samples(
     the extra ``audit`` (``MissingExtraError``). For doubles give ``audit.float_columns`` of them: their last bits may
     tell more than their values.
     """
-    rows = [_rows("first", first), _rows("second", second)]
+    rows = [_output_rows("first", first), _output_rows("second", second)]
     if rows[0].shape[1] != rows[1].shape[1]:
         raise InputError("second", f"{rows[1].shape[1]} columns", f"{rows[0].shape[1]} columns, as in first")
     source = randomness or Stream()
@@ -247,7 +251,7 @@ def _boosted_trees() -> Classifier:
     return model
 
 
-def _rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _output_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     expected = "a table of numbers, one row a run"
     try:
         table = np.asarray(values, dtype=np.float64)
@@ -260,14 +264,14 @@ def _rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _classifier_halves(rows: NDArray[np.float64], source: Source) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    order = np.argsort(source.words(len(rows)), kind="stable")
+    order = np.argsort(source.random_words(len(rows)), kind="stable")
     return rows[order[: len(rows) // 2]], rows[order[len(rows) // 2 :]]
 
 
 # Floating-point numbers as columns for a classifier: their value, and how fine they are.
 
 NO_BITS = -1100.0
-"""The place of the lowest bit of 0: below that of any double."""
+"""The place of the lowest bit of 0: below the lowest bit of any double."""
 
 
 def float_columns(values: ArrayLike) -> Floats:

@@ -1,4 +1,4 @@
-"""Row-stochastic matrices: what a report says about a person, and the most any could; knows no mechanism of local."""
+"""Row-stochastic matrices: how much a report reveals about a person, and upper bounds over all channels."""
 
 from tightrope.channels import extremal, published, suprema
 from tightrope.channels.channel import Channel

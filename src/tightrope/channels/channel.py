@@ -13,8 +13,8 @@ from tightrope.channels import kernel
 from tightrope.channels.kernel import Curve, Kernel, checked_inputs
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import probability
-from tightrope.numerics.distributions import stochastic
+from tightrope.numerics.checks import check_probability
+from tightrope.numerics.distributions import normalize_stochastic_matrix
 
 # The exact contraction coefficient of KL and χ²: max over row pairs and β of the Le Cam divergence (theory §5).
 #
@@ -73,7 +73,7 @@ def kl_contraction(rows: Floats) -> float:
 
 
 def _le_cam_of(p: Floats, q: Floats, beta: Floats) -> tuple[Floats, Floats]:
-    """The same of laws row by row. d/dβ of −pq/m is pq (p − q)/m², m = βp + (1−β)q."""
+    """Return the same for distributions row by row. d/dβ of −pq/m is pq (p − q)/m², m = βp + (1−β)q."""
     mixed = beta * p + (1 - beta) * q
     safe = np.where(mixed > 0, mixed, 1.0)
     gap = p - q
@@ -89,14 +89,14 @@ NUMBERS_AT_ONCE = 1 << 22
 LARGEST_LOG = 709.0
 
 
-def worst(rows: Floats, gamma: float) -> tuple[float, float]:
+def worst_pair(rows: Floats, gamma: float) -> tuple[float, float]:
     """The maximum over ordered pairs of E_γ = Σ (p − γ q)₊, and the slope −Σ {q : p > γ q} of a pair that attains it.
 
-    γ ≥ 0; ``rows`` of shape [inputs, outputs]. With one row both are those of the pair of equal laws. The error is at
+    γ ≥ 0; ``rows`` of shape [inputs, outputs]. With one row, the pair is that row twice. The error is at
     most 4u + (outputs) u relative to Σ {p : p > γ q} ≤ 1.
     """
     value, slope = -1.0, 0.0
-    # Rows as [some, 1, outputs], so many that the table of differences stays within `NUMBERS_AT_ONCE`.
+    # Rows in batches [batch, 1, outputs], so that the table of differences stays within `NUMBERS_AT_ONCE`.
     step = max(1, NUMBERS_AT_ONCE // rows.size)
     for first in (rows[i : i + step, None, :] for i in range(0, len(rows), step)):
         gains = np.maximum(first - gamma * rows[None, :, :], 0.0)
@@ -118,7 +118,7 @@ def largest_loss(rows: Floats) -> float:
 
 
 def largest_finite_loss(rows: Floats) -> float:
-    """The same over the finite log-ratios alone; 0 where there is none."""
+    """Return the largest finite log-ratio within a column; 0 if all are infinite."""
     high = rows.max(axis=0)
     low = np.where(rows > 0, rows, math.inf).min(axis=0)
     happens = high > 0
@@ -148,8 +148,8 @@ EFFORT = 3e9
 class Channel(Kernel):
     """A row-stochastic matrix, shape [inputs, outputs]: entry (x, z) is the probability that x is reported as z.
 
-    Rows whose sum is within 1e−9 of one are renormalised. A column of zeros is an output that never happens: it is
-    kept and counts for nothing. Raises ``InputError`` for an empty matrix, NaN, negative entries and other sums.
+    Rows whose sum is within 1e−9 of one are renormalized. A column of zeros is an output that never happens: it is
+    kept and has no effect. Raises ``InputError`` for an empty matrix, NaN, negative entries and other sums.
 
     >>> survey = Channel([[0.75, 0.25], [0.25, 0.75]])
     >>> round(survey.epsilon, 12), survey.total_variation, round(survey.kl_contraction, 12)
@@ -159,19 +159,19 @@ class Channel(Kernel):
     matrix: Floats
 
     def __init__(self, matrix: ArrayLike) -> None:
-        object.__setattr__(self, "matrix", stochastic(matrix))
+        object.__setattr__(self, "matrix", normalize_stochastic_matrix(matrix))
 
     @property
-    def inputs(self) -> int:
+    def input_count(self) -> int:
         return int(self.matrix.shape[0])
 
     @property
-    def outputs(self) -> int:
+    def output_count(self) -> int:
         return int(self.matrix.shape[1])
 
     @property
     def epsilon(self) -> float:
-        """Largest log-ratio within a column, a few units in the last place exact; ∞ where it is unbounded."""
+        """Largest log-ratio within a column, exact to a few units in the last place; ∞ if unbounded."""
         return largest_loss(self.matrix)
 
     @property
@@ -180,7 +180,7 @@ class Channel(Kernel):
 
     @property
     def maximal_leakage(self) -> float:
-        """Log Σ_z max_x K(z|x): by what factor one report helps to guess any function of the input (GI-v1 App. J).
+        """Log Σ_z max_x K(z|x): log-factor by which a report improves guesses of functions of the input (GI-v1 App. J).
 
         Sibson's information of order ∞, in nats. For two inputs it is log(1 + η), η the total variation.
 
@@ -189,14 +189,14 @@ class Channel(Kernel):
         """
         return math.log(math.fsum(self.matrix.max(axis=0)))
 
-    def push(self, p: Floats) -> Floats:
+    def output_distribution(self, p: Floats) -> Floats:
         return np.asarray(p @ self.matrix)
 
-    def capacity(self) -> Bounds:
-        return kernel.capacity(self.matrix)
+    def channel_capacity(self) -> Bounds:
+        return kernel.capacity_bounds(self.matrix)
 
     def __matmul__(self, other: Channel) -> Channel:
-        """First this channel, then ``other`` on its report: neither privacy nor contraction gets worse.
+        """Return this channel followed by ``other`` on its report: privacy and contraction are at least as good.
 
         >>> noisy = Channel([[0.75, 0.25], [0.25, 0.75]])
         >>> (noisy @ noisy).matrix.tolist()
@@ -204,26 +204,26 @@ class Channel(Kernel):
         """
         if not isinstance(other, Channel):
             return NotImplemented
-        checked_inputs(self.outputs, other.inputs)
+        checked_inputs(self.output_count, other.input_count)
         return Channel(self.matrix @ other.matrix)
 
     def erase(self, alpha: float) -> Channel:
-        """The channel whose report is withheld with probability ``alpha``: one more output, the last (GI Thm 7).
+        """Return the channel whose report is erased with probability ``alpha``: one more output, the last (GI Thm 7).
 
         η, κ and every f-divergence shrink by 1 − α; ε stays, unless α = 1. Raises ``InputError`` unless 0 ≤ α ≤ 1.
 
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).erase(0.5).matrix[0].tolist()
         [0.375, 0.125, 0.5]
         """
-        lost = probability("alpha", alpha)
-        return Channel(np.column_stack([(1 - lost) * self.matrix, np.full(self.inputs, lost)]))
+        lost = check_probability("alpha", alpha)
+        return Channel(np.column_stack([(1 - lost) * self.matrix, np.full(self.input_count, lost)]))
 
-    def product(self, other: Channel) -> Channel:
-        """Two people, or two attributes, reported independently: input (x, x′) is x · other.inputs + x′.
+    def product_with(self, other: Channel) -> Channel:
+        """Return the channel of two independent reports (people or attributes): input (x, x′) is x · other.inputs + x′.
 
         Raises ``InputError`` where the matrix would have more than 2²⁶ entries.
 
-        >>> Channel([[0.75, 0.25], [0.25, 0.75]]).product(Channel([[1.0], [1.0]])).outputs
+        >>> Channel([[0.75, 0.25], [0.25, 0.75]]).product_with(Channel([[1.0], [1.0]])).output_count
         2
         """
         if not isinstance(other, Channel):
@@ -234,13 +234,13 @@ class Channel(Kernel):
             raise InputError("entries of the product", size, f"at most {LARGEST_PRODUCT}", remedy)
         return Channel(np.kron(self.matrix, other.matrix))
 
-    def _information(self, p: Floats) -> float:
+    def _mutual_information(self, p: Floats) -> float:
         return kernel.mutual_information(self.matrix, p)
 
-    def _curve(self) -> Curve:
+    def _contraction_curve(self) -> Curve:
         rows = self.matrix[:, self.matrix.any(axis=0)]
         return Curve(
-            lambda gamma: worst(rows, gamma),
+            lambda gamma: worst_pair(rows, gamma),
             largest=largest_finite_loss(rows),
             exclusive=largest_exclusive_mass(rows),
             error=1.2e-16 * (24 + math.log2(rows.shape[1])),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from tightrope.channels.channel import Channel
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.numerics.distributions import law
+from tightrope.numerics.distributions import normalize_distribution
 
 
 def dominating_channel(guarantee: Guarantee) -> Channel:
@@ -24,32 +24,33 @@ def dominating_channel(guarantee: Guarantee) -> Channel:
     (0.165529, 0.3, 0.05)
     """
     delta = guarantee.delta
-    low, high = _sides(guarantee)
+    low, high = _side_masses(guarantee)
     row = [delta, high, max(0.0, 1 - delta - high - low), low, 0.0]
     return Channel([row, row[::-1]])
 
 
 def binary_with_erasure(p0: ArrayLike, p1: ArrayLike, guarantee: Guarantee) -> Channel:
-    """The binary mechanism with erasure (GI eq. 31): whether p1(x) > p0(x), through the dominating channel.
+    """The binary mechanism with erasure (GI eq. 31): the bit p1(x) > p0(x) through the dominating channel.
 
-    It attains ``TV(M0, M1) = η TV(p0, p1)``, the most under the triple (GI Prop. 2), for the two laws it was made for,
-    shape [inputs] each. Raises ``InputError`` for laws that are none.
+    It attains ``TV(M0, M1) = η TV(p0, p1)``, the most under the triple (GI Prop. 2), for the two distributions it was
+    made for, shape [inputs] each. Raises ``InputError`` for invalid distributions.
 
     >>> made = binary_with_erasure([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], Guarantee(1.0, 0.0, 0.3))
-    >>> round(made.divergence("total_variation", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]) / 0.3, 12)
+    >>> round(made.output_divergence("total_variation", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]) / 0.3, 12)
     0.3
     """
-    first = law("p0", p0)
-    second = law("p1", p1, len(first))
+    first = normalize_distribution("p0", p0)
+    second = normalize_distribution("p1", p1, len(first))
     return Channel(dominating_channel(guarantee).matrix[(second > first).astype(np.intp)])
 
 
 def third_way(guarantee: Guarantee) -> Channel:
     """Three inputs that attain every bound of ``suprema.between_outputs``, for δ = 0 and η ≤ (e^ε−1)/(e^ε+2).
 
-    Rows of the dominating channel and a third, ``(s, s, 1 − 2s)`` with ``s = η/(e^ε−1)``: the common part of two laws
-    that agree but for a share t makes both likelihood ratios 1 + t(e^ε − 1) (``docs/proofs/channels.md``). At the
-    largest such η it is ternary randomised response. Raises ``InputError`` for other triples.
+    Rows of the dominating channel and a third, ``(s, s, 1 − 2s)`` with ``s = η/(e^ε−1)``: the common part of two
+    distributions that agree but for a share t makes both likelihood ratios 1 + t(e^ε − 1)
+    (``docs/proofs/channels.md``). At the largest such η it is ternary randomized response. Raises ``InputError`` for
+    other triples.
 
     >>> best = third_way(Guarantee(1.0, 0.0, 0.3))
     >>> round(best.epsilon, 9), round(best.total_variation, 9)
@@ -58,12 +59,12 @@ def third_way(guarantee: Guarantee) -> Channel:
     most = math.expm1(guarantee.epsilon) / (math.exp(guarantee.epsilon) + 2)
     if guarantee.delta != 0 or not guarantee.total_variation <= most * (1 + 1e-12):
         raise InputError("guarantee", guarantee, f"one with delta=0 and total_variation <= {most:.6g}")
-    low, high = _sides(guarantee)
+    low, high = _side_masses(guarantee)
     rest = max(0.0, 1 - low - high)
     return Channel([[high, low, rest], [low, high, rest], [low, low, 1 - 2 * low]])
 
 
-def _sides(guarantee: Guarantee) -> tuple[float, float]:
+def _side_masses(guarantee: Guarantee) -> tuple[float, float]:
     """(η − δ)/(e^ε − 1) and e^ε times that, without overflow; (0, 0) at ε = 0, where η = δ."""
     if guarantee.epsilon == 0:
         return 0.0, 0.0

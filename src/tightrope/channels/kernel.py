@@ -1,4 +1,4 @@
-"""What every channel says, however it is stored: privacy, contraction, divergences and information of one report."""
+"""Base class of channels: privacy, contraction, divergences and information of one report."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, rel_entr
 
 from tightrope.accounting.bounds import Bounds
-from tightrope.accounting.curves import each
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.curves import evaluate_each
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import from_points
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import non_negative, probability
-from tightrope.numerics.distributions import law
-from tightrope.numerics.divergences import Convex, Divergence, divergence
+from tightrope.numerics.checks import check_probability, non_negative
+from tightrope.numerics.distributions import normalize_distribution
+from tightrope.numerics.divergences import Convex, Divergence, resolve_divergence
 
 # Entropy, mutual information and capacity (Blahut–Arimoto with a certified gap) of a matrix, in nats.
 
 GAP = 1e-12
-"""Where the iteration stops, relative to the capacity."""
+"""The iteration stops at this gap, relative to the capacity."""
 ROUNDS = 3_000
 LONGER = 1.3
-"""By how much a step that gained grows."""
+"""Growth factor of a step after a gain."""
 LONGEST_STEP = 1e6
 
 
-def entropy(p: Floats) -> float:
+def shannon_entropy(p: Floats) -> float:
     """H(p) = −Σ p log p.
 
-    >>> round(entropy(np.array([0.5, 0.5])), 12)
+    >>> round(shannon_entropy(np.array([0.5, 0.5])), 12)
     0.69314718056
     """
     return float(entr(p).sum())
@@ -45,34 +45,34 @@ def entropy(p: Floats) -> float:
 
 def mutual_information(rows: Floats, prior: Floats) -> float:
     """I(X; Z) = Σ_x p(x) KL(K(x)‖pK)."""
-    return max(0.0, float(prior @ gains(rows, prior)))
+    return max(0.0, float(prior @ information_gains(rows, prior)))
 
 
-def gains(rows: Floats, prior: Floats) -> Floats:
+def information_gains(rows: Floats, prior: Floats) -> Floats:
     """KL(K(x)‖pK) for each input x, shape [inputs]; ∞ where pK misses an output of K(x)."""
     return np.asarray(rel_entr(rows, prior @ rows).sum(axis=1), dtype=np.float64)
 
 
-def capacity(rows: Floats) -> Bounds:
+def capacity_bounds(rows: Floats) -> Bounds:
     """The maximum over priors of I(X; Z), between I at a prior and max_x KL(K(x)‖pK) (Blahut–Arimoto; Gallager).
 
     Any prior gives valid bounds. The iteration p ← p e^{t KL(K(x)‖pK)} brings them together, t = 1 where a longer step
     loses: to 1e−12 relative, or as far as ``ROUNDS`` go – the gap is in the answer. Rounding is added on both sides.
 
-    >>> low, high = capacity(np.array([[0.75, 0.25], [0.25, 0.75]]))
+    >>> low, high = capacity_bounds(np.array([[0.75, 0.25], [0.25, 0.75]]))
     >>> round(low, 9) == round(high, 9) == 0.130812036
     True
     """
     prior, step = np.full(len(rows), 1 / len(rows)), 1.0
-    gain = gains(rows, prior)
+    gain = information_gains(rows, prior)
     low, high = float(prior @ gain), float(gain.max())
     for _ in range(ROUNDS):
         if high - low <= GAP * high + 1e-16:
             break
-        # The prior with more weight where reports say more. Weights stay above 0: what is gone would never return.
+        # The prior with more weight on more informative inputs. Weights stay above 0: a weight of 0 would persist.
         weights = np.maximum(prior * np.exp(step * (gain - gain.max())), 1e-300)
         moved = np.asarray(weights / weights.sum())
-        new = gains(rows, moved)
+        new = information_gains(rows, moved)
         value = float(moved @ new)
         if value < low and step > 1:
             step = 1.0
@@ -83,7 +83,7 @@ def capacity(rows: Floats) -> Bounds:
     return Bounds(max(0.0, low - rounding), high + rounding)
 
 
-# The upper envelope of the profiles of all pairs of rows, as few points of it as say everything.
+# The upper envelope of the profiles of all pairs of rows, by as few points as determine it.
 #
 # The envelope g(γ) is convex and piecewise linear. Tangents at both ends of an interval meet at a point c between
 # them: where g(c) lies on the tangents, c is the only kink inside and the interval is done; else c splits it, the
@@ -92,21 +92,21 @@ def capacity(rows: Floats) -> Bounds:
 
 ROOT_STEPS = 200
 FLAT = 1e-14
-"""A kink whose chord is this close to the curve is not looked for."""
+"""Kinks whose chord is this close to the curve are not searched for."""
 LARGEST_LOSS = 600.0
-"""Losses beyond count as infinite."""
+"""Larger losses count as infinite."""
 LEAST_LOSS = 1e-12
-"""Losses below are raised to it: the points of a hull must be apart."""
+"""Smaller losses are raised to this: the points of a hull must be apart."""
 ROUNDED_UP = 1 + 4e-15
 SHIFT = 1e-15
-"""What normalising two rows may add to a log-ratio: some units of 2⁻⁵³ each."""
+"""The largest error that normalizing two rows adds to a log-ratio: some units of 2⁻⁵³ each."""
 
 Evaluate = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The envelope as γ ↦ (value, slope), and what is known of it."""
+    """The envelope as γ ↦ (value, slope), with its properties."""
 
     at: Evaluate
     largest: float
@@ -129,9 +129,9 @@ class _Point:
 
 
 def dominating_loss(curve: Curve) -> PrivacyLoss:
-    """The loss whose profile is the envelope, for both directions; neighbours are local."""
+    """The loss whose profile is the envelope, for both directions; neighbors are local."""
     top = min(max(curve.largest * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.largest > 0 else 0.0
-    # The last point: nothing but the exclusive mass is left there, unless losses go further than `LARGEST_LOSS`.
+    # The last point: only the exclusive mass is left there, unless losses exceed `LARGEST_LOSS`.
     gamma = math.exp(top)
     if top < LARGEST_LOSS:
         end = _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
@@ -140,28 +140,28 @@ def dominating_loss(curve: Curve) -> PrivacyLoss:
     # Points of the curve from start to end with every kink among them, or as many as may be visited.
     start = _Point(1.0, *curve.at(1.0))
     points = [start]
-    open_ = _interval(start, end)
+    open_ = _tangent_interval(start, end)
     while open_ and len(points) < curve.most:
         _, meeting, left, right = heapq.heappop(open_)
         here = _Point(meeting, *curve.at(meeting))
         points.append(here)
         if here.value - (left.value + left.slope * (meeting - left.gamma)) > FLAT:
-            for part in _interval(left, here) + _interval(here, right):
+            for part in _tangent_interval(left, here) + _tangent_interval(here, right):
                 heapq.heappush(open_, part)
     raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
     known = from_points([*raised, (top, end.value)]).loss
-    return PrivacyLoss(known.remove, known.add, Neighbours.LOCAL)
+    return PrivacyLoss(known.remove, known.add, Neighbors.LOCAL)
 
 
 def least_epsilon(curve: Curve, delta: float) -> float:
     """Least ε ≥ 0 with envelope ≤ δ, rounded up; ∞ where δ is below the exclusive mass.
 
-    Newton's steps from γ = 1 stay below the root of a convex falling curve, and reach it where it is linear.
+    Newton's steps from γ = 1 stay below the root of a convex decreasing curve, and reach it on a linear piece.
     """
     if delta >= 1:
         return 0.0
     if delta < curve.exclusive * ROUNDED_UP:
-        return _raised(curve.largest) if curve.exclusive <= delta else math.inf
+        return _round_up_log_ratio(curve.largest) if curve.exclusive <= delta else math.inf
     gamma = 1.0
     for _ in range(ROOT_STEPS):
         value, slope = curve.at(gamma)
@@ -171,15 +171,15 @@ def least_epsilon(curve: Curve, delta: float) -> float:
         if slope == 0 or math.log(gamma) >= curve.largest:
             break
         gamma *= 1 + max(1e-15, excess / -slope / gamma)
-    return _raised(curve.largest)
+    return _round_up_log_ratio(curve.largest)
 
 
-def _raised(largest: float) -> float:
+def _round_up_log_ratio(largest: float) -> float:
     """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
     return largest * ROUNDED_UP + SHIFT if largest > 0 else 0.0
 
 
-def _interval(left: _Point, right: _Point) -> list[tuple[float, float, _Point, _Point]]:
+def _tangent_interval(left: _Point, right: _Point) -> list[tuple[float, float, _Point, _Point]]:
     """(− gap, γ, ends) with γ where the tangents at both ends meet and the gap to the chord there; none if flat."""
     width, bend = right.gamma - left.gamma, right.slope - left.slope
     rise = right.value - left.value
@@ -192,23 +192,23 @@ def _interval(left: _Point, right: _Point) -> list[tuple[float, float, _Point, _
 
 
 class Kernel(ABC):
-    """A channel from ``inputs`` to ``outputs``: the law of one report for each true value (AAC §II, theory §5).
+    """A channel from ``inputs`` to ``outputs``: a distribution of reports for each true value (AAC §II, theory §5).
 
-    Suprema are over ordered pairs of inputs: neighbours are "local". Losses in nats.
+    Suprema are over ordered pairs of inputs: neighbors are "local". Losses in nats.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # ``channel @ array`` is refused instead of tried entry by entry
+    __array_ufunc__ = None  # ``channel @ array`` is rejected instead of tried entry by entry
 
     @property
     @abstractmethod
-    def inputs(self) -> int:
-        """How many values a person may have."""
+    def input_count(self) -> int:
+        """Number of values a person may have."""
 
     @property
     @abstractmethod
-    def outputs(self) -> int:
-        """How many reports there are, those that never happen included."""
+    def output_count(self) -> int:
+        """Number of possible reports, including reports of probability 0."""
 
     @property
     @abstractmethod
@@ -218,47 +218,49 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def kl_contraction(self) -> float:
-        """η_KL = η_χ² = max over pairs of rows of max_β LC_β: how much of a KL divergence can get through."""
+        """η_KL = η_χ² = max over pairs of rows of max_β LC_β: the largest preserved fraction of a KL divergence."""
 
     @abstractmethod
-    def push(self, p: Floats) -> Floats:
-        """The law of the report when the input has law ``p``, shape [inputs] → [outputs]."""
+    def output_distribution(self, p: Floats) -> Floats:
+        """The distribution of the report when the input has distribution ``p``, shape [inputs] → [outputs]."""
 
     @abstractmethod
-    def _curve(self) -> Curve:
+    def _contraction_curve(self) -> Curve:
         """γ ↦ max over ordered pairs of E_γ."""
 
     @abstractmethod
-    def _information(self, p: Floats) -> float:
-        """I(X; Z) in nats for X of law ``p``."""
+    def _mutual_information(self, p: Floats) -> float:
+        """I(X; Z) in nats for X of distribution ``p``."""
 
     @abstractmethod
-    def capacity(self) -> Bounds:
+    def channel_capacity(self) -> Bounds:
         """``Bounds`` around the most information a report can carry, max over priors of I(X; Z), in nats."""
 
     def profile(self, epsilon: ArrayLike) -> float | Floats:
         """δ(ε) = max over ordered pairs of rows of E_{e^ε} (AAC Theorem 3), for any real ε; arrays give arrays.
 
-        To a few units in the last place of 1; for a bound on the safe side ask ``.loss`` or ``.guarantee``. Raises
+        To a few units in the last place of 1; for a rounded-up bound use ``.loss`` or ``.guarantee``. Raises
         ``InputError`` where ε is not finite.
 
         >>> from tightrope.channels import Channel
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).profile([0.0, 2.0]).tolist()
         [0.5, 0.0]
         """
-        at = self._curve().at
-        return each("epsilon", epsilon, lambda e: np.array([at(math.exp(min(x, 709.0)))[0] for x in e.tolist()]))
+        at = self._contraction_curve().at
+        return evaluate_each(
+            "epsilon", epsilon, lambda e: np.array([at(math.exp(min(x, 709.0)))[0] for x in e.tolist()])
+        )
 
     @property
     def loss(self) -> PrivacyLoss:
         """A dominating pair of every pair of rows: its profile is the pointwise maximum of theirs, up to rounding and,
-        for large matrices, chords over a convex curve. Neighbours: local; ``k * loss`` is k reports of one person.
+        for large matrices, chords over a convex curve. Neighbors: local; ``k * loss`` is k reports of one person.
 
         >>> from tightrope.channels import Channel
         >>> round((2 * Channel([[0.75, 0.25], [0.25, 0.75]]).loss).total_variation(), 12)
         0.5
         """
-        return dominating_loss(self._curve())
+        return dominating_loss(self._contraction_curve())
 
     def contraction(self, gamma: float) -> float:
         """η_γ = max over pairs of E_γ, γ ≥ 0: for γ ≥ 1 the contraction coefficient of E_γ (AAC Theorem 3).
@@ -267,7 +269,7 @@ class Kernel(ABC):
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).contraction(2)
         0.25
         """
-        return self._curve().at(non_negative("gamma", gamma))[0]
+        return self._contraction_curve().at(non_negative("gamma", gamma))[0]
 
     @property
     def total_variation(self) -> float:
@@ -275,7 +277,7 @@ class Kernel(ABC):
         return self.contraction(1)
 
     def guarantee(self, delta: float) -> Guarantee:
-        """The triple (ε, δ, η) that holds of this channel: least ε at this δ, rounded up, and its total variation.
+        """Return the triple (ε, δ, η) of this channel: least ε at this δ, rounded up, and its total variation.
 
         ε = ∞ where δ is below the mass of reports that rule an input out; a δ above η becomes η. Raises ``InputError``
         unless 0 ≤ δ ≤ 1.
@@ -284,44 +286,46 @@ class Kernel(ABC):
         >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee(0.25).epsilon, 12)
         0.69314718056
         """
-        curve = self._curve()
-        target = probability("delta", delta)
+        curve = self._contraction_curve()
+        target = check_probability("delta", delta)
         eta = min(1.0, curve.at(1.0)[0] + curve.error)
         return Guarantee(least_epsilon(curve, target), target, eta)
 
-    def divergence(self, f: str | Convex | Divergence, p0: ArrayLike, p1: ArrayLike) -> float:
-        """D_f(p0 K ‖ p1 K): what reports still say of two laws of the inputs, shape [inputs] each.
+    def output_divergence(self, f: str | Convex | Divergence, p0: ArrayLike, p1: ArrayLike) -> float:
+        """Return D_f(p0 K ‖ p1 K), the divergence of reports for two distributions of the inputs, shape [inputs] each.
 
         ``f``: kl, reverse_kl, total_variation, chi_squared, hellinger (squared, in [0, 2]), a convex function of
-        t = p/q, or a ``Divergence`` with its limits at 0 and ∞. Raises ``InputError`` for laws that are none, or
-        where a limit is needed that was not given.
+        t = p/q, or a ``Divergence`` with its limits at 0 and ∞. Raises ``InputError`` for invalid distributions, or if
+        a limit is needed and was not given.
 
         >>> from tightrope.channels import Channel
-        >>> Channel([[0.75, 0.25], [0.25, 0.75]]).divergence("chi_squared", [1, 0], [0.5, 0.5])
+        >>> Channel([[0.75, 0.25], [0.25, 0.75]]).output_divergence("chi_squared", [1, 0], [0.5, 0.5])
         0.25
         """
-        first, second = self._law("p0", p0), self._law("p1", p1)
-        return divergence(f).between(self.push(first), self.push(second))
+        first, second = self._input_distribution("p0", p0), self._input_distribution("p1", p1)
+        return resolve_divergence(f).divergence_between(
+            self.output_distribution(first), self.output_distribution(second)
+        )
 
     def mutual_information(self, prior: ArrayLike) -> float:
-        """I(X; Z) in nats: what a report says about the value, on average, for somebody who knows the prior.
+        """Return I(X; Z) in nats: the average information of a report about the value, given the prior.
 
         >>> from tightrope.channels import Channel
         >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).mutual_information([0.5, 0.5]), 12)
         0.130812035941
         """
-        return self._information(self._law("prior", prior))
+        return self._mutual_information(self._input_distribution("prior", prior))
 
     def information_limit(self, prior: ArrayLike) -> float:
         """κ H(X) ≥ I(X; Z), κ = ``kl_contraction`` (AAC Corollary 5 with the coefficient of this channel)."""
-        return self.kl_contraction * entropy(self._law("prior", prior))
+        return self.kl_contraction * shannon_entropy(self._input_distribution("prior", prior))
 
-    def _law(self, name: str, values: ArrayLike) -> Floats:
-        return law(name, values, self.inputs)
+    def _input_distribution(self, name: str, values: ArrayLike) -> Floats:
+        return normalize_distribution(name, values, self.input_count)
 
 
 def checked_inputs(outputs: int, inputs: int) -> None:
-    """The outputs of the first channel are the inputs of the second; ``InputError`` where they are not."""
+    """Raise ``InputError`` unless the outputs of the first channel are the inputs of the second."""
     if outputs != inputs:
         raise InputError(
             "inputs of the second channel",

@@ -15,43 +15,43 @@ from tightrope.accounting.bounds import Bounds
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.channels import kernel
 from tightrope.channels.channel import LARGEST_PRODUCT, Channel
-from tightrope.channels.kernel import Curve, Kernel, entropy
+from tightrope.channels.kernel import Curve, Kernel, shannon_entropy
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.checks import check_integer, check_probability, non_negative
 from tightrope.numerics.distributions import SUM_TOLERANCE
 
-# Channels whose rows all differ in the same way: one pair of laws stands for every pair of rows.
+# Channels whose rows all differ in the same way: one pair of distributions stands for every pair of rows.
 
 
 class Alike(Kernel):
-    """Any two different rows are ``pair`` up to the names of the outputs, or are dominated by it."""
+    """Any two different rows are ``row_pair`` up to the names of the outputs, or are dominated by it."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def pair(self) -> Channel:
-        """Two rows over few outputs; outputs with equal ratio are one."""
+    def row_pair(self) -> Channel:
+        """Two rows over few outputs; outputs with equal ratio are merged."""
 
     @property
     def epsilon(self) -> float:
-        return self.pair.epsilon
+        return self.row_pair.epsilon
 
     @property
     def kl_contraction(self) -> float:
-        return self.pair.kl_contraction
+        return self.row_pair.kl_contraction
 
-    def _curve(self) -> Curve:
-        return self.pair._curve()
+    def _contraction_curve(self) -> Curve:
+        return self.row_pair._contraction_curve()
 
 
 MOST_OUTPUTS = 1 << 20
-"""Outputs of the pair, after those with equal ratio are one."""
+"""Outputs of the pair, after outputs with equal ratio are merged."""
 EQUAL = 1e-14
-"""Losses closer than this are one."""
+"""Losses closer than this are merged."""
 MOST_STATES = 1 << 26
-"""Entries of a joint law."""
+"""Entries of a joint distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,13 @@ class ProductChannel(Alike):
     """Independent reports of several attributes, all of which may differ between two people.
 
     Input (x_1, …, x_n) in row-major order. Two rows that agree in an attribute are dominated by two that do not; where
-    they differ, each factor looks like its own pair, which is its own mirror: one product of pairs stands for all.
+    they differ, each factor has the same, symmetric dominating pair: one product of these pairs covers all cases.
     Raises ``InputError`` for an empty product.
 
     >>> from tightrope.channels import SymmetricChannel
-    >>> twice = SymmetricChannel.randomized_response(0.5, 1000).product(SymmetricChannel.randomized_response(0.5, 10))
-    >>> round(twice.epsilon, 12), twice.inputs
+    >>> large, small = (SymmetricChannel.randomized_response(0.5, size) for size in (1000, 10))
+    >>> twice = large.product_with(small)
+    >>> round(twice.epsilon, 12), twice.input_count
     (1.0, 10000)
     """
 
@@ -75,17 +76,17 @@ class ProductChannel(Alike):
             raise InputError("factors", self.factors, "at least one channel")
 
     @property
-    def inputs(self) -> int:
-        return math.prod(factor.inputs for factor in self.factors)
+    def input_count(self) -> int:
+        return math.prod(factor.input_count for factor in self.factors)
 
     @property
-    def outputs(self) -> int:
-        return math.prod(factor.outputs for factor in self.factors)
+    def output_count(self) -> int:
+        return math.prod(factor.output_count for factor in self.factors)
 
     @property
-    def pair(self) -> Channel:
+    def row_pair(self) -> Channel:
         """The product of the factors' pairs."""
-        rows = reduce(_joined, (factor.pair.matrix for factor in self.factors))
+        rows = reduce(_join_row_pairs, (factor.row_pair.matrix for factor in self.factors))
         return Channel(rows)
 
     @property
@@ -98,50 +99,50 @@ class ProductChannel(Alike):
         """The composition of the factors' losses."""
         return sum((factor.loss for factor in self.factors[1:]), self.factors[0].loss)
 
-    def push(self, p: Floats) -> Floats:
+    def output_distribution(self, p: Floats) -> Floats:
         """One attribute after the other. Raises ``InputError`` beyond 2²⁶ joint reports."""
-        if not self.outputs <= MOST_STATES:
+        if not self.output_count <= MOST_STATES:
             raise InputError(
-                "outputs", self.outputs, f"at most {MOST_STATES} for a joint law", "ask each attribute alone"
+                "outputs", self.output_count, f"at most {MOST_STATES} for a joint law", "ask each attribute alone"
             )
-        joint = p.reshape([factor.inputs for factor in self.factors])
+        joint = p.reshape([factor.input_count for factor in self.factors])
         for axis, factor in enumerate(self.factors):
-            joint = np.apply_along_axis(factor.push, axis, joint)
+            joint = np.apply_along_axis(factor.output_distribution, axis, joint)
         return joint.ravel()
 
-    def capacity(self) -> Bounds:
+    def channel_capacity(self) -> Bounds:
         """Capacities of independent channels add up."""
-        limits = [factor.capacity() for factor in self.factors]
+        limits = [factor.channel_capacity() for factor in self.factors]
         return Bounds(sum(low for low, _ in limits), sum(high for _, high in limits))
 
-    def _information(self, p: Floats) -> float:
+    def _mutual_information(self, p: Floats) -> float:
         """H(Z) − Σ_i H(Z_i | X_i): given the attributes, the reports are independent."""
-        known = math.fsum(factor.noise for factor in self.factors)
-        return max(0.0, entropy(self.push(p)) - known)
+        known = math.fsum(factor.conditional_entropy for factor in self.factors)
+        return max(0.0, shannon_entropy(self.output_distribution(p)) - known)
 
-    def _curve(self) -> Curve:
-        """Putting outputs together that differ by ``EQUAL`` costs at most that much a factor."""
-        curve = self.pair._curve()
+    def _contraction_curve(self) -> Curve:
+        """Merging outputs that differ by ``EQUAL`` adds at most that much per factor."""
+        curve = self.row_pair._contraction_curve()
         return replace(curve, error=curve.error + EQUAL * len(self.factors))
 
 
-def _joined(first: Floats, second: Floats) -> Floats:
-    """Kronecker product of two pairs of rows, row by row, outputs of equal ratio put together, and none that never
-    happen: they would multiply.
+def _join_row_pairs(first: Floats, second: Floats) -> Floats:
+    """Kronecker product of two pairs of rows, row by row; outputs of equal ratio are merged and outputs of probability
+    0 left out: they would multiply.
     """
     rows = np.stack([np.outer(a, b).ravel() for a, b in zip(first, second, strict=True)])
     rows = rows[:, rows.any(axis=0)]
     with np.errstate(divide="ignore"):
         losses = np.log(rows[0]) - np.log(rows[1])
     order = np.argsort(losses)
-    starts = _groups(losses[order])
+    starts = _group_starts(losses[order])
     if not len(starts) <= MOST_OUTPUTS:
         raise InputError("outputs of the pair", len(starts), f"at most {MOST_OUTPUTS}", "take fewer different factors")
     return np.asarray(np.add.reduceat(rows[:, order], starts, axis=1))
 
 
-def _groups(losses: Floats) -> NDArray[np.intp]:
-    """Where groups of nearly equal losses begin: none is wider than ``EQUAL``, however many follow closely.
+def _group_starts(losses: Floats) -> NDArray[np.intp]:
+    """Return the start of each group of nearly equal losses; every group is at most ``EQUAL`` wide.
 
     ``losses`` ascend; infinite ones stay alone.
     """
@@ -153,15 +154,15 @@ def _groups(losses: Floats) -> NDArray[np.intp]:
     return np.flatnonzero(~close | (np.diff(cells, prepend=0.0) > 0))
 
 
-# k-ary randomised response, with or without erasure, without its k × k matrix.
+# k-ary randomized response, with or without erasure, without its k × k matrix.
 
 MOST_VALUES = 1 << 53
-"""Up to here floats count every value."""
+"""Floats represent every integer up to here."""
 
 
 @dataclass(frozen=True, slots=True)
 class SymmetricChannel(Alike):
-    """Input x is reported as x with probability ``keep``, as each other one of k with ``other``, withheld else.
+    """Input x is reported as x with probability ``keep``, as each other one of k with ``other``, and otherwise erased.
 
     keep + (k − 1) other + erased = 1; ``erased`` is output k. Every pair of rows looks like (keep, other, …) against
     (other, keep, …), so that all is closed form in k. Raises ``InputError`` unless 2 ≤ k ≤ 2⁵³ and the probabilities
@@ -178,8 +179,12 @@ class SymmetricChannel(Alike):
     erased: float = 0.0
 
     def __post_init__(self) -> None:
-        k = _domain(self.k)
-        parts = (probability("keep", self.keep), non_negative("other", self.other), probability("erased", self.erased))
+        k = _check_domain(self.k)
+        parts = (
+            check_probability("keep", self.keep),
+            non_negative("other", self.other),
+            check_probability("erased", self.erased),
+        )
         total = math.fsum((parts[0], (k - 1) * parts[1], parts[2]))
         if not abs(total - 1) <= SUM_TOLERANCE:
             raise InputError(
@@ -190,80 +195,80 @@ class SymmetricChannel(Alike):
 
     @classmethod
     def randomized_response(cls, epsilon: float, k: int) -> SymmetricChannel:
-        """Told truly with probability e^ε / (e^ε + k − 1); κ = (e^ε − 1)² / ((e^ε + k − 1)(e^ε + 1)) (theory §5).
+        """Reported truly with probability e^ε / (e^ε + k − 1); κ = (e^ε − 1)² / ((e^ε + k − 1)(e^ε + 1)) (theory §5).
 
         >>> round(SymmetricChannel.randomized_response(1.3, 10).kl_contraction, 9)
         0.12044526
         """
-        count = _domain(k)
+        count = _check_domain(k)
         shrunk = math.exp(-non_negative("epsilon", epsilon))
         whole_weight = 1 + (count - 1) * shrunk
         return cls(count, 1 / whole_weight, shrunk / whole_weight)
 
     @property
-    def inputs(self) -> int:
+    def input_count(self) -> int:
         return self.k
 
     @property
-    def outputs(self) -> int:
+    def output_count(self) -> int:
         return self.k + (self.erased > 0)
 
     @property
-    def pair(self) -> Channel:
-        """Outputs: the first value, the second, any other or none."""
+    def row_pair(self) -> Channel:
+        """Outputs: the first value, the second, any other, or erased."""
         rest = (self.k - 2) * self.other + self.erased
         return Channel([[self.keep, self.other, rest], [self.other, self.keep, rest]])
 
-    def push(self, p: Floats) -> Floats:
-        """Linear in ``p``: a product sends parts of a joint law through it, which do not sum to one."""
+    def output_distribution(self, p: Floats) -> Floats:
+        """Linear in ``p``: a product sends parts of a joint distribution through it, which do not sum to one."""
         total = p.sum()
         reported = self.other * total + (self.keep - self.other) * p
         return np.append(reported, self.erased * total) if self.erased > 0 else reported
 
-    def capacity(self) -> Bounds:
+    def channel_capacity(self) -> Bounds:
         """At the uniform prior, by symmetry: keep log(keep/m) + (k − 1) other log(other/m), m = (1 − erased)/k."""
         m = (1 - self.erased) / self.k
         value = float(rel_entr(self.keep, m) + (self.k - 1) * rel_entr(self.other, m))
         return Bounds(max(0.0, value * (1 - 1e-12) - 1e-14), value * (1 + 1e-12) + 1e-14)
 
-    def dense(self) -> Channel:
+    def to_channel(self) -> Channel:
         """The same as a matrix; ``InputError`` beyond 2²⁶ entries."""
-        if not self.k * self.outputs <= LARGEST_PRODUCT:
+        if not self.k * self.output_count <= LARGEST_PRODUCT:
             raise InputError(
                 "k", self.k, f"such that the matrix has at most {LARGEST_PRODUCT} entries", "stay structured"
             )
-        matrix = np.full((self.k, self.outputs), self.other)
+        matrix = np.full((self.k, self.output_count), self.other)
         np.fill_diagonal(matrix, self.keep)
         if self.erased > 0:
             matrix[:, -1] = self.erased
         return Channel(matrix)
 
     def erase(self, alpha: float) -> SymmetricChannel:
-        """Withheld with probability ``alpha`` more, as ``Channel.erase``; both withholdings are one output.
+        """Erase with further probability ``alpha``, as ``Channel.erase``; both erasures are one output.
 
         >>> round(SymmetricChannel(2, 0.75, 0.25).erase(0.5).total_variation, 12)
         0.25
         """
-        left = 1 - probability("alpha", alpha)
+        left = 1 - check_probability("alpha", alpha)
         return SymmetricChannel(self.k, left * self.keep, left * self.other, 1 - left * (1 - self.erased))
 
-    def product(self, *others: SymmetricChannel) -> ProductChannel:
+    def product_with(self, *others: SymmetricChannel) -> ProductChannel:
         """Several attributes, each reported by its own symmetric channel; see ``ProductChannel``."""
         return ProductChannel((self, *others))
 
     @property
-    def noise(self) -> float:
+    def conditional_entropy(self) -> float:
         """H(Z | X) in nats: the same for every input."""
         parts = entr(np.array([self.keep, self.other, self.erased]))
         return float(parts[0] + (self.k - 1) * parts[1] + parts[2])
 
-    def _information(self, p: Floats) -> float:
+    def _mutual_information(self, p: Floats) -> float:
         """H(Z) − H(Z | X)."""
-        return max(0.0, kernel.entropy(self.push(p)) - self.noise)
+        return max(0.0, kernel.shannon_entropy(self.output_distribution(p)) - self.conditional_entropy)
 
 
-def _domain(k: object) -> int:
-    size = whole("k", k, at_least=2, remedy="k is the number of values")
+def _check_domain(k: object) -> int:
+    size = check_integer("k", k, at_least=2, remedy="k is the number of values")
     if not size <= MOST_VALUES:
         raise InputError("k", "more than 2^53" if size >> 64 else size, "at most 2^53", "hash the values into fewer")
     return size

@@ -1,4 +1,4 @@
-"""Bounds on private channels as papers print them, beside the sharper ones of ``suprema``: for comparison only.
+"""Bounds on private channels as papers print them, for comparison with the sharper ones of ``suprema``.
 
 Each is for pure ε-LDP (δ = 0), and a true bound unless it says otherwise.
 """
@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from tightrope.channels.suprema import pure_epsilon
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.numerics.checks import non_negative, probability, whole
-from tightrope.numerics.distributions import law, stochastic
+from tightrope.numerics.checks import check_integer, check_probability, non_negative
+from tightrope.numerics.distributions import normalize_distribution, normalize_stochastic_matrix
 from tightrope.numerics.divergences import INFINITE_EPSILON
 
 MOST_COLUMNS = 20
-"""Values of which all subsets are looked at."""
+"""Number of values up to which all subsets are searched."""
 
 
 def jeffreys_by_duchi(epsilon: float, distance: float) -> float:
@@ -28,12 +28,12 @@ def jeffreys_by_duchi(epsilon: float, distance: float) -> float:
     >>> round(jeffreys_by_duchi(1.0, 0.5), 6)
     2.952492
     """
-    at, t = non_negative("epsilon", epsilon), probability("distance", distance)
+    at, t = non_negative("epsilon", epsilon), check_probability("distance", distance)
     return min(4.0, math.exp(2 * at)) * math.expm1(at) ** 2 * t * t
 
 
 def binary_share(guarantee: Guarantee) -> float:
-    """η/(2(e^ε−1)(e^{−ε}+1)): the share of the best KL that the binary mechanism with erasure has (GI eq. 41).
+    """η/(2(e^ε−1)(e^{−ε}+1)): the fraction of the best KL that the binary mechanism with erasure has (GI eq. 41).
 
     >>> round(binary_share(Guarantee(1.0, 0.0, 0.3)), 4)
     0.0638
@@ -52,7 +52,7 @@ def binary_share_pure(epsilon: float) -> float:
     >>> round(binary_share_pure(0.0), 6), binary_share_pure(1.0) > binary_share_by_kairouz(1.0)
     (0.5, True)
     """
-    at = _moderate(epsilon)
+    at = _check_moderate_epsilon(epsilon)
     return 1 / (min(2.0, math.exp(at)) * (math.exp(at) + 1))
 
 
@@ -62,20 +62,20 @@ def binary_share_by_kairouz(epsilon: float) -> float:
     >>> binary_share_by_kairouz(0.0)
     0.125
     """
-    return 1 / (2 * (math.exp(_moderate(epsilon)) + 1) ** 2)
+    return 1 / (2 * (math.exp(_check_moderate_epsilon(epsilon)) + 1) ** 2)
 
 
 def information_by_duchi(epsilon: float, laws: ArrayLike, people: int = 1) -> float:
     """4n(e^ε−1)² Σ_{v,w} TV(P_v, P_w)²/M² ≥ I(V; Zⁿ), V uniform over the M laws, shape [M, values] (AAC eq. 10).
 
-    The text of AAC that is stored has lost the symbols of (10); this is the source that it cites.
+    The stored text of AAC lacks the symbols of (10); this is from the source that it cites.
 
     >>> round(information_by_duchi(1.0, [[1.0, 0.0], [0.0, 1.0]]), 6)
     5.904985
     """
-    rows, count = stochastic(laws), whole("people", people)
+    rows, count = normalize_stochastic_matrix(laws), check_integer("people", people)
     apart = sum(float(np.abs(p - q).sum() / 2) ** 2 for p, q in combinations(rows, 2))
-    return 4 * count * math.expm1(_moderate(epsilon)) ** 2 * 2 * apart / len(rows) ** 2
+    return 4 * count * math.expm1(_check_moderate_epsilon(epsilon)) ** 2 * 2 * apart / len(rows) ** 2
 
 
 def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
@@ -85,17 +85,17 @@ def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
     >>> information_by_kairouz(0.1, [0.5, 0.5]) / 0.1**2
     0.125
     """
-    weights = law("prior", prior)
+    weights = normalize_distribution("prior", prior)
     if not len(weights) <= MOST_COLUMNS:
         raise InputError("values of prior", len(weights), f"at most {MOST_COLUMNS}", "every subset is looked at")
     sums = np.zeros(1)
     for weight in weights.tolist():
         sums = np.concatenate([sums, sums + weight])
     even = float(sums[np.argmin(np.abs(sums - 0.5))])
-    return even * (1 - even) * _moderate(epsilon) ** 2 / 2
+    return even * (1 - even) * _check_moderate_epsilon(epsilon) ** 2 / 2
 
 
-def _moderate(epsilon: float) -> float:
+def _check_moderate_epsilon(epsilon: float) -> float:
     """An ε whose e^{2ε} is a float."""
     at = non_negative("epsilon", epsilon)
     if not at <= INFINITE_EPSILON / 2:

@@ -1,4 +1,4 @@
-"""The most that any (ε, δ, η)-LDP channel can let through: theorems of the papers as printed, and sharper ones.
+"""Upper bounds over all (ε, δ, η)-LDP channels: theorems of the papers as printed, and sharper ones.
 
 Each function takes a ``Guarantee``; ``extremal`` has the channels that attain them. "Printed" is what a paper states,
 for comparison; the others are at most as large, and proven in ``docs/proofs/channels.md``.
@@ -12,14 +12,14 @@ import numpy as np
 
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.numerics.checks import probability, whole
-from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, divergence
+from tightrope.numerics.checks import check_integer, check_probability
+from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, resolve_divergence
 
 ROUNDED_UP = 1 + 2e-15
 
 
 def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
-    """φ_n = 1 − e^{−nε}(1−δ)^n: what every f-divergence contracts by (AAC Lemmas 1 and 2), n non-interactive reports.
+    """φ_n = 1 − e^{−nε}(1−δ)^n: contraction of every f-divergence (AAC Lemmas 1 and 2), n non-interactive reports.
 
     >>> round(printed_contraction(Guarantee(1.0, 0.05)), 6)
     0.650515
@@ -28,7 +28,7 @@ def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
 
 
 def contraction(guarantee: Guarantee, people: int = 1) -> float:
-    """1 − (1−η)^n: what every f-divergence contracts by (ours, sharper than φ_n); exact for total variation at n = 1.
+    """1 − (1−η)^n: contraction of every f-divergence (ours, sharper than φ_n); exact for total variation at n = 1.
 
     >>> round(contraction(Guarantee(1.0, 0.05, 0.3)), 6)
     0.3
@@ -57,23 +57,23 @@ def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> fl
     >>> round(divergence_of_rows("kl", Guarantee(1.0, 0.0, 0.3)), 12)  # εη
     0.3
     """
-    known, delta = divergence(f), guarantee.delta
+    known, delta = resolve_divergence(f), guarantee.delta
     rest = guarantee.total_variation - delta
-    inner = rest * known.steepest(guarantee.epsilon) if guarantee.epsilon > 0 and rest > 0 else 0.0
-    return inner + known.exclusive(delta, delta)
+    inner = rest * known.steepest_slope(guarantee.epsilon) if guarantee.epsilon > 0 and rest > 0 else 0.0
+    return inner + known.disjoint_mass_term(delta, delta)
 
 
 def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
-    """The triple of the two laws of a report when the inputs' laws have total variation ``distance`` = t (ours).
+    """Return the triple of a report's two distributions if the inputs' have total variation ``distance`` = t (ours).
 
-    ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs blurs as a subsample does. All of ``kl``,
-    ``chi_squared`` and ``jeffreys`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2): ``extremal.third_way`` attains it.
-    Raises ``InputError`` unless 0 ≤ t ≤ 1.
+    ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs blurs as a subsample does. All of ``kl_bound``,
+    ``chi_squared`` and ``jeffreys_bound`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2): ``extremal.third_way`` attains
+    it. Raises ``InputError`` unless 0 ≤ t ≤ 1.
 
     >>> round(between_outputs(Guarantee(1.0, 0.0, 0.4), 0.25).epsilon, 9)
     0.35737402
     """
-    t = probability("distance", distance)
+    t = check_probability("distance", distance)
     eta = min(1.0, t * guarantee.total_variation * ROUNDED_UP)
     # log(1 + t(e^ε − 1)) to a few units in the last place, however small t is.
     if t == 0 or guarantee.epsilon == math.inf:
@@ -81,7 +81,7 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     elif guarantee.epsilon <= INFINITE_EPSILON:
         blurred = math.log1p(t * math.expm1(guarantee.epsilon))
     else:
-        blurred = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is nothing beside it
+        blurred = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is negligible
     return Guarantee(blurred * ROUNDED_UP, min(1.0, t * guarantee.delta * ROUNDED_UP), eta)
 
 
@@ -91,13 +91,13 @@ def total_variation(guarantee: Guarantee, distance: float) -> float:
     >>> round(total_variation(Guarantee(1.0, 0.0, 0.3), 0.5), 12)
     0.15
     """
-    return guarantee.total_variation * probability("distance", distance)
+    return guarantee.total_variation * check_probability("distance", distance)
 
 
-def kl(guarantee: Guarantee, distance: float) -> float:
+def kl_bound(guarantee: Guarantee, distance: float) -> float:
     """η t log(1 + t(e^ε − 1)) ≥ KL(M₀‖M₁), in either order, t = TV(P₀, P₁) (ours); ∞ where δ > 0 and t > 0.
 
-    >>> round(kl(Guarantee(1.0, 0.0, 0.3), 0.5), 9)
+    >>> round(kl_bound(Guarantee(1.0, 0.0, 0.3), 0.5), 9)
     0.093017176
     """
     return divergence_of_rows("kl", between_outputs(guarantee, distance))
@@ -112,29 +112,29 @@ def chi_squared(guarantee: Guarantee, distance: float) -> float:
     return divergence_of_rows(CHI_SQUARED, between_outputs(guarantee, distance))
 
 
-def jeffreys(guarantee: Guarantee, distance: float) -> float:
+def jeffreys_bound(guarantee: Guarantee, distance: float) -> float:
     """2 η t log(1 + t(e^ε−1)) ≥ KL(M₀‖M₁) + KL(M₁‖M₀) (ours), below 2η(e^ε−1)t².
 
-    >>> jeffreys(Guarantee(1.0), 0.5) < printed_jeffreys(Guarantee(1.0), 0.5)
+    >>> jeffreys_bound(Guarantee(1.0), 0.5) < printed_jeffreys(Guarantee(1.0), 0.5)
     True
     """
-    return 2 * kl(guarantee, distance)
+    return 2 * kl_bound(guarantee, distance)
 
 
 def printed_chi_squared(guarantee: Guarantee, distance: float) -> float:
     """4η(e^ε−1)(e^{−ε}+1) TV² ≥ χ²(M₀‖M₁), δ = 0 (GI Thm 6)."""
-    t, epsilon = probability("distance", distance), pure_epsilon(guarantee)
+    t, epsilon = check_probability("distance", distance), pure_epsilon(guarantee)
     return 4 * guarantee.total_variation * math.expm1(epsilon) * (math.exp(-epsilon) + 1) * t * t
 
 
 def printed_jeffreys(guarantee: Guarantee, distance: float) -> float:
     """2η min(2, e^ε)(e^ε−1) TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀), δ = 0 (GI-v1 Thm 7)."""
-    t, epsilon = probability("distance", distance), pure_epsilon(guarantee)
+    t, epsilon = check_probability("distance", distance), pure_epsilon(guarantee)
     return 2 * guarantee.total_variation * min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * t * t
 
 
 def binary_share_of_best_kl(guarantee: Guarantee) -> float:
-    """The binary mechanism with erasure reaches at least this share of the best KL: 2η/(e^ε−1) (ours), δ = 0.
+    """The binary mechanism with erasure reaches at least this fraction of the best KL: 2η/(e^ε−1) (ours), δ = 0.
 
     2/(e^ε+1) without a bound on η, so nearly all of it at small ε; Kairouz, Oh, Viswanath: 1/(2(e^ε+1)²).
 
@@ -148,7 +148,7 @@ def binary_share_of_best_kl(guarantee: Guarantee) -> float:
 
 
 def share_kept_by_erasure(guarantee: Guarantee) -> float:
-    """η/tanh(ε/2): withholding reports turns the best ε-LDP channel into an (ε, η) one that keeps this share of its
+    """η/tanh(ε/2): withholding reports turns the best ε-LDP channel into an (ε, η) one that keeps this fraction of its
     f-divergence (GI Thm 7), δ = 0.
 
     >>> round(share_kept_by_erasure(Guarantee(1.0, 0.0, 0.1)), 9)
@@ -160,12 +160,12 @@ def share_kept_by_erasure(guarantee: Guarantee) -> float:
 
 def _of_many(one: float, people: int) -> float:
     """1 − (1 − one)^n without cancellation."""
-    count = whole("people", people)
+    count = check_integer("people", people)
     return 1.0 if one >= 1 else -math.expm1(count * math.log1p(-one))
 
 
 def pure_epsilon(guarantee: Guarantee) -> float:
-    """Its ε; ``InputError`` unless δ = 0."""
+    """Return the ε of a guarantee; ``InputError`` unless δ = 0."""
     if guarantee.delta != 0:
         raise InputError("guarantee.delta", guarantee.delta, "0: this theorem speaks of pure local privacy")
     return guarantee.epsilon

@@ -1,1 +1,1 @@
-"""The command line: parse, call, print; whatever is heavy loads inside the command that needs it."""
+"""The command line: parse, call, print; heavy modules are imported inside the command that needs them."""

@@ -12,10 +12,10 @@ import typer
 from msgspec import structs
 
 from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of
-from tightrope.cli.output import heading, print_document, print_table, say, working, write
-from tightrope.documents.account import Account, Attack, Gained, delta_bracket, epsilon_bracket
-from tightrope.documents.budget import decimal
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, write_file
+from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
+from tightrope.documents.budget import exact_decimal
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.documents.reader import named_keys
 from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 # From written steps to the privacy loss of all of them together.
 
 
-def composed(steps: Sequence[Run]) -> PrivacyLoss:
+def compose_steps(steps: Sequence[Run]) -> PrivacyLoss:
     """The loss of all steps together, with **parameters fixed in advance**; errors say which step they come from."""
-    return reduce(add, [_loss(f"step {number}", step) for number, step in enumerate(steps, start=1)])
+    return reduce(add, [_step_loss(f"step {number}", step) for number, step in enumerate(steps, start=1)])
 
 
-def _loss(place: str, step: Run) -> PrivacyLoss:
+def _step_loss(place: str, step: Run) -> PrivacyLoss:
     with named_keys(place):
-        make = getattr(importlib.import_module("tightrope"), step.mechanism)
-        once: PrivacyLoss = make(**step.parameters).loss
+        make = getattr(importlib.import_module("tightrope"), step.mechanism_name)
+        once: PrivacyLoss = make(**step.maker_arguments).loss
         if step.poisson_rate is not None:
             once = once.poisson_sample(step.poisson_rate)
         if step.subset is not None:
@@ -48,28 +48,28 @@ def _loss(place: str, step: Run) -> PrivacyLoss:
 # What a loss means for an attacker: shown the same by every command.
 
 
-def gained(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> Gained:
-    """What every attack gains at most: upper bounds on its true-positive rate at these false-positive rates."""
+def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> AttackerGain:
+    """Upper bounds on every attack's true-positive rate at these false-positive rates."""
     eta = float(loss.total_variation())
     attacks = [
         Attack(false_positive_rate=rate, true_positive_rate=float(loss.true_positive_rate(rate))) for rate in rates
     ]
-    return Gained(
+    return AttackerGain(
         total_variation=eta,
         attack_success=(1 + eta) / 2,
         attack=tuple(attacks),
-        neighbours=loss.neighbours.value,
-        engine=loss.engine,
+        neighbors=loss.neighbors.value,
+        method=loss.method,
         statement=statement,
     )
 
 
-def show_attack(found: Gained) -> None:
+def show_attack(found: AttackerGain) -> None:
     """The table, and how often a guess is right; rounded up."""
-    rates = [[percent(row.false_positive_rate), percent(row.true_positive_rate, UP)] for row in found.attack]
-    print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
-    right, eta = percent(found.attack_success, UP), significant(found.total_variation, 6, UP)
-    say(f"total variation {eta}: a guess about membership is right at most {right}.")
+    rates = [[percent_text(row.false_positive_rate), percent_text(row.true_positive_rate, UP)] for row in found.attack]
+    print_table(["false alarms", "members recognized, at most"], rows=rates, left=0)
+    right, eta = percent_text(found.attack_success, UP), significant_text(found.total_variation, 6, UP)
+    echo_lines(f"total variation {eta}: a guess about membership is right at most {right}.")
 
 
 ACCOUNT_EXAMPLE = """\b
@@ -105,47 +105,47 @@ def account(
     Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
     """
     check_page(report, replace=force)
-    asked = _numbers("epsilon", epsilon or ()), _numbers("delta", delta or (() if epsilon else USUAL))
+    asked = _parse_numbers("epsilon", epsilon or ()), _parse_numbers("delta", delta or (() if epsilon else USUAL))
     steps = read_steps(path).step
-    with working("Adding up ..."):
-        loss = composed(steps)
-        found = _accounted(steps, loss, *asked)
+    with show_spinner("Adding up ..."):
+        loss = compose_steps(steps)
+        found = _account_result(steps, loss, *asked)
     if report is not None:
-        with working("Writing the page ..."):
-            write(report, document_html(found, curve=curve_of(loss, found.first_guarantee[0])))
+        with show_spinner("Writing the page ..."):
+            write_file(report, document_html(found, curve=curve_of(loss, found.first_guarantee[0])))
     if as_json:
         print_document(found)
         return
-    heading("Steps")
+    echo_heading("Steps")
     print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
     if found.epsilon_at_delta:
-        heading("Epsilon at delta (safe to state; the truth is in the bracket)")
+        echo_heading("Epsilon at delta (safe to state; the truth is in the bracket)")
         lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
         print_table(["delta", "epsilon", "bracket", "relative width"], lines)
     if found.delta_at_epsilon:
-        heading("Delta at epsilon (safe to state; the truth is in the bracket)")
+        echo_heading("Delta at epsilon (safe to state; the truth is in the bracket)")
         lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
         print_table(["epsilon", "delta", "bracket", "relative width"], lines)
-    heading("What an attacker gains")
+    echo_heading("What an attacker gains")
     show_attack(found)
-    say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
-    say(*([] if report is None else [f"Written: {report}"]))
+    echo_lines(f"\nneighbors: {found.neighbors}; method: {found.method}", found.statement)
+    echo_lines(*([] if report is None else [f"Written: {report}"]))
 
 
-def _numbers(name: str, texts: Sequence[str]) -> list[float]:
+def _parse_numbers(name: str, texts: Sequence[str]) -> list[float]:
 
-    return [float(decimal(name, text)) for text in texts]
+    return [float(exact_decimal(name, text)) for text in texts]
 
 
-def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
+def _account_result(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
 
     return Account(
         document="account",
-        version=1,
+        version=2,
         steps=steps,
         epsilon_at_delta=tuple(epsilon_bracket(at, *map(float, loss.epsilon_bounds(at))) for at in deltas),
         delta_at_epsilon=tuple(delta_bracket(at, *map(float, loss.delta_bounds(at))) for at in epsilons),
-        **structs.asdict(gained(loss, SHOWN_RATES, FIXED)),
+        **structs.asdict(attack_rate_bounds(loss, SHOWN_RATES, FIXED)),
     )
 
 

@@ -1,4 +1,4 @@
-"""``tightrope audit``: what samples of a mechanism on two neighbouring inputs prove about it."""
+"""``tightrope audit``: what samples of a mechanism on two neighboring inputs prove about it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tightrope.audit import OneRun, one_run
 from tightrope.audit.findings import claimed_points, in_percent
 from tightrope.cli.errors import FAILED
 from tightrope.cli.options import AsJson, command_app, from_fields
-from tightrope.cli.output import print_json, print_table, say, working
+from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
-from tightrope.documents.numbers import DOWN, percent, significant
+from tightrope.documents.numbers import DOWN, percent_text, significant_text
 from tightrope.errors import InputError
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 from tightrope.reporting.charts.plots import attack_curve
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Table:
     rows: Floats
     ones: Floats
 
-    def of(self, which: int) -> Floats:
+    def from_file(self, which: int) -> Floats:
         """The rows of one input."""
         found: Floats = self.rows[self.ones == which]
         return found
@@ -51,11 +51,13 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """The table of a CSV file; ``InputError`` names a line, never what stands there."""
-    header, *lines = _lines(path)
+    header, *lines = _read_lines(path)
     kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
     if not kind or len(header) < 2:
         raise InputError("header", "line 1", HEADER, "write a first line such as input,score")
-    numbers = np.array([_numbers(line, number, len(header)) for number, line in enumerate(lines, 2)], dtype=np.float64)
+    numbers = np.array(
+        [_parse_numbers(line, number, len(header)) for number, line in enumerate(lines, 2)], dtype=np.float64
+    )
     if not len(numbers):
         raise InputError("scores", str(path), "a file with at least one row below its header")
     place = header.index(kind)
@@ -66,7 +68,7 @@ def read_table(path: Path) -> Table:
     return Table(kind, np.delete(numbers, place, axis=1), column)
 
 
-def _lines(path: Path) -> list[list[str]]:
+def _read_lines(path: Path) -> list[list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             found = [line for line in csv.reader(file) if line]
@@ -79,7 +81,7 @@ def _lines(path: Path) -> list[list[str]]:
     return [[cell.strip() for cell in found[0]], *found[1:]]
 
 
-def _numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
+def _parse_numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
     if len(line) == columns:
         try:
             return [float(cell) for cell in line]
@@ -89,15 +91,15 @@ def _numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
 
 
 def sample_function(name: str, runs: int) -> Table:
-    """What module:function gives for so many runs on input 1 and on input 0: one number a run, or a row of them."""
+    """Outputs of module:function for ``runs`` runs on input 1 and on input 0: a number or a row of numbers each."""
     function = _import_function(name)
-    one, other = (_sample(name, function, which, runs) for which in (1, 0))
+    one, other = (_read_sample(name, function, which, runs) for which in (1, 0))
     if one.shape[1] != other.shape[1]:
         raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
     return Table(TWO_SAMPLES, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
 
 
-def _sample(name: str, function: Callable[[int, int], Any], which: int, runs: int) -> Floats:
+def _read_sample(name: str, function: Callable[[int, int], Any], which: int, runs: int) -> Floats:
 
     expected = "a function(input, runs) that returns one number a run, or a row of them"
     try:
@@ -143,7 +145,7 @@ MOST_CORNERS = 400
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditOptions:
     """The options, as typed."""
 
     scores: Annotated[
@@ -170,10 +172,10 @@ class Asked:
     as_json: AsJson = False
 
 
-def audit(asked: Asked) -> None:
+def audit(asked: AuditOptions) -> None:
     """Prove lower bounds on what a mechanism gives away.
 
-    From samples of its output on two neighbouring inputs, or from one run with many canaries. Several numbers a run
+    From samples of its output on two neighboring inputs, or from one run with many canaries. Several numbers a run
     are made one score by a classifier, which learns on half of the runs. With a claim: refuted, or how large an epsilon
     the test would have seen.
     """
@@ -181,8 +183,8 @@ def audit(asked: Asked) -> None:
         claim = None
     else:
         claim = Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
-    with working("Auditing ..."):
-        table = _table(asked)
+    with show_spinner("Auditing ..."):
+        table = _read_table(asked)
         if table.kind == CANARIES:
             if table.rows.shape[1] != 1 or asked.guesses is None:
                 remedy = "fix --guesses before you look at who was included"
@@ -193,26 +195,26 @@ def audit(asked: Asked) -> None:
         else:
             found = _two_samples(table, asked, claim)
         verdict = None if claim is None else found.against(claim)
-    data = _data(found, verdict)
+    data = _json_data(found, verdict)
     if asked.plot is not None:
-        _draw(found, claim, asked.plot)
-    _tell(found, data, verdict, asked.as_json)
+        _draw_plot(found, claim, asked.plot)
+    _print_result(found, data, verdict, asked.as_json)
     if verdict is not None and verdict.refuted:
         raise typer.Exit(FAILED)
 
 
-def _table(asked: Asked) -> Table:
+def _read_table(asked: AuditOptions) -> Table:
 
     if (asked.scores is None) == (asked.python is None):
         raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
     if asked.scores is not None:
         return read_table(asked.scores)
-    return sample_function(str(asked.python), whole("runs", asked.runs))
+    return sample_function(str(asked.python), check_integer("runs", asked.runs))
 
 
-def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
+def _two_samples(table: Table, asked: AuditOptions, claim: Budget | None) -> Finding:
 
-    one, other = table.of(1), table.of(0)
+    one, other = table.from_file(1), table.from_file(0)
     if asked.doubles and one.shape[1] > 1:
         raise InputError("doubles", f"{one.shape[1]} columns", "asked for with one number a run")
     if asked.doubles:
@@ -223,8 +225,8 @@ def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
     return audits.scores(one[:, 0], other[:, 0], confidence=asked.confidence, claim=claim)
 
 
-def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
-    """What is printed as JSON."""
+def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
+    """The data printed as JSON."""
     bounds = {
         "confidence": found.confidence,
         "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
@@ -239,40 +241,44 @@ def _runs_and_curve(found: Finding | OneRun) -> dict[str, Any]:
 
     if isinstance(found, OneRun):
         return {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
-    false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve)
+    false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve_points)
     return {"runs": list(found.runs), "curve": {"false_positive_rate": false, "true_positive_rate": true}}
 
 
-def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
+def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
 
     if as_json:
         print_json(data)
         return
     if isinstance(found, OneRun):
-        say(f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are right")
+        echo_lines(
+            f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are right"
+        )
         together = "each by itself"
     else:
-        say(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
+        echo_lines(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
         together = "all together"
-    say(f"With a confidence of {in_percent(found.confidence)}, {together}:\n")
-    rows = [[f"{row['delta']:g}", significant(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
+    echo_lines(f"With a confidence of {in_percent(found.confidence)}, {together}:\n")
+    rows = [[f"{row['delta']:g}", significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
-    say(f"\ntotal variation at least {significant(data['total_variation'], 4, DOWN)}: an attacker who guesses")
-    say(f"which input it was is right at least {percent(data['attack_success'], DOWN)} of the time.")
+    echo_lines(
+        f"\ntotal variation at least {significant_text(data['total_variation'], 4, DOWN)}: an attacker who guesses"
+    )
+    echo_lines(f"which input it was is right at least {percent_text(data['attack_success'], DOWN)} of the time.")
     if verdict is not None:
-        say(f"\nThe claim is {verdict}.")
+        echo_lines(f"\nThe claim is {verdict}.")
 
 
-def _draw(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
+def _draw_plot(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
 
     if isinstance(found, OneRun):
         raise InputError("plot", str(path), "left out: one run with canaries has no curve")
     if path.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
     try:
-        attack_curve(*found.curve, () if claim is None else claimed_points(claim)).savefig(path)
+        attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(path)
     except OSError as error:
         raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None
 
 
-app = command_app(from_fields(Asked, audit), example=AUDIT_EXAMPLE)
+app = command_app(from_fields(AuditOptions, audit), example=AUDIT_EXAMPLE)

@@ -10,19 +10,27 @@ from typing import Annotated
 import typer
 from msgspec import structs
 
-from tightrope.cli.account import gained, show_attack
+from tightrope.cli.account import attack_rate_bounds, show_attack
 from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
-from tightrope.cli.output import heading, print_document, print_table, say, working, writable, write
+from tightrope.cli.output import (
+    echo_heading,
+    echo_lines,
+    print_document,
+    print_table,
+    show_spinner,
+    writable_folder,
+    write_file,
+)
 from tightrope.documents import Budget
-from tightrope.documents.account import TrainingAccount, Way, epsilon_bracket
-from tightrope.documents.budget import decimal
-from tightrope.documents.numbers import DOWN, UP, significant
+from tightrope.documents.account import ComparisonAccount, TrainingAccount, epsilon_bracket
+from tightrope.documents.budget import exact_decimal
+from tightrope.documents.numbers import DOWN, UP, significant_text
 from tightrope.errors import InputError
-from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_named, steps_in
-from tightrope.noise.compare import compared, methods
+from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_from_name, steps_in_epochs
+from tightrope.noise.compare import accounting_methods, compare_methods
 from tightrope.reporting import document_html
 from tightrope.reporting.charts.plots import tradeoff_curves
-from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, digits, relative_width, way_line
+from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, bound_text, comparison_line, relative_width
 
 DPSGD_EXAMPLE = """\b
 Example, what 15 epochs cost, and the noise that keeps epsilon at 1:
@@ -63,8 +71,8 @@ FIXED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class DpSgdOptions:
+    """The values of the options."""
 
     examples: Examples
     batch: Batch
@@ -82,20 +90,20 @@ class Asked:
     as_json: AsJson = False
 
 
-def dpsgd(asked: Asked) -> None:
+def dpsgd(asked: DpSgdOptions) -> None:
     """Account for DP-SGD, or find its noise.
 
     Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
     """
     check_page(asked.report, replace=asked.force)
-    folder = None if asked.out is None else writable(Path(asked.out))
+    folder = None if asked.out is None else writable_folder(Path(asked.out))
 
-    at = float(decimal("delta", asked.delta))
+    at = float(exact_decimal("delta", asked.delta))
     if not 0 < at < 1:
         raise InputError(
             "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
         )
-    with working("Accounting for every step ..."):
+    with show_spinner("Accounting for every step ..."):
         steps = asked.steps
 
         if (steps is None) == (asked.epochs is None):
@@ -103,7 +111,11 @@ def dpsgd(asked: Asked) -> None:
         sizes = (
             asked.examples,
             asked.batch,
-            (steps if steps is not None else steps_in(asked.epochs or "", examples=asked.examples, batch=asked.batch)),
+            (
+                steps
+                if steps is not None
+                else steps_in_epochs(asked.epochs or "", examples=asked.examples, batch=asked.batch)
+            ),
         )
         # What the noise must keep; None where no wish was stated.
 
@@ -111,24 +123,24 @@ def dpsgd(asked: Asked) -> None:
             budget = None
         else:
             budget = Budget(delta=asked.delta, epsilon=asked.epsilon, attack_success=asked.attack_success)
-        run = _run(sizes, asked.sampling, asked.noise, budget)
-        found = _accounted(run, at, _compared(run, at) if asked.compare else ())
+        run = _described_run(sizes, asked.sampling, asked.noise, budget)
+        found = _account_result(run, at, _compare_accountants(run, at) if asked.compare else ())
     if folder is not None:
-        with working("Drawing ..."):
+        with show_spinner("Drawing ..."):
             found = structs.replace(found, picture=str(_draw_tradeoff_curves(run, at, folder / PICTURE)))
     if asked.report is not None:
-        with working("Writing the page ..."):
-            write(asked.report, document_html(found, curve=curve_of(run.loss, found.first_guarantee[0])))
+        with show_spinner("Writing the page ..."):
+            write_file(asked.report, document_html(found, curve=curve_of(run.loss, found.first_guarantee[0])))
     if asked.as_json:
         print_document(found)
     else:
-        _show(found, asked.report)
+        _print_result(found, asked.report)
 
 
-def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:
+def _described_run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:
     """The run that was described: with its noise, or with the least that keeps the budget."""
     examples, batch, steps = sizes
-    way = sampling_named(sampling)
+    way = sampling_from_name(sampling)
     if noise is not None and budget is None:
         return DpSgd(examples, batch, noise, steps, way)
     if budget is not None and noise is None:
@@ -137,39 +149,39 @@ def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget
     raise InputError("noise", noise, "given, or an epsilon or an attack_success, and not both", remedy)
 
 
-def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> TrainingAccount:
+def _account_result(run: DpSgd, delta: float, comparison: tuple[ComparisonAccount, ...]) -> TrainingAccount:
 
     return TrainingAccount(
         document="training account",
-        version=1,
+        version=2,
         examples=run.examples,
         batch=run.batch,
         sampling=run.sampling.value,
-        sampling_rate=run.rate,
+        sampling_rate=run.sampling_rate,
         noise_multiplier=run.noise,
         steps=run.steps,
         comparison=comparison,
         **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
-        **structs.asdict(gained(run.loss, SHOWN_RATES, FIXED)),
+        **structs.asdict(attack_rate_bounds(run.loss, SHOWN_RATES, FIXED)),
     )
 
 
-def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
+def _compare_accountants(run: DpSgd, delta: float) -> tuple[ComparisonAccount, ...]:
 
     return tuple(
-        Way(
+        ComparisonAccount(
             name=line.name,
             statement=line.statement,
             epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
             total_variation=line.total_variation,
         )
-        for line in compared(methods(run.step, run.steps), delta)
+        for line in compare_methods(accounting_methods(run.step_loss, run.steps), delta)
     )
 
 
 def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
     """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
-    ways = methods(run.step, run.steps)
+    ways = accounting_methods(run.step_loss, run.steps)
     most = max(1.0, 2 * ways[-1].epsilon(delta))
     epsilons = [most * (number / ON_CURVE) ** 2 for number in range(ON_CURVE + 1)]
     curves = {f"{way.name} ({way.statement})": [(at, way.delta(at)) for at in epsilons] for way in ways}
@@ -177,22 +189,24 @@ def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
     return path
 
 
-def _show(found: TrainingAccount, page: Path | None) -> None:
+def _print_result(found: TrainingAccount, page: Path | None) -> None:
 
     size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
-    say(f"DP-SGD, {found.steps:,} steps, {size}")
-    say(f"noise multiplier {significant(found.noise_multiplier, 10, UP)}: standard deviation over the clip norm")
-    heading(f"epsilon = {digits(found.upper, 6, UP)} at delta = {found.delta:g}")
-    ends = f"{digits(found.lower, 12, DOWN)} … {digits(found.upper, 12, UP)}"
+    echo_lines(f"DP-SGD, {found.steps:,} steps, {size}")
+    echo_lines(
+        f"noise multiplier {significant_text(found.noise_multiplier, 10, UP)}: standard deviation over the clip norm"
+    )
+    echo_heading(f"epsilon = {bound_text(found.upper, 6, UP)} at delta = {found.delta:g}")
+    ends = f"{bound_text(found.lower, 12, DOWN)} … {bound_text(found.upper, 12, UP)}"
     width = relative_width(found.relative_width)
-    say(f"safe to state; the truth is in {ends} (relative width {width}; engine: {found.engine})")
-    heading("What an attacker gains")
+    echo_lines(f"safe to state; the truth is in {ends} (relative width {width}; method: {found.method})")
+    echo_heading("What an attacker gains")
     show_attack(found)
     if found.comparison:
-        heading("The same steps, accounted for in other ways")
-        print_table(WAY_COLUMNS, [way_line(way) for way in found.comparison], left=2)
-    say(f"\nneighbours: {found.neighbours} ({WHO[found.sampling]})", found.statement)
-    say(*(f"Written: {file}" for file in (found.picture, page) if file is not None))
+        echo_heading("The same steps, accounted for in other ways")
+        print_table(WAY_COLUMNS, [comparison_line(way) for way in found.comparison], left=2)
+    echo_lines(f"\nneighbors: {found.neighbors} ({WHO[found.sampling]})", found.statement)
+    echo_lines(*(f"Written: {file}" for file in (found.picture, page) if file is not None))
 
 
-app = command_app(from_fields(Asked, dpsgd), example=DPSGD_EXAMPLE)
+app = command_app(from_fields(DpSgdOptions, dpsgd), example=DPSGD_EXAMPLE)

@@ -13,13 +13,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tightrope.documents.escaping import printable
-from tightrope.errors import INTERRUPTED, NOTHING_SPENT, BudgetRefused, InputError, LedgerWarning, TightropeError
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.errors import (
+    INTERRUPTED,
+    NOTHING_SPENT,
+    InputError,
+    InsufficientBudgetError,
+    LedgerWarning,
+    TightropeError,
+)
 
 BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
 
 
-class Stopped(BaseException):
+class Interrupted(BaseException):
     """A signal asked to stop; the message says how far things had come. (Typer would swallow a KeyboardInterrupt's.)"""
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:
@@ -37,19 +44,19 @@ def one_line(*, debug: bool) -> Iterator[None]:
         with _told_warnings():
             yield
     except KeyboardInterrupt:
-        tell("interrupted")
+        write_stderr_line("interrupted")
         sys.exit(INTERRUPTED)
-    except Stopped as stop:
-        tell(_flat(_once(str(stop), *getattr(stop, "__notes__", ()))))
+    except Interrupted as stop:
+        write_stderr_line(_single_line(_unrepeated_notes(str(stop), *getattr(stop, "__notes__", ()))))
         sys.exit(SIGNALLED + stop.number)
     except BrokenPipeError:
-        silence()
+        discard_stdout()
         sys.exit(FAILED)
     except Exception as error:
         if debug:
             raise
-        code, text = explained(error)
-        tell(text)
+        code, text = explain_error(error)
+        write_stderr_line(text)
         sys.exit(code)
 
 
@@ -59,13 +66,13 @@ def spends_nothing() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Stopped(NOTHING_SPENT) from None
+        raise Interrupted(NOTHING_SPENT) from None
 
 
-def _once(*said: str) -> str:
-    """What is said, and nothing of it twice: of a signal more than one place may know that it cost nothing.
+def _unrepeated_notes(*said: str) -> str:
+    """The message and its notes without duplicates: several callers may add the same note to a signal.
 
-    >>> _once("interrupted; nothing was spent", "nothing was spent")
+    >>> _unrepeated_notes("interrupted; nothing was spent", "nothing was spent")
     'interrupted; nothing was spent'
     """
     return "; ".join(dict.fromkeys("; ".join(said).split("; ")))
@@ -76,56 +83,56 @@ def _told_warnings() -> Iterator[None]:
     """Warnings about a ledger are one line, as errors are; others are shown as ever."""
     before = warnings.showwarning
 
-    def show(message: Warning | str, *place: Any, **more: Any) -> None:
+    def show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
         if isinstance(message, LedgerWarning):
-            tell(_flat(f"warning: {message}"))
+            write_stderr_line(_single_line(f"warning: {message}"))
         else:
             before(message, *place, **more)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", LedgerWarning)
-        warnings.showwarning = show
+        warnings.showwarning = show_warning
         yield
 
 
-def tell(text: str) -> None:
-    """One line on standard error, if anybody still reads it."""
+def write_stderr_line(text: str) -> None:
+    """Write one line to standard error; ignore a closed pipe."""
     with suppress(OSError):
         print(f"tightrope: {text}", file=sys.stderr, flush=True)  # noqa: T201 - this is what the function is for
 
 
-def explained(error: Exception) -> tuple[int, str]:
+def explain_error(error: Exception) -> tuple[int, str]:
     """The exit code, and the words on one line.
 
-    >>> explained(InputError("epsilon", -1, "a number > 0", "a typical value is 1"))
+    >>> explain_error(InputError("epsilon", -1, "a number > 0", "a typical value is 1"))
     (2, 'expected epsilon to be a number > 0, got epsilon=-1; a typical value is 1')
     """
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return BAD_INPUT, _flat(f"{usage().rstrip('.')}; try '{_command(error)} --help'")
-    for kind, code in ((InputError, BAD_INPUT), (BudgetRefused, REFUSED), (TightropeError, FAILED)):
+        return BAD_INPUT, _single_line(f"{usage().rstrip('.')}; try '{_failed_command(error)} --help'")
+    for kind, code in ((InputError, BAD_INPUT), (InsufficientBudgetError, REFUSED), (TightropeError, FAILED)):
         if isinstance(error, kind):
-            return code, _flat(str(error))
+            return code, _single_line(str(error))
     noted = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f": {error.filename}"
-        return FAILED, _flat(f"{error.strerror}{where}{noted}")
+        return FAILED, _single_line(f"{error.strerror}{where}{noted}")
     fault = f"a fault of Tightrope ({type(error).__name__}); try the same with --debug and report what it prints"
-    return FAILED, _flat(f"{fault}{noted}")
+    return FAILED, _single_line(f"{fault}{noted}")
 
 
-def _flat(text: str) -> str:
-    """One line, with nothing in it that a terminal would obey."""
+def _single_line(text: str) -> str:
+    """Return one line with terminal control characters escaped."""
     joined = " ".join(text.split())
-    return printable(joined)
+    return escape_control_chars(joined)
 
 
-def _command(error: Exception) -> str:
+def _failed_command(error: Exception) -> str:
     """The command whose usage was wrong, as typed."""
     context = getattr(error, "ctx", None)
     return context.command_path if context is not None else "tightrope"
 
 
-def silence() -> None:
-    """Nobody can read standard output any more: what is left in it goes nowhere, also when Python closes it."""
+def discard_stdout() -> None:
+    """Discard the rest of standard output after its reader closed it, also when Python closes it."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the end

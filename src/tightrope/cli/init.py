@@ -1,4 +1,4 @@
-"""``tightrope init``: a commented plan for somebody's own table."""
+"""``tightrope init``: a commented plan for your own table."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rich.text import Text
 
 from tightrope.cli.errors import spends_nothing
 from tightrope.cli.options import AsJson, command_app, from_fields
-from tightrope.cli.output import print_json, say, writable, write
-from tightrope.documents.escaping import A_PERSON, printable
-from tightrope.errors import InputError, listed, nearest
+from tightrope.cli.output import echo_lines, print_json, writable_folder, write_file
+from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.errors import InputError, quoted_names, suggest_nearest
 
 if TYPE_CHECKING:
-    from tightrope.release.plan_sections import Chosen
+    from tightrope.release.plan_sections import StarterOptions
     from tightrope.tables.schema import Schema
 
 INIT_EXAMPLE = """\b
 Example:
-  tightrope init visits.parquet --person user_id --out visits.toml
+  tightrope init visits.parquet --privacy-unit user_id --out visits.toml
   tightrope init visits.parquet --interactive
-  tightrope init postgresql://reader@host/clinic --table public.visits --person user_id
-  tightrope init visits.csv --person user_id --dialect 'delimiter=;' --dialect 'decimal=,'
+  tightrope init postgresql://reader@host/clinic --table public.visits --privacy-unit user_id
+  tightrope init visits.csv --privacy-unit user_id --dialect 'delimiter=;' --dialect 'decimal=,'
 """
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, or a postgresql:// URL.")]
 Person = Annotated[
@@ -49,11 +49,11 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a plan that is alr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class InitSettings:
     """The command line."""
 
     data: Data
-    person: Person = None
+    privacy_unit: Person = None
     each_row: EachRow = False
     table: TableName = None
     dialect: Dialect = None
@@ -64,69 +64,71 @@ class Asked:
 
 
 @spends_nothing()
-def init(asked: Asked) -> None:
+def init(asked: InitSettings) -> None:
     """Write a commented plan for your own table.
 
     Reads the names and types of its columns, never a value.
     """
-    from tightrope.release.plan_sections import starter
+    from tightrope.release.plan_sections import starter_plan_text
     from tightrope.tables import open_source
 
     target = Path(asked.out)
 
-    check_person, open_question = asked.person, asked.interactive and not asked.each_row
+    check_person, open_question = asked.privacy_unit, asked.interactive and not asked.each_row
     if (check_person is None) != asked.each_row and not (check_person is None and open_question):
         remedy = (
-            "all rows of one person are hidden together: --person user_id where a column says whose row it is, "
+            "all rows of one person are hidden together: --privacy-unit user_id where a column says whose row it is, "
             "--each-row where nobody has two rows"
         )
         got = None if check_person is None else f"{check_person} and --each-row"
-        raise InputError("person", got, "either --person COLUMN or --each-row", remedy)
+        raise InputError("privacy_unit", got, "either --privacy-unit COLUMN or --each-row", remedy)
     if target.exists() and not asked.force:
         raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
-    marks = _marks(asked.dialect or ())
+    marks = _csv_options(asked.dialect or ())
     opened = open_source(asked.data, table=asked.table, dialect=marks or None)
     schema = opened.schema
-    person, chosen = _chosen(asked, schema)
-    place = _relative(asked.data, target)
-    text = starter(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
-    writable(target.parent)
-    write(target, text)
+    person, chosen = _chosen_columns(asked, schema)
+    place = _relative_data_path(asked.data, target)
+    text = starter_plan_text(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
+    writable_folder(target.parent)
+    write_file(target, text)
     if asked.as_json:
-        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": _columns(schema)})
+        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": _read_columns(schema)})
         return
-    if opened.markers:
-        say(f"Marks of the writer in the folder, which hold no rows and are not read: {opened.markers} files")
-    say(f"Wrote {target}. It runs as it is. Fill in further questions, then:")
-    say(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
-    say(f"  tightrope release {target}   draws the noise and writes the report")
+    if opened.marker_count:
+        echo_lines(
+            f"Marks of the writer in the folder, which hold no rows and are not read: {opened.marker_count} files"
+        )
+    echo_lines(f"Wrote {target}. It runs as it is. Fill in further questions, then:")
+    echo_lines(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
+    echo_lines(f"  tightrope release {target}   draws the noise and writes the report")
 
 
-def _chosen(asked: Asked, schema: Schema) -> tuple[str | None, Chosen | None]:
+def _chosen_columns(asked: InitSettings, schema: Schema) -> tuple[str | None, StarterOptions | None]:
     """The person's column, and what else was asked for."""
     if not asked.interactive:
-        return asked.person, None
+        return asked.privacy_unit, None
 
-    return wishes(schema, prompt, asked.person, each_row=asked.each_row)
+    return collect_settings(schema, prompt_answer, asked.privacy_unit, each_row=asked.each_row)
 
 
-def _marks(given: Sequence[str]) -> dict[str, str]:
-    """How a CSV file is written, by key.
+def _csv_options(given: Sequence[str]) -> dict[str, str]:
+    """CSV options by key.
 
-    >>> _marks(["delimiter=;", "decimal=,"])
+    >>> _csv_options(["delimiter=;", "decimal=,"])
     {'delimiter': ';', 'decimal': ','}
     """
     marks = {}
     for entry in given:
         key, equals, mark = entry.partition("=")
         if key not in MARKS or not equals:
-            remedy = nearest(key, MARKS) or "say --dialect 'delimiter=;'"
-            raise InputError("dialect", entry, f"KEY=MARK with one of {listed(MARKS)}", remedy)
+            remedy = suggest_nearest(key, MARKS) or "say --dialect 'delimiter=;'"
+            raise InputError("dialect", entry, f"KEY=MARK with one of {quoted_names(MARKS)}", remedy)
         marks[key] = mark
     return marks
 
 
-def _relative(data: str, plan: Path) -> str:
+def _relative_data_path(data: str, plan: Path) -> str:
     """The path of the data as the plan will have it: relative to the plan, or absolute on another drive."""
     if "://" in data:
         return data
@@ -136,7 +138,7 @@ def _relative(data: str, plan: Path) -> str:
         return Path(data).absolute().as_posix()
 
 
-def _columns(schema: Schema) -> list[dict[str, str]]:
+def _read_columns(schema: Schema) -> list[dict[str, str]]:
     return [{"name": column.name, "kind": column.kind} for column in schema.columns]
 
 
@@ -147,28 +149,30 @@ Ask = Callable[[str, Sequence[str], str], str]
 Entry = Mapping[str, str | tuple[float, float]]
 NONE = ""
 COLUMNS_SHOWN = 20
-"""So many columns are shown to choose from; others can be typed."""
+"""The number of columns shown to choose from; others can be typed."""
 TRIES = 5
 
 
-def wishes(schema: Schema, ask: Ask, person: str | None, *, each_row: bool) -> tuple[str | None, Chosen]:
+def collect_settings(
+    schema: Schema, ask: Ask, person: str | None, *, each_row: bool
+) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import Chosen
+    from tightrope.release.plan_sections import StarterOptions
 
     if person is None and not each_row:
-        column = _column(schema, ask, "Which column says whose row it is? (nothing: each row is a person)", ())
+        column = _prompt_column(schema, ask, "Which column says whose row it is? (nothing: each row is a person)", ())
         person = column or None
-    rows = 1 if person is None else _whole(ask, "At most how many rows of one person may count?")
-    means = A_PERSON if person is None else _noun(ask)
+    rows = 1 if person is None else _prompt_row_count(ask, "At most how many rows of one person may count?")
+    means = A_PERSON if person is None else _prompt_noun(ask)
     kinds = ("text", "boolean", "date")
-    by = _column(schema, ask, "Count rows by which column? (nothing: by none)", kinds, person)
-    questions = (*(({"kind": "count", "by": by},) if by else ()), *_means(schema, ask, person))
-    return person, Chosen(rows, None if means == A_PERSON else means, questions)
+    by = _prompt_column(schema, ask, "Count rows by which column? (nothing: by none)", kinds, person)
+    questions = (*(({"kind": "count", "by": by},) if by else ()), *_mean_columns(schema, ask, person))
+    return person, StarterOptions(rows, None if means == A_PERSON else means, questions)
 
 
-def prompt(words: str, choices: Sequence[str], default: str) -> str:
-    """One prompt on standard error; the answer comes from standard input. Raises ``InputError`` where there is none."""
-    shown = f"{words} [{', '.join(map(printable, choices))}]" if choices else words
+def prompt_answer(words: str, choices: Sequence[str], default: str) -> str:
+    """One prompt on standard error; the answer comes from standard input. Raises ``InputError`` at its end."""
+    shown = f"{words} [{', '.join(map(escape_control_chars, choices))}]" if choices else words
     console = Console(stderr=True, markup=False, highlight=False)
     try:
         return str(Prompt.ask(Text(shown), console=console, default=default, show_default=bool(default))).strip()
@@ -176,43 +180,51 @@ def prompt(words: str, choices: Sequence[str], default: str) -> str:
         raise InputError("interactive", None, "answers on standard input", "or leave --interactive out") from None
 
 
-def _means(schema: Schema, ask: Ask, person: str | None) -> tuple[Entry, ...]:
-    column = _column(schema, ask, "The average of which column? (nothing: of none)", ("number", "integer"), person)
+def _mean_columns(schema: Schema, ask: Ask, person: str | None) -> tuple[Entry, ...]:
+    column = _prompt_column(
+        schema, ask, "The average of which column? (nothing: of none)", ("number", "integer"), person
+    )
     if not column:
         return ()
-    low = _number(ask, f"The lowest value of {column} that is publicly known, not read off the data?")
-    high = _number(ask, f"The highest value of {column} that is publicly known?")
+    low = _prompt_number(ask, f"The lowest value of {column} that is publicly known, not read off the data?")
+    high = _prompt_number(ask, f"The highest value of {column} that is publicly known?")
     if not low < high:
-        raise InputError("between", (low, high), "a pair (lowest, highest) with lowest < highest")
-    return ({"kind": "mean", "column": column, "between": (low, high)},)
+        raise InputError("bounds", (low, high), "a pair (lowest, highest) with lowest < highest")
+    return ({"kind": "mean", "column": column, "bounds": (low, high)},)
 
 
-def _column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str | None = None) -> str:
+def _prompt_column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str | None = None) -> str:
     """A column of one of these kinds (none: of any that is plain), or nothing."""
     usual = [column for column in schema.columns if (column.kind in kinds if kinds else column.kind != "other")]
     names = [column.name for column in usual if column.name != but]
     if not names:
         return NONE
-    return _tried(ask, words, names[:COLUMNS_SHOWN], NONE, lambda said: said if said in (NONE, *names) else None)
+    return _prompt_until_valid(
+        ask, words, names[:COLUMNS_SHOWN], NONE, lambda said: said if said in (NONE, *names) else None
+    )
 
 
-def _noun(ask: Ask) -> str:
-    """What a person is, as a plan takes it."""
+def _prompt_noun(ask: Ask) -> str:
+    """The noun for a person, in the form that a plan accepts."""
     from tightrope.release.plan_sections import is_a_noun
 
     words = 'What is a person there? ("a" or "an" and a noun, such as: a patient)'
-    return _tried(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
+    return _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
 
 
-def _whole(ask: Ask, words: str) -> int:
+def _prompt_row_count(ask: Ask, words: str) -> int:
     """A number of rows that a plan takes."""
     from tightrope.release.settings import MOST
 
-    return int(_tried(ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None))
+    return int(
+        _prompt_until_valid(
+            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None
+        )
+    )
 
 
-def _number(ask: Ask, words: str) -> float:
-    return float(_tried(ask, words, (), NONE, lambda said: said if _is_number(said) else None))
+def _prompt_number(ask: Ask, words: str) -> float:
+    return float(_prompt_until_valid(ask, words, (), NONE, lambda said: said if _is_number(said) else None))
 
 
 def _is_number(said: str) -> bool:
@@ -222,8 +234,10 @@ def _is_number(said: str) -> bool:
         return False
 
 
-def _tried(ask: Ask, words: str, choices: Sequence[str], default: str, taken: Callable[[str], str | None]) -> str:
-    """Asked again where the answer is none of what may be said."""
+def _prompt_until_valid(
+    ask: Ask, words: str, choices: Sequence[str], default: str, taken: Callable[[str], str | None]
+) -> str:
+    """Prompt again until the answer is valid."""
     for _ in range(TRIES):
         found = taken(ask(words, choices, default))
         if found is not None:
@@ -231,4 +245,4 @@ def _tried(ask: Ask, words: str, choices: Sequence[str], default: str, taken: Ca
     raise InputError("interactive", None, f"an answer to: {words}", "or leave --interactive out and write the plan")
 
 
-app = command_app(from_fields(Asked, init), example=INIT_EXAMPLE)
+app = command_app(from_fields(InitSettings, init), example=INIT_EXAMPLE)

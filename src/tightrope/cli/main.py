@@ -35,7 +35,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """The group of commands; whatever goes wrong becomes one line and an exit code."""
+    """The group of commands; every error becomes one line and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""
@@ -62,7 +62,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
-        """What is typed is taken apart: no command has begun."""
+        """Arguments are being parsed: no command has begun."""
         with spends_nothing():
             return super().make_context(*given, **settings)
 
@@ -70,7 +70,7 @@ class Commands(TyperGroup):
         """Run the command line and exit; ``--debug``, anywhere in it, shows tracebacks instead."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
-        # Standard streams that were closed lead nowhere: no file of ours may be opened in their place.
+        # Standard streams that were closed go to the null device, so that another file cannot take their descriptors.
         for name in ("stdin", "stdout", "stderr"):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
@@ -90,7 +90,7 @@ class Commands(TyperGroup):
 
 COMMANDS_EXAMPLE = """\b
 Example, from a table to a private release:
-  tightrope init visits.parquet --person user_id   writes plan.toml
+  tightrope init visits.parquet --privacy-unit user_id   writes plan.toml
   tightrope plan plan.toml                         how accurate it will be; spends nothing
   tightrope release plan.toml                      draws the noise, writes report.html
 
@@ -107,7 +107,7 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"tightrope {__version__}")
         raise typer.Exit
@@ -117,7 +117,7 @@ def _version(asked: bool) -> None:
 def root(
     context: typer.Context,
     _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
     __: Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")] = False,
 ) -> None:
@@ -127,5 +127,5 @@ def root(
 
 
 def main() -> None:
-    """What the console script runs."""
+    """Entry point of the console script."""
     app()

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
-from tightrope.cli.output import heading, print_json, print_table, say, working, write
+from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner, write_file
 from tightrope.documents import Budget
-from tightrope.documents.document import plain
-from tightrope.documents.numbers import DOWN, UP, fixed, significant
+from tightrope.documents.document import plain_data
+from tightrope.documents.numbers import DOWN, UP, fixed_text, significant_text
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.compare import compare
 from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
 from tightrope.noise.composed.composed_noise import composed_noise
-from tightrope.noise.program.certificate import Bound
-from tightrope.noise.program.request import Cost as Expense
-from tightrope.noise.program.request import Promise
+from tightrope.noise.program.certificate import CostBound
+from tightrope.noise.program.request import ErrorCost as Expense
+from tightrope.noise.program.request import PrivacyTarget
 from tightrope.reporting import Table, document_html
 from tightrope.reporting.charts.plots import noise_laws
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
     from tightrope.documents.noise import NoiseCertificate
     from tightrope.mechanisms.mechanism import Mechanism
-    from tightrope.noise.compare import Comparison
+    from tightrope.noise.compare import FamilyComparison
 
 NOISE_EXAMPLE = """\b
 Example:
@@ -55,8 +55,8 @@ COLUMNS = ("family", "E|X|", "sqrt(E X²)", "95 % ±", "worst ±", "total var.",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class NoiseOptions:
+    """The values of the options."""
 
     epsilon: Epsilon
     delta: Delta
@@ -71,8 +71,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is printed, the laws that are drawn, and the certificate of the least noise."""
+class NoiseComparison:
+    """The printed results, the plotted distributions, and the certificate of the least noise."""
 
     data: dict[str, Any]
     laws: Laws
@@ -83,11 +83,11 @@ class Found:
         """Of all answers with the noise that is certified."""
         if self.certificate.table is None:
             raise ValueError("whole-number noise has a table")
-        table = NoiseTable.from_data(plain(self.certificate.table))
+        table = NoiseTable.from_data(plain_data(self.certificate.table))
         return self.certificate.releases * table.loss(round(self.certificate.sensitivity))
 
 
-def noise(asked: Asked) -> None:
+def noise(asked: NoiseOptions) -> None:
     """Compare every family of noise with the least there is.
 
     For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
@@ -95,7 +95,7 @@ def noise(asked: Asked) -> None:
     check_page(asked.report, replace=asked.force)
 
     budget = Budget(epsilon=asked.epsilon, delta=asked.delta, total_variation=asked.total_variation)
-    found = _single(budget, asked) if asked.releases == 1 else _several(budget, asked)
+    found = _compare_one_answer(budget, asked) if asked.releases == 1 else _compare_several_answers(budget, asked)
     stated = {"epsilon": float(asked.epsilon), **budget.to_data(), "delta": float(budget.delta)}
     if asked.plot is not None:
         if asked.plot.suffix not in {".png", ".svg", ".pdf"}:
@@ -105,11 +105,13 @@ def noise(asked: Asked) -> None:
         except OSError as error:
             raise InputError("plot", str(asked.plot), "a file that can be written", str(error.strerror)) from None
     if asked.report is not None:
-        with working("Writing the page ..."):
-            document = found.certificate.document()
-            write(
+        with show_spinner("Writing the page ..."):
+            document = found.certificate.to_document()
+            write_file(
                 asked.report,
-                document_html(document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_tables(found)),
+                document_html(
+                    document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_family_tables(found)
+                ),
             )
     data = {**stated, **found.data}
 
@@ -117,29 +119,36 @@ def noise(asked: Asked) -> None:
         print_json(data)
     elif data["releases"] == 1:
         sensitivity, certificate = data["sensitivity"], data["certificate"]
-        say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
-        print_table(COLUMNS, _ordered(data["families"]))
+        echo_lines(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
+        print_table(COLUMNS, _order_families(data["families"]))
         limits, name = data["limits"], _cost_name(data)
-        say(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({_argument(certificate)}).")
-        heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
-        print_table(COLUMNS, _ordered(data["real_valued"]))
-        say(
-            f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
-            f"{significant(limits['upper'], 6, UP)} is reached."
+        echo_lines(
+            f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} "
+            f"({_limit_argument(certificate)})."
         )
-        say(f"\nE|X| is the mean error; 95 % of errors and all errors lie within ±; ratio of {name} to the limit")
-        say(
+        echo_heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
+        print_table(COLUMNS, _order_families(data["real_valued"]))
+        echo_lines(
+            f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
+            f"{significant_text(limits['upper'], 6, UP)} is reached."
+        )
+        echo_lines(
+            f"\nE|X| is the mean error; 95 % of errors and all errors lie within ±; ratio of {name} to the limit"
+        )
+        echo_lines(
             "total variation t: an attacker who guesses whether somebody is in the data is right (1 + t)/2 of the time."
         )
         if sensitivity == 1:
-            say("At sensitivity 1 no whole-number noise beats the closed form: not in E|X|, not in any other error.")
+            echo_lines(
+                "At sensitivity 1 no whole-number noise beats the closed form: not in E|X|, not in any other error."
+            )
     else:
         _show_several(budget, data)
     if asked.report is not None and not asked.as_json:
-        say(f"Written: {asked.report}")
+        echo_lines(f"Written: {asked.report}")
 
 
-def _tables(found: Found) -> list[Table]:
+def _family_tables(found: NoiseComparison) -> list[Table]:
     """The families side by side, as they are printed."""
     data = found.data
     if data["releases"] > 1:
@@ -149,44 +158,53 @@ def _tables(found: Found) -> list[Table]:
         ]
     heads = ("Family", *COLUMNS[1:5], "Total var.", "Ratio")
     return [
-        Table("Whole-number noise of every family at this promise", heads, _ordered(data["families"])),
+        Table("Whole-number noise of every family at this promise", heads, _order_families(data["families"])),
         Table(
             "Real-valued noise, for comparison: it must not be sampled in floating point",
             heads,
-            _ordered(data["real_valued"]),
+            _order_families(data["real_valued"]),
         ),
     ]
 
 
-def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    return [_line(row) for row in sorted(rows, key=lambda row: row.get("ratio", math.inf))]
+def _order_families(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    return [_family_line(row) for row in sorted(rows, key=lambda row: row.get("ratio", math.inf))]
 
 
 def _cost_name(data: Mapping[str, Any]) -> str:
     return "E|X|" if data["cost"] == "absolute" else "E X²"
 
 
-def _single(budget: Budget, asked: Asked) -> Found:
-    """For one answer."""
-    with working("Searching the least noise of every family ..."):
+def _compare_one_answer(budget: Budget, asked: NoiseOptions) -> NoiseComparison:
+    """Compare the families for one answer."""
+    with show_spinner("Searching the least noise of every family ..."):
         found = compare(budget, sensitivity=asked.sensitivity, cost=asked.cost)
-        rows = [_row(one.family, one.mechanism, one.reason, found, found.certificate.lower) for one in found.whole]
-        real = [_row(name, law, "", found, found.limits.lower) for name, law in found.real]
-    laws = {one.family: _probabilities(one.mechanism.table) for one in found.whole if one.mechanism is not None}
+        rows = [
+            _family_row(one.family_name, one.mechanism, one.failure_reason, found, found.certificate.lower)
+            for one in found.integer_families
+        ]
+        real = [_family_row(name, law, "", found, found.limits.lower) for name, law in found.real_mechanisms]
+    laws = {
+        one.family_name: _noise_probabilities(one.mechanism.table)
+        for one in found.integer_families
+        if one.mechanism is not None
+    }
     known = [{"whose": whose, "side": side, "value": value} for whose, side, value in found.limits.known]
     data = {
         "sensitivity": asked.sensitivity,
         "cost": asked.cost,
         "releases": 1,
         "families": rows,
-        "certificate": plain(found.certificate.document()),
+        "certificate": plain_data(found.certificate.to_document()),
         "real_valued": real,
         "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
     }
-    return Found(data, laws, found.certificate)
+    return NoiseComparison(data, laws, found.certificate)
 
 
-def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, limit: float) -> dict[str, Any]:
+def _family_row(
+    family: str, law: Mechanism | None, reason: str, found: FamilyComparison, limit: float
+) -> dict[str, Any]:
     """Errors of one family, and how much more it costs than the proven limit."""
     if law is None:
         return {"family": family, "possible": False, "reason": reason}
@@ -198,20 +216,20 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
         "half_width_95": law.half_width(0.95),
         "worst_error": law.worst_error,
         "total_variation": law.loss.total_variation(),
-        "ratio": found.cost_of(law) / limit if limit > 0 else 1.0,
+        "ratio": found.expected_cost(law) / limit if limit > 0 else 1.0,
     }
 
 
-def _several(budget: Budget, asked: Asked) -> Found:
+def _compare_several_answers(budget: Budget, asked: NoiseOptions) -> NoiseComparison:
     """The same for several answers: what each family costs, and the best, certified."""
-    with working("Searching the least noise of several answers ..."):
+    with show_spinner("Searching the least noise of several answers ..."):
         found = composed_noise(budget, releases=asked.releases, sensitivity=asked.sensitivity, cost=asked.cost)
         # The certificate of the table that was found for several answers.
 
-        one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
-        certificate = ComposedProof(ComposedBound(one, asked.releases)).certificate(found.table)
+        one = CostBound(PrivacyTarget.from_budget(budget), asked.sensitivity, Expense.from_argument(asked.cost))
+        certificate = ComposedProof(ComposedBound(one, asked.releases)).build_certificate(found.table)
         loss = asked.releases * found.table.loss(asked.sensitivity)
-    kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
+    kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded_points]
     costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
     rows: list[dict[str, Any]] = [
         {"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()
@@ -227,17 +245,17 @@ def _several(budget: Budget, asked: Asked) -> Found:
         "mean_absolute_error": found.table.mean_absolute,
         "root_mean_squared_error": math.sqrt(found.table.mean_squared),
     }
-    return Found(data, {found.family: _probabilities(found.table)}, certificate)
+    return NoiseComparison(data, {found.family: _noise_probabilities(found.table)}, certificate)
 
 
-def _probabilities(table: NoiseTable) -> list[float]:
+def _noise_probabilities(table: NoiseTable) -> list[float]:
     """P(X = x) for x = 0, 1, … as far as a table goes, or far enough."""
     last = len(table.half) if table.tail is None else len(table.half) + ENDLESS_CELLS
-    tails = [float(table.survival(x)) for x in range(last + 1)]
+    tails = [float(table.survival_probability(x)) for x in range(last + 1)]
     return [1 - 2 * tails[0], *(before - after for before, after in pairwise(tails))]
 
 
-def _argument(certificate: Mapping[str, Any]) -> str:
+def _limit_argument(certificate: Mapping[str, Any]) -> str:
     """Why the limit holds, in a few words; --json has the numbers."""
     return "a theorem" if certificate["argument"]["kind"] == "theorem" else "a dual certificate, with --json"
 
@@ -245,35 +263,35 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
     releases, sensitivity = data["releases"], data["sensitivity"]
-    say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
-    say(f"{budget}, for all of them together\n")
+    echo_lines(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
+    echo_lines(f"{budget}, for all of them together\n")
     name = _cost_name(data)
     print_table(["family", name, "ratio"], [_several_line(row) for row in data["families"]])
-    say(f"\n{data['best']}: certified from the table that is sampled;")
+    echo_lines(f"\n{data['best']}: certified from the table that is sampled;")
     for point in data["certified"]:
-        say(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
+        echo_lines(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
     lower, upper = data["limits"]["lower"], data["limits"]["upper"]
-    open_ = f"a factor of {significant(upper / lower, 3, UP)} is open" if lower > 0 else "how much less is open"
-    say(
-        f"\nNo noise for {releases:,} such answers has a smaller {name} than {significant(lower, 6, DOWN)} "
+    open_ = f"a factor of {significant_text(upper / lower, 3, UP)} is open" if lower > 0 else "how much less is open"
+    echo_lines(
+        f"\nNo noise for {releases:,} such answers has a smaller {name} than {significant_text(lower, 6, DOWN)} "
         f"(a theorem): {open_}."
     )
-    say("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
+    echo_lines("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
 
 
 def _several_line(row: Mapping[str, Any]) -> list[str]:
 
-    return [row["family"], significant(row["cost"], 6, UP), significant(row["ratio"], 4, UP)]
+    return [row["family"], significant_text(row["cost"], 6, UP), significant_text(row["ratio"], 4, UP)]
 
 
-def _line(row: Mapping[str, Any]) -> list[str]:
+def _family_line(row: Mapping[str, Any]) -> list[str]:
 
     if not row["possible"]:
         return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]
-    worst = "no limit" if math.isinf(row["worst_error"]) else fixed(row["worst_error"], 0)
-    spread = [significant(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
-    half, eta = fixed(row["half_width_95"], 0), significant(row["total_variation"], 4, UP)
-    return [row["family"], *spread, half, worst, eta, significant(round(row["ratio"], 6), 4, UP)]
+    worst = "no limit" if math.isinf(row["worst_error"]) else fixed_text(row["worst_error"], 0)
+    spread = [significant_text(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
+    half, eta = fixed_text(row["half_width_95"], 0), significant_text(row["total_variation"], 4, UP)
+    return [row["family"], *spread, half, worst, eta, significant_text(round(row["ratio"], 6), 4, UP)]
 
 
-app = command_app(from_fields(Asked, noise), example=NOISE_EXAMPLE)
+app = command_app(from_fields(NoiseOptions, noise), example=NOISE_EXAMPLE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tightrope.cli.output import writable
+from tightrope.cli.output import writable_folder
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..
     """A command for typer with one option for each field of a dataclass, for commands with many."""
     hints = get_type_hints(asked, include_extras=True)
 
-    def run(**values: Any) -> None:
+    def run_command(**values: Any) -> None:
         command(asked(**values))
 
-    run.__doc__, run.__annotations__ = command.__doc__, hints
+    run_command.__doc__, run_command.__annotations__ = command.__doc__, hints
     signature = [
         inspect.Parameter(
             field.name,
@@ -38,8 +38,8 @@ def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..
         )
         for field in fields(asked)
     ]
-    run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
-    return run
+    run_command.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    return run_command
 
 
 def command_app(command: Callable[..., None], *, example: str) -> typer.Typer:
@@ -50,7 +50,7 @@ def command_app(command: Callable[..., None], *, example: str) -> typer.Typer:
 
 
 def ends_of(text: str) -> tuple[float, float]:
-    """The two numbers of a --between; ``InputError`` unless they are finite.
+    """The two numbers of a --bounds; ``InputError`` unless they are finite.
 
     >>> ends_of("-60,90")
     (-60.0, 90.0)
@@ -58,9 +58,9 @@ def ends_of(text: str) -> tuple[float, float]:
     try:
         lower, upper = map(float, text.split(","))
     except ValueError:
-        raise InputError("between", text, "two numbers with a comma between them", "say --between 0,100") from None
+        raise InputError("bounds", text, "two numbers with a comma between them", "say --bounds 0,100") from None
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise InputError("between", text, "two finite numbers", "say --between 0,100")
+        raise InputError("bounds", text, "two finite numbers", "say --bounds 0,100")
     return lower, upper
 
 
@@ -72,7 +72,7 @@ Page = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 POINTS, USUAL = 25, 1.0
 BEHIND = 1.25
-"""How far the curve goes on behind the stated ε."""
+"""The distance that the curve extends beyond the stated ε."""
 
 
 def check_page(path: Path | None, *, replace: bool) -> None:
@@ -83,7 +83,7 @@ def check_page(path: Path | None, *, replace: bool) -> None:
         raise InputError("report", str(path), "a name that ends in .html")
     if path.is_dir() or (path.exists() and not replace):
         raise InputError("report", str(path), "a file that does not exist yet", "--force replaces it")
-    writable(path.parent)
+    writable_folder(path.parent)
 
 
 def curve_of(loss: PrivacyLoss, epsilon: float) -> list[tuple[float, float]]:

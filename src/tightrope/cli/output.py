@@ -1,4 +1,4 @@
-"""What commands write: JSON, tables, a sign of life, files. Plain text wherever nobody is looking at a terminal."""
+"""Output of commands: JSON, tables, a spinner, files. Plain text if the stream is not a terminal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rich.console import Console
 from rich.table import Table
 
 from tightrope.documents.document import to_json_text
+from tightrope.documents.escaping import escape_control_chars, escape_control_chars_in_lines
 from tightrope.documents.escaping import json_text as escaped_json
-from tightrope.documents.escaping import printable, printable_lines
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
 PAGE = 110
-"""Columns of text where there is no terminal to ask."""
+"""Width of text in columns if standard output is not a terminal."""
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -45,27 +45,27 @@ def json_text(data: Mapping[str, Any], *, ensure_ascii: bool = False) -> str:
     >>> json_text({"worst": math.inf}, ensure_ascii=True)
     '{\n  "worst": null\n}'
     """
-    return escaped_json(_finite(data), ascii_only=ensure_ascii, indent=2)
+    return escaped_json(_finite_values(data), ascii_only=ensure_ascii, indent=2)
 
 
-def _finite(value: Any) -> Any:
+def _finite_values(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): _finite_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [_finite_values(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def say(*lines: str) -> None:
+def echo_lines(*lines: str) -> None:
     """Lines of text on standard output, wrapped between words where they are long."""
-    page = _console()
+    page = _stdout_console()
     for line in lines:
-        page.print(printable_lines(line))
+        page.print(escape_control_chars_in_lines(line))
 
 
-def heading(line: str) -> None:
+def echo_heading(line: str) -> None:
     """A line that stands out, with space above it."""
-    _console().print(f"\n{printable_lines(line)}", style="bold")
+    _stdout_console().print(f"\n{escape_control_chars_in_lines(line)}", style="bold")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, words: int = 0) -> None:
@@ -73,15 +73,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: 
 
     Nothing is cut: keys and sentences wrap. Where the page is too narrow for the numbers, each row is a block of lines.
     """
-    page, (head, *body) = _console(), [[printable(text) for text in row] for row in (columns, *rows)]
-    texts = Texts(head, body, left, words)
+    page, (head, *body) = _stdout_console(), [[escape_control_chars(text) for text in row] for row in (columns, *rows)]
+    texts = TableTexts(head, body, left, words)
     table = as_table(texts, page.width)
     for part in as_blocks(texts) if table is None else (table,):
         page.print(part)
 
 
-def _console() -> Console:
-    """Standard output as it is now: coloured on a terminal, plain text elsewhere. Nothing in a text is markup."""
+def _stdout_console() -> Console:
+    """Standard output as it is now: colored on a terminal, plain text elsewhere. Nothing in a text is markup."""
     terminal = sys.stdout.isatty()
     return Console(
         file=sys.stdout, force_terminal=terminal, width=None if terminal else PAGE,
@@ -90,8 +90,8 @@ def _console() -> Console:
 
 
 @contextmanager
-def working(task: str) -> Iterator[None]:
-    """A spinner on standard error while something takes long; nothing where that is no terminal."""
+def show_spinner(task: str) -> Iterator[None]:
+    """Show a spinner on standard error during long work, only if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -100,7 +100,7 @@ def working(task: str) -> Iterator[None]:
         yield
 
 
-def writable(folder: Path) -> Path:
+def writable_folder(folder: Path) -> Path:
     """The folder, made if need be; ``InputError`` where nothing can be written. Asked before a budget is spent."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,10 +117,10 @@ def new_parquet(out: Path, remedy: str) -> None:
         raise InputError("out", str(out), "a name that ends in .parquet", "write Parquet, and convert that")
     if out.exists():
         raise InputError("out", str(out), "a file that does not exist yet", remedy)
-    writable(out.parent)
+    writable_folder(out.parent)
 
 
-def write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """The file with exactly this text: whole or not at all, also when the program is stopped half-way."""
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -149,8 +149,8 @@ NARROWEST_KEY = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What stands in a table: the first ``left`` columns are keys, the last ``words`` sentences, all others numbers."""
+class TableTexts:
+    """The texts of a table: the first ``left`` columns are keys, the last ``words`` sentences, all others numbers."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -158,17 +158,17 @@ class Texts:
     words: int
 
     def is_number(self, number: int) -> bool:
-        """Whether a column holds what must stand on one line."""
+        """Return whether a column's texts must not wrap."""
         return self.left <= number < len(self.columns) - self.words
 
-    def column(self, number: int) -> list[str]:
-        """Its name and all that stands in it."""
+    def column_texts(self, number: int) -> list[str]:
+        """Return the column's name and its texts."""
         return [self.columns[number], *(row[number] for row in self.rows)]
 
 
-def as_table(texts: Texts, page: int) -> Table | None:
-    """The table with every column as wide as it must be; None where so many letters a line are too few."""
-    found = widths(texts, page)
+def as_table(texts: TableTexts, page: int) -> Table | None:
+    """The table with every column as wide as it must be; None if this many characters a line are too few."""
+    found = column_widths(texts, page)
     if found is None:
         return None
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -180,10 +180,10 @@ def as_table(texts: Texts, page: int) -> Table | None:
     return table
 
 
-def as_blocks(texts: Texts) -> Iterator[str]:
+def as_blocks(texts: TableTexts) -> Iterator[str]:
     r"""Each row as a block: its first text, and a line for each of the others.
 
-    >>> print(*as_blocks(Texts(["limit", "spent", "left"], [["total", "1/3", "2/3"]], 1, 0)), sep="\n")
+    >>> print(*as_blocks(TableTexts(["limit", "spent", "left"], [["total", "1/3", "2/3"]], 1, 0)), sep="\n")
     limit: total
       spent: 1/3
       left: 2/3
@@ -193,16 +193,16 @@ def as_blocks(texts: Texts) -> Iterator[str]:
             yield f"{'  ' if number else ''}{column}: {text}"
 
 
-def widths(texts: Texts, page: int) -> list[int] | None:
-    """How wide each column is: as its longest text, and where that is too much, words wrap, the longest ones first.
+def column_widths(texts: TableTexts, page: int) -> list[int] | None:
+    """Column widths: the longest text of each; if the sum is too wide, text wraps, in the widest columns first.
 
-    >>> widths(Texts(["limit", "left", "which is"], [["total", "0.25", "all there is"]], 1, 1), 25)
+    >>> column_widths(TableTexts(["limit", "left", "which is"], [["total", "0.25", "all there is"]], 1, 1), 25)
     [5, 4, 10]
-    >>> widths(Texts(["limit", "left", "which is"], [["total", "0.25", "all there is"]], 1, 1), 19) is None
+    >>> column_widths(TableTexts(["limit", "left", "which is"], [["total", "0.25", "all there is"]], 1, 1), 19) is None
     True
     """
     every = range(len(texts.columns))
-    found, least = [_longest(texts.column(n)) for n in every], [_narrowest_width(texts, n) for n in every]
+    found, least = [_display_width(texts.column_texts(n)) for n in every], [_narrowest_width(texts, n) for n in every]
     excess = sum(found) + GAP * (len(found) - 1) - page
     for number in sorted(every, key=lambda n: least[n] - found[n]):
         cut = max(0, min(excess, found[number] - least[number]))
@@ -210,15 +210,15 @@ def widths(texts: Texts, page: int) -> list[int] | None:
     return None if excess > 0 else found
 
 
-def _narrowest_width(texts: Texts, number: int) -> int:
-    """How narrow a column can be: sentences as their longest word, for numbers may stand in them."""
-    column = texts.column(number)
+def _narrowest_width(texts: TableTexts, number: int) -> int:
+    """Minimum width of a column: the longest word for sentences, since they may contain numbers."""
+    column = texts.column_texts(number)
     if texts.is_number(number):
-        return _longest(column)
-    word = _longest([word for text in column for word in text.split()])
+        return _display_width(column)
+    word = _display_width([word for text in column for word in text.split()])
     return min(word, NARROWEST_KEY) if number < texts.left else word
 
 
-def _longest(found: Sequence[str]) -> int:
-    """In places of a terminal, of which some letters take two."""
+def _display_width(found: Sequence[str]) -> int:
+    """Width in terminal cells; some characters take two."""
     return max(map(cell_len, found), default=0) or 1

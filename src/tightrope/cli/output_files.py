@@ -1,4 +1,4 @@
-"""Where a release writes: room is made before the budget is spent, and each file is whole on disk or not there."""
+"""Output files of a release: space is reserved before the budget is spent; each file is complete or absent."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tightrope.errors import InputError, OutputError
 FILE_ROOM = 4 * 2**20
 """Bytes set aside for each file: most are smaller, so that a full disk shows before anything is spent."""
 CANNOT_RESERVE = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system says that cannot set room aside."""
+"""Error codes of file systems that cannot reserve space."""
 OPEN_FILES = Path("/proc/self/fd")
 
 
 @dataclass(slots=True)
-class Part:
+class AtomicFile:
     """The file to be called ``target``: ``path`` is its hidden name, None while it has none.
 
     What has no name is gone with the program, however that ends.
@@ -38,20 +38,20 @@ class Part:
 
     @classmethod
     def create_part(cls, target: Path) -> Self:
-        """An empty part with room for the file. Raises ``OSError`` where there is none."""
-        unnamed = _unnamed(target.parent)
-        handle, name = _named(target) if unnamed is None else (unnamed, None)
+        """An empty part with space for the file. Raises ``OSError`` if the disk is full."""
+        unnamed = _open_unnamed_file(target.parent)
+        handle, name = _open_named_file(target) if unnamed is None else (unnamed, None)
         part = cls(target, handle, name)
         try:
             _set_aside(handle)
         except OSError:
-            part.drop()
+            part.discard_file()
             raise
         return part
 
-    def fill(self, content: bytes) -> None:
+    def write_content(self, content: bytes) -> None:
         """Exactly this content, on disk, under a hidden name; where no name can be given, in a new file."""
-        _write(self.handle, content)
+        _write_to_disk(self.handle, content)
         if self.path is not None:
             return
         hidden = self.target.with_name(f".{self.target.name}.{os.getpid()}.part")
@@ -64,15 +64,15 @@ class Part:
             self.path = hidden
         except OSError:
             os.close(self.handle)
-            self.handle, self.path = _named(self.target)
-            _write(self.handle, content)
+            self.handle, self.path = _open_named_file(self.target)
+            _write_to_disk(self.handle, content)
 
-    def place(self) -> None:
+    def move_into_place(self) -> None:
         """To its name, in one step."""
         if self.path is not None:
             self.path.replace(self.target)
 
-    def drop(self) -> None:
+    def discard_file(self) -> None:
         """Let go of it; what was not placed is gone."""
         with suppress(OSError):
             os.close(self.handle)
@@ -80,7 +80,7 @@ class Part:
             self.path.unlink(missing_ok=True)
 
 
-def _unnamed(folder: Path) -> int | None:
+def _open_unnamed_file(folder: Path) -> int | None:
     """A file under no name, that can be given one later; None where the system has none such."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not OPEN_FILES.is_dir():
@@ -91,7 +91,7 @@ def _unnamed(folder: Path) -> int | None:
         return None
 
 
-def _named(target: Path) -> tuple[int, Path]:
+def _open_named_file(target: Path) -> tuple[int, Path]:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     return handle, Path(name)
 
@@ -106,7 +106,7 @@ def _set_aside(handle: int) -> None:
             raise
 
 
-def _write(handle: int, content: bytes) -> None:
+def _write_to_disk(handle: int, content: bytes) -> None:
     """Exactly this content, on disk."""
     os.lseek(handle, 0, os.SEEK_SET)
     left = memoryview(content)
@@ -118,50 +118,50 @@ def _write(handle: int, content: bytes) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class ReservedFiles:
     """A folder with room for named files, each of them under no name, or a hidden one, until it is complete."""
 
     folder: Path
-    parts: Mapping[str, Part]
+    parts: Mapping[str, AtomicFile]
 
-    def keep(self, texts: Mapping[str, str | bytes]) -> None:
+    def store_files(self, texts: Mapping[str, str | bytes]) -> None:
         """The files with these contents: all written and on disk, then each moved to its name in one step, in order."""
         for name, text in texts.items():
-            self.parts[name].fill(text.encode() if isinstance(text, str) else text)
+            self.parts[name].write_content(text.encode() if isinstance(text, str) else text)
         for name in texts:
-            self.parts[name].place()
-        _sync(self.folder)
+            self.parts[name].move_into_place()
+        _sync_folder(self.folder)
 
 
 @contextmanager
-def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[Reserved]:
+def reserve_files(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[ReservedFiles]:
     """Room for the files, for one release at a time. Parts that a killed program left behind are removed.
 
     Raises ``InputError`` where a file is there already (unless it may be replaced), where another release is writing,
-    and where there is no room.
+    and if the disk is full.
     """
     with ExitStack() as stack:
-        stack.enter_context(_locked(folder, names))
+        stack.enter_context(_locked_folder(folder, names))
         refuse_existing(folder, names, replace=replace)
-        parts: dict[str, Part] = {}
+        parts: dict[str, AtomicFile] = {}
         try:
             for name in names:
-                parts[name] = Part.create_part(folder / name)
-                stack.callback(parts[name].drop)
+                parts[name] = AtomicFile.create_part(folder / name)
+                stack.callback(parts[name].discard_file)
         except OSError as error:
             expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
             raise InputError("out", str(folder), expected, "nothing was spent; choose another one with --out") from None
-        yield Reserved(folder, parts)
+        yield ReservedFiles(folder, parts)
 
 
-def existing(folder: Path, names: Sequence[str]) -> list[str]:
+def existing_files(folder: Path, names: Sequence[str]) -> list[str]:
     """Which of these files are there: of a release that lies in the folder."""
     return [name for name in names if (folder / name).exists()]
 
 
 def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> None:
     """``InputError`` where a release lies in the folder already: it was paid for."""
-    there = existing(folder, names)
+    there = existing_files(folder, names)
     if there and not replace:
         expected = f"a folder without {there[0]}"
         raise InputError("out", str(folder), expected, "a release is kept: choose --out, or --force to replace it")
@@ -181,11 +181,11 @@ def keep_elsewhere(texts: Mapping[str, str]) -> Path:
             file.flush()
             os.fchmod(file.fileno(), file_mode())
             os.fsync(file.fileno())
-    _sync(folder)
+    _sync_folder(folder)
     return folder
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """The names in a folder, on disk; a file system that cannot do that has them when it can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -196,11 +196,11 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path, names: Sequence[str]) -> Iterator[None]:
+def _locked_folder(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """The folder for this program alone; who has it may remove what a killed one left behind."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if _lock(handle, folder):
+        if _try_lock_folder(handle, folder):
             for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
                 part.unlink(missing_ok=True)
         yield
@@ -208,8 +208,8 @@ def _locked(folder: Path, names: Sequence[str]) -> Iterator[None]:
         os.close(handle)
 
 
-def _lock(handle: int, folder: Path) -> bool:
-    """Whether the folder is ours alone; a file system without locks does not say."""
+def _try_lock_folder(handle: int, folder: Path) -> bool:
+    """True if the folder is locked for this process; False without support for locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -227,17 +227,19 @@ SPENT = "the budget was spent"
 
 @contextmanager
 def kept_anyway(folder: Path, texts: Mapping[str, str]) -> Iterator[None]:
-    """Whatever goes wrong within leaves as ``OutputError`` that says where the texts are, by name, first one first."""
+    """Turn errors within into ``OutputError`` with the locations of the texts, by name, first one first."""
     try:
         yield
     except Exception as error:
         why = getattr(error, "strerror", None) or type(error).__name__
-        raise OutputError(f"{folder} could not be written ({why}); {SPENT}, and {_saved(folder, texts)}") from None
+        raise OutputError(
+            f"{folder} could not be written ({why}); {SPENT}, and {_saved_locations(folder, texts)}"
+        ) from None
 
 
-def _saved(folder: Path, texts: Mapping[str, str]) -> str:
-    """Where they lie, in words."""
-    there = [name for name, text in texts.items() if _holds(folder / name, text)]
+def _saved_locations(folder: Path, texts: Mapping[str, str]) -> str:
+    """The files' locations as text."""
+    there = [name for name, text in texts.items() if _holds_content(folder / name, text)]
     if len(there) == len(texts):
         return f"the answers are complete in {folder}: {', '.join(there)}"
     try:
@@ -252,7 +254,7 @@ def _saved(folder: Path, texts: Mapping[str, str]) -> str:
         return "the answers are on standard output and nowhere else: keep them"
 
 
-def _holds(path: Path, text: str) -> bool:
+def _holds_content(path: Path, text: str) -> bool:
     try:
         return path.read_text(encoding="utf-8") == text
     except OSError:

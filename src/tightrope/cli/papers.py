@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tightrope.cli.options import AsJson, command_app
-from tightrope.cli.output import heading, print_json, say, writable, write
+from tightrope.cli.output import echo_heading, echo_lines, print_json, writable_folder, write_file
 from tightrope.reporting.pages.document_page import papers_html
 
 if TYPE_CHECKING:
     from tightrope.papers.item import Item
-    from tightrope.papers.run import Result
+    from tightrope.papers.run import ItemResult
 
 REPRODUCE_EXAMPLE = """\b
 Example:
@@ -37,44 +37,45 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     wrong (the paper is) or not.
     """
     from tightrope.papers.item import COARSE, FULL
-    from tightrope.papers.run import items, run
+    from tightrope.papers.run import run_items, select_items
 
-    chosen = items(None if only is None else [name.strip() for name in only.split(",") if name.strip()])
+    chosen = select_items(None if only is None else [name.strip() for name in only.split(",") if name.strip()])
     if out is not None:
-        writable(out.resolve().parent)
-    with progress(chosen) as finished:
-        results = run(chosen, COARSE if coarse else FULL, pictures=out is not None, finished=finished)
+        writable_folder(out.resolve().parent)
+    with progress_bar(chosen) as finished:
+        results = run_items(chosen, COARSE if coarse else FULL, pictures=out is not None, finished=finished)
     if out is not None:
-        write(out.resolve(), page(results))
+        write_file(out.resolve(), results_page(results))
     if as_json:
-        print_json({"items": [result.document for result in results]})
+        print_json({"items": [result.result_data for result in results]})
     else:
-        from tightrope.papers.run import counted
+        from tightrope.papers.run import verdict_counts
 
         paper = ""
         for show_result in results:
             if show_result.item.paper != paper:
                 paper = show_result.item.paper
-                heading(paper)
-            say(f"{show_result.item.item}: {show_result.finding.verdict}")
-        say(
+                echo_heading(paper)
+            echo_lines(f"{show_result.item.item}: {show_result.finding.verdict}")
+        echo_lines(
             "",
-            ", ".join(f"{count} {word}" for word, count in counted(results).items()) + f" of {len(results)} statements",
+            ", ".join(f"{count} {word}" for word, count in verdict_counts(results).items())
+            + f" of {len(results)} statements",
         )
         if out is not None:
-            say(f"Page: {out}")
+            echo_lines(f"Page: {out}")
 
 
-def page(results: Sequence[Result]) -> str:
+def results_page(results: Sequence[ItemResult]) -> str:
     """The results as a page."""
     from tightrope.papers.run import TITLES
 
-    return papers_html([one.document for one in results], [one.pictures for one in results], TITLES)
+    return papers_html([one.result_data for one in results], [one.pictures for one in results], TITLES)
 
 
 @contextmanager
-def progress(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
-    """A bar on standard error, where that is a terminal; what is given is told of each item that is done."""
+def progress_bar(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
+    """A progress bar on standard error if it is a terminal; call the yielded function after each item."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Papers", total=len(items))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tightrope.cli.errors import spends_nothing
 from tightrope.cli.options import AsJson, PlanPath, command_app
-from tightrope.cli.output import heading, print_document, print_table, say, working
+from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
 from tightrope.documents import Budget
-from tightrope.documents.document import plain
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import MISSING, UP, fixed, percent, significant
+from tightrope.documents.document import plain_data
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text
 from tightrope.errors import InputError
-from tightrope.reporting.wording.sentences import more_error, withheld
+from tightrope.reporting.wording.sentences import more_error, suppression_text
 
 if TYPE_CHECKING:
     from tightrope.release.plan import Plan
@@ -31,141 +32,165 @@ Within = Annotated[
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Say in plain words what the plan promises, and no more.")]
 Json = Mapping[str, Any]
+TYPICAL_SIZE, MOST_LABEL = "1000", 28
+"""The group size whose errors the table shows, and the longest name that stands in a line with its numbers."""
 
 
 @spends_nothing()
 def plan(
-    path: PlanPath, budgets: Budgets = False, within: Within = None, explain: Explain = False, as_json: AsJson = False
+    path: PlanPath,
+    budgets: Budgets = False,
+    margin_of_error: Within = None,
+    explain: Explain = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a plan promises and how accurate it will be.
 
     Or the least budget that is as accurate as wanted; or the promise in words for everybody. Reads the names and types
     of the columns, never a value, and spends nothing.
     """
-    from tightrope.release.plan_file import load, standing
+    from tightrope.release.plan_file import describe_balance, load_plan_file
 
     # Words are not asked for together with numbers.
     beside = as_json or budgets
 
     if explain and beside:
         raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
-    file = load(path)
-    wanted = _margins_by_question(within or [])
-    with working("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
-        chosen = file.plan(wanted)
+    file = load_plan_file(path)
+    wanted = _margins_by_question(margin_of_error or [])
+    with show_spinner("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
+        chosen = file.make_plan(wanted)
     if explain:
-        say(*chosen.explain().split("\n"))
+        echo_lines(*chosen.explain().split("\n"))
         return
-    with working("Trying other budgets ..." if budgets else "Computing the errors ..."):
-        document = chosen.document(file.title, _budgets(chosen) if budgets else None)
+    with show_spinner("Trying other budgets ..." if budgets else "Computing the errors ..."):
+        document = chosen.document(file.plan_title, _usual_budgets(chosen) if budgets else None)
     if as_json:
         print_document(document)
         return
-    data = plain(document)
-    _show(data, path, file.title, standing(file, chosen))
-    if data["table"] is not None:
-        _show_budgets(data["table"])
+    data = plain_data(document)
+    if data["table"] is None:
+        _print_result(data, path, file.plan_title, describe_balance(file, chosen))
+        return
+    echo_lines(*([escape_control_chars(file.plan_title)] if file.plan_title else []))
+    _show_budgets(data["table"])
+    echo_lines("Nothing has been spent.")
 
 
 def _margins_by_question(within: Sequence[str]) -> dict[str, str]:
     """Half-widths by question, the last one where a name comes twice."""
     for entry in within:
         if "=" not in entry:
-            raise InputError("--within", entry, "NAME=50", "NAME is the name of a question in the plan")
+            raise InputError("--margin-of-error", entry, "NAME=50", "NAME is the name of a question in the plan")
     return {name: half for name, _, half in (entry.rpartition("=") for entry in within)}
 
 
-def _budgets(chosen: Plan) -> list[Budget]:
+def _usual_budgets(chosen: Plan) -> list[Budget]:
     """Every usual epsilon at the plan's delta."""
     from tightrope.release.draft import EPSILONS
 
     return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 
 
-def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
+def _print_result(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
     from tightrope.release.plan_text import costs_lines, shared_notes
 
-    say(*([printable(title)] if title else []))
-    say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
-    if data["share"] != "1":
-        say(f"This takes {data['share']} of the budget.")
-    say(data["attacker"], str(data["neighbours"].get("statement", "")))
+    echo_lines(*([escape_control_chars(title)] if title else []))
+    echo_lines(
+        f"The promise: epsilon {significant_text(data['epsilon'], 3, UP)} at delta "
+        f"{significant_text(data['delta'], 2, UP)}."
+    )
+    if data["budget_fraction"] != "1":
+        echo_lines(f"This takes {data['budget_fraction']} of the budget.")
+    echo_lines(data["attacker"], str(data["neighbors"].get("statement", "")))
     shared = shared_notes(data["answers"])
     for answer in data["answers"]:
         _show_answer(answer, shared)
     if shared:
-        heading("All answers")
-        say(*(f"note: {note}" for note in shared))
+        echo_heading("All answers")
+        echo_lines(*(f"note: {note}" for note in shared))
     if len(data["alternatives"]) > 1:
-        heading("Noise that was compared (expected error, relative to the chosen one)")
+        echo_heading("Noise that was compared (expected error, relative to the chosen one)")
         alternatives = data["alternatives"]
 
         ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
         print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
-    heading("What was left out")
-    say(*costs_lines(data["costs"]))
-    say(*([] if not ledger else ["", *map(printable, ledger)]))
-    say("\nNothing has been spent. To release:", f"  tightrope release {path}")
+    echo_heading("What was left out")
+    echo_lines(*costs_lines(data["bias_check"]))
+    echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
+    echo_lines("\nNothing has been spent. To release:", f"  tightrope release {path}")
 
 
 def _show_answer(answer: Json, shared: Sequence[str]) -> None:
 
-    heading(f"{printable(answer['name'])}: {answer['question']}")
-    say(f"{answer['meaning']}, over {answer['over']}.")
+    echo_heading(f"{escape_control_chars(answer['name'])}: {answer['question']}")
+    echo_lines(f"{answer['meaning']}, over {answer['over']}.")
     kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
-    say(f"noise on {kinds}")
+    echo_lines(f"noise on {kinds}")
     error = answer["error"]
     if error["half_width_95"] is not None:
         worst = error["worst_error"]
-        never = "" if worst is None else f", never more than ± {significant(worst, 3, UP)}"
-        say(f"95 % of answers within ± {significant(error['half_width_95'], 3, UP)}{never}")
+        never = "" if worst is None else f", never more than ± {significant_text(worst, 3, UP)}"
+        echo_lines(f"95 % of answers within ± {significant_text(error['half_width_95'], 3, UP)}{never}")
     if error["half_width_95"] is None or answer["keys"] == "discovered":
         # Errors at each group size, and how likely the group is to be withheld.
         columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
         rows = [
             [
-                fixed(size["rows"], 0),
-                significant(size["expected_absolute_error"], 2, UP),
-                significant(size["half_width_95"], 2, UP),
-                withheld(size["suppressed"]),
+                fixed_text(size["rows"], 0),
+                significant_text(size["expected_absolute_error"], 2, UP),
+                significant_text(size["half_width_95"], 2, UP),
+                suppression_text(size["suppressed"]),
             ]
             for size in answer["error"]["by_group_size"]
         ]
         print_table(*(columns, rows), left=0)
-    say(*(f"note: {note}" for note in answer["notes"] if note not in shared))
+    echo_lines(*(f"note: {note}" for note in answer["notes"] if note not in shared))
 
 
 def _show_budgets(table: Sequence[Json]) -> None:
-    """A column a budget; a line a question, and group size where the error depends on it."""
-    heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
-    columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
-    right = ["attacker right at most", *(percent(row["attack_success"], UP) for row in table)]
-    print_table(
-        columns,
-        [
-            right,
-            *(
-                [label, *_widths(table, label)]
-                for label in list(dict.fromkeys(label for row in table for label in _lines(row)))
-            ),
-        ],
+    """Print the margin of error that each budget buys: one line a question, for groups of a typical size."""
+    labels = list(dict.fromkeys(label for row in table for label in _half_widths(row)))
+    body = [[label, *_margin_texts(table, label)] for label in labels]
+    body.append(
+        ["attacker is right, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
     )
-    impossible = [f"{MISSING}: no noise keeps this budget."] if MISSING in right else []
-    say("The attacker guesses whether somebody is in the data; a coin is right 50 % of the time.", *impossible)
+    head = ["95 % margin of error     ε", *(significant_text(row["epsilon"]) for row in table)]
+    first = max(len(head[0]), min(MOST_LABEL, max(len(row[0]) for row in body)))
+    widths = [max(map(len, column)) for column in zip(*(row[1:] for row in (head, *body)), strict=True)]
+    lines = [""]
+    for label, *cells in (head, *body):
+        numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        lines += [f"{label:{first}}{numbers}"] if len(label) <= first else [label, f"{'':{first}}{numbers}"]
+    typer.echo("\n".join(lines))
+    impossible = [f"{MISSING}: no noise keeps this budget."] if MISSING in body[-1] else []
+    echo_lines(
+        "", "The attacker guesses whether a person is in the data; a coin is right 50 % of the time.", *impossible
+    )
 
 
-def _lines(row: Json) -> dict[str, float]:
-    """Half-widths under one budget, by question and group size."""
+def _half_widths(row: Json) -> dict[str, float]:
+    """Margins of error under one budget, by question and the group size that is shown."""
     lines: dict[str, float] = {}
-    for name, widths in (row["answers"] or {}).items():
-        sized = widths.items() if isinstance(widths, Mapping) else ()
-        lines |= {f"{name} ({int(size):,})": width for size, width in sized} or {name: widths}
+    for name, margin in (row["answers"] or {}).items():
+        if isinstance(margin, Mapping):
+            size = TYPICAL_SIZE if TYPICAL_SIZE in margin else max(margin, key=int)
+            lines[f"{escape_control_chars(name)} ({int(size):,} rows)"] = margin[size]
+        else:
+            lines[escape_control_chars(name)] = margin
     return lines
 
 
-def _widths(table: Sequence[Json], label: str) -> list[str]:
+def _margin_texts(table: Sequence[Json], label: str) -> list[str]:
+    return [_compact(_half_widths(row).get(label)) for row in table]
 
-    return [significant(_lines(row).get(label), 2, UP) for row in table]
+
+def _compact(margin: float | None) -> str:
+    """Return a margin of error with two digits, rounded up, in at most six characters."""
+    if margin is not None and not 1e-3 <= margin < 1e6:
+        digits = Decimal(margin).normalize()
+        return f"{digits.quantize(Decimal(1).scaleb(digits.adjusted() - 1), ROUND_UP):.1e}" if margin else "0"
+    return significant_text(margin, 2, UP)
 
 
 app = command_app(plan, example=PLAN_EXAMPLE)

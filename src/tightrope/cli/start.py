@@ -1,4 +1,4 @@
-"""Where the console script enters: Ctrl-C while Python still loads the commands is one line, as it is later."""
+"""Entry point of the console script: Ctrl-C while Python still loads the commands is one line, as it is later."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.errors import explained
+from tightrope.cli.errors import explain_error
 from tightrope.cli.options import AsJson, command_app, from_fields
-from tightrope.cli.output import print_json, say, write
+from tightrope.cli.output import echo_lines, print_json, write_file
 from tightrope.documents.escaping import html_text
 from tightrope.errors import INTERRUPTED, InputError
 
 if TYPE_CHECKING:
-    from tightrope.studio.plan_editor import Lent
+    from tightrope.studio.plan_editor import HostCallbacks
 
 STUDIO_EXAMPLE = """\b
 Example:
@@ -41,7 +41,7 @@ Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StudioOptions:
     """The command line."""
 
     given: Given
@@ -52,39 +52,41 @@ class Asked:
     as_json: AsJson = False
 
 
-def studio(asked: Asked) -> None:
+def studio(asked: StudioOptions) -> None:
     """Make a plan by eye, on a page of this machine.
 
     Who a person is, what is asked, which promise, and how accurate it will be. Reads the names and types of columns,
     never a value, before a release is agreed to.
     """
-    from tightrope.studio.plan_form import opened
-    from tightrope.studio.server import serve
+    from tightrope.studio.plan_form import open_editor_state
+    from tightrope.studio.server import serve_studio
 
-    found = opened(asked.given, asked.out, table=asked.table)
-    if found.out.exists():
-        raise InputError("out", str(found.out), "a file that does not exist yet", "say another one with --out")
+    found = open_editor_state(asked.given, asked.out, table=asked.table)
+    if found.output_path.exists():
+        raise InputError("out", str(found.output_path), "a file that does not exist yet", "say another one with --out")
     try:
-        serve(found, host_callbacks(), port=asked.port, ready=lambda link: _ready(link, asked))
+        serve_studio(found, host_callbacks(), port=asked.port, ready=lambda link: _announce_link(link, asked))
     except KeyboardInterrupt:  # how it is meant to end
         raise SystemExit(INTERRUPTED) from None
 
 
-def host_callbacks() -> Lent:
-    """What this room lends the page."""
+def host_callbacks() -> HostCallbacks:
+    """The callbacks of the command line that the page uses."""
     from tightrope.cli.release import released_into
-    from tightrope.studio.plan_editor import Lent
+    from tightrope.studio.plan_editor import HostCallbacks
 
-    return Lent(write=write, release=released_into, told=lambda error: explained(error)[1])
+    return HostCallbacks(
+        write_file=write_file, run_release=released_into, describe_error=lambda error: explain_error(error)[1]
+    )
 
 
-def _ready(link: str, asked: Asked) -> None:
+def _announce_link(link: str, asked: StudioOptions) -> None:
     """The link, at once, also where standard output is a pipe."""
     if asked.as_json:
         print_json({"link": link})
     else:
-        say("The studio runs on this machine alone. Its link, which nobody else should have:", f"  {link}")
-        say("Ctrl-C ends it.")
+        echo_lines("The studio runs on this machine alone. Its link, which nobody else should have:", f"  {link}")
+        echo_lines("Ctrl-C ends it.")
     sys.stdout.flush()
     if asked.browser:
         # Through a file that only its owner can read: what a browser is started with, every user of a machine can
@@ -100,4 +102,4 @@ def _ready(link: str, asked: Asked) -> None:
         webbrowser.open(path.as_uri())
 
 
-app = command_app(from_fields(Asked, studio), example=STUDIO_EXAMPLE)
+app = command_app(from_fields(StudioOptions, studio), example=STUDIO_EXAMPLE)

@@ -1,4 +1,4 @@
-"""Inert, versioned data: guarantees, budgets, claims; knows nothing but errors."""
+"""Versioned, immutable data: guarantees, budgets and claims. It imports only ``tightrope.errors``."""
 
 from tightrope.documents.budget import Budget, Guarantee
 

@@ -1,18 +1,26 @@
-"""What ``tightrope account`` and ``tightrope dpsgd`` find: brackets that hold the truth, and what an attacker gains."""
+"""Results of ``tightrope account`` and ``tightrope dpsgd``: brackets around the exact value, and attacker bounds."""
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Part, Positive, Probability, Size
-from tightrope.documents.reader import Reader
+from tightrope.documents.reader import Reader, with_new_keys
 from tightrope.documents.steps import Step
-from tightrope.documents.wording import Explained, of_account
+from tightrope.documents.wording import Explanation, of_account
 
-ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again")
+
+def upgraded(data: Any) -> Any:
+    """Return the data of an account with the keys of version 2."""
+    if isinstance(data, dict) and data.get("version") == 1:
+        return with_new_keys(data, {(): {"neighbours": "neighbors", "engine": "method"}})
+    return data
+
+
+ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again", upgrade=upgraded)
 
 
 class EpsilonBracket(Part, frozen=True, kw_only=True):
@@ -39,50 +47,52 @@ class DeltaBracket(Part, frozen=True, kw_only=True):
 
 
 class Attack(Part, frozen=True, kw_only=True):
-    """What the best attacker finds, at most, at a share of false alarms."""
+    """The best attacker's true-positive rate, at most, at a false-positive rate."""
 
     false_positive_rate: Probability
     true_positive_rate: Probability
 
 
-class Gained(Part, frozen=True, kw_only=True):
-    """What an attacker gains at most, between which neighbours, by which engine and under which conditions."""
+class AttackerGain(Part, frozen=True, kw_only=True):
+    """Upper bounds on an attacker's gain, with the neighboring relation, the method and the conditions."""
 
     total_variation: Probability
     attack_success: Probability
     attack: tuple[Attack, ...]
-    neighbours: Literal["unspecified", "add-remove", "replace-one", "local"]
-    engine: str
+    neighbors: Literal["unspecified", "add-remove", "replace-one", "local"]
+    method: str
     statement: str
 
 
-class Account(Gained, frozen=True, kw_only=True):
-    """What the steps of a file add up to."""
+class Account(AttackerGain, frozen=True, kw_only=True):
+    """The composed privacy loss of the steps of a file."""
 
     document: Literal["account"]
-    version: Literal[1]
+    version: Literal[1, 2]
     steps: tuple[Step, ...]
     epsilon_at_delta: tuple[EpsilonBracket, ...]
     delta_at_epsilon: tuple[DeltaBracket, ...]
 
     @property
     def first_guarantee(self) -> tuple[float, float]:
-        """The first (ε, δ) that is proven; (∞, 0) where none is."""
+        """The first proven (ε, δ); (∞, 0) without one."""
         found = [(row.epsilon, row.delta) for row in self.epsilon_at_delta if row.epsilon is not None]
         found += [(row.epsilon, row.delta) for row in self.delta_at_epsilon if row.epsilon >= 0]
         return found[0] if found else (math.inf, 0.0)
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
-        return of_account(*self.first_guarantee, numbers.success(self.total_variation), self.neighbours, self.statement)
+        return of_account(
+            *self.first_guarantee, numbers.attack_success_rate(self.total_variation), self.neighbors, self.statement
+        )
 
     def explain(self) -> str:
-        """What all steps together promise, in one paragraph for everybody; every number is rounded up."""
-        return str(self.explained)
+        """Return the guarantee of all steps together in one plain paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
 
-class Way(Part, frozen=True, kw_only=True):
+class ComparisonAccount(Part, frozen=True, kw_only=True):
     """The same steps accounted for in another way; ``statement`` says whether it is a bound. None: it proves none."""
 
     name: str
@@ -91,14 +101,14 @@ class Way(Part, frozen=True, kw_only=True):
     total_variation: Probability
 
 
-class TrainingAccount(Gained, frozen=True, kw_only=True, omit_defaults=True):
-    """What a training run costs, in a bracket of ε at δ as ``EpsilonBracket`` says.
+class TrainingAccount(AttackerGain, frozen=True, kw_only=True, omit_defaults=True):
+    """The privacy loss of a training run, in a bracket of ε at δ as in ``EpsilonBracket``.
 
-    ``comparison`` and ``picture`` are left out where nobody asked for them.
+    ``comparison`` and ``picture`` are optional.
     """
 
     document: Literal["training account"]
-    version: Literal[1]
+    version: Literal[1, 2]
     examples: Counted
     batch: Counted
     sampling: Literal["poisson", "subset"]
@@ -110,22 +120,24 @@ class TrainingAccount(Gained, frozen=True, kw_only=True, omit_defaults=True):
     lower: Size | None
     upper: Size | None
     relative_width: Probability | None
-    comparison: tuple[Way, ...] = ()
+    comparison: tuple[ComparisonAccount, ...] = ()
     picture: str | None = None
 
     @property
     def first_guarantee(self) -> tuple[float, float]:
-        """(ε, δ) as proven; (∞, 0) where no ε is."""
+        """The proven (ε, δ); (∞, 0) without a finite ε."""
         return (math.inf, 0.0) if self.epsilon is None else (self.epsilon, self.delta)
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
-        return of_account(*self.first_guarantee, numbers.success(self.total_variation), self.neighbours, self.statement)
+        return of_account(
+            *self.first_guarantee, numbers.attack_success_rate(self.total_variation), self.neighbors, self.statement
+        )
 
     def explain(self) -> str:
-        """What the run promises, in one paragraph for everybody; every number is rounded up."""
-        return str(self.explained)
+        """Return the guarantee of the run in one plain paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
 
 def epsilon_bracket(delta: float, lower: float, upper: float) -> EpsilonBracket:
@@ -148,12 +160,12 @@ def delta_bracket(epsilon: float, lower: float, upper: float) -> DeltaBracket:
 
 def read_account(text: str) -> Account:
     """The account in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return ACCOUNTS.json(text, Account)
+    return ACCOUNTS.parse_json(text, Account)
 
 
 def read_training_account(text: str) -> TrainingAccount:
     """The account of a training run in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return ACCOUNTS.json(text, TrainingAccount)
+    return ACCOUNTS.parse_json(text, TrainingAccount)
 
 
 def _relative_width(lower: float, upper: float) -> float:

@@ -1,4 +1,4 @@
-"""What may be spent: exact decimals, and a list of points that must all hold."""
+"""Privacy budgets: exact decimals, and a list of points that must all hold."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What must be kept: an ε, a total variation, a list of (ε, δ) points, or all of them; or a trade-off function.
+    """A privacy budget: an ε, a total variation, a list of (ε, δ) points, or all of them; or a trade-off function.
 
-    ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives somebody
+    ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives a person
     away with certainty. ``total_variation`` η is the point (0, η); ``attack_success=0.55`` says the same of an attacker
     who guesses whether you are in the data, at even odds: right at most 55 % of the time, so η at most 0.10. Only one
     of the two may be given. Numbers are exact decimals (0.1 is one tenth), ε in nats.
@@ -53,7 +53,7 @@ class Budget:
     delta: Decimal
     tradeoff: Tradeoff | None
     asked: tuple[str, ...] = field(compare=False, repr=False)
-    """What it was asked for by, first what may be raised: a refusal names it."""
+    """Parameters that the user gave; the first is the one that a refusal suggests to raise."""
 
     def __init__(
         self,
@@ -66,23 +66,23 @@ class Budget:
         tradeoff: Tradeoff | None = None,
     ) -> None:
         if tradeoff is not None:
-            _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
-            self._set((), Decimal(0), tradeoff, ("tradeoff",))
+            _check_tradeoff(tradeoff, epsilon, delta, total_variation, attack_success, points)
+            self._set_fields((), Decimal(0), tradeoff, ("tradeoff",))
             return
         if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        kept: list[Point] = [_point(pair) for pair in _listed(points)]
-        cap = _delta(delta, kept)
+        kept: list[Point] = [_checked_point(pair) for pair in _check_points_list(points)]
+        cap = _checked_delta(delta, kept)
         if epsilon is not None:
-            kept.append((_epsilon(epsilon), cap))
+            kept.append((_checked_epsilon(epsilon), cap))
         # The point (0, η), if either was asked for.
         if total_variation is not None and attack_success is not None:
             remedy = "they say the same: attack_success = (1 + total_variation)/2"
-            raise InputError("attack_success", attack_success, "left out beside total_variation", remedy)
+            raise InputError("attack_success", attack_success, "left out if total_variation is given", remedy)
         if total_variation is not None:
-            at_zero = [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
+            at_zero = [(Decimal(0), _checked_between("total_variation", total_variation, "0", "1"))]
         elif attack_success is not None:
-            at_zero = [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
+            at_zero = [(Decimal(0), _twice_less_one(_checked_between("attack_success", attack_success, "0.5", "1")))]
         else:
             at_zero = []
         kept += at_zero
@@ -90,26 +90,26 @@ class Budget:
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         given = (epsilon, attack_success, total_variation, points, delta)
         asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
-        self._set(tuple(kept), cap, None, asked)
+        self._set_fields(tuple(kept), cap, None, asked)
 
-    def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
+    def _set_fields(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
         for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
             object.__setattr__(self, name, value)
 
-    def share(self, fraction: Number) -> Budget:
+    def scale_by(self, fraction: Number) -> Budget:
         """The same promise with every ε and δ multiplied by ``fraction``: shares that add up to one spend the whole.
 
         Raises ``InputError`` for a fraction outside (0, 1], and for a trade-off function.
 
-        >>> Budget(epsilon=1, delta=1e-8).share("0.25").points
+        >>> Budget(epsilon=1, delta=1e-8).scale_by("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        part = decimal("share", fraction)
+        part = exact_decimal("budget_fraction", fraction)
         if not 0 < part <= 1:
-            raise InputError("share", fraction, "a share of the budget in (0, 1]", "0.5 spends half")
-        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.checked_points]
-        shared = Budget(points=pairs, delta=product(self.delta, part))
-        shared._set(shared.points, shared.delta, None, self.asked)
+            raise InputError("budget_fraction", fraction, "a fraction of the budget in (0, 1]", "0.5 spends half")
+        pairs = [(exact_product(epsilon, part), exact_product(delta, part)) for epsilon, delta in self.checked_points]
+        shared = Budget(points=pairs, delta=exact_product(self.delta, part))
+        shared._set_fields(shared.points, shared.delta, None, self.asked)
         return shared
 
     @property
@@ -120,10 +120,10 @@ class Budget:
         return self.points
 
     @property
-    def rounded(self) -> tuple[tuple[float, float], ...]:
+    def rounded_points(self) -> tuple[tuple[float, float], ...]:
         """The points as floats, none above what was asked: what keeps these keeps the budget's points.
 
-        >>> Budget(epsilon=0.1, delta=0).rounded
+        >>> Budget(epsilon=0.1, delta=0).rounded_points
         ((0.09999999999999999, 0.0),)
         """
         return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.checked_points)
@@ -153,7 +153,7 @@ class Budget:
         return " and ".join(asked if implied else [*asked, f"certain failure at most {self.delta}"])
 
 
-def decimal(name: str, value: object) -> Decimal:
+def exact_decimal(name: str, value: object) -> Decimal:
     """The decimal that the user typed: floats by their shortest text."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
         raise InputError(name, value, "a number")
@@ -173,10 +173,10 @@ def decimal(name: str, value: object) -> Decimal:
     return exact
 
 
-def product(one: Decimal, other: Decimal) -> Decimal:
-    """The exact product, whatever the thread's decimal context.
+def exact_product(one: Decimal, other: Decimal) -> Decimal:
+    """Return the exact product, independent of the thread's decimal context.
 
-    >>> product(Decimal("0.1"), Decimal("0.3"))
+    >>> exact_product(Decimal("0.1"), Decimal("0.3"))
     Decimal('0.03')
     """
     return EXACT.multiply(one, other)
@@ -188,7 +188,7 @@ def at_most(exact: Decimal) -> float:
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
 
 
-def _alone(tradeoff: object, *others: object) -> None:
+def _check_tradeoff(tradeoff: object, *others: object) -> None:
     """Checks a trade-off function: it stands by itself."""
     if not callable(tradeoff):
         raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
@@ -197,44 +197,44 @@ def _alone(tradeoff: object, *others: object) -> None:
 
 
 def _twice_less_one(success: Decimal) -> Decimal:
-    return EXACT.subtract(product(Decimal(2), success), Decimal(1))
+    return EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))
 
 
-def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:
+def _check_points_list(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:
     if points is not None and not (isinstance(points, (list, tuple)) and len(points) > 0):
         raise InputError("points", points, "a list of at least one pair (epsilon, delta)")
     return points or ()
 
 
-def _point(pair: object) -> Point:
+def _checked_point(pair: object) -> Point:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise InputError("points", pair, "pairs (epsilon, delta)")
-    epsilon = decimal("points", pair[0])
+    epsilon = exact_decimal("points", pair[0])
     if not 0 <= epsilon <= LARGEST_ASKED:
         raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
-    return epsilon, _between("points", pair[1], "0", "1")
+    return epsilon, _checked_between("points", pair[1], "0", "1")
 
 
-def _epsilon(value: object) -> Decimal:
-    exact = decimal("epsilon", value)
+def _checked_epsilon(value: object) -> Decimal:
+    exact = exact_decimal("epsilon", value)
     if not 0 < exact <= LARGEST_ASKED:
         raise InputError("epsilon", value, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
     return exact
 
 
-def _delta(value: object, points: list[Point]) -> Decimal:
+def _checked_delta(value: object, points: list[Point]) -> Decimal:
     if value is None and points:
         return min(delta for _, delta in points)
     if value is None:
         raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
-    exact = decimal("delta", value)
+    exact = exact_decimal("delta", value)
     if not 0 <= exact < 1:
         raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
     return exact
 
 
-def _between(name: str, value: object, low: str, high: str) -> Decimal:
-    exact = decimal(name, value)
+def _checked_between(name: str, value: object, low: str, high: str) -> Decimal:
+    exact = exact_decimal(name, value)
     if not Decimal(low) <= exact < Decimal(high):
         raise InputError(name, value, f"a number in [{low}, {high})")
     return exact
@@ -247,7 +247,7 @@ def _between(name: str, value: object, low: str, high: str) -> Decimal:
 class Guarantee:
     """(ε, δ)-privacy with total variation η (GI; theory §1).
 
-    Admissible: δ ≤ η ≤ δ + (1−δ) tanh(ε/2). A larger η is no constraint and is clipped to that bound; a smaller one
+    Admissible: δ ≤ η ≤ δ + (1−δ) tanh(ε/2). A larger η is redundant and is clipped to that bound; a smaller one
     than δ makes δ := η, because δ never exceeds η. η defaults to the bound. ε is in nats. Raises ``InputError``
     unless ε ≥ 0 (∞ is allowed: no bound at that δ) and δ, η are probabilities.
 
@@ -262,11 +262,11 @@ class Guarantee:
     total_variation: float = 1.0
 
     def __post_init__(self) -> None:
-        if not _number(self.epsilon) or not self.epsilon >= 0:
+        if not _is_number(self.epsilon) or not self.epsilon >= 0:
             raise InputError("epsilon", self.epsilon, "a number >= 0", "a typical value is 1")
         for name in ("delta", "total_variation"):
             value = getattr(self, name)
-            if not _number(value) or not 0 <= value <= 1:
+            if not _is_number(value) or not 0 <= value <= 1:
                 raise InputError(name, value, "a probability in [0, 1]")
         object.__setattr__(self, "delta", min(self.delta, self.total_variation))
         object.__setattr__(self, "total_variation", min(self.total_variation, self.largest_total_variation))
@@ -278,7 +278,7 @@ class Guarantee:
 
     @property
     def attack_success(self) -> float:
-        """How often an attacker with an even prior is right, at best: (1 + η)/2."""
+        """Return the largest success rate of an attacker with an even prior: (1 + η)/2."""
         return (1 + self.total_variation) / 2
 
     def explain(self) -> str:
@@ -292,8 +292,8 @@ class Guarantee:
 
         stated = self.total_variation < self.largest_total_variation
         eta = self.total_variation if stated else numbers.total_variation(self.epsilon, self.delta)
-        return str(of_numbers(self.epsilon, self.delta, numbers.success(eta)))
+        return str(of_numbers(self.epsilon, self.delta, numbers.attack_success_rate(eta)))
 
 
-def _number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

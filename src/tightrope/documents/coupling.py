@@ -1,4 +1,4 @@
-"""What ``couple fit`` writes: every weight that a coupling mechanism draws from. Whole numbers are hexadecimal text."""
+"""The document of ``couple fit``: all weights of a coupling mechanism. Integers are hexadecimal text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Triple
 from tightrope.documents.reader import Reader
-from tightrope.documents.wording import Explained, of_coupling
+from tightrope.documents.wording import Explanation, of_coupling
 from tightrope.errors import InputError
 
 AGAIN = "write the file again with: tightrope couple fit"
@@ -60,7 +60,7 @@ class CellsPart(Part, frozen=True, kw_only=True, tag_field="kind", tag="cells"):
 
 
 class GroupColumn(Part, frozen=True, kw_only=True):
-    """The column that says of whom a value is, and the groups in it."""
+    """The column that names the group of each value, and its groups."""
 
     column: Text
     names: Names
@@ -91,7 +91,7 @@ class GroupPart(Part, frozen=True, kw_only=True):
 
 
 class Learning(Part, frozen=True, kw_only=True):
-    """Laws that were learned privately: ε spent, by whom a ``person`` is known, and what one draw then tells.
+    """Privately learned laws: ε spent, the column ``person`` that identifies people, and the loss of one draw.
 
     ``left`` holds (ε, δ, η) of which each is true, all of them together with the ``confidence``.
     """
@@ -103,10 +103,10 @@ class Learning(Part, frozen=True, kw_only=True):
 
 
 class Origin(Part, frozen=True, kw_only=True):
-    """Where the laws came from, as was stated: the one thing in the file that nobody can recompute.
+    """The stated source of the laws: the one part of the file that cannot be recomputed.
 
     ``kind``: "table" (its own shares), "public" (laws that were given) or "private" (learned: see ``learning``).
-    ``secrecy``: whom the file may be shown to. ``target`` is the name of the target that was asked for.
+    ``secrecy``: who may see the file. ``target`` is the name of the requested target.
     """
 
     kind: Literal["table", "public", "private"]
@@ -115,10 +115,12 @@ class Origin(Part, frozen=True, kw_only=True):
     learning: Learning | None
 
     @classmethod
-    def of(cls, kind: Literal["table", "public", "private"], target: str, learning: Learning | None = None) -> Self:
+    def from_kind(
+        cls, kind: Literal["table", "public", "private"], target: str, learning: Learning | None = None
+    ) -> Self:
         """With the secrecy that the kind asks for; raises ``InputError`` unless exactly private laws were learned.
 
-        >>> Origin.of("table", "uniform").secrecy[:23]
+        >>> Origin.from_kind("table", "uniform").secrecy[:23]
         'as secret as the table:'
         """
         return cls(kind=kind, secrecy=SECRECY.get(kind, ""), target=target, learning=learning)
@@ -153,26 +155,26 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> Fraction:
-        """How far the law of what a group writes is from the target, in total variation: the largest, exactly.
+        """Return the largest distance between a group's written law and the target, in total variation, exactly.
 
         Computed from laws and weights that were checked (``transport.SavedCoupling`` does).
         """
         masses = [int(mass, 16) for mass in self.target]
-        return max((_gap(group, masses) for group in self.groups), default=Fraction(0))
+        return max((_distance_to_target(group, masses) for group in self.groups), default=Fraction(0))
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
         learning, laws = self.origin.learning, WHOSE[self.origin.kind]
         left = () if learning is None else tuple(one.total_variation for one in learning.left)
         return of_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, laws)
 
     def explain(self) -> str:
-        """What a value that is written says about its group, in one paragraph; every number is rounded up."""
-        return str(self.explained)
+        """Return what a written value reveals about its group, in one paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
 
-def _gap(group: GroupPart, target: list[int]) -> Fraction:
+def _distance_to_target(group: GroupPart, target: list[int]) -> Fraction:
     """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
     tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in group.tables]
     law, found = [int(mass, 16) for mass in group.law], [0] * len(target)
@@ -192,4 +194,4 @@ def read_coupling(text: str) -> CouplingDocument:
 
     What the weights do is for ``transport.SavedCoupling`` to check.
     """
-    return COUPLINGS.json(text, CouplingDocument)
+    return COUPLINGS.parse_json(text, CouplingDocument)

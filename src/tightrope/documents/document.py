@@ -1,7 +1,7 @@
-"""What every written document shares: frozen parts that know all their keys, numbers with bounds, and one writer.
+"""The base of all documents: immutable parts with fixed keys, numbers with bounds, and one writer.
 
-A document states what it is (``document``) and its ``version``. There is neither NaN nor infinity in one: "no limit"
-is None. Whole numbers beyond 2⁵³ and exact decimals are text, which no reader of JSON rounds.
+A document states what it is (``document``) and its ``version``. NaN and infinity are excluded: "no limit"
+is None. Integers beyond 2⁵³ and exact decimals are text, so that readers of JSON do not round them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ Digits = Annotated[str, Meta(pattern="^[0-9]{1,4300}$")]
 """A whole number ≥ 0 as decimal text."""
 
 
+WRITTEN = {"center": "centre", "realized": "realised"}
+"""The keys in documents and ledgers of fields that have another name in Python."""
+
+
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of keys and values in a document: no key but its own."""
 
@@ -39,26 +43,26 @@ class Triple(Part, frozen=True, kw_only=True):
 
 
 class BudgetPart(Part, frozen=True, kw_only=True):
-    """What was promised: δ(ε) ≤ δ at every one of the ``points``, and certain failure at most ``delta``."""
+    """The budget: δ(ε) ≤ δ at every one of the ``points``, and certain failure at most ``delta``."""
 
     delta: Decimal
     points: tuple[tuple[Decimal, Decimal], ...]
 
     def __post_init__(self) -> None:
-        self.budget()
+        self.to_budget()
 
     @classmethod
-    def of(cls, budget: Budget) -> BudgetPart:
-        """The budget as data."""
+    def from_budget(cls, budget: Budget) -> BudgetPart:
+        """Return the budget as data."""
         return cls(delta=budget.delta, points=budget.points)
 
-    def budget(self) -> Budget:
-        """The budget; raises ``InputError`` where it promises nothing or a number is out of range."""
+    def to_budget(self) -> Budget:
+        """Return the budget; raises ``InputError`` for an empty budget or a number out of range."""
         return Budget(delta=self.delta, points=self.points)
 
 
-class Promised(Part, frozen=True, kw_only=True):
-    """What a release promises: the numbers as shown, and the exact ones that they were rounded up from."""
+class ReleasePromise(Part, frozen=True, kw_only=True):
+    """The guarantee of a release: the numbers as shown, and the exact ones that they were rounded up from."""
 
     epsilon: Size
     epsilon_exact: Decimal
@@ -68,10 +72,10 @@ class Promised(Part, frozen=True, kw_only=True):
     total_variation_exact: Decimal
     attack_success: Probability
     budget: BudgetPart
-    share: Decimal
+    budget_fraction: Decimal
 
 
-def plain(part: Struct) -> dict[str, Any]:
+def plain_data(part: Struct) -> dict[str, Any]:
     """The part as dictionaries, tuples, text and numbers; decimals are text. What a document is comes first."""
     data: dict[str, Any] = to_builtins(part)
     return {name: data[name] for name in ("document", "version") if name in data} | data
@@ -79,7 +83,7 @@ def plain(part: Struct) -> dict[str, Any]:
 
 def to_json_text(document: Struct, *, ascii_only: bool = False) -> str:
     """The document as JSON; raises ``ValueError`` for NaN and infinities."""
-    return json_text(plain(document), ascii_only=ascii_only, indent=2) + "\n"
+    return json_text(plain_data(document), ascii_only=ascii_only, indent=2) + "\n"
 
 
 # A table of integer noise as it is written: weights out of 2¹²⁸ as decimal text.
@@ -93,10 +97,10 @@ class TailPart(Part, frozen=True, kw_only=True):
     escape: Digits
 
 
-class TablePart(Part, frozen=True, kw_only=True):
-    """P(Y = 0) = centre / 2¹²⁸, P(Y = ±x) = half[x−1] / 2¹²⁸; ``steps`` are ideal spacings of losses in nats."""
+class TablePart(Part, frozen=True, kw_only=True, rename=WRITTEN):
+    """P(Y = 0) = center / 2¹²⁸, P(Y = ±x) = half[x−1] / 2¹²⁸; ``steps`` are ideal spacings of losses in nats."""
 
-    centre: Digits
+    center: Digits
     half: tuple[Digits, ...]
     tail: TailPart | None
     steps: tuple[Finite, ...]

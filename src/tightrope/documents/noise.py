@@ -1,4 +1,4 @@
-"""How good a noise is, as data: what it promises, what it costs, and why nothing costs much less."""
+"""Certificates of noise: its guarantee, its cost, and a proven lower bound on the cost of any noise."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Literal
 from msgspec import structs
 
 from tightrope.documents.budget import Guarantee
-from tightrope.documents.document import Counted, Finite, Part, Positive, Probability, Size, TablePart, Triple
+from tightrope.documents.document import WRITTEN, Counted, Finite, Part, Positive, Probability, Size, TablePart, Triple
 from tightrope.documents.reader import Reader
-from tightrope.documents.wording import Errors, Explained, of_noise
+from tightrope.documents.wording import ErrorWording, Explanation, of_noise
 from tightrope.errors import InputError
 
 NOISES = Reader(
@@ -20,7 +20,7 @@ NOISES = Reader(
 
 
 class Argument(Part, frozen=True):
-    """Why ``lower`` holds: a theorem, or numbers that anybody can check with additions and multiplications.
+    """The proof of ``lower``: a theorem, or numbers that can be checked with additions and multiplications.
 
     ``statement`` says what to compute, ``numbers`` what from: floats are exact, whole numbers beyond 2⁵³ are decimal
     text.
@@ -34,8 +34,8 @@ class Argument(Part, frozen=True):
         return f"Argument({self.kind!r}, {self.statement!r}, …)"  # the numbers fill pages
 
 
-class NoiseDocument(Part, frozen=True, kw_only=True):
-    """A ``NoiseCertificate`` as it is written; ``worst_error`` and ``gap`` are None where they are without limit.
+class NoiseDocument(Part, frozen=True, kw_only=True, rename=WRITTEN):
+    """A ``NoiseCertificate`` as written; ``worst_error`` and ``gap`` are None if infinite.
 
     ``table`` is what is sampled, None for real-valued noise; version 1 does not say it.
     """
@@ -46,7 +46,7 @@ class NoiseDocument(Part, frozen=True, kw_only=True):
     upper: Size
     gap: Size | None
     guarantee: Triple
-    realised: tuple[tuple[Size, Probability, Probability], ...]
+    realized: tuple[tuple[Size, Probability, Probability], ...]
     cost: str
     sensitivity: Positive
     shape: str
@@ -60,15 +60,15 @@ class NoiseDocument(Part, frozen=True, kw_only=True):
     table: TablePart | None = None
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
         own, least = self.guarantee, self.lower if self.cost == "absolute" else None
-        errors = Errors(self.mean_absolute_error, least, self.worst_error, self.table is not None)
+        errors = ErrorWording(self.mean_absolute_error, least, self.worst_error, self.table is not None)
         return of_noise((own.epsilon, own.delta, own.total_variation), self.sensitivity, self.releases, errors)
 
     def explain(self) -> str:
-        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
-        return str(self.explained)
+        """Return the guarantee of answers with this noise in one plain paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class NoiseCertificate:
     """The least expected cost of noise that keeps a promise lies between ``lower`` and ``upper``.
 
     ``upper`` is what the noise at hand costs, from the integer table that is sampled, rounded up; ``lower`` holds for
-    *every* noise of whatever shape, rounded down. ``guarantee`` is what the table realises; ``realised`` has a triple
-    (ε, δ promised, δ realised) for every point.
+    *every* noise of any shape, rounded down. ``guarantee`` is what the table realizes; ``realized`` has a triple
+    (ε, δ promised, δ realized) for every point.
 
     >>> triple = Guarantee(1.0, 1e-6)
     >>> why = Argument("theorem", "stochastically smallest", {})
@@ -89,7 +89,7 @@ class NoiseCertificate:
     lower: float
     upper: float
     guarantee: Guarantee
-    realised: tuple[tuple[float, float, float], ...]
+    realized: tuple[tuple[float, float, float], ...]
     cost: str
     sensitivity: float
     shape: str
@@ -98,12 +98,12 @@ class NoiseCertificate:
     worst_error: float
     argument: Argument
     unimodal_price: float | None = None
-    """Least cost of unimodal noise over the least cost of any, minus one: at most this; None where not computed."""
+    """Least cost of unimodal noise over the least cost of any noise, minus one, at most; None if not computed."""
     shape_lower: float | None = None
     """No noise of the same shape costs less; at least ``lower``."""
     releases: int = 1
     table: TablePart | None = field(default=None, repr=False)
-    """What is sampled; None for real-valued noise, and in a certificate of version 1."""
+    """The sampled table; None for real-valued noise, and in a certificate of version 1."""
 
     @property
     def gap(self) -> float:
@@ -113,17 +113,17 @@ class NoiseCertificate:
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
 
     def explain(self) -> str:
-        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
-        return self.document().explain()
+        """Return the guarantee of answers with this noise in one plain paragraph; every number is rounded up."""
+        return self.to_document().explain()
 
-    def document(self) -> NoiseDocument:
+    def to_document(self) -> NoiseDocument:
         """All of it as a document; ``certificates.document.written`` makes text of it, ``read_noise`` reads it back."""
         same = {one.name: getattr(self, one.name) for one in fields(self)}
         own = self.guarantee
         changed = {
-            "gap": _limited(self.gap),
+            "gap": _finite_or_none(self.gap),
             "guarantee": Triple(epsilon=own.epsilon, delta=own.delta, total_variation=own.total_variation),
-            "worst_error": _limited(self.worst_error),
+            "worst_error": _finite_or_none(self.worst_error),
         }
         return NoiseDocument(document="noise certificate", version=2, **{**same, **changed})
 
@@ -131,10 +131,10 @@ class NoiseCertificate:
 def read_noise(text: str) -> NoiseCertificate:
     """The certificate in a JSON text.
 
-    Raises ``InputError`` that names the place of what is wrong, and for a gap or a total variation that does not follow
-    from the other numbers. Whether ``lower`` holds is for whoever checks the argument.
+    Raises ``InputError`` with the path of the problem, and for a gap or a total variation that does not follow
+    from the other numbers. ``lower`` is not checked here: that needs the argument.
     """
-    document = NOISES.json(text, NoiseDocument)
+    document = NOISES.parse_json(text, NoiseDocument)
     same = {one.name: getattr(document, one.name) for one in fields(NoiseCertificate)}
     own = document.guarantee
     changed = {
@@ -142,10 +142,10 @@ def read_noise(text: str) -> NoiseCertificate:
         "worst_error": math.inf if document.worst_error is None else document.worst_error,
     }
     found = NoiseCertificate(**{**same, **changed})
-    if structs.replace(found.document(), version=document.version) != document:
+    if structs.replace(found.to_document(), version=document.version) != document:
         raise InputError("noise certificate gap", document.gap, f"{found.gap!r}, and an admissible guarantee")
     return found
 
 
-def _limited(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None

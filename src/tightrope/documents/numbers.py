@@ -35,63 +35,65 @@ def decimals_for(half_widths: Sequence[float]) -> int:
     return min(max(0, 1 - math.floor(math.log10(median(positive)))), LARGEST_DECIMALS)
 
 
-def fixed(value: Number | None, decimals: int, rounding: str = NEAREST) -> str:
-    """``value`` with that many digits behind the point; an en dash where there is none.
+def fixed_text(value: Number | None, decimals: int, rounding: str = NEAREST) -> str:
+    """Return ``value`` with that many decimal places; an en dash for None.
 
-    >>> fixed(1234567.891, 1), fixed(-0.04, 1), fixed(-2.5, 0, DOWN), fixed(None, 2)
+    >>> fixed_text(1234567.891, 1), fixed_text(-0.04, 1), fixed_text(-2.5, 0, DOWN), fixed_text(None, 2)
     ('1,234,567.9', '0.0', '−3', '–')
     """
     if value is None:
         return MISSING
     if abs(float(value)) >= 1e15:
-        return significant(value, 3, rounding)
-    return plain(rounded(value, decimals, rounding))
+        return significant_text(value, 3, rounding)
+    return full_digits(rounded_decimal(value, decimals, rounding))
 
 
-def rounded(value: Number, decimals: int, rounding: str = NEAREST) -> Decimal:
+def rounded_decimal(value: Number, decimals: int, rounding: str = NEAREST) -> Decimal:
     """``value`` with that many digits behind the point, as a decimal; no thread's context enters."""
-    return named(value).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+    return shortest_decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
 
 
-def named(value: Number) -> Decimal:
+def shortest_decimal(value: Number) -> Decimal:
     """The decimal itself, or the shortest one that names the float."""
     return value if isinstance(value, Decimal) else Decimal(repr(value))
 
 
-def plain(exact: Decimal) -> str:
+def full_digits(exact: Decimal) -> str:
     """All digits of a decimal, with thousands separators.
 
-    >>> plain(Decimal("-1234.50"))
+    >>> full_digits(Decimal("-1234.50"))
     '−1,234.50'
     """
-    return _signed(f"{exact.copy_abs():,f}", exact)
+    return _signed_text(f"{exact.copy_abs():,f}", exact)
 
 
-def significant(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
+def significant_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
     """``value`` with at most that many significant digits; powers of ten outside 0.001 … 10¹⁵.
 
-    >>> significant(0.999999, 3, UP), significant(1e-8), significant(15.24, 2), significant(123456.7)
+    >>> one = significant_text(0.999999, 3, UP)
+    >>> one, significant_text(1e-8), significant_text(15.24, 2), significant_text(123456.7)
     ('1', '1 × 10⁻⁸', '15', '123,457')
     """
-    return MISSING if value is None else _significant(named(value), digits, rounding)
+    return MISSING if value is None else _significant_digits(shortest_decimal(value), digits, rounding)
 
 
-def percent(share: Number | None, rounding: str = NEAREST) -> str:
-    """A share as a percentage: one digit behind the point, more where it would read 0 or 100.
+def percent_text(share: Number | None, rounding: str = NEAREST) -> str:
+    """Return a share as a percentage with one decimal place, more if it would read 0 or 100.
 
-    >>> percent(0.6562, UP), percent(0.5), percent(0.582, UP), percent(0.00002, UP), percent(0.99995, UP)
+    >>> rounded_up = [percent_text(share, UP) for share in (0.6562, 0.582, 0.00002, 0.99995)]
+    >>> rounded_up[0], percent_text(0.5), *rounded_up[1:]
     ('65.7 %', '50 %', '58.2 %', '0.002 %', '99.995 %')
     """
     if share is None:
         return MISSING
-    exact = named(share).scaleb(2, _WIDE)
+    exact = shortest_decimal(share).scaleb(2, _WIDE)
     nearest_end = min(exact.copy_abs(), _WIDE.subtract(Decimal(100), exact).copy_abs())
     if nearest_end and nearest_end < Decimal("1e-6"):
         if exact < 1:
-            return f"{_significant(exact, 3, rounding)} %"
+            return f"{_significant_digits(exact, 3, rounding)} %"
         return "99.999999 %" if rounding == DOWN and exact < 100 else "100 %"
     places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
-    shown = fixed(exact, places, rounding)
+    shown = fixed_text(exact, places, rounding)
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
 
 
@@ -103,7 +105,7 @@ def one_in(probability: Number) -> str:
     """
     if probability <= 0:
         return "never"
-    times = math.floor(1 / Fraction(named(probability)))
+    times = math.floor(1 / Fraction(shortest_decimal(probability)))
     for unit, word in ((10**9, "billion"), (10**6, "million")):
         if times >= unit and times < unit * 1000:
             return f"1 in {times // unit} {word}"
@@ -121,19 +123,19 @@ def power_of_ten(exponent: int) -> str:
     return f"10{str(exponent).translate(_SUPERSCRIPT)}" if exponent else "1"
 
 
-def _significant(exact: Decimal, digits: int, rounding: str) -> str:
+def _significant_digits(exact: Decimal, digits: int, rounding: str) -> str:
     if not exact:
         return "0"
     keep = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
     kept = Context(prec=keep, rounding=rounding).plus(exact).normalize(_WIDE)
-    return plain(kept) if -3 <= kept.adjusted() < 15 else _signed(_power(kept), kept)
+    return full_digits(kept) if -3 <= kept.adjusted() < 15 else _signed_text(_power_text(kept), kept)
 
 
-def _signed(magnitude: str, value: Decimal) -> str:
+def _signed_text(magnitude: str, value: Decimal) -> str:
     return f"−{magnitude}" if value < 0 else magnitude
 
 
-def _power(value: Decimal) -> str:
+def _power_text(value: Decimal) -> str:
     exponent = value.adjusted()
     mantissa = value.copy_abs().scaleb(-exponent, _WIDE).normalize(_WIDE)
     return f"{mantissa:f} × {power_of_ten(exponent)}"
@@ -146,18 +148,19 @@ _DOWN = Context(prec=60, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _ABOVE = _UP.add(1, Decimal("1e-50"))
 """More than the last digit of an exponential, which decimal rounds to the nearest."""
 BEYOND_WORDS = 10_000
-"""Nobody tells e^ε from endless beyond this ε."""
+"""Beyond this ε, e^ε is shown as infinite."""
 
 
-def factor(epsilon: Number) -> Decimal:
+def likelihood_factor(epsilon: Number) -> Decimal:
     """e^ε, rounded up; infinite beyond ``LARGEST``.
 
-    >>> factor(0.0), factor(1.0) > Decimal("2.718281828459045235360287471352662"), factor(1e9)
+    >>> e_below = Decimal("2.718281828459045235360287471352662")
+    >>> likelihood_factor(0.0), likelihood_factor(1.0) > e_below, likelihood_factor(1e9)
     (Decimal('1'), True, Decimal('Infinity'))
     """
     if epsilon > BEYOND_WORDS:
         return Decimal("inf")
-    return _UP.multiply(_UP.exp(named(epsilon)), _ABOVE) if epsilon else Decimal(1)
+    return _UP.multiply(_UP.exp(shortest_decimal(epsilon)), _ABOVE) if epsilon else Decimal(1)
 
 
 def total_variation(epsilon: Number, delta: Number) -> Decimal:
@@ -167,28 +170,30 @@ def total_variation(epsilon: Number, delta: Number) -> Decimal:
     (Decimal('0.25'), True)
     """
     if not epsilon:
-        return named(delta)
-    flat = _DOWN.divide(2, _UP.add(factor(epsilon), 1))
-    return _UP.subtract(1, _DOWN.multiply(flat, _DOWN.subtract(1, named(delta))))
+        return shortest_decimal(delta)
+    flat = _DOWN.divide(2, _UP.add(likelihood_factor(epsilon), 1))
+    return _UP.subtract(1, _DOWN.multiply(flat, _DOWN.subtract(1, shortest_decimal(delta))))
 
 
-def success(total_variation: Number) -> Decimal:
+def attack_success_rate(total_variation: Number) -> Decimal:
     """(1 + η)/2, rounded up: how often a guess from an even chance is right, at most.
 
-    >>> success(0.3)
+    >>> attack_success_rate(0.3)
     Decimal('0.65')
     """
-    return _UP.divide(_UP.add(1, named(total_variation)), 2)
+    return _UP.divide(_UP.add(1, shortest_decimal(total_variation)), 2)
 
 
-def times(epsilon: Number) -> str:
+def times_text(epsilon: Number) -> str:
     """e^ε in words, rounded up.
 
-    >>> times(1.0), times(0.0), times(800.0), times(1e5)
+    >>> times_text(1.0), times_text(0.0), times_text(800.0), times_text(1e5)
     ('2.72', '1', '2.73 × 10³⁴⁷', 'e to the power of 100,000')
     """
-    found = factor(epsilon)
-    return significant(found, 3, UP) if found.is_finite() else f"e to the power of {significant(epsilon, 3, UP)}"
+    found = likelihood_factor(epsilon)
+    return (
+        significant_text(found, 3, UP) if found.is_finite() else f"e to the power of {significant_text(epsilon, 3, UP)}"
+    )
 
 
 # The picture of 100 guesses: how many a coin gets right, how many more an attacker may, how many stay wrong.
@@ -203,44 +208,47 @@ class Guesses:
     more: int
 
     @classmethod
-    def of(cls, success: Number) -> Guesses:
-        """For an attacker who is right so often at most; whole guesses, rounded up, whatever the thread's context.
+    def from_success(cls, success: Number) -> Guesses:
+        """Return the picture for an attacker's success rate; integer counts, rounded up in any decimal context.
 
-        >>> Guesses.of(0.731), Guesses.of(0.5), Guesses.of(1.0)
+        >>> Guesses.from_success(0.731), Guesses.from_success(0.5), Guesses.from_success(1.0)
         (Guesses(more=24), Guesses(more=0), Guesses(more=50))
         """
-        return cls(min(max(math.ceil(Fraction(named(success)) * HUNDRED) - COIN, 0), HUNDRED - COIN))
+        return cls(min(max(math.ceil(Fraction(shortest_decimal(success)) * HUNDRED) - COIN, 0), HUNDRED - COIN))
 
     @property
-    def right(self) -> int:
-        """How many are right, at most."""
+    def right_count(self) -> int:
+        """Return the number of right guesses, at most."""
         return COIN + self.more
 
     @property
-    def wrong(self) -> int:
-        """How many are wrong, at least."""
-        return HUNDRED - self.right
+    def wrong_count(self) -> int:
+        """Return the number of wrong guesses, at least."""
+        return HUNDRED - self.right_count
 
     @property
-    def legend(self) -> tuple[tuple[str, str, int], ...]:
+    def legend_entries(self) -> tuple[tuple[str, str, int], ...]:
         """Each kind that there is: its sign, what it says, how many."""
         kinds = (
             ("●", f"{COIN} right: so many a coin gets right", COIN),
             ("◆", f"{self.more} more right, at most: what is published helps", self.more),
-            ("○", f"{self.wrong} wrong, at least", self.wrong),
+            ("○", f"{self.wrong_count} wrong, at least", self.wrong_count),
         )
         return tuple(kind for kind in kinds if kind[2])
 
     @property
-    def words(self) -> str:
+    def picture_text(self) -> str:
         """The picture in a sentence.
 
-        >>> Guesses(24).words
+        >>> Guesses(24).picture_text
         'Of 100 such guesses, at most 74 are right on average; of 100 throws of a coin, 50.'
         """
-        return f"Of {HUNDRED} such guesses, at most {self.right} are right on average; of 100 throws of a coin, {COIN}."
+        return (
+            f"Of {HUNDRED} such guesses, at most {self.right_count} are right on average; of 100 throws "
+            f"of a coin, {COIN}."
+        )
 
     def __str__(self) -> str:
-        signs = "".join(sign * count for sign, _, count in self.legend)
+        signs = "".join(sign * count for sign, _, count in self.legend_entries)
         lines = [" ".join(signs[start : start + PER_LINE]) for start in range(0, HUNDRED, PER_LINE)]
-        return "\n".join([*lines, "", *(f"{sign} {said}" for sign, said, _ in self.legend)])
+        return "\n".join([*lines, "", *(f"{sign} {said}" for sign, said, _ in self.legend_entries)])

@@ -1,4 +1,4 @@
-"""The one reader of written documents: JSON and TOML become frozen types, or an error that names the place."""
+"""Read documents: JSON and TOML become immutable types, or an error with the path of the problem."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError, listed, nearest
+from tightrope.errors import InputError, InsufficientBudgetError, PlanError, SchemaError, quoted_names, suggest_nearest
 
 D = TypeVar("D")
 Step = str | int
@@ -34,12 +34,38 @@ _CAME: dict[type, str] = {
 _TABLES = (inspect.StructType, inspect.DictType)
 
 
+FormerKeys = Mapping[tuple[str, ...], Mapping[str, str]]
+"""For each path ("*" is every entry of a list): old key -> new key of the tables there."""
+
+
+def with_new_keys(data: Any, former: FormerKeys) -> Any:
+    """Return a copy of the data of an older version in which keys have their new names, outer tables first.
+
+    >>> with_new_keys({"a": [{"b": 1}]}, {("a", "*"): {"b": "c"}})
+    {'a': [{'c': 1}]}
+    """
+
+    def renamed(value: Any, path: tuple[str, ...], names: Mapping[str, str]) -> Any:
+        if not path:
+            return {names.get(key, key): item for key, item in value.items()} if isinstance(value, dict) else value
+        if path[0] == "*":
+            return [renamed(item, path[1:], names) for item in value] if isinstance(value, list | tuple) else value
+        if not isinstance(value, dict) or path[0] not in value:
+            return value
+        return {**value, path[0]: renamed(value[path[0]], path[1:], names)}
+
+    for path, names in former.items():
+        data = renamed(data, path, names)
+    return data
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the errors of one sort of document read: its name, what to try, and which error is raised.
+    """Settings for the errors of one kind of document: its name, the remedy and the error class.
 
     ``by_hand``: a TOML file that people write. Its places are spelled as they are typed (``[source.types] age``), its
-    lists are shown, and what to try is said by the fields (``tip``). ``secret``: what stands in its lists is not shown.
+    lists are shown, and the fields contain the advice (``missing_field_tip``). ``secret``: the contents of its lists
+    are hidden. ``upgrade`` turns the data of an older version into the current version.
     """
 
     name: str
@@ -47,8 +73,9 @@ class Reader:
     error: type[InputError] = InputError
     by_hand: bool = False
     secret: bool = False
+    upgrade: Callable[[Any], Any] | None = None
 
-    def tables(self, path: Path) -> dict[str, Any]:
+    def parse_toml(self, path: Path) -> dict[str, Any]:
         """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_as_typed)
@@ -61,37 +88,40 @@ class Reader:
         except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
             raise self.error("file", str(path), "valid TOML", " ".join(str(problem).split())) from None
 
-    def json(self, text: str, kind: type[D]) -> D:
+    def parse_json(self, text: str, kind: type[D]) -> D:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
         try:
-            data = json.loads(text, parse_float=_as_double, parse_constant=_refused, object_pairs_hook=_once)
+            data = json.loads(
+                text, parse_float=_as_double, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys
+            )
         except InputError as problem:
             raise self.error(f"number in {self.name}", problem.value, problem.expected, problem.remedy) from None
         except (ValueError, RecursionError) as problem:
             why = f"{self.remedy} ({' '.join(str(problem).split())})"
             raise self.error(self.name, f"{len(text)} characters", "valid JSON", why) from None
-        return self.data(data, kind)
+        return self.convert_data(data, kind)
 
-    def data(self, data: object, kind: type[D]) -> D:
+    def convert_data(self, data: object, kind: type[D]) -> D:
         """The document that parsed data describes; raises ``error`` with the place of the first thing that is wrong."""
+        data = data if self.upgrade is None else self.upgrade(data)
         try:
             return msgspec.convert(data, kind)
         except msgspec.ValidationError as problem:
-            raise self._explained(problem, data, kind) from None
+            raise self._input_error(problem, data, kind) from None
 
-    def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
+    def _input_error(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         said, _, place = str(problem).partition(" - at `")
         # The steps with the key in a free table that they leave open: the first one with what came.
-        steps = _steps(place.removesuffix("`"))
+        steps = _path_steps(place.removesuffix("`"))
         came = said.rpartition("got `")[2].removesuffix("`")
         for named_deep, step in enumerate(steps):
-            named_table = _value(data, steps[:named_deep])
+            named_table = _value_at(data, steps[:named_deep])
             if step is None and isinstance(named_table, Mapping):
                 steps[named_deep] = next(
                     (key for key, value in named_table.items() if _CAME.get(type(value)) == came), None
                 )
-        value, spoken = _value(data, steps), _type(kind, steps, data)
-        where = self._where(steps, kind, data)
+        value, spoken = _value_at(data, steps), _type_at(kind, steps, data)
+        where = self._place_text(steps, kind, data)
         if self.secret and steps and isinstance(steps[-1], int):
             value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
@@ -99,33 +129,37 @@ class Reader:
             return self.error(f"{where} {own.name}".strip(), self._printable_value(own.value), own.expected, own.remedy)
         key = re.search(r"(unknown|required) field `(.*)`", said)
         if key is None:
-            expected = _expected(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
-            return self.error(where, self._printable_value(value), expected, self._hint(value, spoken))
+            expected = _expected_text(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
+            return self.error(where, self._printable_value(value), expected, self._suggestion_for(value, spoken))
         return self._of_key(where, spoken, missing=key[1] == "required", key=key[2])
 
     def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
         if missing:
-            wanted = _inner(table, key)
+            wanted = _inner_type(table, key)
             return self.error(
-                f"{where} {key}".strip(), None, _expected_values(wanted) or "given", self._hint(None, wanted)
+                f"{where} {key}".strip(), None, _expected_values(wanted) or "given", self._suggestion_for(None, wanted)
             )
         tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
         named = f"{where or self.name}, {tag}," if tag else where or self.name
-        known = (*([told_by] if told_by else []), *(field.encode_name for field in _fields(table)))
-        return self.error(f"key in {named}", key, f"one of {listed(known)}", nearest(key, known))
+        known = (*([told_by] if told_by else []), *(field.encode_name for field in _struct_fields(table)))
+        return self.error(f"key in {named}", key, f"one of {quoted_names(known)}", suggest_nearest(key, known))
 
-    def _where(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
+    def _place_text(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
         """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
         if not self.by_hand:
-            return " ".join([self.name, *map(_spoken, steps)])
+            return " ".join([self.name, *map(_path_text, steps)])
         deep = 0
-        while deep < len(steps) and isinstance(_bare(_type(kind, steps[: deep + 1], data)), _TABLES):
+        while deep < len(steps) and isinstance(_without_metadata(_type_at(kind, steps[: deep + 1], data)), _TABLES):
             deep += 1
-        within = [f"[{'.'.join(map(_spoken, steps[:deep]))}]"] if deep else []
-        return " ".join([*within, *map(_spoken, steps[deep:])])
+        within = [f"[{'.'.join(map(_path_text, steps[:deep]))}]"] if deep else []
+        return " ".join([*within, *map(_path_text, steps[deep:])])
 
-    def _hint(self, value: object, spoken: inspect.Type | None) -> str:
-        return nearest(value, _choices(spoken)) or _tip(spoken) or ("" if self.by_hand else self.remedy)
+    def _suggestion_for(self, value: object, spoken: inspect.Type | None) -> str:
+        return (
+            suggest_nearest(value, _allowed_texts(spoken))
+            or _field_tip(spoken)
+            or ("" if self.by_hand else self.remedy)
+        )
 
     def _printable_value(self, value: object) -> object:
         """The value as it is typed; in documents that programs write, lists and tables by their size alone."""
@@ -136,14 +170,15 @@ class Reader:
         if isinstance(value, Mapping):
             return {key: self._printable_value(item) for key, item in value.items()}
         if isinstance(value, str):
-            return hidden(value)
+            return redact_secret(value)
         return float(value) if isinstance(value, Decimal) else value
 
 
-def hidden(text: str) -> str:
-    """The text for an error: of a URL the scheme alone, and nothing where a password may stand in it.
+def redact_secret(text: str) -> str:
+    """Return the text for an error: only the scheme of a URL, and "..." if it may contain a password.
 
-    >>> hidden("postgresql://anna:hush@localhost/x"), hidden("anna:hush@localhost"), hidden("visits.parquet")
+    >>> names = ("postgresql://anna:hush@localhost/x", "anna:hush@localhost", "visits.parquet")
+    >>> tuple(redact_secret(name) for name in names)
     ('postgresql://...', '...', 'visits.parquet')
     """
     before, mark, _ = text.partition("://")
@@ -152,17 +187,17 @@ def hidden(text: str) -> str:
     return "..." if _PASSWORD.search(text) else text
 
 
-def tip(remedy: str) -> msgspec.Meta:
-    """What to try where a field is missing or wrong."""
+def missing_field_tip(remedy: str) -> msgspec.Meta:
+    """Return the advice for a missing or wrong field."""
     return msgspec.Meta(extra={"tip": remedy})
 
 
 def _as_typed(literal: str) -> Decimal:
-    """The number; ``InputError`` where it is not 0 but would be computed with as if it were."""
+    """Return the number; ``InputError`` if it is not 0 but its nearest double is 0."""
     if len(literal) > MOST_LETTERS:
         raise InputError("number", f"{len(literal)} characters", f"a number of at most {MOST_LETTERS} characters")
     exact = Decimal(literal)
-    if vanishes(exact):
+    if underflows_to_zero(exact):
         raise InputError("number", literal, APART_FROM_ZERO, "it would be taken for 0")
     if exact.is_finite() and math.isinf(float(exact)):
         raise InputError("number", literal, "at most 1.7e308", "it would be taken for infinity")
@@ -175,27 +210,27 @@ def _as_double(literal: str) -> float:
 
 
 MOST_LETTERS = 4_300
-"""What a number is typed with at most, as Python reads whole numbers."""
+"""The most characters of a number: Python's limit for integers."""
 
 
-def vanishes(exact: Decimal) -> bool:
-    """Whether the nearest double is 0, and the number is not.
+def underflows_to_zero(exact: Decimal) -> bool:
+    """Return whether the nearest double is 0 although the number is not.
 
-    >>> vanishes(Decimal("1e-400")), vanishes(Decimal("1e-300")), vanishes(Decimal(0))
+    >>> underflows_to_zero(Decimal("1e-400")), underflows_to_zero(Decimal("1e-300")), underflows_to_zero(Decimal(0))
     (True, False, False)
     """
     return bool(exact) and float(exact) == 0
 
 
 APART_FROM_ZERO = "0, or no nearer to 0 than 5e-324"
-"""What a number must be for a double to tell it from 0."""
+"""The condition for a number that a double can distinguish from 0."""
 
 
-def _refused(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The keys of a JSON object, none twice: two readers could take a different one of two."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -203,18 +238,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _steps(place: str) -> list[Step | None]:
+def _path_steps(place: str) -> list[Step | None]:
     """``$.answers[0].name`` as keys and positions; None for the value under some key of a free table."""
     return [key or (int(at) if at else None) for key, at in _STEP.findall(place)]
 
 
-def _spoken(step: Step | None) -> str:
+def _path_text(step: Step | None) -> str:
     """Positions are counted from 1."""
     return str(step + 1) if isinstance(step, int) else step or "of a key"
 
 
-def _value(data: Any, steps: Sequence[Step | None]) -> Any:
-    """What stands at a place."""
+def _value_at(data: Any, steps: Sequence[Step | None]) -> Any:
+    """Return the value at a path."""
     for step in steps:
         inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
         if not inner:
@@ -223,75 +258,77 @@ def _value(data: Any, steps: Sequence[Step | None]) -> Any:
     return data
 
 
-def _type(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
-    """What is expected at a place; among tables that a tag tells apart, the one that the data name."""
+def _type_at(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
+    """Return the expected type at a path; of tagged tables, the one that the data name."""
     found: inspect.Type | None = inspect.type_info(kind)
     for deep, step in enumerate(steps, start=1):
-        outer = _inner(found, step)
-        value = _value(data, steps[:deep])
-        tagged = _tagged(outer) if isinstance(value, Mapping) else ()
+        outer = _inner_type(found, step)
+        value = _value_at(data, steps[:deep])
+        tagged = _tagged_types(outer) if isinstance(value, Mapping) else ()
         found = next(
             (one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer
         )
     return found
 
 
-def _tagged(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
-    """The tables that a tag tells apart."""
+def _tagged_types(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
+    """Return the tables that a tag distinguishes."""
     several = outer.types if isinstance(outer, inspect.UnionType) else ()
     return tuple(one for one in several if isinstance(one, inspect.StructType) and one.tag is not None)
 
 
-def _bare(outer: inspect.Type | None) -> inspect.Type | None:
-    """Without what a field says beside its type; of a table that may be left out, the table."""
+def _without_metadata(outer: inspect.Type | None) -> inspect.Type | None:
+    """Return the type without its field metadata; for an optional table, the table."""
     inner = outer.type if isinstance(outer, inspect.Metadata) else outer
     several = inner.types if isinstance(inner, inspect.UnionType) else ()
-    return next((table for one in several if isinstance(table := _bare(one), _TABLES)), inner)
+    return next((table for one in several if isinstance(table := _without_metadata(one), _TABLES)), inner)
 
 
-def _tip(outer: inspect.Type | None) -> str:
-    """What a field says to try; also one that may be left out."""
+def _field_tip(outer: inspect.Type | None) -> str:
+    """Return the advice in a field's metadata, also for an optional field."""
     if isinstance(outer, inspect.Metadata):
         return str((outer.extra or {}).get("tip", ""))
     several = outer.types if isinstance(outer, inspect.UnionType) else ()
-    return next((said for one in several if (said := _tip(one))), "")
+    return next((said for one in several if (said := _field_tip(one))), "")
 
 
-def _inner(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
+def _inner_type(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
     outer = outer.type if isinstance(outer, inspect.Metadata) else outer
-    tagged = _tagged(outer)
+    tagged = _tagged_types(outer)
     if tagged and step == tagged[0].tag_field:
         return inspect.LiteralType(tuple(str(one.tag) for one in tagged))
     if isinstance(outer, inspect.UnionType):
-        return next((found for one in outer.types if (found := _inner(one, step)) is not None), None)
+        return next((found for one in outer.types if (found := _inner_type(one, step)) is not None), None)
     if isinstance(outer, inspect.DictType):
         return outer.value_type
     if isinstance(outer, inspect.TupleType) and isinstance(step, int):
         return outer.item_types[step]
-    return getattr(outer, "item_type", None) or next((f.type for f in _fields(outer) if f.encode_name == step), None)
+    return getattr(outer, "item_type", None) or next(
+        (f.type for f in _struct_fields(outer) if f.encode_name == step), None
+    )
 
 
-def _fields(outer: inspect.Type | None) -> Sequence[inspect.Field]:
+def _struct_fields(outer: inspect.Type | None) -> Sequence[inspect.Field]:
     """The fields of a table, also of one that may be left out."""
-    table = _bare(outer)
+    table = _without_metadata(outer)
     return table.fields if isinstance(table, inspect.StructType) else ()
 
 
-def _choices(spoken: inspect.Type | None) -> tuple[str, ...]:
+def _allowed_texts(spoken: inspect.Type | None) -> tuple[str, ...]:
     """The texts among which a value is to be chosen."""
     return tuple(map(str, spoken.values)) if isinstance(spoken, inspect.LiteralType) else ()
 
 
 def _expected_values(spoken: inspect.Type | None) -> str:
     """One of the choices, where there are some."""
-    choices = _choices(spoken)
-    return f"one of {listed(choices)}" if len(choices) > 1 else ""
+    choices = _allowed_texts(spoken)
+    return f"one of {quoted_names(choices)}" if len(choices) > 1 else ""
 
 
-def _expected(said: str, spoken: inspect.Type | None) -> str:
-    """What would have been right, in words.
+def _expected_text(said: str, spoken: inspect.Type | None) -> str:
+    """Return the expected value in words.
 
-    >>> _expected("Expected `float | null`, got `str`", None), _expected("Expected `int` >= 1", None)
+    >>> _expected_text("Expected `float | null`, got `str`", None), _expected_text("Expected `int` >= 1", None)
     ('a number or nothing', 'a whole number >= 1')
     """
     if isinstance(spoken, inspect.LiteralType):
@@ -299,7 +336,7 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
     if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
         # What a type is in words, without that it may be left out.
         several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
-        names = [type(_bare(one)).__name__.removesuffix("Type").lower() for one in several]
+        names = [type(_without_metadata(one)).__name__.removesuffix("Type").lower() for one in several]
         return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"
     wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
     named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
@@ -309,7 +346,7 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
 # Errors of Python functions in the words of a file that people write: the names of its keys, and where they stand.
 
 Names = Mapping[str, str]
-"""What a parameter is called in the file, where that is another name: ``{"rows_per_person": "[person] rows"}``."""
+"""Names of parameters that differ in the file: ``{"max_rows": "[privacy_unit] max_rows"}``."""
 SAME: Names = MappingProxyType({})
 _GIVEN = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
 
@@ -324,22 +361,24 @@ def named_keys(place: str, names: Names = SAME) -> Iterator[None]:
         yield
     except InputError as error:
         kind = SchemaError if isinstance(error, SchemaError) else PlanError
-        where = f"{place} {_key(error.name, names)}".strip()
-        raise kind(where, error.value, typed(error.expected, names), typed(error.remedy, names)) from None
-    except BudgetRefused as error:
-        raise BudgetRefused(typed(str(error), names)) from None
+        where = f"{place} {_file_key(error.name, names)}".strip()
+        raise kind(
+            where, error.value, parameters_as_lines(error.expected, names), parameters_as_lines(error.remedy, names)
+        ) from None
+    except InsufficientBudgetError as error:
+        raise InsufficientBudgetError(parameters_as_lines(str(error), names)) from None
 
 
-def typed(text: str, names: Names) -> str:
+def parameters_as_lines(text: str, names: Names) -> str:
     """The text with every ``parameter=value`` as a line of the file.
 
-    >>> typed("fewer, such as groups_per_person=1", {"groups_per_person": "[person] groups"})
+    >>> parameters_as_lines("fewer, such as max_groups=1", {"max_groups": "[privacy_unit] groups"})
     'fewer, such as groups = 1'
     """
     return _GIVEN.sub(lambda found: f"{names.get(found[1], found[1]).rpartition(' ')[2]} = ", text)
 
 
-def _key(name: str, names: Names) -> str:
+def _file_key(name: str, names: Names) -> str:
     """The key of a parameter; of what belongs to one (``dialect delimiter``), what belongs to the key."""
     parameter, blank, part = name.partition(" ")
     return f"{names.get(parameter, parameter)}{blank}{part}"

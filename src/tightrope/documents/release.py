@@ -1,4 +1,4 @@
-"""What a release writes: its certificate, and its result with every answer. One writer, one reader."""
+"""The documents of a release: its certificate, and its result with every answer. One writer, one reader."""
 
 from __future__ import annotations
 
@@ -15,42 +15,69 @@ from tightrope.documents.document import (
     Part,
     Positive,
     Probability,
-    Promised,
+    ReleasePromise,
     Size,
     TablePart,
 )
 from tightrope.documents.escaping import csv_table
-from tightrope.documents.reader import Reader
-from tightrope.documents.wording import Protected, of_release
+from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
+from tightrope.documents.wording import ProtectedUnit, of_release
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
 PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank", "noisy")
-"""What a record may hold besides, for it was paid for: the noisy number of values, where a line meets the axis, which
-places of an order a group can have, and the number that was drawn where least squares moved it."""
+"""Optional fields of a record, charged for: the noisy number of values, the intercept of a line with its ends, which
+ranks a group can have, and the noisy number if least squares changed it."""
 Key = str | bool | int | float | None
-RELEASES = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
+_BOUNDS = {"rows_per_person": "max_rows", "groups_per_person": "max_groups", "rows_per_group": "max_rows_per_group"}
+FORMER_KEYS: dict[str, FormerKeys] = {
+    "release certificate": {
+        (): {"share": "budget_fraction", "neighbours": "neighbors"},
+        ("neighbors",): {"person": "privacy_unit", "means": "noun", **_BOUNDS},
+        ("mechanisms", "*"): _BOUNDS,
+        ("computed",): {"engine": "method"},
+        ("entry",): {"share": "budget_fraction"},
+    },
+    "release result": {(): {"costs": "bias"}, ("answers", "*"): _BOUNDS},
+}
+"""Names of keys up to version 2 of certificates and version 1 of results."""
 
 
-class Neighbours(Part, frozen=True, kw_only=True):
-    """Whose presence the guarantee hides: ``person`` is the column that names them, None where each row is one.
+def upgraded(data: Any) -> Any:
+    """Return the data of a release document with today's keys; documents of today's version stay as they are."""
+    if not isinstance(data, dict):
+        return data
+    version, last = data.get("version"), {"release certificate": 3, "release result": 2}.get(str(data.get("document")))
+    if last is None or not isinstance(version, int) or version >= last:
+        return data
+    new = with_new_keys(data, FORMER_KEYS[data["document"]])
+    return {**new, "certificate": upgraded(new.get("certificate"))} if "certificate" in new else new
 
-    ``means`` says what a person is: "a person", or another noun with its article, such as "an aircraft".
+
+RELEASES = Reader(
+    "release", "take the file as tightrope release wrote it: releasing again spends the budget again", upgrade=upgraded
+)
+
+
+class Neighbors(Part, frozen=True, kw_only=True):
+    """Whose presence the guarantee hides: ``privacy_unit`` is the column that names them, None if each row is one.
+
+    ``noun`` says what a unit is: "a person", or another noun with its article, such as "an aircraft".
     """
 
     relation: Literal["add-remove"]
-    person: str | None
-    means: str
-    rows_per_person: Counted
-    rows_per_group: Counted
-    groups_per_person: Counted
+    privacy_unit: str | None
+    noun: str
+    max_rows: Counted
+    max_rows_per_group: Counted
+    max_groups: Counted
     statement: str
 
     @property
-    def protected(self) -> Protected:
+    def protected_unit(self) -> ProtectedUnit:
         """The same for sentences."""
-        return Protected(
-            self.means, self.person or "", self.rows_per_person, self.groups_per_person, self.rows_per_group
+        return ProtectedUnit(
+            self.noun, self.privacy_unit or "", self.max_rows, self.max_groups, self.max_rows_per_group
         )
 
 
@@ -60,8 +87,8 @@ class ChoicePart(Part, frozen=True, kw_only=True):
     A candidate at distance d, in units of the mechanism, is chosen in proportion to w(⌊2d / factor⌋): w(0) = 2¹⁰⁰ and
     w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉, where (root / 2¹²⁸)² is at least what the table falls by in a step of its tail. A
     row moves a distance by half the ``sensitivity_per_row``, so that the table's noise dominates the choice. ``target``
-    None: sought is the cell below whose left edge ``below`` units of each row lie; else how many cells around it have
-    so many units on either side. An answer has one of each, over the same cells.
+    None: the result is the cell with ``below`` units of each row below its left edge; else how many cells near it have
+    that many units on either side. An answer has one of each, over the same cells.
     """
 
     below: Digits
@@ -70,14 +97,14 @@ class ChoicePart(Part, frozen=True, kw_only=True):
     target: Digits | None
 
 
-class RanMechanism(Part, frozen=True, kw_only=True):
+class ReleasedMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     Mechanisms with the same number ``together`` are shifted by the same rows: one person's rows fall into their groups
-    in one way for all of them. Version 1 does not say it. The mechanisms of a ``box``, so many with one number
+    in one way for all of them. Version 1 lacks it. The mechanisms of a ``box``, that many with one number
     ``together``, share their noise: |S| = R is drawn from the table once for all of them, and Y is uniform on −R..R.
     """
 
@@ -91,7 +118,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     sensitivity_per_row: Digits
     table_steps_per_row: Counted
     rows: Counted
-    rows_per_group: Counted
+    max_rows_per_group: Counted
     groups: Counted
     factor: Digits
     table: TablePart
@@ -114,7 +141,7 @@ class PublicTablePart(Part, frozen=True, kw_only=True):
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Consistent(Part, frozen=True, kw_only=True):
+class ConsistencyPart(Part, frozen=True, kw_only=True):
     """Answers about the same rows, made consistent by weighted least squares on what was released.
 
     ``divided_by`` numbers for each answer the divisions of the rows that its key columns are: where two answers have
@@ -129,8 +156,8 @@ class Consistent(Part, frozen=True, kw_only=True):
     statement: str
 
     def __post_init__(self) -> None:
-        _parallel("divided_by", self.divided_by, self.answers)
-        _parallel("variances", self.variances, self.answers)
+        _check_same_length("divided_by", self.divided_by, self.answers)
+        _check_same_length("variances", self.variances, self.answers)
 
 
 class Profile(Part, frozen=True, kw_only=True):
@@ -140,36 +167,36 @@ class Profile(Part, frozen=True, kw_only=True):
     delta: tuple[Probability, ...]
 
     def __post_init__(self) -> None:
-        _parallel("delta", self.delta, self.epsilon)
+        _check_same_length("delta", self.delta, self.epsilon)
 
 
 class Rates(Part, frozen=True, kw_only=True):
-    """What the best attacker finds, at most, for each share of false alarms."""
+    """The best attacker's true-positive rate, at most, at each false-positive rate."""
 
     false_positive_rate: tuple[Probability, ...]
     true_positive_rate: tuple[Probability, ...]
 
     def __post_init__(self) -> None:
-        _parallel("true_positive_rate", self.true_positive_rate, self.false_positive_rate)
+        _check_same_length("true_positive_rate", self.true_positive_rate, self.false_positive_rate)
 
 
 class Alternative(Part, frozen=True, kw_only=True):
-    """A family of noise and its expected error over that of the chosen one."""
+    """A family of noise and its expected error relative to the selected family."""
 
     family: str
     relative_error: Positive
 
 
-class Computed(Part, frozen=True, kw_only=True):
-    """How the guarantee was computed."""
+class ComputationPart(Part, frozen=True, kw_only=True):
+    """The method by which the guarantee was computed."""
 
-    engine: str
+    method: str
     argument: str
     rounding: str
 
 
 class LimitLeft(Part, frozen=True, kw_only=True):
-    """What was left of one limit after a release, as a share of it.
+    """The part of one limit that was left after a release.
 
     ``rule``: "basic" adds up ε and δ; "moments" adds up log moments of the noise, and ``left_by_addition`` is what a
     basic limit of the same promise would have left.
@@ -181,19 +208,19 @@ class LimitLeft(Part, frozen=True, kw_only=True):
     left_by_addition: str | None = None
 
     @property
-    def words(self) -> str:
-        """In words, for people."""
+    def limit_text(self) -> str:
+        """Return the limit in words."""
         if self.rule == "basic":
             return f"{self.left} of {self.name!r}"
         return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} if promises were added up)"
 
 
 class LedgerEntry(Part, frozen=True, kw_only=True):
-    """Where a release was charged: the entry of a ledger, by its number and its SHA-256.
+    """The ledger entry to which a release was charged, by its number and its SHA-256.
 
     It is the ``position``-th release of the dataset or, where ``of`` says how many there are, of a series.
-    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it, and
-    ``limits`` what was left of every limit that it was charged to.
+    ``budget_fraction`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left
+    after it, and ``limits`` what was left of every limit that it was charged to.
     """
 
     ledger: str
@@ -201,41 +228,41 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
     key: str
     number: Counted
     hash: str
-    share: str
+    budget_fraction: str
     left: str
     position: Counted
     of: Counted | None
     limits: tuple[LimitLeft, ...] = ()
 
     @property
-    def words(self) -> str:
-        """In words, for people."""
+    def entry_text(self) -> str:
+        """Return the entry in words."""
         place = (
             f"release {self.position} of {self.of}"
             if self.of
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
         beside = " beside the series" if self.of else ""
-        left = f"; left{beside}: {', '.join(limit.words for limit in self.limits)}" if self.limits else ""
+        left = f"; left{beside}: {', '.join(limit.limit_text for limit in self.limits)}" if self.limits else ""
         return f"{place}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
-class ReleaseCertificate(Promised, frozen=True, kw_only=True):
-    """What holds for all answers of a release together, and all that is needed to compute it again."""
+class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
+    """The guarantee of all answers of a release together, with all numbers needed to recompute it."""
 
     document: Literal["release certificate"]
-    version: Literal[1, 2]
-    neighbours: Neighbours
-    mechanisms: tuple[RanMechanism, ...]
+    version: Literal[1, 2, 3]
+    neighbors: Neighbors
+    mechanisms: tuple[ReleasedMechanism, ...]
     profile: Profile
     tradeoff: Rates
     alternatives: tuple[Alternative, ...]
-    computed: Computed
+    computed: ComputationPart
     versions: dict[str, str]
     ledger: str
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
-    consistent: tuple[Consistent, ...] = ()
+    consistent: tuple[ConsistencyPart, ...] = ()
 
     def __post_init__(self) -> None:
         for place, one in enumerate(self.mechanisms, start=1):
@@ -244,7 +271,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        protected, seen = self.neighbours.protected, "all that this release says"
+        protected, seen = self.neighbors.protected_unit, "all that this release says"
         return str(of_release(self.epsilon, self.delta, self.attack_success, protected, seen))
 
 
@@ -261,7 +288,7 @@ class NoiseUsed(Part, frozen=True, kw_only=True):
 
 
 class ErrorAtSize(Part, frozen=True, kw_only=True):
-    """What the noise does to a group of so many rows (None: without limit), and how likely the group is withheld."""
+    """Errors for a group of ``rows`` rows (None: without limit), and its probability of suppression."""
 
     rows: Counted
     expected_absolute_error: Size | None
@@ -279,11 +306,11 @@ class ErrorStatement(Part, frozen=True, kw_only=True):
     statement: str
 
 
-class Asked(Part, frozen=True, kw_only=True):
+class QuestionPart(Part, frozen=True, kw_only=True):
     """One question, whose rows it counts and what its noise costs; an answer adds its records.
 
-    ``meaning`` says what a value is, ``over`` of which rows: of one person at most ``rows_per_person`` in all, and
-    ``rows_per_group`` in each of ``groups_per_person`` groups. ``additive``: whether parts add up to the whole, so that
+    ``meaning`` says what a value is, ``over`` of which rows: of one person at most ``max_rows`` in all, and
+    ``max_rows_per_group`` in each of ``max_groups`` groups. ``additive``: whether parts add up to the whole, so that
     an axis begins at zero.
     """
 
@@ -296,24 +323,24 @@ class Asked(Part, frozen=True, kw_only=True):
     by: tuple[str, ...]
     keys: Literal["none", "given", "discovered"]
     weight: Positive
-    rows_per_person: Counted
-    rows_per_group: Counted
-    groups_per_person: Counted
+    max_rows: Counted
+    max_rows_per_group: Counted
+    max_groups: Counted
     noise: tuple[NoiseUsed, ...]
     error: ErrorStatement
     notes: tuple[str, ...]
     edges: tuple[Key, ...] = ()
-    """Where the parts of a histogram begin, the last key of its rows; others have none."""
+    """Lower ends of the parts of a histogram, the last key of its rows; None for other questions."""
     title: str | None = None
     description: str | None = None
     unit: str | None = None
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
-            raise InputError("keys", self.keys, "'none' exactly where there is nothing in by")
+            raise InputError("keys", self.keys, "'none' if and only if by is empty")
 
 
-class AnswerDocument(Asked, frozen=True, kw_only=True):
+class AnswerDocument(QuestionPart, frozen=True, kw_only=True):
     """A question with its records: the keys by column, then ``value``, ``lower``, ``upper``.
 
     A ``value`` of None is withheld; an end of None is without limit.
@@ -322,7 +349,7 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
     rows: tuple[dict[str, Key], ...]
 
     def __post_init__(self) -> None:
-        Asked.__post_init__(self)
+        QuestionPart.__post_init__(self)
         for place, row in enumerate(self.rows, start=1):
             if not {*self.by, *MEASURES} <= set(row) <= {*self.by, *MEASURES, *PAID}:
                 raise InputError(f"rows {place}", len(row), f"a record of {[*self.by, *MEASURES]}")
@@ -332,12 +359,12 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
                     raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
 
 
-class Cost(Part, frozen=True, kw_only=True):
-    """What the bound on rows left out, or a range moved, in the answers of these names; paid for like an answer.
+class BiasPart(Part, frozen=True, kw_only=True):
+    """The effect of the row bound, or of a moved range, on the answers of these names; charged like an answer.
 
-    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time, the times
-    in which they are None included: where the number of rows hardly stands out from its noise nothing is said of
-    shares, and for the case that something is said there is no promise of its own. ``statement`` says it in words.
+    ``share`` is of all rows, or of the rows that were used. With probability 95 %, ``lower`` and ``upper`` contain it
+    or are None: shares are omitted if the number of rows is close to its noise. The 95 % is not conditional on a
+    share being stated. ``statement`` is the sentence.
     """
 
     answers: tuple[str, ...]
@@ -349,8 +376,8 @@ class Cost(Part, frozen=True, kw_only=True):
     statement: str
 
 
-class About(Part, frozen=True, kw_only=True):
-    """What its publisher says of a release: what it is, where the table is from, who published it, when, whom to ask.
+class PublisherPart(Part, frozen=True, kw_only=True):
+    """The publisher's description of a release: its content, source of the table, publisher, date and contact.
 
     The ``date`` is a text that was written down before the table was read: a clock would tell how long that took.
     """
@@ -363,30 +390,30 @@ class About(Part, frozen=True, kw_only=True):
 
 
 class ReleaseResult(Part, frozen=True, kw_only=True):
-    """All that a release publishes."""
+    """All published data of a release."""
 
     document: Literal["release result"]
-    version: Literal[1]
+    version: Literal[1, 2]
     title: str | None
     answers: tuple[AnswerDocument, ...]
     certificate: ReleaseCertificate
-    costs: tuple[Cost, ...] = ()
-    about: About | None = None
+    bias: tuple[BiasPart, ...] = ()
+    about: PublisherPart | None = None
 
 
 def read_certificate(text: str) -> ReleaseCertificate:
     """The certificate in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return RELEASES.json(text, ReleaseCertificate)
+    return RELEASES.parse_json(text, ReleaseCertificate)
 
 
 def read_result(text: str) -> ReleaseResult:
     """The result in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return RELEASES.json(text, ReleaseResult)
+    return RELEASES.parse_json(text, ReleaseResult)
 
 
-def _parallel(name: str, found: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+def _check_same_length(name: str, found: tuple[Any, ...], other: tuple[Any, ...]) -> None:
     if len(found) != len(other):
-        raise InputError(name, f"{len(found)} numbers", f"a list of {len(other)}, as many as beside it")
+        raise InputError(name, f"{len(found)} numbers", f"a list of {len(other)}, the same length as the other list")
 
 
 # All answers of a release as one table, a line a group; and as CSV, for spreadsheets and for the page itself.
@@ -395,10 +422,10 @@ QUESTION, MISSING = "question", "missing"
 
 
 def results_csv(result: ReleaseResult) -> str:
-    """One line a group; texts in quotes, numbers with every digit, nothing where there is nothing.
+    """Write one line for each group: quoted texts, numbers with every digit, empty fields for missing values.
 
-    A total has no keys. Where a group is that of what is missing, ``missing`` names the columns that it is missing in.
-    Texts are escaped for spreadsheets and terminals (``csv_text``): JSON and Parquet hold the exact keys.
+    A total has no keys. For a group of missing values, ``missing`` names the columns.
+    Texts are escaped for spreadsheets and terminals (``escape_csv_formula``): JSON and Parquet hold the exact keys.
     """
     return csv_table(results_columns(result))
 
@@ -408,7 +435,7 @@ def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
     every = [(answer, row) for answer in result.answers for row in answer.rows]
     paid = [name for name in PAID if any(name in row for _, row in every)]
-    missing = [_missing(answer, row) or None for answer, row in every]
+    missing = [_missing_group_columns(answer, row) or None for answer, row in every]
     return {
         QUESTION: [answer.name for answer, _ in every],
         **{_key_column(name): [row.get(name) for _, row in every] for name in keys},
@@ -417,8 +444,8 @@ def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
     }
 
 
-def _missing(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
-    """The key columns in which a group is that of what is missing."""
+def _missing_group_columns(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
+    """Return the key columns in which the group is the one of missing values."""
     return ", ".join(name for name in answer.by if row[name] is None)
 
 
@@ -438,12 +465,12 @@ PLANNED = Reader("planned release", "take what tightrope plan --json prints: pla
 WOULD_SAY = "all that this plan would say, once released,"
 
 
-class PlannedAnswer(Asked, frozen=True, kw_only=True):
+class PlannedAnswer(QuestionPart, frozen=True, kw_only=True):
     """One question, and what its noise will cost."""
 
 
 class BudgetRow(Part, frozen=True, kw_only=True):
-    """What another budget buys: 95 % half-widths by question and, where they depend on it, by rows in the group.
+    """The accuracy at another budget: 95 % half-widths by question and, where they depend on it, by rows in the group.
 
     A half-width of None has no limit.
     A budget that cannot be met has neither ``attack_success`` nor ``answers``.
@@ -456,7 +483,7 @@ class BudgetRow(Part, frozen=True, kw_only=True):
 
 
 class PlannedCount(Part, frozen=True, kw_only=True):
-    """A count beside the answers of these names, over all groups."""
+    """An additional count for the answers of these names, over all groups."""
 
     answers: tuple[str, ...]
     statistic: str
@@ -464,26 +491,26 @@ class PlannedCount(Part, frozen=True, kw_only=True):
 
 
 class PlannedCosts(Part, frozen=True, kw_only=True):
-    """The part of the budget, at most, that tells what bounding and clamping cost, and how exactly."""
+    """The part of the budget, at most, that measures the bias of bounding and clamping, and how exactly."""
 
-    share: str
+    budget_fraction: str
     counts: tuple[PlannedCount, ...]
 
 
-class PlannedRelease(Promised, frozen=True, kw_only=True):
-    """What would be spent, what it would promise, and how accurate each answer would be. Nothing has been spent."""
+class PlannedRelease(ReleasePromise, frozen=True, kw_only=True):
+    """The budget, the guarantee and the accuracy of each answer before a release. The budget is not yet charged."""
 
     document: Literal["planned release"]
-    version: Literal[1]
+    version: Literal[2]
     title: str | None
     attacker: str
-    neighbours: Neighbours
+    neighbors: Neighbors
     answers: tuple[PlannedAnswer, ...]
     alternatives: tuple[Alternative, ...]
     table: tuple[BudgetRow, ...] | None
-    costs: PlannedCosts | None = None
+    bias_check: PlannedCosts | None = None
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        protected = self.neighbours.protected
+        protected = self.neighbors.protected_unit
         return str(of_release(self.epsilon, self.delta, self.attack_success, protected, WOULD_SAY))

@@ -1,4 +1,4 @@
-"""A steps file: what is composed. The key ``mechanism`` says which table a step is; keys that may be left out follow.
+"""A steps file: what is composed. The key ``mechanism`` selects the kind of a step; then come optional keys.
 
 Here numbers are numbers: whether they suit a mechanism says the mechanism that is made of them.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, structs
 
 from tightrope.documents.document import Counted, Part
-from tightrope.documents.reader import Reader, tip
+from tightrope.documents.reader import Reader, missing_field_tip
 from tightrope.errors import InputError, PlanError
 
 STEPS_FILE = Reader(
@@ -29,7 +29,7 @@ class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
 
     count: Counted = 1
     poisson_rate: Number | None = None
-    subset: Annotated[tuple[Number, Number], tip("say subset = [256, 60000]: 256 of 60000")] | None = None
+    subset: Annotated[tuple[Number, Number], missing_field_tip("say subset = [256, 60000]: 256 of 60000")] | None = None
     erase: Number | None = None
 
     def __post_init__(self) -> None:
@@ -38,12 +38,12 @@ class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
             raise InputError("subset", list(self.subset), "the only way to sample", remedy)
 
     @property
-    def mechanism(self) -> str:
+    def mechanism_name(self) -> str:
         """The name of its maker in ``tightrope``."""
         return str(self.__struct_config__.tag)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def maker_arguments(self) -> dict[str, Any]:
         """The arguments of the maker, but those that are left out."""
         given = structs.asdict(self)
         return {name: given[name] for name in given if name not in Run.__struct_fields__ and given[name] is not None}
@@ -52,7 +52,7 @@ class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
 class Scaled(Run, frozen=True, kw_only=True):
     """Noise that is known by its scale."""
 
-    scale: Annotated[Number, tip("say scale = 20")]
+    scale: Annotated[Number, missing_field_tip("say scale = 20")]
     sensitivity: Number | None = None
 
 
@@ -75,7 +75,7 @@ class DiscreteLaplace(Scaled, frozen=True, kw_only=True, tag="discrete_laplace")
 class Promised(Run, frozen=True, kw_only=True):
     """A mechanism that is known by its ε in nats."""
 
-    epsilon: Annotated[Number, tip("say epsilon = 0.1")]
+    epsilon: Annotated[Number, missing_field_tip("say epsilon = 0.1")]
 
 
 class Stairs(Promised, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ class DiscreteStaircase(Stairs, frozen=True, kw_only=True, tag="discrete_stairca
 class Truncated(Promised, frozen=True, kw_only=True):
     """Laplace noise with a largest value."""
 
-    delta: Annotated[Number, tip("say delta = 1e-6")]
+    delta: Annotated[Number, missing_field_tip("say delta = 1e-6")]
     sensitivity: Number | None = None
 
 
@@ -125,15 +125,17 @@ class FromPoints(Run, frozen=True, kw_only=True, tag="from_points"):
     """Anything with these guarantees."""
 
     points: Annotated[
-        tuple[tuple[Number, Number], ...], Meta(min_length=1), tip("say points = [[1, 1e-6], [0.5, 1e-3]]")
+        tuple[tuple[Number, Number], ...],
+        Meta(min_length=1),
+        missing_field_tip("say points = [[1, 1e-6], [0.5, 1e-3]]"),
     ]
 
 
 class FromPair(Run, frozen=True, kw_only=True, tag="from_pair"):
     """Any two laws of finitely many outcomes; ``p`` with the record."""
 
-    p: Annotated[Numbers, tip("say p = [0.6, 0.4]")]
-    q: Annotated[Numbers, tip("say q = [0.4, 0.6]")]
+    p: Annotated[Numbers, missing_field_tip("say p = [0.6, 0.4]")]
+    q: Annotated[Numbers, missing_field_tip("say q = [0.4, 0.6]")]
 
 
 Step = (
@@ -143,13 +145,15 @@ Step = (
 
 
 class StepsDocument(Part, frozen=True, kw_only=True):
-    """All that a steps file says."""
+    """The content of a steps file."""
 
     document: Literal["steps"] = "steps"
     version: Literal[1] = 1
-    step: Annotated[tuple[Step, ...], Meta(min_length=1), tip("write [[step]] with double brackets, once or more")]
+    step: Annotated[
+        tuple[Step, ...], Meta(min_length=1), missing_field_tip("write [[step]] with double brackets, once or more")
+    ]
 
 
 def read_steps(path: str | Path) -> StepsDocument:
     """The steps of a file; ``PlanError`` for anything that is not one."""
-    return STEPS_FILE.data(STEPS_FILE.tables(Path(path)), StepsDocument)
+    return STEPS_FILE.convert_data(STEPS_FILE.parse_toml(Path(path)), StepsDocument)

@@ -1,57 +1,66 @@
-"""A study in which nobody is trusted: what people and collector share, and what the collector found."""
+"""Studies in the local model: parameters shared by participants and collector, and the collector's findings."""
 
 from __future__ import annotations
 
 import tomllib
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
-from tightrope.documents.numbers import named
-from tightrope.documents.reader import Reader
-from tightrope.documents.wording import Explained, of_report
+from tightrope.documents.numbers import shortest_decimal
+from tightrope.documents.reader import Reader, with_new_keys
+from tightrope.documents.wording import Explanation, of_report
 from tightrope.errors import InputError, PlanError
 
 START = "write one with: tightrope local plan ... --out study.toml"
-STUDY = Reader("study", START, PlanError)
-FINDINGS = Reader("findings", "take what tightrope local estimate --json printed, as it is")
+
+
+def upgraded(data: Any) -> Any:
+    """Return the data of a study or its findings with the keys of version 2."""
+    if isinstance(data, dict) and data.get("version") == 1:
+        return with_new_keys(data, {(): {"between": "bounds"}})
+    return data
+
+
+STUDY = Reader("study", START, PlanError, upgrade=upgraded)
+FINDINGS = Reader("findings", "take what tightrope local estimate --json printed, as it is", upgrade=upgraded)
 
 Question = Literal["distribution", "mean"]
 
 
 class StudyDocument(Part, frozen=True, kw_only=True):
-    """What is asked and how: shares of ``categories``, or the mean of numbers ``between`` two bounds.
+    """A study's question and method: shares of ``categories``, or the mean of numbers within ``bounds``.
 
     ``mechanism`` by its name, or "best". ``docs/local.md`` describes every key.
     """
 
     document: Literal["study"]
-    version: Literal[1]
+    version: Literal[1, 2]
     title: str = ""
     question: Question
     categories: Annotated[tuple[str | int, ...], Meta(min_length=2)] | None = None
-    between: tuple[Finite, Finite] | None = None
+    bounds: tuple[Finite, Finite] | None = None
     mechanism: str = "best"
     epsilon: Positive
     total_variation: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
     @property
     def most_total_variation(self) -> Decimal:
-        """What ε and the cap leave of the total variation of a report, rounded up."""
+        """Return the largest total variation of a report under ε and the cap, rounded up."""
         implied = numbers.total_variation(self.epsilon, 0.0)
-        return implied if self.total_variation is None else min(implied, named(self.total_variation))
+        return implied if self.total_variation is None else min(implied, shortest_decimal(self.total_variation))
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
         return of_report(self.epsilon, 0.0, self.most_total_variation)
 
     def explain(self) -> str:
-        """What a report in this study promises whoever makes it, in one paragraph; every number is rounded up."""
-        return str(self.explained)
+        """Return the guarantee of a report in this study, in one paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
 
 class Estimate(Part, frozen=True, kw_only=True):
@@ -68,11 +77,11 @@ class Estimate(Part, frozen=True, kw_only=True):
     consistent: Size | None
 
 
-class Effort(Part, frozen=True, kw_only=True):
-    """The ``error`` that so many ``people`` give, for the worst population: root mean squared.
+class SampleSizePart(Part, frozen=True, kw_only=True):
+    """The ``error`` with this many ``people``, for the worst population: root mean squared.
 
-    ``least_people``: fewer do not reach it, by whatever mechanism, if they do not see each other's reports; if they may
-    see earlier ones, fewer than ``least_people_interactive``; 0 where a guess is as good, so that nobody need be asked.
+    ``least_people``: fewer do not reach it with any mechanism if they do not see each other's reports; if they may
+    see earlier ones, fewer than ``least_people_interactive``; 0 if a constant guess is already as accurate.
     The ``best`` known takes ``best_people``.
     """
 
@@ -84,18 +93,18 @@ class Effort(Part, frozen=True, kw_only=True):
     best_people: Counted
 
 
-class Repeated(Triple, frozen=True, kw_only=True):
-    """What so many fresh ``reports`` of one person say, and how often a guess between two answers is right, at most."""
+class RepeatedReports(Triple, frozen=True, kw_only=True):
+    """The privacy loss of ``reports`` fresh reports of one person, and the success rate of a guess, at most."""
 
     attack_success: Probability
     reports: Counted
 
 
 class Privacy(Triple, frozen=True, kw_only=True):
-    """What one report says about a person, and what several fresh ones do."""
+    """The privacy loss of one report, and of several fresh ones."""
 
     attack_success: Probability
-    repeated: tuple[Repeated, ...]
+    repeated: tuple[RepeatedReports, ...]
 
 
 class Chance(Part, frozen=True, kw_only=True):
@@ -121,55 +130,55 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
     """
 
     document: Literal["findings"]
-    version: Literal[1]
+    version: Literal[1, 2]
     title: str
     question: Question
-    between: tuple[Finite, Finite] | None
+    bounds: tuple[Finite, Finite] | None
     reports: Counted
     answered: Natural
     confidence: Probability
     simultaneous: bool
     estimates: tuple[Estimate, ...]
-    effort: Effort
+    effort: SampleSizePart
     privacy: Privacy
     mechanism: MechanismFacts
 
     def __post_init__(self) -> None:
-        if not (len(self.estimates) > 1 if self.shares else len(self.estimates) == 1):
+        if not (len(self.estimates) > 1 if self.estimates_shares else len(self.estimates) == 1):
             raise InputError("estimates", len(self.estimates), "one of a mean, several of a distribution")
         for place, one in enumerate(self.estimates, start=1):
-            if self.shares in (one.category is None, one.people is None):
+            if self.estimates_shares in (one.category is None, one.people is None):
                 raise InputError(f"estimates {place}", self.question, "with category and people, but for a mean")
         if not self.answered <= self.reports:
             raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
 
     @property
-    def explained(self) -> Explained:
+    def explanation_parts(self) -> Explanation:
         """``explain`` in its parts."""
         told = self.privacy
         return of_report(told.epsilon, told.delta, told.total_variation)
 
     def explain(self) -> str:
-        """What a report promised whoever made it, in one paragraph; every number is rounded up."""
-        return str(self.explained)
+        """Return the guarantee of a report, in one paragraph; every number is rounded up."""
+        return str(self.explanation_parts)
 
     @property
-    def shares(self) -> bool:
-        """Whether shares of categories were asked for, and not a mean."""
+    def estimates_shares(self) -> bool:
+        """Return whether the question is about shares of categories, and not about a mean."""
         return self.question == "distribution"
 
 
 def read_study(text: str, *, toml: bool) -> StudyDocument:
     """The study in a text, TOML or JSON; raises ``PlanError`` that names the key of what is wrong."""
     if not toml:
-        return STUDY.json(text, StudyDocument)
+        return STUDY.parse_json(text, StudyDocument)
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
         raise PlanError("study", f"{len(text)} characters", "valid TOML", " ".join(str(problem).split())) from None
-    return STUDY.data(data, StudyDocument)
+    return STUDY.convert_data(data, StudyDocument)
 
 
 def read_findings(text: str) -> FindingsDocument:
     """The findings in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return FINDINGS.json(text, FindingsDocument)
+    return FINDINGS.parse_json(text, FindingsDocument)

@@ -1,4 +1,4 @@
-"""A promise in one paragraph that a citizen understands: the one source of its sentences, wherever they are shown.
+"""A guarantee in one plain paragraph: the only source of its sentences in all outputs.
 
 Every sentence holds for each attacker and rounds to the side of more risk. δ is added to a limit: it is not "the chance
 that the limit fails", for which a limit on ε alone would not be enough.
@@ -12,80 +12,88 @@ from decimal import Decimal
 from fractions import Fraction
 
 from tightrope.documents import numbers
-from tightrope.documents.escaping import A_PERSON, noun, printable
-from tightrope.documents.numbers import DOWN, UP, Guesses, Number, one_in, percent, significant, times
+from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
+from tightrope.documents.numbers import DOWN, UP, Guesses, Number, one_in, percent_text, significant_text, times_text
 
 # Who is protected, in words: a reader of the page where a person is a human, else what a person is.
 
 
 @dataclass(frozen=True, slots=True)
-class Protected:
-    """What a person is, the column that names them (empty: each row is one), and how much of one counts, at most."""
+class ProtectedUnit:
+    """The privacy unit, the column that identifies it (empty: each row is one), and its contribution bounds."""
 
     means: str = A_PERSON
     column: str = ""
     rows: int | None = None
     groups: int | None = None
-    rows_per_group: int | None = None
+    max_rows_per_group: int | None = None
 
     @property
-    def noun(self) -> str:
-        """What a person is, without its article."""
-        return noun(self.unit_label)
+    def unit_noun(self) -> str:
+        """Return the noun of the privacy unit without its article."""
+        return unit_noun(self.unit_label)
 
     @property
     def unit_label(self) -> str:
-        """What a person is, as it may be shown."""
-        return printable(self.means)
+        """Return the printable noun of the privacy unit."""
+        return escape_control_chars(self.means)
 
     @property
-    def human(self) -> bool:
-        """Whether a reader may be one."""
+    def is_human(self) -> bool:
+        """Return whether the privacy unit is a human."""
         return self.means == A_PERSON
 
     @property
-    def guess(self) -> str:
-        """What an attacker guesses."""
-        return "whether you are in the data" if self.human else f"whether {self.unit_label} is in the data"
+    def guess_text(self) -> str:
+        """Return the statement that an attacker guesses."""
+        return "whether you are in the data" if self.is_human else f"whether {self.unit_label} is in the data"
 
     @property
-    def about(self) -> str:
-        """Whatever an attacker may know."""
-        return "you or about everyone else" if self.human else f"it or about every other {self.noun}"
+    def attacker_knowledge_text(self) -> str:
+        """Return the words for an attacker with any background knowledge."""
+        return "you or about everyone else" if self.is_human else f"it or about every other {self.unit_noun}"
 
     @property
-    def data(self) -> str:
+    def data_owner_text(self) -> str:
         """Whose data makes the difference."""
-        return "your data" if self.human else f"the data of {self.unit_label}"
+        return "your data" if self.is_human else f"the data of {self.unit_label}"
 
     @property
     def rows_words(self) -> str:
-        """Which rows are one person's."""
-        return f"all rows with the same “{printable(self.column)}”" if self.column else "one row of the table"
+        """Return the definition of one person's rows."""
+        return (
+            f"all rows with the same “{escape_control_chars(self.column)}”" if self.column else "one row of the table"
+        )
 
     @property
-    def limits(self) -> list[str]:
-        """How much of one person can enter the answers."""
-        named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.rows_per_group, "row", " in each group"))
-        return [f"at most {_counted(limit, unit)} {self.unit_label}{where}" for limit, unit, where in named if limit]
+    def limits_text(self) -> list[str]:
+        """Return the contribution bounds in words."""
+        named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.max_rows_per_group, "row", " in each group"))
+        return [
+            f"at most {_counted_units(limit, unit)} {self.unit_label}{where}" for limit, unit, where in named if limit
+        ]
 
     @property
-    def words(self) -> str:
-        """What a person is here, and who is protected less.
+    def unit_text(self) -> str:
+        """Return the definition of the privacy unit, and which people are protected less.
 
-        >>> Protected(means="a ship").words
+        >>> ProtectedUnit(means="a ship").unit_text
         'A ship is one row of the table; one that has several rows is protected less.'
-        >>> Protected(column="id", rows=3).words.partition("; ")[0]
+        >>> ProtectedUnit(column="id", rows=3).unit_text.partition("; ")[0]
         '“You” are all rows with the same “id”, of which at most 3 enter any one answer'
         """
-        who = "“You” are" if self.human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]} is"
-        several = f"stands under several values of “{printable(self.column)}”" if self.column else "has several rows"
+        who = "“You” are" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]} is"
+        several = (
+            f"stands under several values of “{escape_control_chars(self.column)}”"
+            if self.column
+            else "has several rows"
+        )
         entering = f", of which at most {self.rows:,} enter any one answer" if self.column and self.rows else ""
-        less = f"{'who' if self.human else 'one that'} {several} is protected less"
+        less = f"{'who' if self.is_human else 'one that'} {several} is protected less"
         return f"{who} {self.rows_words}{entering}; {less}."
 
 
-def _counted(limit: int, unit: str) -> str:
+def _counted_units(limit: int, unit: str) -> str:
     return f"{limit:,} {unit if limit == 1 else unit + 's'}"
 
 
@@ -102,35 +110,35 @@ INPUTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Attack:
-    """How often a guess is right: the number, and the words before and behind it."""
+class AttackWording:
+    """An attacker's success rate: the number, and the words before and after it."""
 
     before: str
     success: str
     after: str = f"of the time; {COIN}."
 
     @classmethod
-    def on(cls, guess: str, success: Number, seen: str = "") -> Attack:
+    def from_guess(cls, guess: str, success: Number, seen: str = "") -> AttackWording:
         """An attacker who guesses something, and perhaps what they have seen.
 
-        >>> print(Attack.on("whether you are in the data", 0.7311))  # doctest: +NORMALIZE_WHITESPACE
+        >>> print(AttackWording.from_guess("whether you are in the data", 0.7311))  # doctest: +NORMALIZE_WHITESPACE
         An attacker who guesses whether you are in the data is right at most 73.2 % of the time;
         a coin is right 50 % of the time.
         """
-        return cls(f"An attacker who {seen}guesses {guess} is right at most", percent(success, UP))
+        return cls(f"An attacker who {seen}guesses {guess} is right at most", percent_text(success, UP))
 
     def __str__(self) -> str:
         return f"{self.before} {self.success} {self.after}"
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explanation:
     """A promise for everybody: how often a guess is right, what else is to be said, and the picture of 100 guesses.
 
     ``attack`` and ``guesses`` are None where nothing is promised.
     """
 
-    attack: Attack | None
+    attack: AttackWording | None
     said: tuple[str, ...]
     guesses: Guesses | None
 
@@ -139,63 +147,66 @@ class Explained:
         return words if self.guesses is None else f"{words}\n\n{self.guesses}"
 
 
-def everybody(about: str) -> str:
-    """For whom the limit holds."""
+def protected_group_text(about: str) -> str:
+    """Return the words for the protected people."""
     return (
         f"This holds for every attacker who starts from an even chance, whatever else they know about {about}, and "
         "however much they can compute."
     )
 
 
-def odds(epsilon: Number, delta: Number, chances: tuple[str, str, str]) -> str:
+def likelihood_limit_text(epsilon: Number, delta: Number, chances: tuple[str, str, str]) -> str:
     """The limit of ε and δ in words; ``chances``: where something is looked for, and what its two chances are.
 
-    >>> print(odds(1.0, 1e-8, ("in the answers", "with your data", "without it")))  # doctest: +NORMALIZE_WHITESPACE
-    Whatever is looked for in the answers, its chance with your data is at most 2.72 times its chance without it, plus
-    1 in 100 million, and the other way round (ε = 1, δ = 1 × 10⁻⁸).
-    >>> odds(0.0, 0.0, ("in the answers", "with your data", "without it"))
+    >>> chances = ("in the answers", "with your data", "without it")
+    >>> print(likelihood_limit_text(1.0, 1e-8, chances))  # doctest: +NORMALIZE_WHITESPACE
+    Whatever is looked for in the answers, its chance with your data is at most 2.72 times its
+    chance without it, plus 1 in 100 million, and the other way round (ε = 1, δ = 1 × 10⁻⁸).
+    >>> likelihood_limit_text(0.0, 0.0, chances)
     'Whatever is looked for in the answers, its chance with your data is its chance without it (ε = 0, δ = 0).'
     """
     where, one, other = chances
     if epsilon == float("inf"):
         return f"How many times as likely a single result can become {one} as {other}, these numbers do not limit."
-    numbers = f"(ε = {significant(epsilon, 3, UP)}, δ = {significant(delta, 2, UP)})"
+    numbers = f"(ε = {significant_text(epsilon, 3, UP)}, δ = {significant_text(delta, 2, UP)})"
     start = f"Whatever is looked for {where}, its chance {one} is"
     if epsilon == 0 and delta == 0:
         return f"{start} its chance {other} {numbers}."
-    most = f"at most {times(epsilon)} times its chance {other}" if epsilon else f"at most its chance {other}"
+    most = f"at most {times_text(epsilon)} times its chance {other}" if epsilon else f"at most its chance {other}"
     slack = f", plus {one_in(delta)}" if delta > 0 else ""
     return f"{start} {most}{slack}, and the other way round {numbers}."
 
 
-def of_numbers(epsilon: float, delta: float, success: Number) -> Explained:
-    """Of a guarantee by itself, which does not say what a person is."""
+def of_numbers(epsilon: float, delta: float, success: Number) -> Explanation:
+    """Explain a guarantee by itself, without a privacy unit."""
     if success == 1 and (epsilon == float("inf") or delta == 1):
-        return Explained(None, (NOTHING,), None)
+        return Explanation(None, (NOTHING,), None)
     guess = "which of two inputs it came from, such as the data with you and the data without you,"
-    attack = Attack.on(guess, success, "sees what comes out and ")
+    attack = AttackWording.from_guess(guess, success, "sees what comes out and ")
     said = (
-        everybody("you or about everyone else"),
-        Guesses.of(success).words,
-        odds(epsilon, delta, ("in what comes out", "under one input", "under the other")),
+        protected_group_text("you or about everyone else"),
+        Guesses.from_success(success).picture_text,
+        likelihood_limit_text(epsilon, delta, ("in what comes out", "under one input", "under the other")),
         INPUTS,
         OF_EVERYONE.format(one="you"),
         ADDS,
     )
-    return Explained(attack, said, Guesses.of(success))
+    return Explanation(attack, said, Guesses.from_success(success))
 
 
-def of_release(epsilon: float, delta: float, success: float, person: Protected, seen: str) -> Explained:
-    """Of a release: what it promises to whom, and what it does not."""
+def of_release(epsilon: float, delta: float, success: float, person: ProtectedUnit, seen: str) -> Explanation:
+    """Explain a release: its guarantee, the protected people, and its limits."""
     said = (
-        everybody(person.about),
-        Guesses.of(success).words,
-        odds(epsilon, delta, ("in the answers", f"with {person.data}", "without it")),
-        person.words,
-        OF_EVERYONE.format(one="you" if person.human else person.unit_label),
-        f"It speaks of this release alone: others about the same {'people' if person.human else 'data'} add to it.",
+        protected_group_text(person.attacker_knowledge_text),
+        Guesses.from_success(success).picture_text,
+        likelihood_limit_text(epsilon, delta, ("in the answers", f"with {person.data_owner_text}", "without it")),
+        person.unit_text,
+        OF_EVERYONE.format(one="you" if person.is_human else person.unit_label),
+        f"It speaks of this release alone: others about the same {'people' if person.is_human else 'data'} add to it.",
     )
-    return Explained(Attack.on(person.guess, success, f"sees {seen} and "), said, Guesses.of(success))
+    return Explanation(
+        AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "), said, Guesses.from_success(success)
+    )
 
 
 # What an account, a noise, a study and a coupling promise, in one paragraph that a citizen understands.
@@ -212,10 +223,10 @@ TOLD_APART = {
     ),
     "local": ("which of two answers of one person it came from,", "It speaks of all reports of that person together."),
 }
-"""What is guessed and what one input is, by the relation of neighbours."""
+"""The guess and the noun of one input, by neighboring relation."""
 ON_THEIR_OWN = (
     "This holds against everybody, the collector included, who starts from an even chance, whatever else they know and "
-    "however much they can compute: each answer is randomised by the person who gives it, before it leaves them."
+    "however much they can compute: each answer is randomized by the person who gives it, before it leaves them."
 )
 ONE_REPORT = (
     "It speaks of one report: who is asked the same again must send the same report again, and fresh ones add up. That "
@@ -225,28 +236,28 @@ ONE_DRAW = "It speaks of one draw a value: releasing a value again tells more."
 THE_GROUP_ALONE = "It hides the group and nothing else: what is written may still tell the value, and the person."
 
 
-def of_account(epsilon: float, delta: float, success: Number, neighbours: str, condition: str) -> Explained:
-    """Of steps that were added up; ``condition`` is what their statement says."""
+def of_account(epsilon: float, delta: float, success: Number, neighbors: str, condition: str) -> Explanation:
+    """Explain composed steps; ``condition`` is the condition in their statement."""
     plain = of_numbers(epsilon, delta, success)
     if plain.attack is None:
         return plain
     fallback = "which of two inputs it came from, such as the data with you and the data without you,", INPUTS
-    guess, inputs = TOLD_APART.get(neighbours, fallback)
+    guess, inputs = TOLD_APART.get(neighbors, fallback)
     said = (
-        everybody("everyone in the data"),
-        Guesses.of(success).words,
-        odds(epsilon, delta, UNDER),
+        protected_group_text("everyone in the data"),
+        Guesses.from_success(success).picture_text,
+        likelihood_limit_text(epsilon, delta, UNDER),
         inputs,
-        printable(condition),
+        escape_control_chars(condition),
         OF_EVERYONE.format(one="you"),
         ADDS,
     )
-    return Explained(Attack.on(guess, success, "sees what comes out and "), said, plain.guesses)
+    return Explanation(AttackWording.from_guess(guess, success, "sees what comes out and "), said, plain.guesses)
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
-    """What a noise costs: its mean, the least mean of any that keeps what was asked for, and its largest error."""
+class ErrorWording:
+    """Errors of a noise: its mean, the least mean of any noise that meets the budget, and its largest error."""
 
     mean: float
     least: float | None
@@ -254,10 +265,10 @@ class Errors:
     whole: bool
 
     @property
-    def words(self) -> str:
+    def error_text(self) -> str:
         """The errors, rounded up; what no noise goes below, rounded down."""
-        limit = "" if self.worst is None else f" and never by more than {significant(self.worst, 3, UP)}"
-        moved = f"The noise moves an answer by {significant(self.mean, 3, UP)} on average{limit}."
+        limit = "" if self.worst is None else f" and never by more than {significant_text(self.worst, 3, UP)}"
+        moved = f"The noise moves an answer by {significant_text(self.mean, 3, UP)} on average{limit}."
         if not self.least:
             return moved
         other = "whole-number noise" if self.whole else "noise"
@@ -265,75 +276,80 @@ class Errors:
         return f"{moved} No {other} that keeps what was asked for moves it by less than {least} on average."
 
 
-def of_noise(triple: tuple[float, float, float], moved: float, answers: int, errors: Errors) -> Explained:
-    """Of so many answers with this noise, each of which two inputs change by at most ``moved``."""
+def of_noise(triple: tuple[float, float, float], moved: float, answers: int, errors: ErrorWording) -> Explanation:
+    """Explain answers with this noise, each of which two inputs change by at most ``moved``."""
     epsilon, delta, eta = triple
-    success = numbers.success(eta)
+    success = numbers.attack_success_rate(eta)
     plain = of_numbers(epsilon, delta, success)
     if plain.attack is None:
         return plain
     each, seen = ("", "the noisy answer") if answers == 1 else (" each", f"all {answers:,} noisy answers")
-    inputs = f"which of two inputs they came from, whose true answers differ by at most {significant(moved)}{each},"
+    inputs = (
+        f"which of two inputs they came from, whose true answers differ by at most {significant_text(moved)}{each},"
+    )
     guess = inputs.replace("they came", "it came") if answers == 1 else inputs
     said = (
-        everybody("the data"),
-        Guesses.of(success).words,
-        odds(epsilon, delta, UNDER),
+        protected_group_text("the data"),
+        Guesses.from_success(success).picture_text,
+        likelihood_limit_text(epsilon, delta, UNDER),
         "How far one person can move an answer is for whoever computes it to see to.",
-        errors.words,
+        errors.error_text,
         OF_EVERYONE.format(one="you"),
         ADDS,
     )
-    return Explained(Attack.on(guess, success, f"sees {seen} and "), said, plain.guesses)
+    return Explanation(AttackWording.from_guess(guess, success, f"sees {seen} and "), said, plain.guesses)
 
 
-def of_report(epsilon: float, delta: float, total_variation: Number) -> Explained:
-    """Of one report in a study in which nobody is trusted."""
-    success = numbers.success(total_variation)
-    attack = Attack(
-        "Whoever sees your report and guesses between two answers of yours is right at most", percent(success, UP)
+def of_report(epsilon: float, delta: float, total_variation: Number) -> Explanation:
+    """Explain one report in a study in the local model."""
+    success = numbers.attack_success_rate(total_variation)
+    attack = AttackWording(
+        "Whoever sees your report and guesses between two answers of yours is right at most", percent_text(success, UP)
     )
     said = (
         ON_THEIR_OWN,
-        Guesses.of(success).words,
-        odds(epsilon, delta, ("in your report", "from one answer", "from another")),
+        Guesses.from_success(success).picture_text,
+        likelihood_limit_text(epsilon, delta, ("in your report", "from one answer", "from another")),
         ONE_REPORT,
         OF_EVERYONE.format(one="you").replace("in the data or not", "asked or not"),
     )
-    return Explained(attack, said, Guesses.of(success))
+    return Explanation(attack, said, Guesses.from_success(success))
 
 
-def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explained:
-    """Of one value that a coupling wrote; ``gap``: how far output laws are from their target, at most.
+def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explanation:
+    """Explain one value written by a coupling; ``gap``: the largest distance of output laws from their target.
 
     ``left``: total variations of which each holds, all with the ``confidence``, where laws were learned with noise;
     ``laws`` says whose they are.
     """
     guess = "Whoever sees one value that was written, and guesses which of two groups it came from, is right"
     if left:
-        success = numbers.success(min(left))
-        attack = Attack(f"{guess} at most", percent(success, UP))
+        success = numbers.attack_success_rate(min(left))
+        attack = AttackWording(f"{guess} at most", percent_text(success, UP))
         said: tuple[str, ...] = (
-            f"The laws were learned with noise, so that this holds with a confidence of {percent(confidence, DOWN)}, "
+            f"The laws were learned with noise, so that this holds with a confidence of "
+            f"{percent_text(confidence, DOWN)}, "
             "for every attacker who starts from an even chance.",
-            Guesses.of(success).words,
+            Guesses.from_success(success).picture_text,
         )
-        return Explained(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses.of(success))
+        return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses.from_success(success))
     rounding = (
-        "" if not gap else f", but for one guess in {one_in(_decimal(gap)).removeprefix('1 in ')}, lost to rounding"
+        ""
+        if not gap
+        else f", but for one guess in {one_in(_decimal_above(gap)).removeprefix('1 in ')}, lost to rounding"
     )
-    attack = Attack(guess, "50 %", f"of the time, as a coin is{rounding}.")
+    attack = AttackWording(guess, "50 %", f"of the time, as a coin is{rounding}.")
     said = (
         f"That is so if the values of each group have the laws that it was made for: {laws}.",
         "Then all groups come out alike, and nobody who starts from an even chance does better, whatever they can "
         "compute.",
         "Where values have other laws, what is written may tell the group: by no more than both laws are off together.",
     )
-    return Explained(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses(0))
+    return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses(0))
 
 
-def _decimal(gap: Fraction) -> Decimal:
-    """Not below the fraction."""
+def _decimal_above(gap: Fraction) -> Decimal:
+    """Return a decimal that is at least the fraction."""
     from decimal import ROUND_CEILING, Context
 
     context = Context(prec=30, rounding=ROUND_CEILING)
@@ -341,4 +357,4 @@ def _decimal(gap: Fraction) -> Decimal:
 
 
 def _round_down(value: float) -> str:
-    return significant(value, 3, DOWN)
+    return significant_text(value, 3, DOWN)

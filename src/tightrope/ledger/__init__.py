@@ -1,4 +1,4 @@
-"""What has been spent, for good: a file or a database that every session of a dataset is charged in.
+"""The ledger: a file or a database that records, durably, what every session of a dataset has spent.
 
 The guarantees and what cannot be detected: ``docs/ledger.md``. It needs SQLAlchemy.
 """
@@ -6,7 +6,7 @@ The guarantees and what cannot be detected: ``docs/ledger.md``. It needs SQLAlch
 from tightrope.errors import MissingExtraError
 
 try:
-    import sqlalchemy as _  # noqa: F401 - said at once, in words of ours
+    import sqlalchemy as _  # noqa: F401 - raises MissingExtraError at import
 except ImportError:
     raise MissingExtraError("sqlalchemy", "release") from None
 

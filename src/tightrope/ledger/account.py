@@ -10,220 +10,245 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarning
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError, LedgerWarning
 from tightrope.ledger import chain
-from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, REFUSED, RESERVED, RETRIED, Entry, canonical, digest
+from tightrope.ledger.chain import (
+    ANSWERED,
+    CHARGED,
+    DATASET,
+    REFUSED,
+    RESERVED,
+    RETRIED,
+    Entry,
+    canonical_json,
+    sha256_hex,
+)
 from tightrope.ledger.identity import Claim, Identity, SeriesClaim, series_of_date
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.state import State, after, fraction_of_charge, moment_costs
-from tightrope.ledger.store import Book, Written
+from tightrope.ledger.state import State, fraction_of_charge, moment_costs, state_after_entry
+from tightrope.ledger.store import EntryBook, Written
 
-Outcome = Written[Entry | BudgetRefused]
+Outcome = Written[Entry | InsufficientBudgetError]
 FAILED_READING = '{"reading": "failed"}'
-"""What is kept instead of answers where the table could not be read after the charge."""
+"""Stored instead of answers if the table could not be read after the charge."""
 
 
 class Account:
     """A dataset with its limits. Everything under a key happens once, however often and by whomever it is tried."""
 
-    def __init__(self, book: Book, declared: Entry) -> None:
+    def __init__(self, book: EntryBook, declared: Entry) -> None:
         self.book, self.declared = book, declared
         self.identity = Identity.from_data(declared.body_data["identity"])
         self.limits = tuple(map(Limit.from_data, declared.body_data["limits"]))
 
     @property
-    def name(self) -> str:
+    def dataset_name(self) -> str:
         """The dataset's."""
         return self.identity.name
 
     @property
-    def note(self) -> str:
-        """What its owner wrote down."""
+    def owner_note(self) -> str:
+        """The note that the owner wrote."""
         return str(self.declared.body_data["note"])
 
-    def agree(self, limits: Sequence[Limit]) -> None:
-        """Raises ``InputError`` unless these are the limits that the ledger has."""
+    def check_declaration(self, limits: Sequence[Limit]) -> None:
+        """Raise ``InputError`` unless these are the limits of the ledger."""
         recorded, found = ({limit.name: limit for limit in own} for own in (self.limits, limits))
         for name in sorted(recorded.keys() | found.keys()):
             if recorded.get(name) != found.get(name):
-                has = next((limit.words for limit in self.limits if limit.name == name), "no such limit")
+                has = next((limit.rule_text for limit in self.limits if limit.name == name), "no such limit")
                 remedy = (
                     "say the same budget and rule and plan with a share of it; a promise to people is not changed later"
                 )
                 raise InputError(
                     f"budget {name!r}",
-                    next((limit.words for limit in limits if limit.name == name), "nothing"),
+                    next((limit.rule_text for limit in limits if limit.name == name), "nothing"),
                     f"as the ledger has it ({has})",
                     remedy,
                 )
 
-    def after(self, entry: Entry) -> State:
-        """What was spent and reserved after an entry of the dataset."""
-        return State.from_data(entry.after)
+    def state_after(self, entry: Entry) -> State:
+        """Return the amounts spent and reserved after an entry of the dataset."""
+        return State.from_data(entry.state_data)
 
     def fraction_charged(self, entry: Entry) -> Fraction:
-        """What a charge took of the whole budget."""
-        return fraction_of_charge(self.after(entry), self.limits, entry.body_data)
+        """Return the part of the whole budget that a charge took."""
+        return fraction_of_charge(self.state_after(entry), self.limits, entry.body_data)
 
-    def state(self) -> State:
-        """What is spent and reserved now."""
-        return self.book.read_transaction(self._state)
+    def current_state(self) -> State:
+        """Return the amounts spent and reserved now."""
+        return self.book.read_transaction(self._state_in)
 
-    def check(self, claim: Claim, series: str | None = None) -> None:
-        """Whether ``charge`` would pass now; a refusal is recorded and raised as ``BudgetRefused``."""
-        if self.refusal(claim, series) is not None:
-            self.charge(claim, series)
+    def check_charge(self, claim: Claim, series: str | None = None) -> None:
+        """Return whether ``charge_release`` would pass now.
 
-    def refusal(self, claim: Claim, series: str | None = None) -> BudgetRefused | None:
-        """Why ``charge`` would not pass now, if it would not; nothing is written down."""
-        costs = self._costs(claim, series)
+        A refusal is recorded and raised as ``InsufficientBudgetError``.
+        """
+        if self.find_refusal(claim, series) is not None:
+            self.charge_release(claim, series)
 
-        def work(connection: Connection) -> Entry | BudgetRefused:
+    def find_refusal(self, claim: Claim, series: str | None = None) -> InsufficientBudgetError | None:
+        """Why ``charge_release`` would not pass now, if it would not; nothing is written down."""
+        costs = self._moment_costs(claim, series)
+
+        def run_transaction(connection: Connection) -> Entry | InsufficientBudgetError:
             found = self._existing_entry(connection, CHARGED, claim)
-            return found or self._next(connection, claim, series, costs)
+            return found or self._next_entry(connection, claim, series, costs)
 
-        found = self.book.read_transaction(work)
-        return found if isinstance(found, BudgetRefused) else None
+        found = self.book.read_transaction(run_transaction)
+        return found if isinstance(found, InsufficientBudgetError) else None
 
-    def charge(self, claim: Claim, series: str | None = None) -> Entry:
+    def charge_release(self, claim: Claim, series: str | None = None) -> Entry:
         """Charge a release, or the next date of a ``series``; the entry is on disk when this returns.
 
-        Under a key that was charged for the same plan the entry is found and nothing is charged. Raises
-        ``BudgetRefused``, which is recorded, where a limit has not enough left; ``InputError`` for another plan.
+        If the key was already charged for the same plan, its entry is returned without a new charge. Raises
+        ``InsufficientBudgetError``, also recorded, if a limit has not enough left; ``InputError`` for another
+        plan.
         """
-        costs = self._costs(claim, series)
-        return _passed(self.book.write(lambda connection: self._charge(connection, claim, series, costs)))
+        costs = self._moment_costs(claim, series)
+        return _raise_if_refused(
+            self.book.write_entry(lambda connection: self._charge_claim(connection, claim, series, costs))
+        )
 
     def begin_reading(self, claim: Claim, series: str | None = None) -> tuple[Entry, bool]:
         """Charge a release, and return its entry and whether the table may be read under it now.
 
         A charge pays for two readings: the one that it was made for, and one more where no outcome of the first is
         kept, because its process was killed. The second is written down here, before it begins. All this is one
-        transaction: of many processes that begin under one key at once, two may read. Raises as ``charge`` does.
+        transaction: of many processes that begin under one key at once, two may read. Raises as ``charge_release``
+        does.
         """
-        costs = self._costs(claim, series)
+        costs = self._moment_costs(claim, series)
 
-        def work(connection: Connection) -> Written[tuple[Entry | BudgetRefused, bool]]:
-            found, made = self._charge(connection, claim, series, costs)
+        def run_transaction(connection: Connection) -> Written[tuple[Entry | InsufficientBudgetError, bool]]:
+            found, made = self._charge_claim(connection, claim, series, costs)
             if made is not None:
                 return (found, True), made
-            if not isinstance(found, Entry) or self._closed(connection, found):
+            if not isinstance(found, Entry) or self._reading_is_over(connection, found):
                 return (found, False), None
-            now, state = self.book.now(connection), self._state(connection).to_data()
-            return (found, True), chain.append(connection, self.name, RETRIED, claim.key, now, ({}, state))
+            now, state = self.book.next_entry_time(connection), self._state_in(connection).to_data()
+            return (found, True), chain.append_entry(
+                connection, self.dataset_name, RETRIED, claim.key, now, ({}, state)
+            )
 
-        found, may_read = self.book.write(work)
-        return _passed(found), may_read
+        found, may_read = self.book.write_entry(run_transaction)
+        return _raise_if_refused(found), may_read
 
     def may_read(self, key: str) -> bool:
         """Return whether a release was charged under the key that may read the table once more at no cost."""
 
-        def work(connection: Connection) -> bool:
-            charged = chain.of_key(connection, self.name, CHARGED, key)
-            return charged is not None and not self._closed(connection, charged)
+        def run_transaction(connection: Connection) -> bool:
+            charged = chain.entry_by_key(connection, self.dataset_name, CHARGED, key)
+            return charged is not None and not self._reading_is_over(connection, charged)
 
-        return self.book.read_transaction(work)
+        return self.book.read_transaction(run_transaction)
 
-    def reserve(self, claim: SeriesClaim) -> Entry:
-        """Set a whole series aside, or find it; raises as ``charge`` does."""
-        costs = self._costs(claim)
+    def reserve_series(self, claim: SeriesClaim) -> Entry:
+        """Set a whole series aside, or find it; raises as ``charge_release`` does."""
+        costs = self._moment_costs(claim)
 
-        def work(connection: Connection) -> Outcome:
+        def run_transaction(connection: Connection) -> Outcome:
             found = self._existing_entry(connection, RESERVED, claim)
             if found is not None:
                 return found, None
             self._refuse_taken_dates(connection, claim)
-            said = {**_said_of(claim, self.book.now(connection)), **costs, "times": claim.times}
-            entry = self._drafted(connection, RESERVED, claim.key, said)
-            if isinstance(entry, BudgetRefused):
-                return entry, self._refused(connection, claim, entry)
-            chain.keep_document(connection, claim.recipe)
-            made = chain.append(connection, self.name, RESERVED, claim.key, entry.time, (entry.body, entry.state))
+            said = {**_charge_fields(claim, self.book.next_entry_time(connection)), **costs, "times": claim.times}
+            entry = self._draft_entry(connection, RESERVED, claim.key, said)
+            if isinstance(entry, InsufficientBudgetError):
+                return entry, self._refusal_entry(connection, claim, entry)
+            chain.store_text(connection, claim.recipe)
+            made = chain.append_entry(
+                connection, self.dataset_name, RESERVED, claim.key, entry.time, (entry.body, entry.state)
+            )
             return made, made
 
-        return _passed(self.book.write(work))
+        return _raise_if_refused(self.book.write_entry(run_transaction))
 
-    def answer(self, key: str, text: str) -> str:
+    def store_answers(self, key: str, text: str) -> str:
         """Keep the answers that were paid under a key, and say the ones that count: the first that were kept.
 
         ``FAILED_READING`` is kept instead where the table could not be read.
         Raises ``InputError`` where nothing was charged under the key: no answer is kept that was not paid.
         """
 
-        def work(connection: Connection) -> tuple[str, Entry | None]:
-            charged = chain.of_key(connection, self.name, CHARGED, key)
+        def run_transaction(connection: Connection) -> tuple[str, Entry | None]:
+            charged = chain.entry_by_key(connection, self.dataset_name, CHARGED, key)
             if charged is None:
                 raise InputError("key", key, "one that was charged")
-            found = chain.after_charge(connection, self.name, ANSWERED, charged)
+            found = chain.after_charge(connection, self.dataset_name, ANSWERED, charged)
             if found is not None:
-                return chain.document(connection, found.body_data["document"]), None
-            said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
+                return chain.read_text(connection, found.body_data["document"]), None
+            said, state = {"document": chain.store_text(connection, text)}, self._state_in(connection).to_data()
             said |= {"reading": "failed"} if text == FAILED_READING else {}
-            made = chain.append(connection, self.name, ANSWERED, key, self.book.now(connection), (said, state))
+            made = chain.append_entry(
+                connection, self.dataset_name, ANSWERED, key, self.book.next_entry_time(connection), (said, state)
+            )
             return text, made
 
-        return self.book.write(work)
+        return self.book.write_entry(run_transaction)
 
-    def stored(self, key: str) -> str | None:
-        """The answers under a key; None where there are none yet."""
+    def stored_answers(self, key: str) -> str | None:
+        """Return the answers stored under a key; None if it has no answers yet."""
 
-        def work(connection: Connection) -> str | None:
-            found = chain.of_key(connection, self.name, ANSWERED, key)
-            return None if found is None else str(chain.document(connection, found.body_data["document"]))
+        def run_transaction(connection: Connection) -> str | None:
+            found = chain.entry_by_key(connection, self.dataset_name, ANSWERED, key)
+            return None if found is None else str(chain.read_text(connection, found.body_data["document"]))
 
-        return self.book.read_transaction(work)
+        return self.book.read_transaction(run_transaction)
 
-    def charged(self, claim: Claim) -> Entry | None:
-        """The entry under the claim's key; ``InputError`` where it is another plan's."""
+    def find_charge(self, claim: Claim) -> Entry | None:
+        """Return the entry under the claim's key; ``InputError`` if it belongs to another plan."""
         return self.book.read_transaction(lambda connection: self._existing_entry(connection, CHARGED, claim))
 
-    def reserved(self, key: str) -> tuple[Entry, str] | None:
+    def find_reservation(self, key: str) -> tuple[Entry, str] | None:
         """A series by its key with its recipe."""
 
-        def work(connection: Connection) -> tuple[Entry, str] | None:
-            found = chain.of_key(connection, self.name, RESERVED, key)
-            return None if found is None else (found, chain.document(connection, found.body_data["recipe"]))
+        def run_transaction(connection: Connection) -> tuple[Entry, str] | None:
+            found = chain.entry_by_key(connection, self.dataset_name, RESERVED, key)
+            return None if found is None else (found, chain.read_text(connection, found.body_data["recipe"]))
 
-        return self.book.read_transaction(work)
+        return self.book.read_transaction(run_transaction)
 
-    def unanswered(self, plan: str) -> str | None:
+    def unanswered_key(self, plan: str) -> str | None:
         """The key of the last charge of a plan that has no answers and may read once more at no cost."""
-        own = self.book.entries(self.name)
+        own = self.book.list_entries(self.dataset_name)
         answered = {entry.key for entry in own if entry.kind in (ANSWERED, RETRIED)}
         paid = [entry.key for entry in own if entry.kind == CHARGED and entry.body_data["plan"] == plan]
         return next((key for key in reversed(paid) if key not in answered), None)
 
-    def _charge(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
+    def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
         """The entry of a claim, found or made, or the refusal; and what was written now."""
         found = self._existing_entry(connection, CHARGED, claim)
         if found is not None:
             return found, None
-        entry = self._next(connection, claim, series, costs)
-        if isinstance(entry, BudgetRefused):
-            return entry, self._refused(connection, claim, entry)
+        entry = self._next_entry(connection, claim, series, costs)
+        if isinstance(entry, InsufficientBudgetError):
+            return entry, self._refusal_entry(connection, claim, entry)
         if claim.recipe:
-            chain.keep_document(connection, claim.recipe)
-        made = chain.append(connection, self.name, CHARGED, claim.key, entry.time, (entry.body, entry.state))
+            chain.store_text(connection, claim.recipe)
+        made = chain.append_entry(
+            connection, self.dataset_name, CHARGED, claim.key, entry.time, (entry.body, entry.state)
+        )
         return made, made
 
-    def _closed(self, connection: Connection, charged: Entry) -> bool:
-        """Whether the answers of a charge are kept, or its second reading has begun."""
+    def _reading_is_over(self, connection: Connection, charged: Entry) -> bool:
+        """Return whether the answers of a charge are stored, or its second reading has begun."""
         kinds = (ANSWERED, RETRIED)
-        return any(chain.after_charge(connection, self.name, kind, charged) is not None for kind in kinds)
+        return any(chain.after_charge(connection, self.dataset_name, kind, charged) is not None for kind in kinds)
 
-    def _state(self, connection: Connection) -> State:
-        last = chain.last_of(connection, self.name)
-        return State.from_data((last or self.declared).after)
+    def _state_in(self, connection: Connection) -> State:
+        last = chain.last_entry_of_dataset(connection, self.dataset_name)
+        return State.from_data((last or self.declared).state_data)
 
     def _existing_entry(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
-        found: Entry | None = chain.of_key(connection, self.name, kind, claim.key)
+        found: Entry | None = chain.entry_by_key(connection, self.dataset_name, kind, claim.key)
         if found is not None and (found.body_data["plan"], found.body_data["audience"]) != (claim.plan, claim.audience):
             remedy = "the same key means the same plan for the same audience; for a new release leave it out"
-            raise InputError("key", claim.key, "new, or that of this very plan", remedy)
+            raise InputError("key", claim.key, "new, or the key of this same plan", remedy)
         return found
 
-    def _costs(self, claim: Claim | SeriesClaim, series: str | None = None) -> dict[str, Any]:
-        """What an entry says of moments: nothing where no limit asks, and for a date whose series has paid.
+    def _moment_costs(self, claim: Claim | SeriesClaim, series: str | None = None) -> dict[str, Any]:
+        """Return the moment costs of an entry: empty without a limit by moments, and for a date of a charged series.
 
         Computed before a transaction begins: others wait for that.
         """
@@ -231,56 +256,72 @@ class Account:
         costs = moment_costs(self.limits, claim.recipe, times, claim.audience) if series is None else {}
         return {"costs": costs} if costs else {}
 
-    def _next(
+    def _next_entry(
         self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]
-    ) -> Entry | BudgetRefused:
+    ) -> Entry | InsufficientBudgetError:
         named = series_of_date(claim.key) if series is None else None
-        if named is not None and chain.of_key(connection, self.name, RESERVED, named) is not None:
+        if named is not None and chain.entry_by_key(connection, self.dataset_name, RESERVED, named) is not None:
             raise InputError("key", claim.key, f"no date of the series {named!r}", "choose another key")
-        reserved = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
+        reserved = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
         if reserved is not None and reserved.body_data["audience"] != claim.audience:
             expected = f"{reserved.body_data['audience']!r}, whose limits the series {series!r} was charged to"
             raise InputError("audience", claim.audience, expected, "another audience needs a series of its own")
-        said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), **costs, "series": series}
-        declared = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
+        said: dict[str, Any] = {
+            **_charge_fields(claim, self.book.next_entry_time(connection)),
+            **costs,
+            "series": series,
+        }
+        declared = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
         if declared is not None and declared.body_data["recipe"] != said["recipe"]:
             remedy = "a series has one noise, fixed when it is reserved: use session.series(...)"
             raise InputError("noise", said["recipe"][:12], f"that of the series {series!r}", remedy)
-        return self._drafted(connection, CHARGED, claim.key, said)
+        return self._draft_entry(connection, CHARGED, claim.key, said)
 
     def _refuse_taken_dates(self, connection: Connection, claim: SeriesClaim) -> None:
-        """``InputError`` where a release has the key of a date already: that date could never be released."""
-        dates = claim.dates()
-        taken = next((key for key in dates if chain.of_key(connection, self.name, CHARGED, key) is not None), None)
+        """Raise ``InputError`` if a release already has the key of a date: that date could never be released."""
+        dates = claim.release_keys()
+        taken = next(
+            (key for key in dates if chain.entry_by_key(connection, self.dataset_name, CHARGED, key) is not None), None
+        )
         if taken is not None:
             remedy = "choose another key for the series"
             raise InputError("key", claim.key, f"a series none of whose dates is released ({taken!r} is)", remedy)
 
-    def _drafted(self, connection: Connection, kind: str, key: str, said: dict[str, Any]) -> Entry | BudgetRefused:
-        """The entry without its place in the chain, or why there is none."""
+    def _draft_entry(
+        self, connection: Connection, kind: str, key: str, said: dict[str, Any]
+    ) -> Entry | InsufficientBudgetError:
+        """Return the entry before it is appended to the chain, or the refusal."""
         try:
-            state = after(self._state(connection), self.limits, kind, key, said)
-        except BudgetRefused as refusal:
+            state = state_after_entry(self._state_in(connection), self.limits, kind, key, said)
+        except InsufficientBudgetError as refusal:
             return refusal
-        return Entry(0, self.name, kind, key, said["time"], canonical(said), canonical(state.to_data()), "", "")
+        return Entry(
+            0, self.dataset_name, kind, key, said["time"], canonical_json(said), canonical_json(state.to_data()), "", ""
+        )
 
-    def _refused(self, connection: Connection, claim: Claim | SeriesClaim, refusal: BudgetRefused) -> Entry:
+    def _refusal_entry(
+        self, connection: Connection, claim: Claim | SeriesClaim, refusal: InsufficientBudgetError
+    ) -> Entry:
         """The refusal as an entry: it depends on declared parameters alone, never on data."""
-        said = {**_said_of(claim, self.book.now(connection)), "key": claim.key, "reason": str(refusal)}
-        state = self._state(connection).to_data()
-        made: Entry = chain.append(connection, self.name, REFUSED, None, said["time"], (said, state))
+        said = {
+            **_charge_fields(claim, self.book.next_entry_time(connection)),
+            "key": claim.key,
+            "reason": str(refusal),
+        }
+        state = self._state_in(connection).to_data()
+        made: Entry = chain.append_entry(connection, self.dataset_name, REFUSED, None, said["time"], (said, state))
         return made
 
 
-def _said_of(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
-    recipe = digest(claim.recipe) if claim.recipe else ""
+def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
+    recipe = sha256_hex(claim.recipe) if claim.recipe else ""
     return {
         "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": recipe, "audience": claim.audience, "time": time,
     }  # fmt: skip
 
 
-def _passed(found: Entry | BudgetRefused) -> Entry:
-    if isinstance(found, BudgetRefused):
+def _raise_if_refused(found: Entry | InsufficientBudgetError) -> Entry:
+    if isinstance(found, InsufficientBudgetError):
         raise found
     return found
 
@@ -291,27 +332,27 @@ def _passed(found: Entry | BudgetRefused) -> Entry:
 class Ledger:
     """The ledger in a file, or in PostgreSQL by URL (``postgresql://...``).
 
-    ``create`` makes one where there is none; ``clock`` says the time (default: UTC, to the millisecond). Raises
-    ``InputError`` where nothing is there or the place cannot be used, ``LedgerError`` where the ledger cannot be read
-    or is older than its witness says.
+    ``create`` makes a missing one; ``clock`` returns the time (default: UTC, to the millisecond). Raises
+    ``InputError`` if it does not exist or the place cannot be used, ``LedgerError`` if the ledger cannot be read
+    or is older than its head file.
     """
 
     def __init__(
         self, place: str | os.PathLike[str], *, create: bool = False, clock: Callable[[], str] | None = None
     ) -> None:
-        self.book = Book(place, create=create, clock=clock)
+        self.book = EntryBook(place, create=create, clock=clock)
 
     @property
-    def id(self) -> str:
+    def ledger_id(self) -> str:
         """The random name that the ledger got when it was made."""
         return self.book.id
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """The file, or the URL without its password."""
-        return self.book.name
+        return self.book.display_name
 
-    def declare(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
+    def declare_dataset(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
         """The account of a dataset: opened with these limits, or found as it was declared.
 
         Raises ``InputError`` where the dataset has another person, bounds, columns or limits in the ledger. A
@@ -320,28 +361,37 @@ class Ledger:
         _check_limits(limits)
         said = {"identity": identity.to_data(), "limits": [limit.to_data() for limit in limits], "note": note}
 
-        def work(connection: Connection) -> Written[Entry]:
-            found = chain.of_key(connection, identity.name, DATASET, DATASET)
+        def run_transaction(connection: Connection) -> Written[Entry]:
+            found = chain.entry_by_key(connection, identity.name, DATASET, DATASET)
             if found is not None:
                 return found, None
-            if chain.last_of(connection, identity.name) is not None:
+            if chain.last_entry_of_dataset(connection, identity.name) is not None:
                 raise LedgerError(f"the ledger does not find what {identity.name!r} was declared as; {chain.CORRUPT}")
-            made = chain.append(
-                connection, identity.name, DATASET, DATASET, self.book.now(connection), (said, State().to_data())
+            made = chain.append_entry(
+                connection,
+                identity.name,
+                DATASET,
+                DATASET,
+                self.book.next_entry_time(connection),
+                (said, State().to_data()),
             )
             return made, made
 
-        known = self.book.read_transaction(lambda connection: chain.of_key(connection, identity.name, DATASET, DATASET))
+        known = self.book.read_transaction(
+            lambda connection: chain.entry_by_key(connection, identity.name, DATASET, DATASET)
+        )
         if known is None:
-            self._warn_of_twins(identity)
-        account = Account(self.book, known or self.book.write(work))
-        account.identity.agree(identity)
-        account.agree(limits)
+            self._warn_about_similar_datasets(identity)
+        account = Account(self.book, known or self.book.write_entry(run_transaction))
+        account.identity.check_same_as(identity)
+        account.check_declaration(limits)
         return account
 
-    def _warn_of_twins(self, identity: Identity) -> None:
+    def _warn_about_similar_datasets(self, identity: Identity) -> None:
         declared = (Account(self.book, entry).identity for entry in self.book.of_kind(DATASET))
-        twins = [repr(other.name) for other in declared if other.name != identity.name and other.alike(identity)]
+        twins = [
+            repr(other.name) for other in declared if other.name != identity.name and other.is_similar_to(identity)
+        ]
         if twins:
             warnings.warn(
                 LedgerWarning(
@@ -352,23 +402,23 @@ class Ledger:
                 stacklevel=3,
             )
 
-    def account(self, dataset: str) -> Account:
-        """The account of a dataset; ``InputError`` where the ledger has none of this name."""
-        found = self.book.read_transaction(lambda connection: chain.of_key(connection, dataset, DATASET, DATASET))
+    def open_account(self, dataset: str) -> Account:
+        """Return the account of a dataset; ``InputError`` if the ledger does not contain it."""
+        found = self.book.read_transaction(lambda connection: chain.entry_by_key(connection, dataset, DATASET, DATASET))
         if found is None:
-            raise InputError("dataset", dataset, f"one of {self.datasets()}", "a first release declares it")
+            raise InputError("dataset", dataset, f"one of {self.dataset_names()}", "a first release declares it")
         return Account(self.book, found)
 
-    def datasets(self) -> list[str]:
+    def dataset_names(self) -> list[str]:
         """The names of all datasets, in the order in which they were declared."""
         return [entry.dataset for entry in self.book.of_kind(DATASET)]
 
-    def entries(self, dataset: str | None = None) -> list[Entry]:
-        """All entries, or those of one dataset, in their order; not checked."""
-        return self.book.entries(dataset)
+    def list_entries(self, dataset: str | None = None) -> list[Entry]:
+        """Return all entries, or the entries of one dataset, in order; unchecked."""
+        return self.book.list_entries(dataset)
 
     def close(self) -> None:
-        """Let go of the file or the server."""
+        """Close the file or the connections."""
         self.book.close()
 
 

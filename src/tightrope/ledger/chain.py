@@ -64,7 +64,7 @@ class Entry:
         return found
 
     @cached_property
-    def after(self) -> dict[str, Any]:
+    def state_data(self) -> dict[str, Any]:
         """The dataset's state after the entry, as data."""
         found: dict[str, Any] = json.loads(self.state)
         return found
@@ -76,27 +76,27 @@ class Entry:
         return hashlib.sha256(_CANONICAL.encode(held).encode()).hexdigest()
 
     @property
-    def whole(self) -> bool:
-        """Whether it is what was written."""
+    def hash_matches(self) -> bool:
+        """True if the entry is unchanged since it was written."""
         return self.hash == self.expected_hash
 
 
-def beginning(ledger: str) -> str:
-    """What the first entry of a ledger holds on to.
+def genesis_hash(ledger: str) -> str:
+    """Return the hash that the first entry of a ledger refers to.
 
-    >>> beginning("a") == beginning("b")
+    >>> genesis_hash("a") == genesis_hash("b")
     False
     """
     return hashlib.sha256(f"tightrope ledger {ledger}".encode()).hexdigest()
 
 
-def digest(text: str) -> str:
+def sha256_hex(text: str) -> str:
     """SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def canonical(data: Any) -> str:
-    """The one JSON text of the data: sorted keys, no spaces, ASCII."""
+def canonical_json(data: Any) -> str:
+    """Return the data as canonical JSON: sorted keys, no spaces, ASCII."""
     return _CANONICAL.encode(data)
 
 
@@ -135,33 +135,33 @@ DOCUMENTS = Table(
 REFUSAL = "rows of a ledger are never changed"
 
 
-def _keep(table: Table) -> None:
+def _append_only_triggers(table: Table) -> None:
     """Triggers that refuse what an accident would do: updates and deletions."""
     for work in ("UPDATE", "DELETE"):
         name = f"{table.name}_{work.lower()}"
         lite = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
-        event.listen(table, "after_create", _ddl(lite).execute_if(dialect="sqlite"))
+        event.listen(table, "after_create", _ddl_statement(lite).execute_if(dialect="sqlite"))
         postgres = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} EXECUTE FUNCTION tightrope_refuse()"
-        event.listen(table, "after_create", _ddl(postgres).execute_if(dialect="postgresql"))
+        event.listen(table, "after_create", _ddl_statement(postgres).execute_if(dialect="postgresql"))
 
 
-def _ddl(statement: str) -> DDL:
+def _ddl_statement(statement: str) -> DDL:
     return DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
 
 
-FUNCTION = _ddl(
+FUNCTION = _ddl_statement(
     "CREATE OR REPLACE FUNCTION tightrope_refuse() RETURNS trigger LANGUAGE plpgsql AS "
     f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
 )
 event.listen(METADATA, "before_create", FUNCTION.execute_if(dialect="postgresql"))
 for kept in (LEDGER, ENTRIES, DOCUMENTS):
-    _keep(kept)
+    _append_only_triggers(kept)
 
 AT_ONCE = 10_000
 CORRUPT = "run tightrope ledger check, and put the newest copy back"
 
 
-def begun(connection: Connection) -> None:
+def create_ledger_id(connection: Connection) -> None:
     """A new ledger's name: random, so that no two are taken for one."""
     connection.execute(insert(LEDGER), {"id": secrets.token_hex(16), "version": VERSION})
 
@@ -170,21 +170,21 @@ def ledger_id(connection: Connection) -> str:
     """The ledger's name; ``LedgerError`` for one of another version."""
     rows = connection.execute(select(LEDGER)).all()
     if len(rows) != 1 or rows[0].version != VERSION:
-        raise LedgerError(f"this is no ledger of version {VERSION}; name another one")
+        raise LedgerError(f"this is not a ledger of version {VERSION}; name another one")
     return str(rows[0].id)
 
 
-def head(connection: Connection) -> Entry | None:
+def last_entry(connection: Connection) -> Entry | None:
     """The last entry."""
     return _checked_entry(connection, select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
 
 
-def at(connection: Connection, number: int) -> Entry | None:
+def entry_at(connection: Connection, number: int) -> Entry | None:
     """The entry of this number."""
     return _checked_entry(connection, select(ENTRIES).where(ENTRIES.c.number == number))
 
 
-def last_of(connection: Connection, dataset: str) -> Entry | None:
+def last_entry_of_dataset(connection: Connection, dataset: str) -> Entry | None:
     """A dataset's last entry, which has its state.
 
     ``LedgerError`` where a later one is of the dataset, too: an older page of the index would hide it.
@@ -200,73 +200,75 @@ def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry
 
     ``LedgerError`` where an older page of the index would hide it.
     """
-    found = of_key(connection, dataset, kind, str(charged.key))
+    found = entry_by_key(connection, dataset, kind, str(charged.key))
     if found is None:
         mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == kind)
         _refuse_hidden(connection, charged.number, mine & (ENTRIES.c.key.concat("") == charged.key))
     return found
 
 
-def of_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
+def entry_by_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
     """The entry of this kind under a key: there is at most one."""
     here = (ENTRIES.c.dataset == dataset) & (ENTRIES.c.kind == kind) & (ENTRIES.c.key == key)
     return _checked_entry(connection, select(ENTRIES).where(here))
 
 
-def entries(connection: Connection, dataset: str | None = None) -> Iterator[Entry]:
-    """All entries, or those of one dataset, in their order; not checked."""
+def list_entries(connection: Connection, dataset: str | None = None) -> Iterator[Entry]:
+    """Return all entries, or the entries of one dataset, in order; unchecked."""
     chosen = select(ENTRIES).order_by(ENTRIES.c.number)
     chosen = chosen if dataset is None else chosen.where(ENTRIES.c.dataset == dataset)
     for row in connection.execute(chosen.execution_options(yield_per=AT_ONCE)):
         yield Entry(*row)
 
 
-def of_kind(connection: Connection, kind: str) -> list[Entry]:
+def entries_by_kind(connection: Connection, kind: str) -> list[Entry]:
     """All entries of a kind, in their order; not checked."""
     chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
     return [Entry(*row) for row in connection.execute(chosen)]
 
 
-def document(connection: Connection, name: str) -> str:
-    """A longer text by its hash; ``LedgerError`` where it is not what it was."""
+def read_text(connection: Connection, name: str) -> str:
+    """Return a longer text by its hash; ``LedgerError`` if it was changed."""
     found = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()
-    if found is None or digest(found) != name:
+    if found is None or sha256_hex(found) != name:
         raise LedgerError(f"a document of the ledger is not what was written; {CORRUPT}")
     return str(found)
 
 
-def documents(connection: Connection) -> dict[str, str]:
+def texts_by_hash(connection: Connection) -> dict[str, str]:
     """All longer texts by their hashes; not checked."""
     return {row.hash: row.content for row in connection.execute(select(DOCUMENTS))}
 
 
-def whole_documents(connection: Connection) -> set[str]:
+def checked_texts(connection: Connection) -> set[str]:
     """The hashes of all longer texts that are what was written."""
     rows = connection.execute(select(DOCUMENTS).execution_options(yield_per=100))
-    return {row.hash for row in rows if digest(row.content) == row.hash}
+    return {row.hash for row in rows if sha256_hex(row.content) == row.hash}
 
 
-def keep_document(connection: Connection, content: str) -> str:
+def store_text(connection: Connection, content: str) -> str:
     """Write a longer text, unless it is there, and say its hash."""
-    name = digest(content)
+    name = sha256_hex(content)
     there = connection.execute(select(DOCUMENTS.c.hash).where(DOCUMENTS.c.hash == name)).scalar()
     if there is None:
         connection.execute(insert(DOCUMENTS), {"hash": name, "content": content})
-    document(connection, name)
+    read_text(connection, name)
     return name
 
 
-def append(connection: Connection, dataset: str, kind: str, key: str | None, time: str, said: tuple[Any, Any]) -> Entry:
+def append_entry(
+    connection: Connection, dataset: str, kind: str, key: str | None, time: str, said: tuple[Any, Any]
+) -> Entry:
     """One entry more, with its body and its state; in a transaction that no other writer overlaps."""
-    last = head(connection)
-    previous = beginning(ledger_id(connection)) if last is None else last.hash
+    last = last_entry(connection)
+    previous = genesis_hash(ledger_id(connection)) if last is None else last.hash
     number = 1 if last is None else last.number + 1
-    body, state = (text if isinstance(text, str) else canonical(text) for text in said)
+    body, state = (text if isinstance(text, str) else canonical_json(text) for text in said)
     bare = Entry(number, dataset, kind, key, time, body, state, previous, "")
     entry = Entry(number, dataset, kind, key, time, body, state, previous, bare.expected_hash)
     connection.execute(
         insert(ENTRIES),
-        {column.name: value for column, value in zip(ENTRIES.columns, _values(entry), strict=True)},
+        {column.name: value for column, value in zip(ENTRIES.columns, _column_values(entry), strict=True)},
     )
     # Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end.
     if connection.dialect.name == "postgresql":
@@ -275,7 +277,7 @@ def append(connection: Connection, dataset: str, kind: str, key: str | None, tim
     if [Entry(*row) for row in rows] != [entry]:
         raise LedgerError(
             f"the database did not keep entry {entry.number} as it was written: a trigger, a rule or a policy of "
-            f"somebody else is on the table {ENTRIES.name}; take it off; nothing was spent"
+            f"another user is on the table {ENTRIES.name}; remove it; nothing was spent"
         )
     return entry
 
@@ -284,12 +286,12 @@ def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool
     """``LedgerError`` unless each entry after this number is there and none is ``mine``: read from the table itself."""
     chosen = select(func.count(), func.sum(func.length(ENTRIES.c.hash)), func.sum(case((mine, 1), else_=0)))
     count, letters, hidden = connection.execute(chosen.where(ENTRIES.c.number > number)).one()
-    last = head(connection)
+    last = last_entry(connection)
     if hidden or (count or 0) != (0 if last is None else last.number) - number or (letters or 0) != 64 * count:
         raise LedgerError(f"an index of the ledger is older than its entries; {CORRUPT}")
 
 
-def _values(entry: Entry) -> tuple[Any, ...]:
+def _column_values(entry: Entry) -> tuple[Any, ...]:
     return (
         entry.number, entry.dataset, entry.kind, entry.key, entry.time, entry.body, entry.state, entry.previous,
         entry.hash,
@@ -297,11 +299,11 @@ def _values(entry: Entry) -> tuple[Any, ...]:
 
 
 def _checked_entry(connection: Connection, chosen: Any) -> Entry | None:
-    """The entry of a row; ``LedgerError`` where it is not what was written."""
+    """Return the entry of a row; ``LedgerError`` if it was changed after it was written."""
     row = connection.execute(chosen).first()
     if row is None:
         return None
     entry = Entry(*row)
-    if not entry.whole:
+    if not entry.hash_matches:
         raise LedgerError(f"entry {entry.number} of the ledger is not what was written; {CORRUPT}")
     return entry

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.release import LedgerEntry
-from tightrope.errors import BudgetRefused, TightropeError
+from tightrope.errors import InsufficientBudgetError, TightropeError
 from tightrope.ledger import chain
 from tightrope.ledger.account import Ledger
-from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, beginning, canonical
+from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, canonical_json, genesis_hash
 from tightrope.ledger.limits import Limit
 from tightrope.ledger.moments import Moments
-from tightrope.ledger.noise_record import Recipe
-from tightrope.ledger.state import State, after, holds
+from tightrope.ledger.noise_record import NoiseRecord
+from tightrope.ledger.state import State, charge_covers_noise, state_after_entry
 
 SAFETY = 1e-9
 """Relative margin for rounding, as where plans are certified."""
@@ -24,7 +24,7 @@ MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found: how many entries, guarantees computed again and certificates there are, and what is wrong."""
+    """Result of a check: the numbers of entries, recomputed guarantees and certificates, and the problems."""
 
     entries: int
     guarantees: int
@@ -33,8 +33,8 @@ class Report:
 
 
 @dataclass(slots=True)
-class _Walk:
-    """How far the chain was followed."""
+class _ChainWalk:
+    """The state of a walk along the chain."""
 
     previous: str
     number: int = 0
@@ -49,128 +49,128 @@ class _Walk:
     costs: set[tuple[Moments, str, int, str]] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
-    def say(self, problem: str) -> None:
+    def add_problem(self, problem: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
 
-def check(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
+def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
     """Every entry's hash, order, time, key and state; every document; every guarantee, once for each noise.
 
     ``certificates`` are what certificates on disk say of their entries: one that the ledger does not have shows that
     the ledger is an older copy. Never raises for what is wrong: it says it.
     """
-    walk = _Walk(beginning(ledger.id))
+    walk = _ChainWalk(genesis_hash(ledger.ledger_id))
     try:
-        pages = ledger.book.integrity()
+        pages = ledger.book.integrity_problems()
         if pages:
-            walk.say(f"the file is damaged ({pages.partition(':')[0]})")
-        for entry in ledger.book.each():
-            _follow(walk, entry)
+            walk.add_problem(f"the file is damaged ({pages.partition(':')[0]})")
+        for entry in ledger.book.iterate_entries():
+            _check_entry(walk, entry)
     except TightropeError as error:
-        walk.say(str(error))
+        walk.add_problem(str(error))
         return Report(walk.number, 0, 0, tuple(walk.problems))
     # Every longer text that an entry names is there and is what was written.
-    whole = ledger.book.read_transaction(chain.whole_documents)
+    whole = ledger.book.read_transaction(chain.checked_texts)
     for number, name in walk.answers:
         if name not in whole:
-            walk.say(f"the answers of entry {number} are not what was written")
-    checked = sum(_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
+            walk.add_problem(f"the answers of entry {number} are not what was written")
+    checked = sum(_check_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
-        _moments(walk, ledger, *cost)
+        _check_moment_cost(walk, ledger, *cost)
     named = list(certificates)
     for certificate in named:
-        _named(walk, ledger, certificate)
+        _check_certificate_entry(walk, ledger, certificate)
     return Report(walk.number, checked, len(named), tuple(walk.problems))
 
 
-def _follow(walk: _Walk, entry: Entry) -> None:
+def _check_entry(walk: _ChainWalk, entry: Entry) -> None:
     """One entry after those before it."""
     walk.number += 1
     if entry.number != walk.number:
-        walk.say(f"entry {walk.number} is missing")
+        walk.add_problem(f"entry {walk.number} is missing")
         walk.number = entry.number
-    if not entry.whole:
-        walk.say(f"entry {entry.number} is not what was written")
+    if not entry.hash_matches:
+        walk.add_problem(f"entry {entry.number} is not what was written")
         walk.previous = entry.hash
         return
     if entry.previous != walk.previous:
-        walk.say(f"entry {entry.number} does not follow the one before it")
+        walk.add_problem(f"entry {entry.number} does not follow the one before it")
     if entry.time < walk.time:
-        walk.say(f"entry {entry.number} is earlier than the one before it")
+        walk.add_problem(f"entry {entry.number} is earlier than the one before it")
     walk.previous, walk.time = entry.hash, entry.time
-    _key(walk, entry)
-    _state(walk, entry)
+    _check_key_unused(walk, entry)
+    _check_state(walk, entry)
 
 
-def _key(walk: _Walk, entry: Entry) -> None:
+def _check_key_unused(walk: _ChainWalk, entry: Entry) -> None:
     if entry.key is None:
         return
     own = (entry.dataset, entry.kind, entry.key)
     if own in walk.keys:
-        walk.say(f"entry {entry.number} repeats a key")
+        walk.add_problem(f"entry {entry.number} repeats a key")
     if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in walk.keys:
-        walk.say(f"entry {entry.number} answers what was not charged")
+        walk.add_problem(f"entry {entry.number} answers what was not charged")
     walk.keys.add(own)
 
 
-def _state(walk: _Walk, entry: Entry) -> None:
-    """What is spent after the entry, computed from what was spent before it."""
+def _check_state(walk: _ChainWalk, entry: Entry) -> None:
+    """Check the spent amounts after the entry, computed from the state before it."""
     if entry.kind == DATASET:
         walk.limits[entry.dataset] = tuple(map(Limit.from_data, entry.body_data["limits"]))
     if entry.dataset not in walk.limits:
-        walk.say(f"entry {entry.number} is of a dataset that was not declared")
+        walk.add_problem(f"entry {entry.number} is of a dataset that was not declared")
         return
     before = walk.states.get(entry.dataset, State())
     try:
-        state = after(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
-    except BudgetRefused:
-        walk.say(f"entry {entry.number} spends more than was left")
-        state = State.from_data(entry.after)
+        state = state_after_entry(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
+    except InsufficientBudgetError:
+        walk.add_problem(f"entry {entry.number} spends more than was left")
+        state = State.from_data(entry.state_data)
     if state is not before or entry.dataset not in walk.texts:
-        walk.texts[entry.dataset] = canonical(state.to_data())
+        walk.texts[entry.dataset] = canonical_json(state.to_data())
     walk.states[entry.dataset] = state
     if walk.texts[entry.dataset] != entry.state:
-        walk.say(f"entry {entry.number} says other sums than its history comes to")
-        walk.states[entry.dataset] = State.from_data(entry.after)
+        walk.add_problem(f"entry {entry.number} says other sums than its history comes to")
+        walk.states[entry.dataset] = State.from_data(entry.state_data)
         walk.texts[entry.dataset] = entry.state
     _collect_claims(walk, entry)
 
 
-def _collect_claims(walk: _Walk, entry: Entry) -> None:
-    """Which texts and guarantees have to be looked at: those of a series for all its dates together."""
+def _collect_claims(walk: _ChainWalk, entry: Entry) -> None:
+    """Collect the texts and guarantees to check; a series is checked once, for all its dates together."""
     if entry.kind == ANSWERED:
         walk.answers.append((entry.number, entry.body_data["document"]))
     _same_noise(walk, entry)
     if entry.body_data.get("costs") and not entry.body_data["recipe"]:
-        walk.say(f"entry {entry.number} was charged by moments and names no noise")
+        walk.add_problem(f"entry {entry.number} was charged by moments and names no noise")
     single = entry.kind == CHARGED and entry.body_data["series"] is None
     if (single or entry.kind == RESERVED) and entry.body_data["recipe"]:
         times = entry.body_data.get("times", 1)
-        walk.recipes.add((entry.body_data["recipe"], canonical(entry.body_data["kept"]), times))
+        walk.recipes.add((entry.body_data["recipe"], canonical_json(entry.body_data["kept"]), times))
         by_name = {limit.name: limit.moments for limit in walk.limits[entry.dataset]}
         charged = [(by_name.get(name), share) for name, share in entry.body_data.get("costs", {}).items()]
         walk.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
 
 
-def _same_noise(walk: _Walk, entry: Entry) -> None:
+def _same_noise(walk: _ChainWalk, entry: Entry) -> None:
     """Every date of a series has the noise that was reserved, and no entry counts for another day."""
     said = entry.body_data
     if entry.kind == RESERVED:
         walk.series[entry.dataset, str(entry.key)] = said["recipe"]
     if said.get("series") is not None and walk.series.get((entry.dataset, said["series"])) != said["recipe"]:
-        walk.say(f"entry {entry.number} has other noise than its series")
+        walk.add_problem(f"entry {entry.number} has other noise than its series")
     if said.get("time", entry.time) != entry.time:
-        walk.say(f"entry {entry.number} counts for another time than its own")
+        walk.add_problem(f"entry {entry.number} counts for another time than its own")
 
 
-def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:
-    """Whether the noise keeps what was said, computed from its integer weights."""
+def _check_guarantee(walk: _ChainWalk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:
+    """Check that the noise meets the stated guarantee, computed from its integer weights."""
     try:
-        text = ledger.book.read_transaction(lambda connection: chain.document(connection, recipe))
-        loss = Recipe.from_text(text).loss(times)
+        text = ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe))
+        loss = NoiseRecord.from_text(text).composed_loss(times)
     except (TightropeError, ValueError, KeyError, TypeError):
-        walk.say(f"the noise {recipe[:12]} cannot be read")
+        walk.add_problem(f"the noise {recipe[:12]} cannot be read")
         return 0
     said = json.loads(kept)
     budget = Budget(delta=said["delta"], points=said["points"])
@@ -178,29 +178,34 @@ def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) 
     points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
     points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
     if any(found > allowed * margin for found, allowed in points):
-        walk.say(f"the noise {recipe[:12]} does not keep what was promised of it")
+        walk.add_problem(f"the noise {recipe[:12]} does not keep what was promised of it")
     return 1
 
 
-def _moments(walk: _Walk, ledger: Ledger, moments: Moments, recipe: str, times: int, charged: str) -> None:
-    """Whether as much was charged as the noise's log moments need, computed again."""
+def _check_moment_cost(
+    walk: _ChainWalk, ledger: Ledger, moments: Moments, recipe: str, times: int, charged: str
+) -> None:
+    """Check that the charge covers the noise's log moments, computed again."""
     try:
-        enough = holds(
-            moments, ledger.book.read_transaction(lambda connection: chain.document(connection, recipe)), times, charged
+        enough = charge_covers_noise(
+            moments,
+            ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe)),
+            times,
+            charged,
         )
     except (TightropeError, ValueError, KeyError, TypeError):
         return  # said where its guarantee was looked at
     if not enough:
-        walk.say(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
+        walk.add_problem(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
 
 
-def _named(walk: _Walk, ledger: Ledger, certificate: LedgerEntry) -> None:
-    """Whether a certificate's entry is in the ledger."""
-    if certificate.ledger != ledger.id:
-        walk.say(f"a certificate names entry {certificate.number} of another ledger")
+def _check_certificate_entry(walk: _ChainWalk, ledger: Ledger, certificate: LedgerEntry) -> None:
+    """Check that a certificate's entry is in the ledger."""
+    if certificate.ledger != ledger.ledger_id:
+        walk.add_problem(f"a certificate names entry {certificate.number} of another ledger")
         return
-    found = ledger.book.read_transaction(lambda connection: chain.at(connection, certificate.number))
+    found = ledger.book.read_transaction(lambda connection: chain.entry_at(connection, certificate.number))
     if found is None or found.hash != certificate.hash:
-        walk.say(
+        walk.add_problem(
             f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"
         )

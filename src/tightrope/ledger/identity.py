@@ -1,4 +1,4 @@
-"""What a dataset is: a declared name, its columns, what a person is in it, and how many of their rows count."""
+"""The identity of a dataset: a declared name, its columns, the privacy unit, and its contribution bounds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,30 @@ LONGEST_NAME = 200
 REMEDY = "use the same one, or declare another dataset; what both tell about the same people adds up all the same"
 
 
+_KEYS = {
+    "privacy_unit": "person",
+    "max_rows": "rows_per_person",
+    "max_groups": "groups_per_person",
+    "max_rows_per_group": "rows_per_group",
+}
+"""The keys in ledgers, which are kept forever, of fields that have another name in Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Two tables with the same identity are one dataset, at two times: the same people are protected in both.
 
-    ``columns`` are names and kinds, in any order. ``person`` is the column that names whose row it is, None where each
-    row is one. Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
+    ``columns`` are names and kinds, in any order. ``privacy_unit`` is the column that names whose row it is, None where
+    each row is one. Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
     """
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    person: str | None
+    privacy_unit: str | None
     means: str
-    rows_per_person: int
-    rows_per_group: int
-    groups_per_person: int
+    max_rows: int
+    max_rows_per_group: int
+    max_groups: int
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME and self.name.isprintable()):
@@ -37,20 +46,23 @@ class Identity:
         object.__setattr__(self, "columns", tuple(sorted((str(name), str(kind)) for name, kind in self.columns)))
 
     def to_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {**asdict(self), "columns": [list(column) for column in self.columns]}
+        """Return the identity as data for JSON."""
+        data = {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return {**data, "columns": [list(column) for column in self.columns]}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The identity that ``to_data`` wrote."""
-        return cls(**{**data, "columns": tuple((name, kind) for name, kind in data["columns"])})
+        names = {key: name for name, key in _KEYS.items()}
+        columns = tuple((name, kind) for name, kind in data["columns"])
+        return cls(**{**{names.get(key, key): value for key, value in data.items()}, "columns": columns})
 
-    def alike(self, other: Identity) -> bool:
-        """Whether both may well be one table: of the same columns, with the same one for a person."""
-        return (self.columns, self.person) == (other.columns, other.person)
+    def is_similar_to(self, other: Identity) -> bool:
+        """Return whether both may be the same table: equal columns, with the same column for a person."""
+        return (self.columns, self.privacy_unit) == (other.columns, other.privacy_unit)
 
-    def agree(self, other: Identity) -> None:
-        """Raises ``InputError`` that names the first thing in which the other one differs from this, the recorded."""
+    def check_same_as(self, other: Identity) -> None:
+        """Raise ``InputError`` with the first difference of the other identity from this recorded one."""
         if self.columns != other.columns:
             # Which columns differ, in words; names and kinds only.
             more, less = set(other.columns) - set(self.columns), set(self.columns) - set(other.columns)
@@ -71,10 +83,10 @@ LONGEST_KEY = 200
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One release that keeps ``kept``. Under one ``key`` a plan is charged once, however often it is tried.
+    """One release that keeps ``kept``. Under one ``key`` a plan is charged once, even if it is retried.
 
-    ``plan`` is the digest of all that was planned: a key cannot be used for another plan. ``recipe`` is the noise as
-    data (``ledger.recipe``), from which ``check`` computes the guarantee again; empty where there is none.
+    ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``recipe`` is the noise as
+    data (``ledger.recipe``), from which ``check`` computes the guarantee again; empty without noise data.
     ``audience``: who sees the answers, None for everybody.
     """
 
@@ -102,10 +114,10 @@ class SeriesClaim:
     def __post_init__(self) -> None:
         _check_key(self.key, LONGEST_KEY - len(f" {self.times}/{self.times}"))
 
-    def dates(self) -> list[str]:
+    def release_keys(self) -> list[str]:
         """The keys of its releases.
 
-        >>> SeriesClaim("monthly", "", Budget(epsilon=1, delta="1e-6"), 2, "").dates()
+        >>> SeriesClaim("monthly", "", Budget(epsilon=1, delta="1e-6"), 2, "").release_keys()
         ['monthly 1/2', 'monthly 2/2']
         """
         return [date_of_series(self.key, place, self.times) for place in range(1, self.times + 1)]

@@ -1,4 +1,4 @@
-"""Limits of a dataset: promises with a name, for all releases or for those of one audience, for good or a year each.
+"""Limits of a dataset: named budgets for all releases or for one audience, in total or for each year or month.
 
 Each has one rule for life by which releases add up under it.
 """
@@ -13,10 +13,10 @@ from typing import Any, Self
 from tightrope.documents.budget import Budget, Point
 from tightrope.errors import InputError
 from tightrope.ledger.moments import Moments
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 
 PERIODS = {"year": 4, "month": 7}
-"""How many letters of a date name the period."""
+"""The number of characters of a date that identify the period."""
 MAIN_LIMIT = "total"
 BASIC, MOMENTS = RULES = ("basic", "moments")
 """Shares of ε and δ add up (theory §2, F5), or log moments of the noise do (F3)."""
@@ -29,10 +29,10 @@ MOST_RELEASES = 10_000
 class Limit:
     """At most ``budget`` in all, or ``every`` year or month anew; for everybody, or for what one ``audience`` sees.
 
-    ``rule``: "basic" adds up what releases promise; "moments" adds up log moments of their noise, of an order that is
-    fixed here, best for about so many equal ``releases``, and costs less where there are many small ones. Either holds
-    whatever is released after seeing earlier answers. Raises ``InputError`` for a budget without points, a period or a
-    rule that is none, or a name that cannot be printed.
+    ``rule``: "basic" adds up the guarantees of releases; "moments" adds up log moments of their noise, of an order
+    fixed here, best for about ``releases`` equal releases, and costs less for many small ones. Both hold
+    for releases chosen after seeing earlier answers. Raises ``InputError`` for a budget without points, a wrong period
+    or rule, or a name that cannot be printed.
 
     >>> Limit("total", Budget(epsilon=1, delta="1e-6"), rule="moments", releases=52).moments.order
     Decimal('20.75')
@@ -45,7 +45,7 @@ class Limit:
     rule: str = BASIC
     releases: int | None = None
     moments: Moments | None = field(default=None, compare=False)
-    """Of a limit with the rule "moments": what was fixed, chosen where it is not given."""
+    """The moment budget of a limit with the rule "moments", chosen if it is not given."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name and self.name.isprintable() and len(self.name) <= 100):
@@ -54,10 +54,10 @@ class Limit:
             raise InputError("limit", self.name, f"a name that does not begin with {ADDED!r}", "say name='press'")
         if self.every is not None and self.every not in PERIODS:
             raise InputError("every", self.every, f"one of {', '.join(PERIODS)}, or left out")
-        self.budget.share(1)
-        self._rule()
+        self.budget.scale_by(1)
+        self._set_rule()
 
-    def _rule(self) -> None:
+    def _set_rule(self) -> None:
         """Check the rule, and fix what it needs."""
         if self.rule not in RULES:
             raise InputError("rule", self.rule, f"one of {', '.join(RULES)}")
@@ -67,46 +67,48 @@ class Limit:
         if self.releases is None:
             object.__setattr__(self, "moments", None)
             return
-        count = whole("releases", self.releases)
+        count = check_integer("releases", self.releases)
         if count > MOST_RELEASES:
             raise InputError("releases", count, f"at most {MOST_RELEASES}", "for more the order is the same")
-        fixed = self.moments or Moments.chosen(self.budget, count)
-        if not fixed.keeps(self.budget):
+        fixed = self.moments or Moments.choose_for(self.budget, count)
+        if not fixed.keeps_budget(self.budget):
             raise InputError("moments", self.name, f"what keeps {self.budget}", "leave it out: it is chosen")
         object.__setattr__(self, "moments", fixed)
 
     @property
-    def words(self) -> str:
-        """What is promised and by which rule, for people."""
+    def rule_text(self) -> str:
+        """Return the budget and the rule in words."""
         rule = "" if self.releases is None else f", by moments for about {self.releases} releases"
         again = "" if self.every is None else f", every {self.every}"
         return f"{self.budget}{again}{rule}" + ("" if self.audience is None else f", for {self.audience!r}")
 
-    def cost(self, kept: Budget) -> Fraction | None:
-        """The least share of the budget that covers a guarantee; None where no share does.
+    def budget_share_for(self, kept: Budget) -> Fraction | None:
+        """Return the least budget share that covers a guarantee; None if the whole budget does not cover it.
 
         A share s covers it where every point (ε, δ) of the budget has a point of the guarantee with ε' ≤ sε, δ' ≤ sδ.
         So shares of adaptively chosen guarantees add up, point by point: ``docs/proofs/composition.md``.
 
         >>> limit = Limit("total", Budget(epsilon=1, delta="1e-6"))
-        >>> limit.cost(Budget(epsilon="0.1", delta="1e-7")), limit.cost(Budget(epsilon="0.1", delta="1e-6"))
-        (Fraction(1, 10), Fraction(1, 1))
+        >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-7"))
+        Fraction(1, 10)
+        >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-6"))
+        Fraction(1, 1)
         """
-        ways = [[_covering(point, own) for own in kept.checked_points] for point in self.budget.checked_points]
+        ways = [[_covering_share(point, own) for own in kept.checked_points] for point in self.budget.checked_points]
         needed = [min((share for share in row if share is not None), default=None) for row in ways]
-        needed.append(_ratio(Fraction(kept.delta), Fraction(self.budget.delta)))
+        needed.append(_share_ratio(Fraction(kept.delta), Fraction(self.budget.delta)))
         return None if None in needed else max(share for share in needed if share is not None)
 
-    def slot(self, time: str) -> str:
+    def slot_at(self, time: str) -> str:
         """Under which name the limit is spent at a time.
 
-        >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").slot("2026-03-01T12:00:00.000+00:00")
+        >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").slot_at("2026-03-01T12:00:00.000+00:00")
         'press 2026'
         """
         return self.name if self.every is None else f"{self.name} {time[: PERIODS[self.every]]}"
 
     def is_a_period(self, name: str) -> bool:
-        """Whether one of its periods is called so: no other limit can be, for they would share one balance.
+        """Return whether this is the name of one of its periods: another limit of that name would share its balance.
 
         >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").is_a_period("press 2026")
         True
@@ -115,12 +117,12 @@ class Limit:
         digits = period.replace("-", "", 1) if self.every == "month" else period
         return self.every is not None and period != name and len(period) == PERIODS[self.every] and digits.isdigit()
 
-    def applies(self, audience: str | None) -> bool:
-        """Whether a release for these people is charged to it; what everybody sees is seen by every audience."""
+    def applies_to(self, audience: str | None) -> bool:
+        """Return whether a release for this audience is charged to the limit; a public one counts for all audiences."""
         return self.audience is None or audience is None or self.audience == audience
 
     def to_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the limit as data for JSON."""
         data = {"name": self.name, **self.budget.to_data(), "every": self.every, "audience": self.audience}
         if self.moments is None:
             return data
@@ -136,12 +138,12 @@ class Limit:
         return cls(*usual, data["rule"], data["releases"], Moments.from_data(data["moments"]))
 
 
-def _covering(asked: Point, own: Point) -> Fraction | None:
-    parts = [_ratio(Fraction(mine), Fraction(allowed)) for mine, allowed in zip(own, asked, strict=True)]
+def _covering_share(asked: Point, own: Point) -> Fraction | None:
+    parts = [_share_ratio(Fraction(mine), Fraction(allowed)) for mine, allowed in zip(own, asked, strict=True)]
     return None if None in parts else max(part for part in parts if part is not None)
 
 
-def _ratio(mine: Fraction, allowed: Fraction) -> Fraction | None:
+def _share_ratio(mine: Fraction, allowed: Fraction) -> Fraction | None:
     if allowed > 0:
         return mine / allowed
     return None if mine > 0 else Fraction(0)

@@ -16,11 +16,11 @@ import numpy as np
 import scipy
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.filters.moments import MomentBound, log_moments, log_peak
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.documents.budget import Budget, at_most, product
+from tightrope.documents.budget import Budget, at_most, exact_product
 from tightrope.errors import InputError
 
 CERTAIN = Decimal("0.25")
@@ -37,7 +37,7 @@ CUTS = tuple(2.0**-power for power in range(0, 34, 2))
 """Parts of δ_∞ that a release's largest losses may be moved to, where that takes less."""
 SHARE_DIGITS = 10**12
 MARGIN = Fraction(1, 10**9)
-"""How much more is charged than was computed: whoever computes it again, elsewhere, finds no more than was charged."""
+"""Relative margin added to a computed charge, so that a later computation elsewhere never exceeds the charge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Moments:
     infinite_mass: Decimal
 
     @classmethod
-    def chosen(cls, budget: Budget, releases: int) -> Self:
-        """What keeps every point of the budget, best for about so many equal releases.
+    def choose_for(cls, budget: Budget, releases: int) -> Self:
+        """Return the moment budget that meets every point of the budget, best for about ``releases`` equal releases.
 
         Best is the least 95 % half-width of the noise with log moment B/n, Gaussian or Laplace: a planner finds what
         lies between. Raises ``InputError`` where some δ is 0: no bound on moments reaches it.
@@ -62,17 +62,17 @@ class Moments:
         if not least > 0:
             remedy = "say a delta such as 1e-8, or rule='basic'"
             raise InputError("rule", "moments", f"'basic' for a promise with delta = 0 ({budget})", remedy)
-        infinite = min(budget.delta, product(least, CERTAIN))
-        errors = {z: _error(z, _room(z, budget, infinite) / releases) for z in ORDERS}
+        infinite = min(budget.delta, exact_product(least, CERTAIN))
+        errors = {z: _smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS}
         order = min(ORDERS, key=lambda z: errors[z])
         if not math.isfinite(errors[order]):
             remedy = "raise epsilon or delta, or say rule='basic'"
             raise InputError("rule", "moments", f"'basic' for so strict a promise ({budget})", remedy)
-        nats = Fraction(math.floor((_room(order, budget, infinite) - CLOSE_NATS) * GRAIN), GRAIN)
+        nats = Fraction(math.floor((_largest_moment_budget(order, budget, infinite) - CLOSE_NATS) * GRAIN), GRAIN)
         return cls(Decimal(order), Decimal(nats.numerator) / Decimal(nats.denominator), infinite)
 
-    def keeps(self, budget: Budget) -> bool:
-        """Whether every point of the budget follows: δ_∞ + e^{B − zε} z^z/(1+z)^{1+z} ≤ δ, computed upwards."""
+    def keeps_budget(self, budget: Budget) -> bool:
+        """Return whether every point of the budget follows: δ_∞ + e^{B − zε} z^z/(1+z)^{1+z} ≤ δ, rounded upward."""
         if not (self.order > 0 and self.budget > 0 and 0 <= self.infinite_mass <= budget.delta):
             return False
         # The least float that is not below the decimal.
@@ -83,25 +83,27 @@ class Moments:
             low if Fraction(low) == Fraction(self.infinite_mass) else math.nextafter(low, math.inf),
         )
         exact = Fraction(bound.order) == Fraction(self.order) and Fraction(bound.budget) == Fraction(self.budget)
-        return exact and all(bound.delta(epsilon) <= delta for epsilon, delta in budget.rounded)
+        return exact and all(bound.delta(epsilon) <= delta for epsilon, delta in budget.rounded_points)
 
-    def needed(self, loss: PrivacyLoss) -> Fraction | None:
-        """The share that a loss takes, as it was computed, upwards; None where no share holds it.
+    def required_share(self, loss: PrivacyLoss) -> Fraction | None:
+        """Return the share that a loss takes, as computed, rounded upward; None if the whole budget is too small.
 
         The largest losses, which a moment weighs most and which are rare, may be counted as infinite instead: for each
         direction by itself the pair that does so, and takes least, dominates the block as well.
         """
-        found = [self._direction(direction) for direction in (loss.remove, loss.add)]
+        found = [self._required_share_for(direction) for direction in (loss.remove, loss.add)]
         known = [share for share in found if share is not None]
         return max(known) if len(known) == len(found) else None
 
-    def _direction(self, total: Composition) -> Fraction | None:
+    def _required_share_for(self, total: Composition) -> Fraction | None:
         parts = CUTS if self.infinite_mass > 0 else ()
-        cut = (_cut(total, float(self.infinite_mass) * part / max(1, sum(total.counts))) for part in parts)
-        found = [self._of(law) for law in (total, *cut)]
+        cut = (
+            _cut_largest_losses(total, float(self.infinite_mass) * part / max(1, sum(total.counts))) for part in parts
+        )
+        found = [self._share_of_pair(law) for law in (total, *cut)]
         return min((share for share in found if share is not None), default=None)
 
-    def _of(self, total: Composition) -> Fraction | None:
+    def _share_of_pair(self, total: Composition) -> Fraction | None:
         """The share of one pair of laws."""
         found = log_moments(total, (float(self.order),))
         nats, infinite = float(found.values[0]), found.infinite_mass
@@ -110,13 +112,13 @@ class Moments:
         part = Fraction(infinite) / Fraction(self.infinite_mass) if infinite > 0 else Fraction(0)
         return max(Fraction(nats) / Fraction(self.budget), part)
 
-    def share(self, loss: PrivacyLoss) -> Fraction | None:
-        """The share that a loss is charged: a little more than ``needed``, to twelve digits."""
-        needed = self.needed(loss)
+    def charged_share(self, loss: PrivacyLoss) -> Fraction | None:
+        """The share that a loss is charged: a little more than ``required_share``, to twelve digits."""
+        needed = self.required_share(loss)
         return None if needed is None else Fraction(math.ceil(needed * (1 + MARGIN) * SHARE_DIGITS), SHARE_DIGITS)
 
     def to_data(self) -> dict[str, str]:
-        """As JSON can hold it."""
+        """Return the moment budget as data for JSON."""
         return {name: str(value) for name, value in asdict(self).items()}
 
     @classmethod
@@ -125,42 +127,45 @@ class Moments:
         return cls(**{name: Decimal(value) for name, value in data.items()})
 
 
-def _cut(total: Composition, mass: float) -> Composition:
+def _cut_largest_losses(total: Composition, mass: float) -> Composition:
     """The composition with at most this mass of the largest losses of every law counted as infinite."""
     return Composition(tuple(_without_top(law, mass) for law in total.laws), total.counts)
 
 
-def _without_top(law: LossLaw, mass: float) -> LossLaw:
-    """A pair that dominates the law's: what is told is told with certainty. Laws without atoms stay as they are."""
+def _without_top(law: LossDistribution, mass: float) -> LossDistribution:
+    """Return a dominating pair with this mass of the largest losses made infinite. Only atoms are changed."""
     if not isinstance(law, Atoms) or len(law.losses) == 0:
         return law
     kept = max(1, len(law.losses) - int(np.searchsorted(np.cumsum(law.masses[::-1]), mass, side="right")))
     moved = law.masses[kept:]
     infinite = min(1.0, (law.infinite_mass + math.fsum(moved)) * (1 + 1e-15))
     opposite = min(1.0, law.opposite_mass + math.fsum(moved * np.exp(-law.losses[kept:])))
-    return Atoms(law.losses[:kept], law.masses[:kept], infinite, opposite, law.slack, law.inexact)
+    return Atoms(law.losses[:kept], law.masses[:kept], infinite, opposite, law.rounding_bound, law.relative_mass_error)
 
 
-def _room(order: float, budget: Budget, infinite: Decimal) -> float:
+def _largest_moment_budget(order: float, budget: Budget, infinite: Decimal) -> float:
     """The largest B that keeps every point: log(δ − δ_∞) + zε − log(z^z/(1+z)^{1+z})."""
-    left = [(epsilon, delta - float(infinite)) for epsilon, delta in budget.rounded]
+    left = [(epsilon, delta - float(infinite)) for epsilon, delta in budget.rounded_points]
     rooms = [math.log(delta) + order * epsilon if delta > 0 else -math.inf for epsilon, delta in left]
     return min(rooms) - log_peak(order)
 
 
-def _error(order: float, moment: float) -> float:
-    """The least half-width, per row of a person, of noise with this log moment; ∞ where none has it."""
+def _smallest_half_width(order: float, moment: float) -> float:
+    """Return the least half-width, per row of a person, of noise with this log moment; ∞ if no noise has it."""
     if not moment > 0:
         return math.inf
 
     # The ε of the Laplace noise whose log moment of this order is this.
-    def excess(log_epsilon: float) -> float:
+    def excess_moment(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
         low = order * math.exp(-(2 * order + 1) * epsilon)
         return order * epsilon + math.log((order + 1 + low) / (2 * order + 1)) - moment
 
     scales = (
         math.sqrt(order * (order + 1) / (2 * moment)),
-        1 / math.exp(scipy.optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)),
+        1
+        / math.exp(
+            scipy.optimize.brentq(excess_moment, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)
+        ),
     )
     return min(width * scale for width, scale in zip(WIDTHS, scales, strict=True))

@@ -10,14 +10,14 @@ from functools import cache
 from typing import Any, Self
 
 from tightrope.accounting.distributions.gaussian import gaussian_reach
-from tightrope.accounting.distributions.loss_cells import Cells
-from tightrope.accounting.loss_pmf import Masses, Window
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.distributions.loss_cells import LossCells
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, at_most
-from tightrope.ledger.chain import canonical
-from tightrope.mechanisms.discrete.box_table import AnyTable, table_of
-from tightrope.noise.worst_split import Choice, Contribution, ShiftLoss, Spend, Unit, total_loss
+from tightrope.ledger.chain import canonical_json
+from tightrope.mechanisms.discrete.box_table import AnyTable, table_from_data
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, ShiftLoss, SplitBounds, total_loss
 
 FARTHER = 4
 """A plan's lattice holds 1.7 times its ε; what lies beyond four times that has no mass to speak of."""
@@ -27,116 +27,124 @@ OWN_POINTS, FARTHEST_POINT = 640, 12_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recipe:
-    """Units with the table of every noisy vector, and the lattice on which their losses were composed.
+class NoiseRecord:
+    """Composition groups with the table of every noisy vector, and the lattice on which their losses were composed.
 
-    ``window`` is None for a single count that one row of a person enters: its loss is that of its table.
-    ``alternatives`` and ``spare`` are what the plan says of other noise.
+    ``window`` is None for a single count with one row of each person: its loss follows from its table.
+    ``alternatives`` and ``spare`` are the plan's figures for other noise.
     """
 
-    units: tuple[Unit, ...]
-    choices: tuple[tuple[Choice, ...], ...]
-    window: Window | None
+    units: tuple[CompositionGroup, ...]
+    choices: tuple[tuple[SelectedNoise, ...], ...]
+    window: LossLattice | None
     alternatives: Mapping[str, float] = field(default_factory=dict)
     spare: float | None = None
 
     @property
-    def text(self) -> str:
-        """As canonical JSON."""
+    def to_text(self) -> str:
+        """Return the record as canonical JSON."""
         window = None if self.window is None else [repr(self.window.step), self.window.reach]
         pairs = zip(self.units, self.choices, strict=True)
         units = [_unit_data(unit, choices) for unit, choices in pairs]
         said = {"alternatives": dict(self.alternatives), "spare": self.spare}
-        return canonical({"window": window, "units": units, **said})
+        return canonical_json({"window": window, "units": units, **said})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """The recipe that ``text`` wrote."""
         data = json.loads(text)
-        pairs = [_unit(unit) for unit in data["units"]]
+        pairs = [_unit_from_data(unit) for unit in data["units"]]
         step_reach = data["window"]
-        window = None if step_reach is None else Window(float(step_reach[0]), int(step_reach[1]))
+        window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
         units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
         return cls(units, choices, window, data["alternatives"], data["spare"])
 
-    def masses(self, window: Window, times: int = 1) -> Masses:
-        """The composed law of ``times`` such releases on a lattice: an upper bound whatever the lattice is."""
-        return masses([(self, times)], window)
+    def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
+        """Return the composed distribution of ``times`` such releases: an upper bound on every lattice."""
+        return compose_records([(self, times)], window)
 
-    def loss(self, times: int = 1) -> PrivacyLoss:
-        """The loss of ``times`` such releases, noise fixed in advance; neighbours: add or remove one person."""
+    def composed_loss(self, times: int = 1) -> PrivacyLoss:
+        """The loss of ``times`` such releases, noise fixed in advance; neighbors: add or remove one person."""
         if self.window is None:
             ((choice,),) = self.choices
-            law = choice.table.atoms(choice.shift)
-            return times * PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
-        law = self.masses(self.window, times).atoms()
-        return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+            law = choice.table.atoms_for_shift(choice.steps_per_row)
+            return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
+        law = self.compose_loss_pmf(self.window, times).to_atoms()
+        return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
-    def closer(self, delta: float) -> Self:
+    def on_finer_lattice(self, delta: float) -> Self:
         """The same noise on a lattice that is fine for one release: a plan's is for many, whose ε is larger.
 
         ``delta`` is where the ε of one release is looked at. What holds on the lattice before holds on this one.
         """
         if self.window is None:
             return self
-        epsilon, step, reach = self.loss().epsilon(delta), self.window.step, self.window.reach
+        epsilon, step, reach = self.composed_loss().epsilon(delta), self.window.step, self.window.reach
         wanted = math.ceil(OWN_POINTS * step / epsilon) if 0 < epsilon < math.inf else 1
         parts = max(1, min(wanted, FARTHEST_POINT // reach))
-        return replace(self, window=Window(step / parts, reach * parts))
+        return replace(self, window=LossLattice(step / parts, reach * parts))
 
-    def releases(self, times: int = 1) -> PrivacyLoss:
-        """The same loss as so many laws, each on a lattice that reaches further: little of it counts as infinite."""
+    def loss_of_separate_releases(self, times: int = 1) -> PrivacyLoss:
+        """Return the same loss as ``times`` distributions on wider lattices, where less mass becomes infinite."""
         if self.window is None:
-            return self.loss(times)
-        law = self.masses(Window(self.window.step, self.window.reach * FARTHER)).atoms()
-        return times * PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+            return self.composed_loss(times)
+        law = self.compose_loss_pmf(LossLattice(self.window.step, self.window.reach * FARTHER)).to_atoms()
+        return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
 
-def masses(recipes: Sequence[tuple[Recipe, int]], window: Window) -> Masses:
-    """The composed law of several releases, each so many times, had they been declared together."""
-    exact = cache(_exact)
+def compose_records(recipes: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
+    """Return the composed distribution of several releases, each repeated, as if declared together."""
+    exact = cache(_loss_from_weights)
     units = [unit for recipe, times in recipes for unit in recipe.units * times]
     chosen = [choice for recipe, times in recipes for own in recipe.choices * times for choice in own]
-    return total_loss(units, [exact(choice.table) for choice in chosen], [choice.shift for choice in chosen], window)
+    return total_loss(
+        units, [exact(choice.table) for choice in chosen], [choice.steps_per_row for choice in chosen], window
+    )
 
 
-def _exact(table: AnyTable) -> ShiftLoss:
+def _loss_from_weights(table: AnyTable) -> ShiftLoss:
     """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
 
-    def cells(shift: int) -> Cells:
-        return table.atoms(shift).raised().cells(0.0)
+    def cells_for_shift(shift: int) -> LossCells:
+        return table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
 
-    return cells
+    return cells_for_shift
 
 
-def _unit_data(unit: Unit, choices: Sequence[Choice]) -> dict[str, Any]:
-    bounds = unit.contribution
+def _unit_data(unit: CompositionGroup, choices: Sequence[SelectedNoise]) -> dict[str, Any]:
+    bounds = unit.split_bounds
     return {
-        "rows": [bounds.rows, bounds.rows_per_group, bounds.groups],
+        "rows": [bounds.rows, bounds.max_rows_per_group, bounds.groups],
         "noise": [_choice_data(choice) for choice in choices],
     }
 
 
-def _choice_data(choice: Choice) -> dict[str, Any]:
-    spend = choice.spend
+def _choice_data(choice: SelectedNoise) -> dict[str, Any]:
+    spend = choice.noise_spec
     return {
-        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded, *_unusual(spend)],
-        "family": choice.family, "shift": choice.shift, "table": choice.table.to_data(),
+        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound, *_nondefault_fields(spend)],
+        "family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data(),
     }  # fmt: skip
 
 
-def _unusual(spend: Spend) -> list[Any]:
-    """What few spends are: written where it is not what it is by default, so that older texts stay what they were."""
-    return [spend.chooses, spend.dimension, spend.asked] if spend.dimension > 1 else [True] if spend.chooses else []
+def _nondefault_fields(spend: NoiseSpec) -> list[Any]:
+    """Return the fields that differ from their defaults; omitting defaults leaves older texts unchanged."""
+    return (
+        [spend.is_selection, spend.dimension, spend.requested_eighths]
+        if spend.dimension > 1
+        else [True]
+        if spend.is_selection
+        else []
+    )
 
 
-def _unit(data: dict[str, Any]) -> tuple[Unit, tuple[Choice, ...]]:
-    choices = tuple(map(_choice, data["noise"]))
-    return Unit(tuple(choice.spend for choice in choices), Contribution(*data["rows"])), choices
+def _unit_from_data(data: dict[str, Any]) -> tuple[CompositionGroup, tuple[SelectedNoise, ...]]:
+    choices = tuple(map(_choice_from_data, data["noise"]))
+    return CompositionGroup(tuple(choice.noise_spec for choice in choices), SplitBounds(*data["rows"])), choices
 
 
-def _choice(data: dict[str, Any]) -> Choice:
-    return Choice(Spend(*data["spend"]), data["family"], data["shift"], table_of(data["table"]))
+def _choice_from_data(data: dict[str, Any]) -> SelectedNoise:
+    return SelectedNoise(NoiseSpec(*data["spend"]), data["family"], data["shift"], table_from_data(data["table"]))
 
 
 # What the same releases would have spent, had they been declared together before the first: the price of not doing
@@ -145,42 +153,42 @@ def _choice(data: dict[str, Any]) -> Choice:
 # It is a comparison and no guarantee: releases that were chosen after seeing answers do not compose like that.
 
 CURVE_POINTS = 2000
-"""Lattice points for the budget's largest ε, or for what stands for it beside a large δ."""
+"""Lattice points for the budget's largest ε, or for its substitute if δ is large."""
 CURVE_REACH = 1.5
-"""The lattice reaches so many times the largest ε, or as far as losses add to a large δ."""
+"""Reach of the lattice as a multiple of the largest ε, or as far as losses add to a large δ."""
 CLOSE_SHARE = 1e-4
-"""How near the least share or ε is approached."""
+"""Precision of the smallest share or ε."""
 
 
-def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
-    """The least share of a budget that the exact composition keeps, an upper bound; None where the whole does not do.
+def composed_budget_share(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
+    """Return the least budget share that the exact composition meets, an upper bound; None if the whole is too small.
 
-    Each recipe ran so many times. Where no ε is asked for, there is no lattice to compose on: None, too.
+    Each record ran that many times. Without a requested ε, losses have no lattice to compose on: also None.
     """
-    total = _composed(recipes, budget)
-    return None if total is None else _smallest_passing(lambda share: _keeps(total, budget, share), 1.0)
+    total = _compose_for_budget(recipes, budget)
+    return None if total is None else _smallest_passing(lambda share: _meets_budget_share(total, budget, share), 1.0)
 
 
-def epsilon_together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
+def epsilon_together(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
     """The least ε that the exact composition keeps at the δ of the budget's largest, an upper bound; None as above."""
-    total, (largest, delta) = _composed(recipes, budget), max(budget.checked_points)
+    total, (largest, delta) = _compose_for_budget(recipes, budget), max(budget.checked_points)
     if total is None:
         return None
     return _smallest_passing(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
 
 
-def _composed(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> Masses | None:
+def _compose_for_budget(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> LossPMF | None:
     largest = max((float(epsilon) for epsilon, _ in budget.checked_points), default=0.0)
     if not recipes or largest <= 0:
         return None
     reaches = (gaussian_reach(float(e), float(d)) for e, d in budget.checked_points if e and d)
     reach = max([CURVE_REACH * largest, *reaches])
     step = reach / (CURVE_REACH * CURVE_POINTS)
-    return masses(recipes, Window(step, math.ceil(reach / step)))
+    return compose_records(recipes, LossLattice(step, math.ceil(reach / step)))
 
 
 def _smallest_passing(does: Callable[[float], bool], most: float) -> float | None:
-    """The least value up to ``most`` that does, from above; None where ``most`` does not."""
+    """Return the least passing value up to ``most``, from above; None if ``most`` does not pass."""
     if not does(most):
         return None
     low, high = 0.0, most
@@ -190,7 +198,7 @@ def _smallest_passing(does: Callable[[float], bool], most: float) -> float | Non
     return high
 
 
-def _keeps(total: Masses, budget: Budget, share: float) -> bool:
-    """Whether the law keeps a share of every point."""
+def _meets_budget_share(total: LossPMF, budget: Budget, share: float) -> bool:
+    """Return whether the distribution meets a share of every point."""
     pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.checked_points]
     return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])

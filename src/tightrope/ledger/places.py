@@ -1,4 +1,4 @@
-"""Where a ledger lies: a file on a disk of this machine, or a database by its URL."""
+"""The location of a ledger: a file on a local disk, or a database by its URL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from tightrope.documents.reader import hidden
+from tightrope.documents.reader import redact_secret
 from tightrope.errors import InputError, LedgerError, LedgerWarning
 from tightrope.tables.backends import postgres
 
@@ -21,14 +21,14 @@ REMOTE = (
 )  # fmt: skip
 """File systems of other machines: their locks have lost updates, and SQLite's shared memory does not span machines."""
 BESIDE = (".head", "-wal", "-shm", "-journal")
-"""How names end of what stands beside a ledger: no ledger is called so."""
+"""Reserved endings of the files next to a ledger."""
 LONGEST_WORD = 200
 """Letters of a witness."""
 POSTGRES = ("postgresql", "postgres")
 
 
 def is_url(place: str | os.PathLike[str]) -> bool:
-    """Whether it names a database of a server."""
+    """Return whether the place is the URL of a database server."""
     return isinstance(place, str) and "://" in place
 
 
@@ -40,8 +40,8 @@ def checked_url(url: str, name: str = "ledger") -> str:
     scheme, _, rest = url.partition("://")
     if scheme not in (*POSTGRES, "postgresql+psycopg"):
         expected = "a file, or a URL postgresql://..."
-        raise InputError(name, hidden(url), expected, "SQLite: give the path of the file")
-    postgres.checked(f"postgresql://{rest}", name)
+        raise InputError(name, redact_secret(url), expected, "SQLite: give the path of the file")
+    postgres.check_url(f"postgresql://{rest}", name)
     return f"postgresql+psycopg://{rest}"
 
 
@@ -50,7 +50,7 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
 
     The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
     """
-    path = Path(place).resolve()  # what stands beside a link would not be what stands beside the file
+    path = Path(place).resolve()  # files next to a link would differ from files next to its target
     if os.path.isfile(path):  # noqa: PTH113 - says no where it may not look
         refuse_other_names(path)
     if os.path.isdir(path):  # noqa: PTH112
@@ -60,7 +60,7 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     if path.name.endswith(BESIDE):
         remedy = "a ledger of the name before that would overwrite it; name it visits.ledger"
         raise InputError("ledger", str(place), f"a name that does not end with {' or '.join(BESIDE)}", remedy)
-    mounted = _mounts() if mounts is None else mounts
+    mounted = _mount_table() if mounts is None else mounts
     fields = (line.split() for line in mounted.splitlines())
     if path in {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}:
         remedy = "its log of changes would lie elsewhere than that of its other name; mount its folder instead"
@@ -75,11 +75,11 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
 def refuse_other_names(path: Path) -> None:
     """``InputError`` for a file with hard links."""
     # Whether a file is more than one by name, when the name is gone under which it was made.
-    # Its maker may be about to remove that one, or was killed before it could. Nobody uses it any more.
+    # Its creator may be about to remove that one, or was killed before it could; it is then unused.
     if path.stat().st_nlink == 1:
         has_other_names = False
     else:
-        ours = [part for part in _siblings(path) if _was_made_as(part, path)]
+        ours = [part for part in _folder_entries(path) if _was_made_as(part, path)]
         for part in ours:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -90,11 +90,11 @@ def refuse_other_names(path: Path) -> None:
 
 
 def part_name(path: Path) -> str:
-    """A name beside a ledger under which it is made; it has both until its maker takes this one away."""
+    """Return the temporary name under which a ledger is created; its creator removes it afterwards."""
     return f".{path.name}.{secrets.token_hex(4)}.part"
 
 
-def _siblings(path: Path) -> list[Path]:
+def _folder_entries(path: Path) -> list[Path]:
     with suppress(OSError):
         return list(path.parent.iterdir())
     return []
@@ -108,7 +108,7 @@ def _was_made_as(part: Path, path: Path) -> bool:
         return False  # its maker was quicker
 
 
-def _mounts() -> str:
+def _mount_table() -> str:
     try:
         return MOUNTS.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -140,20 +140,20 @@ def _file_system(folder: Path, mounts: str) -> str:
     return found
 
 
-class Witness:
-    """A small file beside a ledger that says how far it had come: a copy that was put back in its place falls short.
+class HeadFile:
+    """A small file next to a ledger that records its last entry: a restored older copy ends before it.
 
-    It is written after every entry and may fall behind by those of a crash; a ledger that is behind it is not the one
-    that was. Who removes or changes it on purpose is not found out by it: the certificates name their entries, too.
+    It is written after every entry; a crash may leave it a few entries behind. A ledger that is behind it is an
+    older copy. It does not detect deliberate changes; the certificates also name their entries.
     """
 
     def __init__(self, ledger: Path) -> None:
         self._ledger, self.path = ledger, ledger.with_name(f"{ledger.name}.head")
 
     def last_seen_entry(self) -> tuple[int, str] | None:
-        """The number and the hash of the last entry that was seen; None where nothing says so.
+        """Return the number and the hash of the last recorded entry; None if the file is missing or malformed.
 
-        Raises ``LedgerError`` for a witness that is there and may not be read.
+        Raises ``LedgerError`` for a head file that exists and cannot be read.
         """
         try:
             if self.path.is_file() and self.path.stat().st_size > LONGEST_WORD:
@@ -168,20 +168,20 @@ class Witness:
                 f"it; let this user read and write it, or remove it if the ledger is the newest copy"
             ) from None
 
-    def write(self, number: int, found: str) -> None:
+    def write_head(self, number: int, found: str) -> None:
         """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}.part")
         try:
             part.unlink(missing_ok=True)
-            with part.open("x", encoding="ascii") as file:  # never through a link that somebody else put there
+            with part.open("x", encoding="ascii") as file:  # never through an existing link
                 file.write(f"{number} {found}\n")
             part.replace(self.path)
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-            self._warn(str(error.strerror))
+            self._warn_not_written(str(error.strerror))
 
-    def _warn(self, why: str) -> None:
+    def _warn_not_written(self, why: str) -> None:
         warnings.warn(
             LedgerWarning(
                 f"{self.path} cannot be written ({why}): what was charged is in the ledger, but an older copy put in "
@@ -190,8 +190,8 @@ class Witness:
             stacklevel=2,
         )
 
-    def refuse_gone(self) -> None:
-        """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
+    def require_existing_ledger(self) -> None:
+        """Raise ``LedgerError`` if the ledger was removed or truncated to zero bytes."""
         seen = self.last_seen_entry()  # first: a ledger that is being made has no witness before it is there
         try:
             size = self._ledger.stat().st_size  # one look: it may appear between two

@@ -1,4 +1,4 @@
-"""What is spent and reserved of each limit, as exact rationals: pure arithmetic, replayed by every check."""
+"""Spent and reserved shares of each limit, as exact rationals: pure arithmetic, replayed by every check."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger.chain import CHARGED, DATASET, RESERVED
 from tightrope.ledger.limits import ADDED, MAIN_LIMIT, MOMENTS, Limit
 from tightrope.ledger.moments import Moments
-from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.noise_record import NoiseRecord
 
 # Exact shares as people read them.
 
@@ -25,7 +25,7 @@ LONGEST_SHOWN = 12
 
 
 def share_text(share: Fraction) -> str:
-    """A share as a decimal where it has one of few digits, else as a fraction.
+    """Return a share as a short decimal if it has one, else as a fraction.
 
     >>> share_text(Fraction(1, 8)), share_text(Fraction(1, 12)), share_text(Fraction(0)), share_text(Fraction(1))
     ('0.125', '1/12', '0', '1')
@@ -44,7 +44,7 @@ def share_text(share: Fraction) -> str:
 
 
 def rounded_down(share: Fraction) -> str:
-    """A share as it is where that is short, else the first digits of it.
+    """Return a share exactly if it is short, else its first digits.
 
     >>> rounded_down(Fraction(3, 4)), rounded_down(Fraction(2, 3)), rounded_down(Fraction(10**12 - 1, 3 * 10**12))
     ('0.75', '2/3', '0.333333')
@@ -66,12 +66,12 @@ class Balance:
 
     @property
     def fraction_left(self) -> Fraction:
-        """What nobody has spent or reserved."""
+        """The share that is neither spent nor reserved."""
         return 1 - self.spent - self.reserved
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class SeriesProgress:
     """A series under way: ``done`` of ``times`` dates; in which periods each limit has paid for it, and what it costs.
 
     ``costs`` are by limit, for all dates together. A limit that renews pays all of it once in each period.
@@ -96,61 +96,61 @@ class State:
     """All balances of a dataset by slot, its series by key, and how many releases were charged."""
 
     balances: Mapping[str, Balance] = field(default_factory=dict)
-    series: Mapping[str, Running] = field(default_factory=dict)
+    series: Mapping[str, SeriesProgress] = field(default_factory=dict)
     releases: int = 0
 
-    def balance(self, slot: str) -> Balance:
+    def balance_of(self, slot: str) -> Balance:
         """The balance of a slot; one that was never used is full."""
         return self.balances.get(slot, Balance())
 
-    def charged(self, costs: Shares, slots: Mapping[str, str]) -> State:
-        """After a charge; raises ``BudgetRefused`` where a limit has not enough left."""
-        self._room(costs, slots)
+    def after_charge(self, costs: Shares, slots: Mapping[str, str]) -> State:
+        """Return the state after a charge; raises ``InsufficientBudgetError`` if a limit has not enough left."""
+        self._require_room(costs, slots)
         moves = [(slots[name], cost, Fraction(0)) for name, cost in costs.items()]
-        return State(self._moved(moves), self.series, self.releases + 1)
+        return State(self._with_balances_moved(moves), self.series, self.releases + 1)
 
-    def reserved(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
+    def after_reservation(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
-        self._room(costs, slots)
+        self._require_room(costs, slots)
         renews = {name: slots[name] != name for name in costs}
         moves = [(slots[n], *((c, Fraction(0)) if renews[n] else (Fraction(0), c))) for n, c in costs.items()]
-        running = Running(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
-        return State(self._moved(moves), {**self.series, key: running}, self.releases)
+        running = SeriesProgress(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
+        return State(self._with_balances_moved(moves), {**self.series, key: running}, self.releases)
 
-    def dated(self, key: str, slots: Mapping[str, str]) -> State:
+    def after_series_date(self, key: str, slots: Mapping[str, str]) -> State:
         """After the next date of a series: its part is spent and no longer reserved."""
         running = self.series[key]
         if running.done >= running.times:
-            raise BudgetRefused(
+            raise InsufficientBudgetError(
                 f"all {running.times} releases of the series {key!r} were released; nothing was spent; declare another "
                 f"series, or plan with what is left"
             )
         new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
-        self._room(new, slots, f"the series {key!r} takes all of its share again in a new period; ")
+        self._require_room(new, slots, f"the series {key!r} takes all of its share again in a new period; ")
         part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
         moves = [*((slots[n], c, Fraction(0)) for n, c in new.items()), *((n, c, -c) for n, c in part.items())]
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
         after = replace(running, done=running.done + 1, paid=paid)
-        return State(self._moved(moves), {**self.series, key: after}, self.releases + 1)
+        return State(self._with_balances_moved(moves), {**self.series, key: after}, self.releases + 1)
 
-    def _moved(self, moves: Iterable[tuple[str, Fraction, Fraction]]) -> dict[str, Balance]:
-        """All balances, each slot with more spent and more reserved, whoever shares it."""
+    def _with_balances_moved(self, moves: Iterable[tuple[str, Fraction, Fraction]]) -> dict[str, Balance]:
+        """Return all balances after adding to the spent and reserved shares of each slot."""
         moved = dict(self.balances)
         for slot, spent, reserved in moves:
             before = moved.get(slot, Balance())
             moved[slot] = Balance(before.spent + spent, before.reserved + reserved)
         return moved
 
-    def _room(self, costs: Shares, slots: Mapping[str, str], why: str = "") -> None:
+    def _require_room(self, costs: Shares, slots: Mapping[str, str], why: str = "") -> None:
         for name, cost in costs.items():
             if name.startswith(ADDED):
                 continue
-            left = self.balance(slots[name]).fraction_left
+            left = self.balance_of(slots[name]).fraction_left
             if cost > left:
-                raise BudgetRefused(why + _refusal(slots[name], cost, left))
+                raise InsufficientBudgetError(why + _refusal_text(slots[name], cost, left))
 
     def to_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the state as data for JSON."""
         balances = {slot: [str(b.spent), str(b.reserved)] for slot, b in self.balances.items()}
         series = {key: running.to_data() for key, running in self.series.items()}
         return {"balances": balances, "series": series, "releases": self.releases}
@@ -159,46 +159,46 @@ class State:
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The state that ``to_data`` wrote."""
         balances = {slot: Balance(Fraction(s), Fraction(r)) for slot, (s, r) in data["balances"].items()}
-        series = {key: Running.from_data(running) for key, running in data["series"].items()}
+        series = {key: SeriesProgress.from_data(running) for key, running in data["series"].items()}
         return cls(balances, series, data["releases"])
 
 
 def left_by_addition(state: State, slot: str) -> str:
-    """What would be left under a limit by moments if what was kept had been added up instead."""
-    left = state.balance(ADDED + slot).fraction_left
+    """Return the remainder under a limit by moments if the guarantees had been added up instead."""
+    left = state.balance_of(ADDED + slot).fraction_left
     return share_text(left) if left >= 0 else "nothing"
 
 
 def costs_of(
     limits: Iterable[Limit], kept: Budget, audience: str | None, moments: Mapping[str, Fraction | None]
 ) -> dict[str, Fraction]:
-    """What a release takes of every limit that applies: by what it keeps, or by its ``moments`` as they were charged.
+    """Return the cost of a release for each limit: from its guarantee, or its ``moments`` as they were charged.
 
-    Beside a limit by moments stands what it would be if it were a basic one. Raises ``BudgetRefused`` where one can
-    never hold the release.
+    A limit by moments is listed with its cost under the basic rule. Raises ``InsufficientBudgetError`` if
+    a limit can never cover the release.
     """
     costs: dict[str, Fraction] = {}
-    for limit in (limit for limit in limits if limit.applies(audience)):
-        basic = limit.cost(kept)
+    for limit in (limit for limit in limits if limit.applies_to(audience)):
+        basic = limit.budget_share_for(kept)
         if limit.moments is None:
-            costs[limit.name] = _able(limit, basic, kept)
+            costs[limit.name] = _cost_or_refuse(limit, basic, kept)
         else:
-            costs[limit.name] = _able(limit, moments.get(limit.name), kept)
+            costs[limit.name] = _cost_or_refuse(limit, moments.get(limit.name), kept)
             costs[ADDED + limit.name] = Fraction(1) if basic is None else basic
     return costs
 
 
-def _able(limit: Limit, cost: Fraction | None, kept: Budget) -> Fraction:
+def _cost_or_refuse(limit: Limit, cost: Fraction | None, kept: Budget) -> Fraction:
     if cost is not None:
         return cost
     if limit.moments is None:
         remedy = f"no share of it covers {kept}; plan with a budget that promises the same points"
     else:
         remedy = "no share of its moments holds this noise; plan with a share of the whole budget"
-    raise BudgetRefused(f"the limit {limit.name!r} asks for {limit.budget}, and {remedy}; nothing was spent")
+    raise InsufficientBudgetError(f"the limit {limit.name!r} asks for {limit.budget}, and {remedy}; nothing was spent")
 
 
-def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
+def _refusal_text(slot: str, cost: Fraction, left: Fraction) -> str:
     part = rounded_down(left / cost)
     less = f"plan with {part} of this share or less" if left > 0 else "the answers that were paid for are in the ledger"
     return (
@@ -208,7 +208,7 @@ def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
     )
 
 
-# What an entry does to the state of its dataset: one function, for whoever charges and for whoever checks.
+# The effect of an entry on the state of its dataset: one function for both charging and checking.
 
 ADAPTIVE = {"basic": "basic composition", MOMENTS: "moments"}
 """Blocks chosen after seeing earlier answers, by the rule of a limit: what they keep adds up (theory §2, F5), or log
@@ -218,26 +218,31 @@ TOGETHER = "exact composition"
 Moved = tuple[tuple[str, str | None], ...]
 
 
-def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, said: Mapping[str, Any]) -> State:
-    """The state after an entry whose body says this; raises ``BudgetRefused`` where a limit has not enough left."""
+def state_after_entry(
+    state: State, limits: Sequence[Limit], kind: str, key: str | None, said: Mapping[str, Any]
+) -> State:
+    """The state after an entry whose body says this.
+
+    Raises ``InsufficientBudgetError`` where a limit has not enough left.
+    """
     if kind == DATASET:
         return State()
     if kind not in (CHARGED, RESERVED):
         return state
-    slots = {limit.name: limit.slot(said["time"]) for limit in limits}
+    slots = {limit.name: limit.slot_at(said["time"]) for limit in limits}
     slots |= {ADDED + name: ADDED + slot for name, slot in slots.items()}
     if said.get("series") is not None:
         if said["series"] not in state.series:
-            raise BudgetRefused(f"the series {said['series']!r} was never reserved; nothing was spent")
-        return state.dated(said["series"], slots)
+            raise InsufficientBudgetError(f"the series {said['series']!r} was never reserved; nothing was spent")
+        return state.after_series_date(said["series"], slots)
     costs = _shares_of_limits(limits, said)
     if kind == CHARGED:
-        return state.charged(costs, slots)
-    return state.reserved(str(key), said["times"], costs, slots)
+        return state.after_charge(costs, slots)
+    return state.after_reservation(str(key), said["times"], costs, slots)
 
 
 def fraction_of_charge(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
-    """What a charged release took of the whole budget: a date of a series its part."""
+    """Return the part of the whole budget that a charged release took: for a date of a series, its part."""
     if said["series"] is not None:
         running = state.series[said["series"]]
         return running.costs[MAIN_LIMIT] / running.times
@@ -245,15 +250,15 @@ def fraction_of_charge(state: State, limits: Sequence[Limit], said: Mapping[str,
 
 
 def _shares_of_limits(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
-    """What a block takes of every limit; moments as the entry says they were charged."""
+    """Return the cost of a block for each limit; moments as charged in the entry."""
     moments = tuple(said.get("costs", {}).items())
-    return _costs(
+    return _costs_by_limit(
         tuple(limits), (said["kept"]["delta"], tuple(map(tuple, said["kept"]["points"]))), said["audience"], moments
     )
 
 
 @lru_cache(maxsize=256)
-def _costs(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: Moved) -> Shares:
+def _costs_by_limit(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: Moved) -> Shares:
     delta, points = kept
     charged = {name: None if share is None else Fraction(share) for name, share in moments}
     return costs_of(limits, Budget(delta=delta, points=points), audience, charged)
@@ -266,32 +271,32 @@ RECIPES_KEPT = 64
 
 
 def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str | None) -> dict[str, str | None]:
-    """By name, the share that ``times`` such releases are charged; None where no share of the limit holds them.
+    """Return the charged share of ``times`` such releases by limit; None if the whole limit is too small.
 
     Raises ``InputError`` where the noise is not said: nothing else tells its moments.
     """
-    asked = [(limit.name, limit.moments) for limit in limits if limit.applies(audience)]
-    return {name: _charged(moments, recipe, times) for name, moments in asked if moments is not None}
+    asked = [(limit.name, limit.moments) for limit in limits if limit.applies_to(audience)]
+    return {name: _charged_share_text(moments, recipe, times) for name, moments in asked if moments is not None}
 
 
-def holds(moments: Moments, recipe: str, times: int, charged: str) -> bool:
-    """Whether what was charged covers the noise, computed again."""
-    needed = moments.needed(_loss(recipe, times))
+def charge_covers_noise(moments: Moments, recipe: str, times: int, charged: str) -> bool:
+    """Return whether the charge covers the noise, computed again."""
+    needed = moments.required_share(_loss_from_record(recipe, times))
     return needed is not None and needed <= Fraction(charged)
 
 
-def _charged(moments: Moments, recipe: str, times: int) -> str | None:
+def _charged_share_text(moments: Moments, recipe: str, times: int) -> str | None:
     if not recipe:
-        raise InputError("recipe", recipe, "the noise as data", "a limit by moments adds up those of the noise")
-    share = _share(moments, recipe, times)
+        raise InputError("recipe", recipe, "the noise as data", "a limit by moments adds up log moments of noise")
+    share = _moment_share(moments, recipe, times)
     return None if share is None else str(share)
 
 
 @lru_cache(maxsize=RECIPES_KEPT)
-def _share(moments: Moments, recipe: str, times: int) -> Fraction | None:
-    return moments.share(_loss(recipe, times))
+def _moment_share(moments: Moments, recipe: str, times: int) -> Fraction | None:
+    return moments.charged_share(_loss_from_record(recipe, times))
 
 
 @lru_cache(maxsize=RECIPES_KEPT)
-def _loss(recipe: str, times: int) -> PrivacyLoss:
-    return Recipe.from_text(recipe).releases(times)
+def _loss_from_record(recipe: str, times: int) -> PrivacyLoss:
+    return NoiseRecord.from_text(recipe).loss_of_separate_releases(times)

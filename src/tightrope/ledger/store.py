@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from tightrope.errors import InputError, LedgerError, MissingExtraError
 from tightrope.ledger import chain
 from tightrope.ledger.chain import LEDGER, METADATA, Entry
-from tightrope.ledger.places import Witness, checked_file, checked_url, is_url, part_name, refuse_other_names
+from tightrope.ledger.places import HeadFile, checked_file, checked_url, is_url, part_name, refuse_other_names
 
 PATIENCE = 60
 """Seconds that a charge waits for others."""
@@ -30,13 +30,13 @@ SETTINGS = text(
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
     "ELSE current_setting('synchronous_commit') END, true)"
 )
-"""For each transaction of PostgreSQL, whatever its role or database has set: a policy that hides rows is an error, a
+"""Settings of each PostgreSQL transaction, overriding its role or database: a policy that hides rows is an error, a
 lock is waited for as long as in SQLite, and a commit is on disk when it returns."""
 PRAGMAS = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF")
 
 
 class LostError(LedgerError):
-    """The connection ended, and nobody knows yet whether the transaction did."""
+    """The connection was lost before the outcome of the transaction was confirmed."""
 
 
 class Store:
@@ -46,40 +46,44 @@ class Store:
         self.place, self.is_file = place, isinstance(place, Path)
         self.schema: str | None = None
         """The schema of PostgreSQL that has the tables, from when it is found: all statements name it."""
-        self._identity = _identity(place) if isinstance(place, Path) else None
+        self._identity = _file_identity(place) if isinstance(place, Path) else None
         self._process, self._turn = os.getpid(), threading.Lock()
-        self._engine = self._opened()
+        self._engine = self._open_engine()
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """The file, or the URL without its password."""
         return str(self.place) if self.is_file else self._engine.url.render_as_string(hide_password=True)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that no other writer overlaps; on disk when it ends, undone where something is raised."""
+    def writing_transaction(self) -> Iterator[Connection]:
+        """Open a transaction that excludes other writers; on disk when it ends, rolled back on an error."""
         isolation: dict[str, Any] = {} if self.is_file else {"isolation_level": "READ COMMITTED"}
-        with self._transaction({"tightrope_writes": True, **isolation}) as connection:
+        with self._open_transaction({"tightrope_writes": True, **isolation}) as connection:
             if not self.is_file:  # what is read after the lock has to see what the last writer wrote
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading_transaction(self) -> Iterator[Connection]:
         """A transaction that sees one moment and writes nothing."""
         options: dict[str, Any] = {} if self.is_file else {"isolation_level": "REPEATABLE READ"}
-        with self._transaction(options) as connection:
+        with self._open_transaction(options) as connection:
             yield connection
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
-    def _transaction(self, options: dict[str, Any]) -> Iterator[Connection]:
+    def _open_transaction(self, options: dict[str, Any]) -> Iterator[Connection]:
         schema = {} if self.schema is None else {"schema_translate_map": {None: self.schema}}
         every = {**options, **schema}
-        with self._telling(), self._mine().connect().execution_options(**every) as connection, connection.begin():
+        with (
+            self._translate_errors(),
+            self._process_engine().connect().execution_options(**every) as connection,
+            connection.begin(),
+        ):
             if isinstance(self.place, Path):
                 _refuse_replaced(self.place, self._identity)
             else:
@@ -87,48 +91,48 @@ class Store:
             yield connection
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Errors of the database as errors of ours."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of the database as ``LedgerError``."""
         try:
             yield
         except SQLAlchemyError as error:
             raise self._ledger_error(error) from None
         except sqlite3.Error as error:
-            raise self._told_lite(error) from None
+            raise self._sqlite_error(error) from None
         except UnicodeError:
             raise LedgerError(
-                f"the ledger {self.name} cannot hold these letters; use a database with the encoding UTF8"
+                f"the ledger {self.display_name} cannot hold these letters; use a database with the encoding UTF8"
             ) from None
 
-    def _mine(self) -> Engine:
+    def _process_engine(self) -> Engine:
         """The engine of this process: connections of a parent are left alone."""
         with self._turn:
             if os.getpid() != self._process:
                 self._engine.dispose(close=False)
-                self._process, self._engine = os.getpid(), self._opened()
+                self._process, self._engine = os.getpid(), self._open_engine()
             return self._engine
 
-    def _opened(self) -> Engine:
+    def _open_engine(self) -> Engine:
         lite = isinstance(self.place, Path)
         engine = _file_engine(Path(self.place), self._identity) if lite else _url_engine(str(self.place))
         weakref.finalize(self, _closed_by, engine, os.getpid())
         return engine
 
     def _ledger_error(self, error: SQLAlchemyError) -> LedgerError:
-        """An error of ours, without the statement and its values."""
+        """Return a ``LedgerError`` without the statement and its values."""
         origin = getattr(error, "orig", None)
         if isinstance(origin, sqlite3.Error):
-            return self._told_lite(origin)
+            return self._sqlite_error(origin)
         if isinstance(error, DBAPIError) and (error.connection_invalidated or _is_lost(origin)):
-            return LostError(f"the connection to the ledger {self.name} was lost")
+            return LostError(f"the connection to the ledger {self.display_name} was lost")
         why = type(origin or error).__name__
         remedy = f"; {POSTGRES_REMEDIES[why]}" if why in POSTGRES_REMEDIES else ""
-        return LedgerError(f"the ledger {self.name} cannot be used ({why}){remedy}")
+        return LedgerError(f"the ledger {self.display_name} cannot be used ({why}){remedy}")
 
-    def _told_lite(self, error: sqlite3.Error) -> LedgerError:
+    def _sqlite_error(self, error: sqlite3.Error) -> LedgerError:
         why = str(error).partition(":")[0]
         remedy = next((said for part, said in REMEDIES.items() if part in why), "see docs/ledger.md")
-        return LedgerError(f"the ledger {self.name} cannot be used ({why}); {remedy}")
+        return LedgerError(f"the ledger {self.display_name} cannot be used ({why}); {remedy}")
 
 
 POSTGRES_REMEDIES = {
@@ -150,8 +154,8 @@ REMEDIES = {
 }
 
 
-def _identity(path: Path) -> tuple[int, int, int]:
-    """Which file a name leads to, and how many names that has."""
+def _file_identity(path: Path) -> tuple[int, int, int]:
+    """Return the identity of the file with this name, and its number of hard links."""
     try:
         found = path.stat()
     except OSError:
@@ -160,8 +164,8 @@ def _identity(path: Path) -> tuple[int, int, int]:
 
 
 def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
-    """``LedgerError`` unless the name still leads to the file that was opened, ``InputError`` where it has another."""
-    *file, names = _identity(path)
+    """Raise ``LedgerError`` unless the name still refers to the opened file, ``InputError`` for a second hard link."""
+    *file, names = _file_identity(path)
     if opened is None or file != list(opened[:2]):
         raise LedgerError(
             f"the ledger {path} was moved, replaced or removed while it was open, and what is written to the file "
@@ -172,13 +176,13 @@ def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
 
 
 def _is_lost(origin: object) -> bool:
-    """Whether the server ended the connection: class 08 and 57 of its codes, or none."""
+    """Return whether the server ended the connection: class 08 and 57 of its codes, or no code."""
     code = getattr(origin, "sqlstate", None)
     return type(origin).__name__ in ("OperationalError", "AdminShutdown") and (code is None or code[:2] in ("08", "57"))
 
 
 def _file_engine(path: Path, opened: tuple[int, int, int] | None) -> Engine:
-    def connect() -> sqlite3.Connection:
+    def open_connection() -> sqlite3.Connection:
         address = f"{path.as_uri()}?mode=rw"
         made = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         for pragma in PRAGMAS:
@@ -188,12 +192,12 @@ def _file_engine(path: Path, opened: tuple[int, int, int] | None) -> Engine:
 
     from sqlalchemy.pool import QueuePool
 
-    engine = create_engine("sqlite://", creator=connect, pool_size=1, max_overflow=64, poolclass=QueuePool)
-    event.listen(engine, "begin", _begin)
+    engine = create_engine("sqlite://", creator=open_connection, pool_size=1, max_overflow=64, poolclass=QueuePool)
+    event.listen(engine, "begin", _begin_immediately)
     return engine
 
 
-def _begin(connection: Connection) -> None:
+def _begin_immediately(connection: Connection) -> None:
     """Writers take the lock at once: none that read first has to give up later."""
     writes = connection.get_execution_options().get("tightrope_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -215,7 +219,7 @@ def _closed_by(engine: Engine, process: int) -> None:
 # New ledgers: a file appears whole or not at all; the tables of a server are made once.
 
 
-def file(path: Path) -> None:
+def create_file_store(path: Path) -> None:
     """A new ledger at a path, unless another process is quicker."""
     part = path.with_name(part_name(path))
     try:
@@ -241,9 +245,9 @@ def _fill_file(part: Path) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
     store = Store(part)
     try:
-        with store.writing() as made:
+        with store.writing_transaction() as made:
             METADATA.create_all(made)
-            chain.begun(made)
+            chain.create_ledger_id(made)
     finally:
         store.close()
 
@@ -259,21 +263,21 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def schema(store: Store, *, create: bool) -> None:
-    """The tables of a ledger in a database: found, or made where that is wished for; ``store`` then names their schema.
+def find_or_create_schema(store: Store, *, create: bool) -> None:
+    """Find the tables of a ledger in a database, or create them on request, and set their schema in ``store``.
 
-    Raises ``LedgerError`` where a ledger lies in a schema that the role's ``search_path`` does not lead to, where
-    tables are called like those of a ledger and are none, and where they would not outlive a crash.
+    Raises ``LedgerError`` if a ledger lies in a schema outside the role's ``search_path``, if other
+    tables have the names of a ledger's tables, and if they would not survive a crash.
     """
-    with store.reading() as connection:
+    with store.reading_transaction() as connection:
         found = _schema_found(connection, store)
     if found is None and not create:
-        raise InputError("ledger", store.name, "a database with a ledger", "the first release makes one")
+        raise InputError("ledger", store.display_name, "a database with a ledger", "the first release makes one")
     if found is None:
-        with store.writing() as connection:
+        with store.writing_transaction() as connection:
             found = _schema_found(connection, store) or _create_tables(connection, store)
     store.schema = found
-    with store.reading() as connection:
+    with store.reading_transaction() as connection:
         refuse_altered(connection, store)
 
 
@@ -282,22 +286,26 @@ def refuse_altered(connection: Connection, store: Store) -> None:
     if store.is_file:
         return
     ordinary = sum(
-        kind == "r" and lasts == "p" for _, place, kind, lasts, _ in _tables(connection) if place == store.schema
+        kind == "r" and lasts == "p"
+        for _, place, kind, lasts, _ in _ledger_table_facts(connection)
+        if place == store.schema
     )
     if ordinary != len(METADATA.tables):
         raise LedgerError(
-            f"the tables of the ledger {store.name} are not those that were made: each of {', '.join(METADATA.tables)} "
+            f"the tables of the ledger {store.display_name} are not those that were made: each of "
+            f"{', '.join(METADATA.tables)} "
             f"has to be an ordinary table of the schema {store.schema!r} (no view, not UNLOGGED, not temporary)"
         )
 
 
 def _schema_found(connection: Connection, store: Store) -> str | None:
-    """The schema of the ledger that the role's ``search_path`` leads to; None where the database has no ledger."""
-    places = {place: visible for name, place, _, _, visible in _tables(connection) if name == LEDGER.name}
+    """Return the ledger's schema on the role's ``search_path``; None if the database has no ledger."""
+    places = {place: visible for name, place, _, _, visible in _ledger_table_facts(connection) if name == LEDGER.name}
     found = next((place for place, visible in places.items() if visible), None)
     if found is None and places:
         raise LedgerError(
-            f"the ledger of {store.name} lies in the schema {min(places)!r}, to which the search_path of this role "
+            f"the ledger of {store.display_name} lies in the schema {min(places)!r}, to which the "
+            f"search_path of this role "
             f"does not lead; set it (ALTER ROLE ... SET search_path = ...), or another ledger would be begun"
         )
     return found
@@ -307,18 +315,18 @@ def _create_tables(connection: Connection, store: Store) -> str:
     """The schema in which the tables were made now."""
     found = connection.scalar(text("SELECT current_schema()"))
     if found is None:
-        raise LedgerError(f"the role of {store.name} has no schema to make tables in; set its search_path")
-    taken = sorted(name for name, place, *_ in _tables(connection) if place == found)
+        raise LedgerError(f"the role of {store.display_name} has no schema to make tables in; set its search_path")
+    taken = sorted(name for name, place, *_ in _ledger_table_facts(connection) if place == found)
     if taken:
         remedy = "somebody else made it: move it, or use another database"
-        raise LedgerError(f"the database of {store.name} has a {taken[0]} and no ledger; {remedy}")
+        raise LedgerError(f"the database of {store.display_name} has a {taken[0]} and no ledger; {remedy}")
     METADATA.create_all(connection)
-    chain.begun(connection)
+    chain.create_ledger_id(connection)
     return str(found)
 
 
-def _tables(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
-    """What is called like a table of a ledger: its name, schema, kind, how long it lasts, whether it is on the path."""
+def _ledger_table_facts(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
+    """Return the facts of tables named like a ledger's: name, schema, kind, persistence, whether on the path."""
     chosen = text(
         "SELECT c.relname, n.nspname, c.relkind::text, c.relpersistence::text, pg_catalog.pg_table_is_visible(c.oid) "
         "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
@@ -327,16 +335,16 @@ def _tables(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
     return [tuple(row) for row in connection.execute(chosen, {"names": list(METADATA.tables)})]
 
 
-# A ledger, opened: transactions on its chain, and the witness beside a file that says how far it has come.
+# A ledger, opened: transactions on its chain, and the head file that records its last entry.
 
 Result = TypeVar("Result")
 Written = tuple[Result, Entry | None]
 TRIES, PAUSE = 12, 0.5
-"""How often a transaction is tried whose connection was lost, and the seconds between: a server that restarts."""
+"""Number of tries of a transaction after lost connections, and the seconds between them: a server may restart."""
 
 
-class Book:
-    """The chain of entries in a file or a database; made where ``create`` says so and there is none.
+class EntryBook:
+    """The chain of entries in a file or a database; ``create`` makes a new one if it does not exist.
 
     Raises ``InputError`` where nothing is there or the place cannot be used, ``LedgerError`` where the ledger cannot be
     read or is older than its witness says.
@@ -344,113 +352,114 @@ class Book:
 
     def __init__(self, place: str | os.PathLike[str], *, create: bool, clock: Callable[[], str] | None) -> None:
         where = str(place) if is_url(place) else checked_file(place)
-        self._witness = Witness(where) if isinstance(where, Path) else None
+        self._witness = HeadFile(where) if isinstance(where, Path) else None
         if self._witness is not None:
-            self._witness.refuse_gone()
+            self._witness.require_existing_ledger()
         if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
             if not create:
                 raise InputError("ledger", str(place), "a ledger that exists", "the first release makes one")
-            file(where)
-        self._store, self._clock = Store(where), clock or _now
+            create_file_store(where)
+        self._store, self._clock = Store(where), clock or _utc_now
         if not self._store.is_file:
-            schema(self._store, create=create)
+            find_or_create_schema(self._store, create=create)
         self.id = self.read_transaction(chain.ledger_id)
         """The random name that the ledger got when it was made."""
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """The file, or the URL without its password."""
-        return self._store.name
+        return self._store.display_name
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file, with a witness beside it."""
+        """True if the ledger is a file, with a head file next to it."""
         return self._witness is not None
 
-    def entries(self, dataset: str | None = None) -> list[Entry]:
-        """All entries, or those of one dataset, in their order; not checked."""
-        return self.read_transaction(lambda connection: list(chain.entries(connection, dataset)))
+    def list_entries(self, dataset: str | None = None) -> list[Entry]:
+        """Return all entries, or the entries of one dataset, in order; unchecked."""
+        return self.read_transaction(lambda connection: list(chain.list_entries(connection, dataset)))
 
     def of_kind(self, kind: str) -> list[Entry]:
         """All entries of a kind, in their order; not checked."""
-        return self.read_transaction(lambda connection: chain.of_kind(connection, kind))
+        return self.read_transaction(lambda connection: chain.entries_by_kind(connection, kind))
 
-    def each(self, dataset: str | None = None) -> Iterator[Entry]:
+    def iterate_entries(self, dataset: str | None = None) -> Iterator[Entry]:
         """The same, a few at a time, within one moment of the ledger."""
-        with self._store.reading() as connection:
-            yield from chain.entries(connection, dataset)
+        with self._store.reading_transaction() as connection:
+            yield from chain.list_entries(connection, dataset)
 
-    def documents(self) -> dict[str, str]:
+    def texts_by_hash(self) -> dict[str, str]:
         """Every longer text by its hash; not checked."""
-        return self.read_transaction(chain.documents)
+        return self.read_transaction(chain.texts_by_hash)
 
-    def integrity(self) -> str:
-        """What the database says of its own pages: empty where nothing is wrong."""
+    def integrity_problems(self) -> str:
+        """Return the problems that the database reports about its own pages; empty if it is intact."""
         if not self.is_file:
             return ""
-        with self._store.reading() as connection:
+        with self._store.reading_transaction() as connection:
             said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(5)")]
         return "" if said == ["ok"] else said[0]
 
     def read_transaction(self, work: Callable[[Connection], Result]) -> Result:
         """``work`` on one moment of the ledger."""
 
-        def once() -> Result:
-            with self._store.reading() as connection:
+        def run_once() -> Result:
+            with self._store.reading_transaction() as connection:
                 self._refuse_older(connection)
                 return work(connection)
 
-        return _tried(once)
+        return _retry_lost_connection(run_once)
 
-    def write(self, work: Callable[[Connection], Written[Result]]) -> Result:
-        """``work`` alone, on disk when this returns; it says its result and the last entry that it wrote.
+    def write_entry(self, work: Callable[[Connection], Written[Result]]) -> Result:
+        """Run ``work`` exclusively, on disk when this returns; it returns its result and the last entry that it wrote.
 
-        Work must be safe to do again, for it is, where a connection is lost before anybody knows how it ended.
+        Work must be idempotent: it is retried if the connection is lost before the outcome is confirmed.
         """
 
-        def once() -> Written[Result]:
-            with self._store.writing() as connection:
+        def run_once() -> Written[Result]:
+            with self._store.writing_transaction() as connection:
                 refuse_altered(connection, self._store)
                 self._refuse_older(connection)
                 return work(connection)
 
-        result, last = _tried(once)
+        result, last = _retry_lost_connection(run_once)
         if last is not None and self._witness is not None:
-            self._witness.write(last.number, last.hash)
+            self._witness.write_head(last.number, last.hash)
         return result
 
-    def now(self, connection: Connection) -> str:
-        """The time of the next entry: never before the last one's, whatever the clock says."""
-        last, now = chain.head(connection), self._clock()
+    def next_entry_time(self, connection: Connection) -> str:
+        """Return the time of the next entry: never before the last entry's time, even if the clock runs back."""
+        last, now = chain.last_entry(connection), self._clock()
         return now if last is None or now >= last.time else last.time
 
-    def witnessed(self) -> tuple[int, str] | None:
-        """What the witness beside a file says."""
+    def head_file_text(self) -> tuple[int, str] | None:
+        """Return the last entry recorded in the head file."""
         return None if self._witness is None else self._witness.last_seen_entry()
 
     def close(self) -> None:
-        """Let go of the file or the server."""
+        """Close the file or the connections."""
         self._store.close()
 
     def _refuse_older(self, connection: Connection) -> None:
-        seen = self.witnessed()
+        seen = self.head_file_text()
         if self._witness is None or seen is None:
             return
-        found = chain.at(connection, seen[0])
+        found = chain.entry_at(connection, seen[0])
         if found is None or found.hash != seen[1]:
             raise LedgerError(
-                f"the ledger {self.name} is not the one that had come to entry {seen[0]}: a copy was put back, or the "
-                f"file was changed; put the newest copy back, with its -wal file if there is one "
-                f"(docs/ledger.md says what to do where it is lost; {self._witness.path.name} says how far it had come)"
+                f"the ledger {self.display_name} does not contain the recorded entry {seen[0]}: a copy was "
+                f"put back, or the "
+                f"file was changed; restore the newest copy, with its -wal file if there is one "
+                f"(if it is lost, see docs/ledger.md; {self._witness.path.name} names the last entry)"
             )
 
 
-def _now() -> str:
+def _utc_now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
-def _tried(once: Callable[[], Result]) -> Result:
-    """Again where the connection was lost; after the last time the error says that nobody knows."""
+def _retry_lost_connection(once: Callable[[], Result]) -> Result:
+    """Retry after a lost connection; after the last try, the error states that the outcome is unknown."""
     for _ in range(TRIES - 1):
         with suppress(LostError):
             return once()

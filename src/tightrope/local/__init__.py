@@ -1,6 +1,6 @@
 """Collect without being trusted: mechanisms that people run themselves, and what a collector makes of the reports.
 
-Importing is cheap: each name of the stub beside this file loads its module on first use.
+Importing is cheap: each name of the stub next to this file loads its module on first use.
 """
 
 from __future__ import annotations

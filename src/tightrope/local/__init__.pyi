@@ -28,7 +28,7 @@ from .quantile_tree import quantiles as quantiles
 from .studies.planning import best as best
 from .studies.planning import compare as compare
 from .studies.planning import plan as plan
-from .studies.repeated import Memoised as Memoised
+from .studies.repeated import Memoized as Memoized
 from .studies.repeated import shuffled_closed_form as shuffled_closed_form
 from .studies.repeated import shuffled_delta as shuffled_delta
 from .studies.repeated import shuffled_epsilon as shuffled_epsilon

@@ -1,1 +1,1 @@
-"""Noise laws that declare facts: loss, errors, sampler; they know no budget and no table of people."""
+"""Noise mechanisms: loss, errors and samplers. Independent of budgets and tables."""

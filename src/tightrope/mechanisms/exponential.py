@@ -1,9 +1,9 @@
-"""The exponential mechanism on whole distances, exactly: a choice that Laplace noise of twice the shift dominates.
+"""The exponential mechanism on integer distances, exactly: dominated by Laplace noise at twice the shift.
 
-Candidate i at distance d_i ≥ 0 from what is wanted is chosen in proportion to w(⌊2 d_i / m⌋), where w falls by about √r
-a step and r is what a table of discrete Laplace noise falls by. One person moves every distance by at most Δ, so every
-index by at most ⌈2Δ/m⌉ = s, and the loss of each outcome lies in an interval of length s log(1/r): below the table's
-loss under a shift by s, which is what is charged (``docs/proofs/selection.md``).
+Candidate i at distance d_i ≥ 0 from the target is chosen with probability proportional to w(⌊2 d_i / m⌋), where w
+decreases by about √r a step and r is the decrease of a table of discrete Laplace noise. One person moves every distance
+by at most Δ, so every index by at most ⌈2Δ/m⌉ = s, and the loss of each outcome lies in an interval of length s
+log(1/r). This is below the table's loss under a shift by s, which the ledger charges (``docs/proofs/selection.md``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.accounting.distributions.base import Flat, LossLaw
-from tightrope.accounting.distributions.loss_cells import Cells, multiples
+from tightrope.accounting.distributions.base import FlatForm, LossDistribution
+from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_weights import Tail
@@ -29,90 +29,91 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.laplace import exponential_cells
 from tightrope.mechanisms.pairs import LossOnly
 from tightrope.numerics.arrays import Complexes, Floats
-from tightrope.numerics.checks import positive
+from tightrope.numerics.checks import check_positive
 from tightrope.numerics.complex_functions import log1p
 from tightrope.numerics.rounding import OVERFLOW
 from tightrope.randomness.alias_sampler import BITS, TOTAL
 from tightrope.randomness.bits import Source, Stream
 
 HEAVIEST = 1 << 100
-"""The weight of a candidate at distance 0; no candidate weighs less than 1."""
+"""The weight of a candidate at distance 0; every weight is at least 1."""
 WORD = 64
 ABOVE = 2.0**-44
-"""By how much √r is above what a table's tail seems to fall by in floats."""
+"""Relative margin by which √r exceeds the decrease of the table's tail as computed in floats."""
 
 Distances = NDArray[np.int64] | NDArray[np.object_] | Floats
-"""Whole numbers; floats only for plans."""
+"""Integers; floats only for plans."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the weights are kept
+@dataclass(frozen=True, eq=False)  # not slotted: caches the weights
 class ExponentialChoice:
-    """Candidates at whole distances, in proportion to w(⌊2d/``factor``⌋); ``root`` / 2¹²⁸ is about √r, never below.
+    """Choice among candidates with weights w(⌊2d/``factor``⌋) at integer distances; ``root`` / 2¹²⁸ ≥ √r, nearly equal.
 
-    w(0) = 2¹⁰⁰, w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉: rounded up, so that no step falls by more. Where a person moves
-    distances by Δ at most, it costs what the table costs under a shift by ⌈2Δ/factor⌉. Neighbours: as Δ says.
+    w(0) = 2¹⁰⁰, w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉: rounded up, so that no step decreases by more. If a person moves
+    distances by at most Δ, the loss is at most the table's loss under a shift by ⌈2Δ/factor⌉. The neighboring relation
+    is the one of Δ.
     """
 
     root: int
     factor: int
 
     @classmethod
-    def of(cls, table: NoiseTable, factor: int) -> Self:
-        """Beside a table of discrete Laplace noise; raises ``InputError`` for any other, which need not dominate it."""
-        # √r out of 2¹²⁸, a little more than what the table's tail falls by a step; None where it has none.
+    def from_table(cls, table: NoiseTable, factor: int) -> Self:
+        """Return the choice dominated by a table of discrete Laplace noise; raises ``InputError`` for other noise."""
+        # √r out of 2¹²⁸, slightly more than the decrease of the table's tail a step; None without a tail.
         if table.tail is None:
             root = None
         else:
             step = math.log(table.tail.escape / TOTAL) / len(table.tail.block)
             root = math.ceil(math.exp(step / 2) * (1 + ABOVE) * 2**53) << BITS - 53
-        if root is None or not lighter(table, root):
+        if root is None or not has_lighter_tails(table, root):
             raise InputError("table", table, "discrete Laplace noise", "other noise does not dominate a choice")
         return cls(root, factor)
 
     @cached_property
-    def weights(self) -> list[int]:
-        """w(0), w(1), …, down to the first that stays what it is."""
+    def weights_by_step(self) -> list[int]:
+        """Weights w(0), w(1), …, down to the first that repeats."""
         found = [HEAVIEST]
         while (following := -(-found[-1] * self.root >> BITS)) < found[-1]:
             found.append(following)
         return found
 
-    def weighed(self, distances: Distances) -> list[int]:
-        """The weight of each candidate."""
-        last = len(self.weights) - 1
+    def candidate_weights(self, distances: Distances) -> list[int]:
+        """Return the weight of each candidate."""
+        last = len(self.weights_by_step) - 1
         places = np.minimum(2 * distances // self.factor, last).tolist()
-        return [self.weights[place] for place in places]
+        return [self.weights_by_step[place] for place in places]
 
-    def ends(self, distances: Distances) -> list[int]:
-        """The weights of each candidate and those before it, together."""
-        return list(accumulate(self.weighed(distances)))
+    def cumulative_weights(self, distances: Distances) -> list[int]:
+        """Return the cumulative weights of the candidates."""
+        return list(accumulate(self.candidate_weights(distances)))
 
-    def choose(self, distances: Distances, randomness: Source | None = None) -> int:
-        """The place of the candidate that is chosen."""
-        ends = self.ends(distances)
-        return bisect_right(ends, _below(ends[-1], randomness or Stream()))
+    def choose_candidate(self, distances: Distances, randomness: Source | None = None) -> int:
+        """Return the index of the chosen candidate."""
+        ends = self.cumulative_weights(distances)
+        return bisect_right(ends, _uniform_below(ends[-1], randomness or Stream()))
 
-    def reach(self, candidates: int, outside: float) -> int:
-        """A distance t: where one candidate is at 0, one of ``candidates`` at t or beyond is chosen that seldom."""
+    def distance_bound(self, candidates: int, outside: float) -> int:
+        """Return t: with one candidate at 0, candidates at t or beyond are chosen with probability ≤ ``outside``."""
         most = int(outside * HEAVIEST) // candidates
-        far = next((place for place, weight in enumerate(self.weights) if weight <= most), None)
+        far = next((place for place, weight in enumerate(self.weights_by_step) if weight <= most), None)
         if far is None:
-            raise InputError("candidates", candidates, "fewer", "their weights do not fall so far")
+            raise InputError("candidates", candidates, "fewer", "the smallest weights are too large for this many")
         return -(-far * self.factor // 2)
 
-    def law(self, distances: Distances) -> Floats:
-        """How likely each candidate is, in floats, at distances that need not be whole: for plans."""
+    def selection_probabilities(self, distances: Distances) -> Floats:
+        """Return the probability of each candidate, in floats, at distances that may be fractional: for plans."""
         rate = -math.log(self.root / TOTAL) * 2 / self.factor
         away = np.asarray(distances, dtype=np.float64)
         found: Floats = np.exp(-rate * (away - away.min()))
         return np.asarray(found / found.sum())
 
 
-def lighter(table: NoiseTable, root: int) -> bool:
-    """Whether P(X > x) ≤ r^{x+1} / (1 + r) at every x ≥ 0, r = (``root``/2¹²⁸)²: no tail is heavier than that law's.
+def has_lighter_tails(table: NoiseTable, root: int) -> bool:
+    """Return whether P(X > x) ≤ r^{x+1} / (1 + r) at every x ≥ 0, r = (``root``/2¹²⁸)²: no heavier tail than geometric.
 
-    Decided in whole numbers, those of the law rounded down: in the table's cells, and over one block of its tail, which
-    must not fall more slowly than the law does.
+    Decided in integers, with the geometric probabilities rounded down: in the table's cells, and over one block of its
+    tail, which must decrease at least as fast.
     """
     tail = table.tail
     if tail is None or not root < TOTAL:
@@ -120,46 +121,46 @@ def lighter(table: NoiseTable, root: int) -> bool:
     r, cells = root * root, len(table.half) + len(tail.block)
     law = list(accumulate(range(cells), lambda before, _: before * r >> 2 * BITS, initial=TOTAL * TOTAL))
     most = TOTAL * TOTAL * TOTAL // (TOTAL * TOTAL + r)
-    within = all(beyond << BITS <= one * most for beyond, one in zip(_tails(table, tail), law[1:], strict=True))
+    within = all(beyond << BITS <= one * most for beyond, one in zip(_table_tails(table, tail), law[1:], strict=True))
     return within and tail.escape * TOTAL <= law[len(tail.block)]
 
 
-def _tails(table: NoiseTable, tail: Tail) -> Iterator[int]:
-    """P(X > x) out of 2²⁵⁶ for the cells of the table and one block of its tail."""
+def _table_tails(table: NoiseTable, tail: Tail) -> Iterator[int]:
+    """Yield P(X > x) out of 2²⁵⁶ for the cells of the table and one block of its tail."""
     every = accumulate(reversed(table.half), initial=tail.escape_in)
     yield from (beyond * TOTAL for beyond in reversed(list(every)[1:]))
     yield from (tail.escape_in * (TOTAL - before) for before in accumulate(tail.block[:-1], initial=0))
 
 
-def _below(bound: int, randomness: Source) -> int:
-    """Uniform on {0, …, bound − 1}, by rejection."""
+def _uniform_below(bound: int, randomness: Source) -> int:
+    """Return a uniform draw from {0, …, bound − 1}, by rejection."""
     bits = bound.bit_length()
     while True:
-        words = randomness.words(-(-bits // WORD))
+        words = randomness.random_words(-(-bits // WORD))
         drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-bits % WORD)
         if drawn < bound:
             return drawn
 
 
-# Choices among the cells of a group, by their exact counts: a quantile's cell, and how far around it to reach.
+# Choices among the cells of a group, by their exact counts: a quantile's cell, and the width of an interval around it.
 #
 # With below_k the rows in the cells before cell k and n all of them, the excess at the left edge of cell k is E_k =
-# below_k − q n, in millionths of a row a whole number, which one row moves by −q or 1 − q. The cell of the quantile
-# has E_k < 0 ≤ E_{k+1}. What lies beyond either end of the range is clamped to it: there the excess is without bound.
+# below_k − q n, an integer in millionths of a row, which one row moves by −q or 1 − q. The cell of the quantile has E_k
+# < 0 ≤ E_{k+1}. Values beyond either end of the range are clamped to it: there the excess is unbounded.
 
 PARTS = 1_000_000
-"""Excesses are counted in so many parts of a row: many more than the steps of any noise."""
+"""Number of parts of a row in which excesses are counted: many more than the steps of any noise."""
 MOST_EXCESS = 1 << 60
-"""Beyond, excesses are Python's numbers."""
+"""Larger excesses are Python integers."""
 MISSED = 0.05
-"""How often an interval whose width is chosen may leave the quantile out."""
+"""Probability that an interval of chosen width misses the quantile."""
 
 Counts = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileChoice:
-    """The cell below which ``below`` millionths of the rows lie; or a number of cells ``around`` it.
+    """A choice of the cell below which ``below`` millionths of the rows lie, or of a number of cells around it.
 
     ``around`` is the name of the vector that chose the cell.
     """
@@ -168,33 +169,35 @@ class QuantileChoice:
     around: str | None = None
 
     @property
-    def sensitivity(self) -> int:
-        """By how much one row moves a distance, at most."""
+    def distance_sensitivity(self) -> int:
+        """The largest change of a distance by one row."""
         return max(self.below, PARTS - self.below)
 
-    def chosen(self, counts: Counts, law: ExponentialChoice, named: int) -> int:
-        """The place of a cell, or a number of cells on either side of the one ``named``."""
-        excess = self.excess(counts)
+    def choose_index(self, counts: Counts, law: ExponentialChoice, named: int) -> int:
+        """Return the index of a cell, or a number of cells on either side of the cell ``named``."""
+        excess = self.excess_at_edges(counts)
         if self.around is None:
-            return law.choose(cell_distances(excess))
-        return half_widths(len(counts))[law.choose(width_distances(excess, named, self.target(law, len(counts))))]
+            return law.choose_candidate(cell_distances(excess))
+        return half_widths(len(counts))[
+            law.choose_candidate(width_distances(excess, named, self.target_excess(law, len(counts))))
+        ]
 
-    def excess(self, counts: Counts) -> Distances:
-        """E_0, …, E_c of c cells."""
+    def excess_at_edges(self, counts: Counts) -> Distances:
+        """Return E_0, …, E_c of c cells."""
         exact = PARTS * int(counts.sum(dtype=object)) < MOST_EXCESS
         before = np.concatenate([[0], np.cumsum(counts.astype(np.int64 if exact else np.object_))])
         found: Distances = PARTS * before - self.below * before[-1]
         return found
 
-    def target(self, law: ExponentialChoice, cells: int) -> int:
-        """The excess that is sought on either side: beyond it, few intervals leave the quantile out."""
-        return law.reach(len(half_widths(cells)), MISSED)
+    def target_excess(self, law: ExponentialChoice, cells: int) -> int:
+        """Return the target excess on either side: beyond it, few intervals miss the quantile."""
+        return law.distance_bound(len(half_widths(cells)), MISSED)
 
 
-def millionths(q: float) -> int | None:
-    """The number as it is written; None where it is no whole number of millionths.
+def as_millionths(q: float) -> int | None:
+    """Return the number as written, in millionths; None if it has more decimals.
 
-    >>> millionths(0.9), millionths(1 / 3)
+    >>> as_millionths(0.9), as_millionths(1 / 3)
     (900000, None)
     """
     exact = Fraction(repr(q)) * PARTS
@@ -202,13 +205,13 @@ def millionths(q: float) -> int | None:
 
 
 def cell_distances(excess: Distances) -> Distances:
-    """How far the excess 0 lies outside each cell: max(0, E_k, −E_{k+1})."""
+    """Return the distance of the excess 0 from each cell: max(0, E_k, −E_{k+1})."""
     found: Distances = np.maximum(np.maximum(excess[:-1], -excess[1:]), 0)
     return found
 
 
 def half_widths(cells: int) -> list[int]:
-    """Numbers of cells on either side that are chosen from, each about √2 times the last; the last holds all.
+    """Return the candidate numbers of cells on either side, growing by about √2 each; the last covers all cells.
 
     >>> half_widths(20)
     [0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 20]
@@ -219,16 +222,16 @@ def half_widths(cells: int) -> list[int]:
     return found
 
 
-def width_distances(excess: Distances, centre: int, target: int) -> Distances:
-    """How far ``target`` lies outside (G_{i−1}, G_i], where G_i = min(−E_{k−w}, E_{k+w+1}) for the i-th width w.
+def width_distances(excess: Distances, center: int, target: int) -> Distances:
+    """Return the distance of ``target`` from (G_{i−1}, G_i], where G_i = min(−E_{k−w}, E_{k+w+1}) for the i-th width w.
 
-    G does not fall with i, and is without bound where both ends of an interval are those of the range; as long as the
-    quantile is not in the i-th interval, G_i ≤ 0. G_{−1} is below everything.
+    G does not decrease with i, and is unbounded if the interval covers the whole range; as long as the quantile is not
+    in the i-th interval, G_i ≤ 0. G_{−1} is below everything.
     """
     cells = len(excess) - 1
     beyond = max(int(np.max(np.abs(excess))), target) + target
     widths = np.array(half_widths(cells))
-    left, right = centre - widths, centre + widths + 1
+    left, right = center - widths, center + widths + 1
     low = np.where(left <= 0, beyond, -excess[np.maximum(left, 0)])
     high = np.where(right >= cells, beyond, excess[np.minimum(right, cells)])
     reached = np.minimum(low, high)
@@ -237,14 +240,14 @@ def width_distances(excess: Distances, centre: int, target: int) -> Distances:
     return found
 
 
-# Bounded range: the exponential mechanism and everything whose loss lies in an interval of length ε.
+# Bounded range: the exponential mechanism and every mechanism whose loss lies in an interval of length ε.
 #
-# Per outcome the loss lies in [t − ε, t] for some t; the two-point law that uses the ends is worst, and the best t
-# for each ε' gives the profile δ(ε') = (1 − e^{(ε'−ε)/2})² / (1 − e^{−ε}) (Dong, Durfee and Rogers, 2020).
+# For each outcome the loss lies in [t − ε, t] for some t; the two-point distribution on the ends is worst, and the best
+# t for each ε' gives the profile δ(ε') = (1 − e^{(ε'−ε)/2})² / (1 − e^{−ε}) (Dong, Durfee and Rogers, 2020).
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRangeLaw(LossLaw):
+class BoundedRangeDistribution(LossDistribution):
     """Density e^{(l−ε)/2} / (2(1 − e^{−ε})) on [−ε, ε]; its own reverse."""
 
     epsilon: float
@@ -258,62 +261,64 @@ class BoundedRangeLaw(LossLaw):
         return 0.0
 
     @property
-    def largest(self) -> float:
+    def largest_loss(self) -> float:
         return self.epsilon
 
     @property
-    def _weight(self) -> float:
+    def _normalizing_weight(self) -> float:
         return -1 / math.expm1(-self.epsilon)
 
-    def reverse(self) -> BoundedRangeLaw:
+    def reverse_distribution(self) -> BoundedRangeDistribution:
         return self
 
     @property
-    def flat(self) -> Flat:
+    def flat_form(self) -> FlatForm:
         """No atoms, density e^{−ε/2} / (2(1 − e^{−ε}))."""
-        return Flat(self.epsilon, 0.0, self._weight * self.epsilon * math.exp(-self.epsilon / 2))
+        return FlatForm(self.epsilon, 0.0, self._normalizing_weight * self.epsilon * math.exp(-self.epsilon / 2))
 
     def profile(self, epsilon: Floats) -> Floats:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         lost = np.expm1((np.clip(epsilon, -self.epsilon, self.epsilon) - self.epsilon) / 2)
-        return np.where(epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), self._weight * lost**2)
+        return np.where(
+            epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), self._normalizing_weight * lost**2
+        )
 
     def log_moment(self, z: Complexes) -> Complexes:
-        """M(z) = (e^{zε} − e^{−(z+1)ε}) / ((2z+1)(1 − e^{−ε})), as log(1 + (M − 1)) where nothing overflows."""
+        """Return log of M(z) = (e^{zε} − e^{−(z+1)ε}) / ((2z+1)(1 − e^{−ε})), as log(1 + (M − 1)) without overflow."""
         if float(np.max(z.real)) * self.epsilon > OVERFLOW:
             inner = -np.expm1(-(2 * z + 1) * self.epsilon) / (2 * z + 1)
-            return np.asarray(z * self.epsilon + np.log(self._weight * inner))
+            return np.asarray(z * self.epsilon + np.log(self._normalizing_weight * inner))
         up, down = np.expm1(z * self.epsilon), np.expm1(-(z + 1) * self.epsilon)
-        rest = (up - down) / (2 * z + 1) * self._weight - 1
+        rest = (up - down) / (2 * z + 1) * self._normalizing_weight - 1
         return log1p(np.asarray(rest, dtype=np.complex128))
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """M − 1 is a difference of numbers near 1."""
+        """Bound the error: M − 1 is a difference of numbers near 1."""
         return 2e-15 * np.maximum(1.0, 1 / np.abs(2 * z + 1)) / np.exp(np.minimum(moment.real, 0.0))
 
-    def decay(self, c: float, y: float) -> float:
-        """|e^{2aε} − e^{2iyε}| / |2z + 1| with a = c + ½: at most coth(aε) times a / |z + ½|."""
+    def moment_decay_bound(self, c: float, y: float) -> float:
+        """Return a bound on |e^{2aε} − e^{2iyε}| / |2z + 1|, a = c + ½: at most coth(aε) times a / |z + ½|."""
         a = c + 0.5
         return min(1.0, a / math.hypot(a, y) / math.tanh(a * self.epsilon))
 
-    def cells(self, step: float) -> Cells:
-        return self.cut(multiples(-self.epsilon, self.epsilon, step))
+    def loss_cells(self, step: float) -> LossCells:
+        return self.cut_at_losses(step_multiples(-self.epsilon, self.epsilon, step))
 
-    def cut(self, edges: Floats) -> Cells:
-        return exponential_cells(self.epsilon, self._weight, edges)
+    def cut_at_losses(self, edges: Floats) -> LossCells:
+        return exponential_cells(self.epsilon, self._normalizing_weight, edges)
 
 
 def bounded_range(*, epsilon: float) -> LossOnly:
-    """The loss of every mechanism of bounded range ε: the exponential mechanism, report noisy max with Gumbel noise.
+    """Return the loss of every mechanism of bounded range ε: exponential mechanism, report noisy max (Gumbel noise).
 
-    Such a mechanism is (ε, 0)-private, but loses less than randomised response does: η = tanh(ε/4). The exponential
+    Such a mechanism is (ε, 0)-private, but loses less than randomized response does: η = tanh(ε/4). The exponential
     mechanism that samples in proportion to e^{ε u / (2Δ)} (e^{ε u / Δ} for a monotone utility u) has range ε.
-    Composition holds with **parameters fixed in advance**. Neighbours: as the sensitivity of u says. Raises
-    ``InputError`` unless ε is finite and positive.
+    Composition holds with **parameters fixed in advance**. Neighbors: as in the sensitivity of u. Raises ``InputError``
+    unless ε is finite and positive.
 
     >>> round(bounded_range(epsilon=1).loss.total_variation(), 12)
     0.244918662404
     >>> round((10 * bounded_range(epsilon=0.1).loss).epsilon(1e-6), 6)
     0.686129
     """
-    return LossOnly(PrivacyLoss.of(BoundedRangeLaw(positive("epsilon", epsilon))))
+    return LossOnly(PrivacyLoss.from_distribution(BoundedRangeDistribution(check_positive("epsilon", epsilon))))

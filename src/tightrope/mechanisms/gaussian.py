@@ -7,18 +7,23 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from tightrope.accounting.distributions.gaussian import GaussianLaw
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import LARGEST_GAUSSIAN, gaussian_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.mechanism import Continuous, checked, disclosed, ratio
-from tightrope.numerics.checks import positive, whole
+from tightrope.mechanisms.mechanism import (
+    ContinuousMechanism,
+    check_noise_size,
+    full_disclosure_loss,
+    sensitivity_ratio,
+)
+from tightrope.numerics.checks import check_integer, check_positive
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(Continuous):
+class Gaussian(ContinuousMechanism):
     """N(0, scale²) for a query of the given sensitivity: (sensitivity/scale)-GDP."""
 
     scale: float
@@ -27,9 +32,13 @@ class Gaussian(Continuous):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """G_μ with μ = sensitivity/scale; smaller shifts are dominated. An infinite loss where there is no noise."""
-        mu = ratio(self.scale, self.sensitivity)
-        return PrivacyLoss.of(GaussianLaw(mu)) if math.isfinite(mu) else disclosed(self.scale)
+        """G_μ with μ = sensitivity/scale; smaller shifts are dominated. Infinite if scale = 0."""
+        mu = sensitivity_ratio(self.scale, self.sensitivity)
+        return (
+            PrivacyLoss.from_distribution(GaussianLossDistribution(mu))
+            if math.isfinite(mu)
+            else full_disclosure_loss(self.scale)
+        )
 
     @property
     def mean_absolute_error(self) -> float:
@@ -48,7 +57,7 @@ class Gaussian(Continuous):
 
 
 def gaussian(*, scale: float, sensitivity: float = 1.0) -> Gaussian:
-    """Gaussian noise of standard deviation ``scale``: δ(ε) = Φ(−ε/μ+μ/2) − e^ε Φ(−ε/μ−μ/2), μ = sensitivity/scale.
+    """Return Gaussian noise of scale ``scale``: δ(ε) = Φ(−ε/μ+μ/2) − e^ε Φ(−ε/μ−μ/2), μ = sensitivity/scale.
 
     For accounting: it has a loss and errors; ``sample`` raises and names ``discrete_gaussian``. Without noise
     (``scale=0``) the loss is infinite: δ = 1 at every ε. Raises ``InputError`` unless the scale is finite and not
@@ -57,7 +66,7 @@ def gaussian(*, scale: float, sensitivity: float = 1.0) -> Gaussian:
     >>> round(gaussian(scale=1).loss.delta(1), 12)
     0.126936737507
     """
-    return Gaussian(*checked(scale, sensitivity))
+    return Gaussian(*check_noise_size(scale, sensitivity))
 
 
 # Discrete Gaussian noise: best for many compositions of large guarantees.
@@ -73,11 +82,11 @@ class DiscreteGaussian(IntegerMechanism):
 
 
 def discrete_gaussian(*, scale: float, sensitivity: int = 1) -> DiscreteGaussian | LargeGaussian:
-    """Discrete Gaussian noise: up to scale 10⁵ from a table of 2¹²⁸ parts, beyond it by exact rejection.
+    """Return discrete Gaussian noise: up to scale 10⁵ from a table of 2¹²⁸ parts, beyond it by exact rejection.
 
-    The table ends where a cell would hold less than 2⁻¹²⁸ (about 13.3 scales); what that costs – an infinite loss with
-    probability near sensitivity · 10⁻³⁸ – is part of ``.loss``. Larger scales have no end and no such loss
-    (:class:`LargeGaussian`). Raises ``InputError`` unless 0.1 ≤ scale ≤ 10⁹ and sensitivity is a whole number ≥ 1.
+    The table ends where a cell would hold less than 2⁻¹²⁸ (about 13.3 scales); the cost of this – an infinite loss with
+    probability near sensitivity · 10⁻³⁸ – is part of ``.loss``. Larger scales are unbounded without such a loss
+    (:class:`LargeGaussian`). Raises ``InputError`` unless 0.1 ≤ scale ≤ 10⁹ and sensitivity is an integer ≥ 1.
 
     >>> noise = discrete_gaussian(scale=3)
     >>> round(noise.mean_squared_error, 9), noise.half_width(0.95), noise.worst_error
@@ -85,16 +94,16 @@ def discrete_gaussian(*, scale: float, sensitivity: int = 1) -> DiscreteGaussian
     >>> discrete_gaussian(scale=1e9).half_width(0.95)
     1959963985
     """
-    if positive("scale", scale) > LARGEST_GAUSSIAN:
-        return LargeGaussian.of(scale, sensitivity)
+    if check_positive("scale", scale) > LARGEST_GAUSSIAN:
+        return LargeGaussian.from_scale(scale, sensitivity)
     return tabulated_gaussian(scale=scale, sensitivity=sensitivity)
 
 
 def tabulated_gaussian(*, scale: float, sensitivity: int = 1) -> DiscreteGaussian:
-    """``discrete_gaussian`` from a table, or ``InputError`` where the scale is above 10⁵.
+    """Return ``discrete_gaussian`` from a table; raises ``InputError`` if the scale is above 10⁵.
 
     >>> tabulated_gaussian(scale=3).table
     NoiseTable(39 cells a side, no tail)
     """
-    sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
+    sensitivity = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
     return DiscreteGaussian(float(scale), sensitivity, gaussian_table(scale))

@@ -1,4 +1,4 @@
-"""Staircase noise on the real line: the least error of pure ε-privacy."""
+"""Staircase noise on the real line: the smallest error of pure ε-privacy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.discrete.table_loss import LARGEST_SHIFT
-from tightrope.mechanisms.mechanism import LEAST, Continuous, not_faint
+from tightrope.mechanisms.mechanism import LEAST, ContinuousMechanism, check_smallest_epsilon
 from tightrope.mechanisms.pairs import approx_dp
-from tightrope.numerics.checks import positive, probability, whole
+from tightrope.numerics.checks import check_integer, check_positive, check_probability
 
 
 @dataclass(frozen=True, slots=True)
-class Staircase(Continuous):
+class Staircase(ContinuousMechanism):
     """Density a on [0, γΔ), e^{−ε}a on [γΔ, Δ), times e^{−ε} per further Δ (theory §4).
 
-    Everything is computed from ``stair`` and ``tread``, as a itself leaves double precision for large ε.
+    Everything is computed from ``first_step_mass`` and ``step_shares``, as a leaves double precision for large ε.
     """
 
     epsilon: float
@@ -31,13 +31,13 @@ class Staircase(Continuous):
     twin = "discrete_staircase"
 
     @property
-    def stair(self) -> float:
+    def first_step_mass(self) -> float:
         """1 − e^{−ε}: the mass of the first step on both sides together; each further one has e^{−ε} times as much."""
         return -math.expm1(-self.epsilon)
 
     @property
-    def tread(self) -> tuple[float, float]:
-        """The shares of a step's mass on its first, higher part and on the rest: γ and e^{−ε}(1−γ) over their sum."""
+    def step_shares(self) -> tuple[float, float]:
+        """Fractions of a step's mass on its first, higher part and on the rest: γ and e^{−ε}(1−γ) over their sum."""
         low = math.exp(-self.epsilon) * (1 - self.gamma)
         if self.gamma == 0:
             return 0.0, 1.0
@@ -46,10 +46,10 @@ class Staircase(Continuous):
     @property
     def total_variation(self) -> float:
         """η of a shift by Δ: P(|X| ≤ Δ/2)."""
-        high, low = self.tread
+        high, low = self.step_shares
         if self.gamma >= 0.5:
-            return self.stair * high * (0.5 / self.gamma)
-        return self.stair * (high + low * (0.5 - self.gamma) / (1 - self.gamma))
+            return self.first_step_mass * high * (0.5 / self.gamma)
+        return self.first_step_mass * (high + low * (0.5 - self.gamma) / (1 - self.gamma))
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -58,24 +58,24 @@ class Staircase(Continuous):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Δ (E K + E U) with K the number of whole steps and U the place on the last."""
-        return self.sensitivity * (self._steps + self._place(1))
+        """Δ (E K + E U) with K the number of whole steps and U the position on the last."""
+        return self.sensitivity * (self._mean_step + self._offset_moment(1))
 
     @property
     def mean_squared_error(self) -> float:
         """Δ² (E K² + 2 E K E U + E U²)."""
-        steps = self._steps
-        squares = steps * (1 + 2 * steps) + 2 * steps * self._place(1) + self._place(2)
+        steps = self._mean_step
+        squares = steps * (1 + 2 * steps) + 2 * steps * self._offset_moment(1) + self._offset_moment(2)
         return self.sensitivity * self.sensitivity * squares
 
     @property
-    def _steps(self) -> float:
+    def _mean_step(self) -> float:
         """E K = e^{−ε} / (1 − e^{−ε}); E K² = E K (1 + 2 E K)."""
-        return math.exp(-self.epsilon) / self.stair
+        return math.exp(-self.epsilon) / self.first_step_mass
 
-    def _place(self, power: int) -> float:
-        """E U^p, p ≤ 2, U uniform on [0, γ) or on [γ, 1)."""
-        (high, low), g = self.tread, self.gamma
+    def _offset_moment(self, power: int) -> float:
+        """Return E U^p, p ≤ 2, U uniform on [0, γ) or on [γ, 1)."""
+        (high, low), g = self.step_shares, self.gamma
         return (high * g + low * (1 + g)) / 2 if power == 1 else (high * g * g + low * (1 + g + g * g)) / 3
 
     @property
@@ -83,20 +83,20 @@ class Staircase(Continuous):
         return math.inf
 
     def _upper_quantile(self, tail: float) -> float:
-        """Whole steps first (each leaves e^{−ε} of the tail), then the high or low part of one."""
+        """Compute whole steps first (each leaves e^{−ε} of the tail), then the high or low part of one."""
         whole = max(0, math.floor(-math.log(2 * tail) / self.epsilon))
         here = math.exp(-self.epsilon * whole) / 2
-        share = min(max((here - tail) / (here * self.stair), 0.0), 1.0)
-        high, low = self.tread
+        share = min(max((here - tail) / (here * self.first_step_mass), 0.0), 1.0)
+        high, low = self.step_shares
         upper = self.gamma * min(share / high, 1.0) if high else 0.0
         lower = (1 - self.gamma) * max(share - high, 0.0) / low if low else 0.0
         return (whole + upper + lower) * self.sensitivity
 
 
 def staircase(*, epsilon: float, sensitivity: float = 1.0, gamma: float | None = None) -> Staircase:
-    """Staircase noise, (ε, 0)-private; γ defaults to 1/(1 + e^{ε/2}), which minimises E|X| (theory §4).
+    """Return staircase noise, (ε, 0)-private; γ defaults to 1/(1 + e^{ε/2}), which minimizes E|X| (theory §4).
 
-    (No less than 10⁻³⁰⁰, which it would be from ε = 1382 on.)
+    The default γ is at least 10⁻³⁰⁰, which matters from ε = 1382 on.
 
     For accounting: ``sample`` raises and names ``discrete_staircase``. Raises ``InputError`` unless ε
     (at least 10⁻³⁰⁰) and the sensitivity are positive and 0 ≤ γ ≤ 1.
@@ -104,13 +104,13 @@ def staircase(*, epsilon: float, sensitivity: float = 1.0, gamma: float | None =
     >>> round(staircase(epsilon=1).mean_absolute_error, 9)
     0.959517376
     """
-    epsilon = not_faint(positive("epsilon", epsilon))
+    epsilon = check_smallest_epsilon(check_positive("epsilon", epsilon))
     best = max(1 / (1 + math.exp(epsilon / 2)), LEAST) if epsilon < 1400 else LEAST
-    chosen = best if gamma is None else probability("gamma", gamma)
-    return Staircase(epsilon, positive("sensitivity", sensitivity), chosen)
+    chosen = best if gamma is None else check_probability("gamma", gamma)
+    return Staircase(epsilon, check_positive("sensitivity", sensitivity), chosen)
 
 
-# Discrete staircase noise: the least E|X| with pure ε-DP on the integers (Geng and Viswanath).
+# Discrete staircase noise: the smallest E|X| with pure ε-DP on the integers (Geng and Viswanath).
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ class DiscreteStaircase(IntegerMechanism):
 
 
 def discrete_staircase(*, epsilon: float, sensitivity: int = 1, gamma: float | None = None) -> DiscreteStaircase:
-    """Staircase noise on the integers: pure ε-DP for whole-number answers that change by at most ``sensitivity``.
+    """Return staircase noise on the integers: pure ε-DP for integer answers that change by at most ``sensitivity``.
 
-    In each period of ``sensitivity`` cells the first r are one factor e^ε higher. ``gamma`` in [0, 1] sets
-    r = ⌊gamma · sensitivity + ½⌋, at least 1; by default r minimises E|X|. At sensitivity 1 this is the discrete
-    Laplace law. The certified ε, rounding included, is at most the one asked for; ε above 40 is taken as 40.
+    In each period of ``sensitivity`` cells the first r are higher by a factor e^ε. ``gamma`` in [0, 1] sets r = ⌊gamma
+    · sensitivity + ½⌋, at least 1; by default r minimizes E|X|. At sensitivity 1 this is the discrete Laplace
+    distribution. The certified ε, rounding included, is at most the requested one; ε above 40 is treated as 40.
 
     Raises ``InputError`` for ε ≤ 0 (or below sensitivity / 10⁶), a gamma outside [0, 1], a fractional sensitivity.
 
@@ -136,21 +136,21 @@ def discrete_staircase(*, epsilon: float, sensitivity: int = 1, gamma: float | N
     >>> noise.step, round(noise.mean_absolute_error, 6), round(noise.loss.delta(1.0), 15)
     (2, 2.860832, 0.0)
     """
-    sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
+    sensitivity = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
     if not sensitivity <= LARGEST_SHIFT:
         raise InputError("sensitivity", sensitivity, f"at most {LARGEST_SHIFT}", "measure in coarser units")
-    epsilon = positive("epsilon", epsilon)
+    epsilon = check_positive("epsilon", epsilon)
     step = best_step(epsilon, sensitivity) if gamma is None else rounded_step(gamma, sensitivity)
     return DiscreteStaircase(epsilon, sensitivity, step, staircase_table(epsilon, sensitivity, step))
 
 
 def rounded_step(gamma: float, sensitivity: int) -> int:
-    """⌊gamma · sensitivity + ½⌋, at least 1."""
-    return max(1, math.floor(probability("gamma", gamma) * sensitivity + 0.5))
+    """Return ⌊gamma · sensitivity + ½⌋, at least 1."""
+    return max(1, math.floor(check_probability("gamma", gamma) * sensitivity + 0.5))
 
 
 def best_step(epsilon: float, sensitivity: int) -> int:
-    """The r in 1..sensitivity with the least E|X|.
+    """Return the r in 1..sensitivity with the smallest E|X|.
 
     With b = e^{−ε}, Δ the sensitivity, S = r + b(Δ − r) and J = ½[r(r−1) + b(Δ(Δ−1) − r(r−1))]:
     E|X| = 2 a [J/(1−b) + Δ b S/(1−b)²], a = (1−b) / (2S − (1−b)).

@@ -14,19 +14,19 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
-from tightrope.mechanisms.discrete.integer_tables import COARSER, MOST_TABLE_CELLS, first_within
-from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, exponential, powers
-from tightrope.mechanisms.discrete.noise_table import NoiseTable, tabulate
-from tightrope.mechanisms.laplace import LaplaceLaw
-from tightrope.mechanisms.mechanism import Continuous, not_faint
-from tightrope.numerics.checks import inner_probability, non_negative, positive, whole
+from tightrope.mechanisms.discrete.integer_tables import COARSER, MOST_TABLE_CELLS, build_with_least_margin
+from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, fixed_point_exponential, fixed_point_powers
+from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
+from tightrope.mechanisms.laplace import LaplaceDistribution
+from tightrope.mechanisms.mechanism import ContinuousMechanism, check_smallest_epsilon
+from tightrope.numerics.checks import check_integer, check_positive, inner_probability, non_negative
 
 FLAT = 1e-60
-"""Below this the law is uniform to all digits, and powers of a leave double precision."""
+"""Below this the distribution is uniform to all digits, and powers of a leave double precision."""
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedLaplace(Continuous):
+class TruncatedLaplace(ContinuousMechanism):
     """Density proportional to e^{−|x|ε/Δ} on [−A, A], A = (Δ/ε) log(1 + (e^ε−1)/(2δ)); uniform at ε = 0."""
 
     epsilon: float
@@ -36,14 +36,14 @@ class TruncatedLaplace(Continuous):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """Dominates all shifts up to the sensitivity."""
+        """Privacy loss that dominates all shifts up to the sensitivity."""
         if self.epsilon == 0:
             law = Atoms(np.zeros(1), np.array([1 - self.delta]), self.delta, self.delta)
-            return PrivacyLoss.of(law, reverse=law)
-        return PrivacyLoss.of(LaplaceLaw(self.epsilon, self.delta))
+            return PrivacyLoss.from_distribution(law, reverse=law)
+        return PrivacyLoss.from_distribution(LaplaceDistribution(self.epsilon, self.delta))
 
     @property
-    def _end(self) -> float:
+    def _scaled_endpoint(self) -> float:
         """A = log(1 + (e^ε − 1)/(2δ)): the end A in units of Δ/ε."""
         log_growth = self.epsilon + math.log(-math.expm1(-self.epsilon))
         return float(np.logaddexp(0.0, log_growth - math.log(2 * self.delta)))
@@ -53,11 +53,11 @@ class TruncatedLaplace(Continuous):
         """A."""
         if self.epsilon == 0:
             return self.sensitivity / (2 * self.delta)
-        return self.sensitivity / self.epsilon * self._end
+        return self.sensitivity / self.epsilon * self._scaled_endpoint
 
     def _absolute_moment(self, power: int) -> float:
-        """E|X|^p / A^p = p! γ(p + 1, a) / (a^p γ(1, a)) with normalised incomplete gammas; 1/(p + 1) at a = 0."""
-        a = self._end if self.epsilon > 0 else 0.0
+        """Return E|X|^p / A^p = p! γ(p + 1, a) / (a^p γ(1, a)), normalized incomplete gammas; 1/(p + 1) at a = 0."""
+        a = self._scaled_endpoint if self.epsilon > 0 else 0.0
         if a < FLAT:
             return 1 / (power + 1)
         return float(math.factorial(power) * special.gammainc(power + 1, a) / special.gammainc(1, a) / a**power)
@@ -75,36 +75,36 @@ class TruncatedLaplace(Continuous):
     def _upper_quantile(self, tail: float) -> float:
         if self.epsilon == 0:
             return self.worst_error * (1 - 2 * tail)
-        below = 2 * tail * -math.expm1(-self._end) + math.exp(-self._end)
+        below = 2 * tail * -math.expm1(-self._scaled_endpoint) + math.exp(-self._scaled_endpoint)
         return -math.log(below) * (self.sensitivity / self.epsilon)
 
 
 def truncated_laplace(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> TruncatedLaplace:
-    """Truncated Laplace noise, (ε, δ)-private and never more than A from the truth (GDGK; theory §4).
+    """Return truncated Laplace noise, (ε, δ)-private and never more than A from the truth (GDGK; theory §4).
 
-    For accounting: ``sample`` raises and names ``discrete_truncated_laplace``. Raises ``InputError`` unless ε ≥ 0
-    (not between 0 and 10⁻³⁰⁰), 0 < δ ≤ ½ (the law is private only then) and the sensitivity is positive.
+    For accounting: ``sample`` raises and names ``discrete_truncated_laplace``. Raises ``InputError`` unless ε ≥ 0 (not
+    between 0 and 10⁻³⁰⁰), 0 < δ ≤ ½ (the noise is private only then) and the sensitivity is positive.
 
     >>> law = truncated_laplace(epsilon=1, delta=1e-6)
     >>> round(law.worst_error, 2), round(law.loss.delta(1), 12)
     (13.66, 1e-06)
     """
-    epsilon, delta = not_faint(non_negative("epsilon", epsilon)), inner_probability("delta", delta)
+    epsilon, delta = check_smallest_epsilon(non_negative("epsilon", epsilon)), inner_probability("delta", delta)
     if not delta <= 0.5:
         raise InputError(
             "delta", delta, "at most 1/2", "beyond that, release nothing with probability 1 - delta instead"
         )
-    return TruncatedLaplace(epsilon, delta, positive("sensitivity", sensitivity))
+    return TruncatedLaplace(epsilon, delta, check_positive("sensitivity", sensitivity))
 
 
-# Discrete truncated Laplace noise: (ε, δ)-DP, and no answer is further off than a stated bound.
+# Discrete truncated Laplace noise: (ε, δ)-DP, with a stated bound on the error of every answer.
 
 SMALLEST_DELTA = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
 class DiscreteTruncatedLaplace(IntegerMechanism):
-    """P(X = x) ∝ e^{−|x|ε/Δ} for |x| < N, and less than that at ±N."""
+    """P(X = x) ∝ e^{−|x|ε/Δ} for |x| < N, and less at ±N."""
 
     epsilon: float
     delta: float
@@ -113,26 +113,26 @@ class DiscreteTruncatedLaplace(IntegerMechanism):
 
 
 def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int = 1) -> DiscreteTruncatedLaplace:
-    """Geometric steps e^{−ε/Δ} that end where δ allows, with a last partial step that uses δ up.
+    """Return geometric steps e^{−ε/Δ} that end as soon as δ allows, with a last partial step that uses up δ.
 
-    The law is unimodal, so shift Δ binds; with r = e^{−ε/Δ} and θ the last partial step,
-    δ Σp = Σ_{N−Δ<j<N} r^j + θ r^N + (1 − θ) r^{N−Δ} (infinite loss, and the one loss between ε and infinity).
-    At sensitivity 1 this is the optimal noise of theory §4.1: no (ε, δ) noise has a stochastically smaller |X|.
-    The certified δ at ε, rounding included, is at most ``delta`` at every shift 1..Δ. ε/Δ above 40 is taken as 40.
+    The distribution is unimodal, so shift Δ binds; with r = e^{−ε/Δ} and θ the last partial step, δ Σp = Σ_{N−Δ<j<N}
+    r^j + θ r^N + (1 − θ) r^{N−Δ} (infinite loss, and the one loss between ε and infinity). At sensitivity 1 this is the
+    optimal noise of theory §4.1: no (ε, δ) noise has a stochastically smaller |X|. The certified δ at ε, rounding
+    included, is at most ``delta`` at every shift 1..Δ. ε/Δ above 40 is treated as 40.
 
-    Raises ``InputError`` unless ε > 0, 1e−24 ≤ δ ≤ ½ and the sensitivity is a whole number ≥ 1.
+    Raises ``InputError`` unless ε > 0, 1e−24 ≤ δ ≤ ½ and the sensitivity is an integer ≥ 1.
 
     >>> noise = discrete_truncated_laplace(epsilon=1, delta=1e-6)
     >>> round(noise.mean_absolute_error, 9), noise.worst_error
     (0.850902116, 14.0)
     """
-    sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    epsilon, delta = positive("epsilon", epsilon), inner_probability("delta", delta)
+    sensitivity = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
+    epsilon, delta = check_positive("epsilon", epsilon), inner_probability("delta", delta)
     if not SMALLEST_DELTA <= delta <= 0.5:
         raise InputError("delta", delta, f"between {SMALLEST_DELTA:g} and 0.5", "for delta = 0 use discrete_laplace")
     step = min(epsilon / sensitivity, LARGEST_STEP)
 
-    def build(margin: float) -> NoiseTable:
+    def build_table(margin: float) -> NoiseTable:
         built_step = step * (1 - margin)
         built_delta = Fraction(delta * (1 - margin))
         # About the smallest N with r^{N+1} (e^ε − 1 + 2δ) ≤ δ (1 + r).
@@ -145,24 +145,24 @@ def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int
                 "epsilon", built_epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER
             )
         cells = max(sensitivity, math.ceil(exact_cells)) + 2
-        raw = powers(exponential(Fraction(built_step)), cells + 1)
+        raw = fixed_point_powers(fixed_point_exponential(Fraction(built_step)), cells + 1)
         sums = [0, *accumulate(raw)]  # sums[n] = 1 + r + … + r^{n−1}
-        end = _end(sums, built_delta, sensitivity)
+        end = _discrete_endpoint(sums, built_delta, sensitivity)
         missing = sums[end] - sums[end - sensitivity] - built_delta * (2 * sums[end] - raw[0])
         partial = missing / (raw[end - sensitivity] - raw[end] + 2 * built_delta * raw[end])
-        return tabulate([*raw[:end], math.ceil(partial * raw[end])], steps=(built_step,))
+        return build_noise_table([*raw[:end], math.ceil(partial * raw[end])], steps=(built_step,))
 
-    table = first_within(build, sensitivity, [(epsilon, delta)])
+    table = build_with_least_margin(build_table, sensitivity, [(epsilon, delta)])
     return DiscreteTruncatedLaplace(epsilon, delta, sensitivity, table)
 
 
-def _end(sums: list[int], delta: Fraction, sensitivity: int) -> int:
-    """The smallest N ≥ Δ for which the law cut after N has δ or less: Σ_{N−Δ<j≤N} r^j ≤ δ (2 Σ_{j≤N} r^j − 1)."""
+def _discrete_endpoint(sums: list[int], delta: Fraction, sensitivity: int) -> int:
+    """Return the smallest N ≥ Δ such that cutting after N needs at most δ: Σ_{N−Δ<j≤N} r^j ≤ δ (2 Σ_{j≤N} r^j − 1)."""
 
-    def fits(n: int) -> bool:
+    def meets_delta(n: int) -> bool:
         return sums[n + 1] - sums[n + 1 - sensitivity] <= delta * (2 * sums[n + 1] - sums[1])
 
     end = len(sums) - 2
-    while end > sensitivity and fits(end - 1):
+    while end > sensitivity and meets_delta(end - 1):
         end -= 1
     return end

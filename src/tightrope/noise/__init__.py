@@ -1,6 +1,6 @@
-"""The least noise for a promise, limits and calibration; knows no question and no table of people.
+"""The least noise for a privacy guarantee, lower bounds and calibration; independent of queries and tables.
 
-Importing is cheap: each name of the stub beside this file loads its module on first use.
+Importing is cheap: each name of the stub next to this file loads its module on first use.
 """
 
 from __future__ import annotations

@@ -10,174 +10,193 @@ from functools import cache
 import scipy
 from scipy.special import ndtri
 
-from tightrope.accounting.distributions.gaussian import GaussianLaw, gaussian_reach
-from tightrope.accounting.distributions.loss_cells import Cells
-from tightrope.accounting.loss_pmf import Masses, Window
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, gaussian_reach
+from tightrope.accounting.distributions.loss_cells import LossCells
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import AnyTable
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
-from tightrope.noise.families import Family, Laplace, Shaped, TruncatedLaplace, offered
-from tightrope.noise.family_weights import BoxWeights, Need, Weights
+from tightrope.noise.families import (
+    LaplaceFamily,
+    NoiseFamily,
+    ShapedFamily,
+    TruncatedLaplaceFamily,
+    registered_families,
+)
+from tightrope.noise.family_weights import BoxWeights, FloatWeights, NoiseRequirement
 from tightrope.noise.worst_split import (
     MOST_BOX_CELLS,
-    Choice,
+    CompositionGroup,
+    NoiseSpec,
+    SelectedNoise,
     ShiftLoss,
-    Spend,
-    Unit,
-    all_spends,
-    box_cells,
+    all_noise_specs,
+    estimated_box_cells,
     lattice_unit,
-    needs,
+    noise_requirements,
     total_loss,
 )
 from tightrope.numerics.root_finding import least_size
 
-# One budget, many trials: the least common size of a choice of families, and the tables that it comes to.
+# One budget, many trials: the least common size of each choice of families, and the resulting tables.
 
 COARSE, FINE = 160, 640
 """Least number of lattice points for the budget's ε: while searching, and for the certificate."""
 WINDOW_REACH = 1.7
-"""The window holds losses up to this many times its scale; what lies beyond counts as infinite."""
+"""The window holds losses up to this many times its scale; larger losses count as infinite."""
 SAFETY = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
 ROUGH, CLOSE = 2e-4, 2e-6
-"""How near the least size is approached: while families compete, and for the one that is chosen."""
+"""Relative tolerances of the least size: while families are compared, and for the selected one."""
 TABLES = 100
 """Integer tables that are tried, each a little larger than the last."""
 FINER = 1.5
-"""The least size on the fine lattice is sought within this factor of that on the coarse one."""
+"""The least size on the fine lattice is searched within this factor of the size on the coarse one."""
 SMALLEST, FARTHEST = 1e-3, 60
 """Least size searched, in shifts of one row; and the largest, in sizes at which Laplace noise would do."""
 FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
-"""How far apart, in logarithms, the first two sizes of a search are: at a guess, and beside a law that is alike."""
+"""Log-distance of the first two sizes of a search: from a guess, and from the size of a similar distribution."""
 MOST_EPSILON = 40.0
-"""The largest ε that noise is made for: a budget that allows more is kept by what keeps this. Further on there is next
-to no noise, and a total variation that doubles cannot tell from one."""
+"""The largest ε for which noise is computed: it also meets a budget that allows more. For larger ε the noise is
+negligible, and the total variation is 1 in double precision."""
 MOST_NOISE = 20_000
-"""Noise of more rows than this in every answer is refused: it would be of no use, and its tables too long."""
+"""Noise of more rows than this in every answer is rejected: it would be useless, and its tables too long."""
 LONGEST_LATTICE = 2000
 """Lattice points for the budget's ε at most."""
 
-Law = Weights | BoxWeights
+Law = FloatWeights | BoxWeights
 
 
-class NoTableError(BudgetRefused):
-    """Whole numbers cannot be shown to keep what a law in floats keeps."""
+class NoTableError(InsufficientBudgetError):
+    """Raised if an integer table cannot be shown to meet the budget that a distribution in floats meets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class NoiseSearch:
     """One budget, many trials."""
 
-    units: tuple[Unit, ...]
+    groups: tuple[CompositionGroup, ...]
     budget: Budget
-    most_epsilon: float = MOST_EPSILON
-    """A larger ε is sought as this one: what keeps it keeps more."""
-    fullest: bool = False
-    """Whether units with too many splits to go through are replaced by one split: a bound from below on the noise."""
+    epsilon_cap: float = MOST_EPSILON
+    """A larger ε is replaced by this one: noise that meets it meets the larger one, too."""
+    only_fullest_split: bool = False
+    """If True, units with too many splits to enumerate are replaced by one split: a lower bound on the noise."""
 
     @property
-    def delta(self) -> float:
+    def private_delta(self) -> float:
         """The stated δ, rounded to the private side."""
         return math.nextafter(float(self.budget.delta), 0.0)
 
     @property
-    def points(self) -> list[tuple[float, float]]:
+    def private_points(self) -> list[tuple[float, float]]:
         """The budget's points as floats, rounded to the private side."""
-        return [(min(e, self.most_epsilon), math.nextafter(d, 0.0)) for e, d in self.budget.rounded]
+        return [(min(e, self.epsilon_cap), math.nextafter(d, 0.0)) for e, d in self.budget.rounded_points]
 
     @property
-    def scale(self) -> float:
+    def loss_scale(self) -> float:
         """The largest ε that is used, or a larger one, so that the window holds what losses add to a large δ.
 
         Of a total variation alone it is the ε that Gaussian noise would have.
         """
-        return min(self.most_epsilon, max(_scale(e, d, self.delta) for e, d in self.budget.rounded))
+        return min(
+            self.epsilon_cap, max(_epsilon_scale(e, d, self.private_delta) for e, d in self.budget.rounded_points)
+        )
 
-    def window(self, size: float, resolution: int) -> Window:
-        """A lattice on which the losses of all exponential laws of this common size lie exactly, where it is fine."""
-        natural = 8 / (lattice_unit(self.units, size) * size)
-        step = max(natural / max(1, math.ceil(resolution * natural / self.scale)), self.scale / LONGEST_LATTICE)
-        return Window(step, math.ceil(WINDOW_REACH * self.scale / step))
+    def loss_lattice(self, size: float, resolution: int) -> LossLattice:
+        """Return a lattice that contains all losses of exponential distributions of this common size, if it is fine."""
+        natural = 8 / (lattice_unit(self.groups, size) * size)
+        step = max(
+            natural / max(1, math.ceil(resolution * natural / self.loss_scale)), self.loss_scale / LONGEST_LATTICE
+        )
+        return LossLattice(step, math.ceil(WINDOW_REACH * self.loss_scale / step))
 
-    def least_size(self, families: Sequence[Family], guess: float | None = None) -> float:
-        """Least common size that passes on the coarse lattice, to ``ROUGH``; ∞ where none does."""
-        most = self._adding_up()
-        self._refuse(most)
-        if not box_cells(self.units, most, self.delta) <= MOST_BOX_CELLS:
-            raise BudgetRefused("numbers of one box have too many losses here: noise of their own will do")
+    def least_size(self, families: Sequence[NoiseFamily], guess: float | None = None) -> float:
+        """Return the least common size that passes on the coarse lattice, to ``ROUGH``; ∞ if all sizes fail."""
+        most = self._laplace_size()
+        self._refuse_useless_noise(most)
+        if not estimated_box_cells(self.groups, most, self.private_delta) <= MOST_BOX_CELLS:
+            raise InsufficientBudgetError("numbers of one box have too many losses here: noise of their own will do")
         limits = (min(SMALLEST, most), FARTHEST * most)
         start, width = (most, FIRST_WIDTH) if guess is None else (guess, NEXT_WIDTH)
         return least_size(
-            lambda size: self._excess(families, size, COARSE), start, width=width, within=ROUGH / 2, limits=limits
+            lambda size: self._size_excess(families, size, COARSE), start, width=width, within=ROUGH / 2, limits=limits
         )
 
-    def passes(self, families: Sequence[Family], size: float) -> bool:
-        """Whether a size keeps the budget, on the coarse lattice."""
-        return self._excess(families, size, COARSE) <= 0
+    def passes_coarsely(self, families: Sequence[NoiseFamily], size: float) -> bool:
+        """Return whether a size meets the budget, on the coarse lattice."""
+        return self._size_excess(families, size, COARSE) <= 0
 
-    def _refuse(self, most: float) -> None:
-        """Raises ``BudgetRefused`` where no noise would be of any use."""
+    def _refuse_useless_noise(self, most: float) -> None:
+        """Raises ``InsufficientBudgetError`` where no noise would be of any use."""
         if most > MOST_NOISE:
-            raise BudgetRefused(
+            raise InsufficientBudgetError(
                 f"{self.budget} needs noise of about {most:.3g} rows in each answer; "
-                f"{self._raised(most / MOST_NOISE)}, or ask fewer questions"
+                f"{self._raise_budget_hint(most / MOST_NOISE)}, or ask fewer questions"
             )
 
-    def _raised(self, factor: float) -> str:
-        """Which number of the budget to raise, as it was asked for, and how far an ε."""
+    def _raise_budget_hint(self, factor: float) -> str:
+        """Return advice on which requested number of the budget to raise, and for ε to what value."""
         name = self.budget.asked[0]
-        return f"raise epsilon to {self.scale * factor:.2g} or more" if name == "epsilon" else f"raise {name}"
+        return f"raise epsilon to {self.loss_scale * factor:.2g} or more" if name == "epsilon" else f"raise {name}"
 
-    def _adding_up(self) -> float:
-        """The size at which Laplace noise keeps the largest ε by adding up losses."""
-        rows = math.fsum(unit.contribution.most_rows / spend.size for unit in self.units for spend in unit.spends)
-        return rows / self.scale
+    def _laplace_size(self) -> float:
+        """Return the size at which Laplace noise meets the largest ε by basic composition."""
+        rows = math.fsum(
+            unit.split_bounds.most_rows / spend.noise_size for unit in self.groups for spend in unit.noise_specs
+        )
+        return rows / self.loss_scale
 
-    def _excess(self, families: Sequence[Family], size: float, resolution: int) -> float:
-        weights = self._weights(families, size)
-        return self._largest_excess(self._total([law.cells for law in weights], size, resolution))
+    def _size_excess(self, families: Sequence[NoiseFamily], size: float, resolution: int) -> float:
+        weights = self._family_weights(families, size)
+        return self._largest_excess(self._total_loss([law.shift_loss_cells for law in weights], size, resolution))
 
-    def _total(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> Masses:
-        shifts = [need.shift for need in needs(self.units, size, self.delta)]
-        return total_loss(self.units, losses, shifts, self.window(size, resolution), fullest=self.fullest)
+    def _total_loss(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> LossPMF:
+        shifts = [need.shift for need in noise_requirements(self.groups, size, self.private_delta)]
+        return total_loss(
+            self.groups, losses, shifts, self.loss_lattice(size, resolution), fullest=self.only_fullest_split
+        )
 
-    def _keeps(self, total: Masses) -> bool:
-        """Whether a composed law meets every point, with the margin."""
+    def _keeps_points(self, total: LossPMF) -> bool:
+        """Return whether a composed distribution meets every point, with the margin."""
         return self._largest_excess(total) <= 0
 
-    def _largest_excess(self, total: Masses) -> float:
-        """The largest log of δ over what is allowed, the margin taken off; at most 0 where every point is met."""
-        found = [(total.infinite_mass, self.delta), *((total.delta(e), d) for e, d in self.points)]
+    def _largest_excess(self, total: LossPMF) -> float:
+        """Return the largest log of δ over the allowed δ less the margin; at most 0 if every point is met."""
+        found = [(total.infinite_mass, self.private_delta), *((total.delta(e), d) for e, d in self.private_points)]
         return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
 
-    def _weights(self, families: Sequence[Family], size: float) -> list[Law]:
-        """Spends that are alike share one law."""
-        law = cache(lambda family, relative, need, many: _shaped(family.weights(size * relative, need), many))
-        spends, wanted = all_spends(self.units), needs(self.units, size, self.delta)
-        return [law(f, s.size, need, s.dimension) for f, s, need in zip(families, spends, wanted, strict=True)]
+    def _family_weights(self, families: Sequence[NoiseFamily], size: float) -> list[Law]:
+        """Spends that are alike share one distribution."""
+        law = cache(
+            lambda family, relative, need, many: _joint_weights(family.float_weights(size * relative, need), many)
+        )
+        spends, wanted = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
+        return [law(f, s.noise_size, need, s.dimension) for f, s, need in zip(families, spends, wanted, strict=True)]
 
-    def error(self, families: Sequence[Family], size: float) -> float:
+    def total_error(self, families: Sequence[NoiseFamily], size: float) -> float:
         """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
         if not math.isfinite(size):
             return math.inf
         triples = zip(
-            self._weights(families, size), all_spends(self.units), needs(self.units, size, self.delta), strict=True
+            self._family_weights(families, size),
+            all_noise_specs(self.groups),
+            noise_requirements(self.groups, size, self.private_delta),
+            strict=True,
         )
         return math.fsum(
-            _mean_absolute(law, spend) / need.shift / spend.relative_size * spend.dimension
+            _mean_absolute(law, spend) / need.shift / spend.requested_size * spend.dimension
             for law, spend, need in triples
         )
 
-    def certify(
-        self, families: Sequence[Family], size: float
-    ) -> tuple[tuple[tuple[Choice, ...], ...], PrivacyLoss, Window]:
-        """Integer tables at the least size that passes on the fine lattice; the loss is computed from those tables."""
+    def certify_tables(
+        self, families: Sequence[NoiseFamily], size: float
+    ) -> tuple[tuple[tuple[SelectedNoise, ...], ...], PrivacyLoss, LossLattice]:
+        """Return integer tables at the least size that passes on the fine lattice, with the loss of those tables."""
         size = least_size(
-            lambda near: self._excess(families, near, FINE),
+            lambda near: self._size_excess(families, near, FINE),
             size,
             width=ROUGH,
             within=CLOSE / 2,
@@ -185,243 +204,267 @@ class Search:
         )
         tries = TABLES if math.isfinite(size) else 0
         for near in (size * (1 + CLOSE) ** i for i in range(tries)):
-            tables = list(map(cache(_table), self._weights(families, near)))
+            tables = list(map(cache(_integer_table), self._family_weights(families, near)))
             try:
-                total = self._total(list(map(cache(_exact), tables)), near, FINE)
-            except InputError:  # a shift over more of an endless table than is listed: a larger size is flatter
+                total = self._total_loss(list(map(cache(_exact_shift_loss), tables)), near, FINE)
+            except InputError:  # a shift over more of an unbounded table than is listed: a larger size is flatter
                 continue
-            if self._keeps(total) and self._states(loss := _loss(total)):
-                return self._choices(families, tables, near), loss, total.window
+            if self._keeps_points(total) and self._rounded_loss_keeps_points(loss := _symmetric_loss(total)):
+                return self._selected_noise(families, tables, near), loss, total.window
         raise NoTableError(f"no integer table keeps {self.budget}; raise delta")
 
-    def _states(self, loss: PrivacyLoss) -> bool:
-        """Whether what is written down, its rounding included, keeps the points: it shows where δ is below 1e−11."""
-        return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.points)
+    def _rounded_loss_keeps_points(self, loss: PrivacyLoss) -> bool:
+        """Return whether the recorded loss meets the points, rounding included: this matters for δ below 1e−11."""
+        return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.private_points)
 
-    def _choices(
-        self, families: Sequence[Family], tables: Sequence[AnyTable], size: float
-    ) -> tuple[tuple[Choice, ...], ...]:
-        chosen = iter(zip(families, tables, needs(self.units, size, self.delta), strict=True))
-        return tuple(tuple(_choice(spend, *next(chosen)) for spend in unit.spends) for unit in self.units)
+    def _selected_noise(
+        self, families: Sequence[NoiseFamily], tables: Sequence[AnyTable], size: float
+    ) -> tuple[tuple[SelectedNoise, ...], ...]:
+        chosen = iter(zip(families, tables, noise_requirements(self.groups, size, self.private_delta), strict=True))
+        return tuple(tuple(_select_noise(spend, *next(chosen)) for spend in unit.noise_specs) for unit in self.groups)
 
 
 def _log_ratio(found: float, allowed: float) -> float:
-    """Log of found / allowed, of the right sign whatever the rounding."""
+    """Return log(found / allowed), with the correct sign under any rounding."""
     if found <= allowed:
         return min(0.0, math.log(found / allowed)) if found > 0 else -math.inf
     return max(math.ulp(0.0), math.log(found / allowed)) if allowed > 0 else math.inf
 
 
-def _shaped(law: Weights, dimension: int) -> Law:
-    """The law of one number, or of several in the shape of a box."""
-    return law if dimension == 1 else BoxWeights.of(law, dimension)
+def _joint_weights(law: FloatWeights, dimension: int) -> Law:
+    """The distribution of one number, or of several in the shape of a box."""
+    return law if dimension == 1 else BoxWeights.from_weights(law, dimension)
 
 
-def _mean_absolute(law: Law, spend: Spend) -> float:
-    """E|X| in steps; where steps are stretched E|X + U₁ − U₂|, which is |x| but at 0, where it is 1/3."""
-    return law.mean_absolute + (0.0 if spend.whole_rows else law.at_zero / 3)
+def _mean_absolute(law: Law, spend: NoiseSpec) -> float:
+    """Return E|X| in steps; for stretched steps E|X + U₁ − U₂|: for each x this equals |x|, but 1/3 at x = 0."""
+    return law.mean_absolute + (0.0 if spend.whole_rows else law.zero_probability / 3)
 
 
-def _table(law: Law) -> AnyTable:
-    return law.table()
+def _integer_table(law: Law) -> AnyTable:
+    return law.integer_table()
 
 
-def _choice(spend: Spend, family: Family, table: AnyTable, need: Need) -> Choice:
-    return Choice(spend, family.name, need.shift, table)
+def _select_noise(spend: NoiseSpec, family: NoiseFamily, table: AnyTable, need: NoiseRequirement) -> SelectedNoise:
+    return SelectedNoise(spend, family.name, need.shift, table)
 
 
-def _exact(table: AnyTable) -> ShiftLoss:
-    """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
+def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
+    """Return the loss from the integer weights; possible rounding errors are added to each loss."""
 
-    def cells(shift: int) -> Cells:
-        return table.atoms(shift).raised().cells(0.0)
+    def exact_loss_cells(shift: int) -> LossCells:
+        return table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
 
-    return cells
-
-
-def _loss(total: Masses) -> PrivacyLoss:
-    """All noise here is symmetric, so adding and removing a person have the same law."""
-    law = total.atoms()
-    return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+    return exact_loss_cells
 
 
-def _scale(epsilon: float, delta: float, lost: float) -> float:
-    """ε, but for a δ that is large beside it: there losses far beyond ε are part of δ, and not lost altogether."""
+def _symmetric_loss(total: LossPMF) -> PrivacyLoss:
+    """All noise here is symmetric, so adding and removing a person have the same distribution."""
+    law = total.to_atoms()
+    return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
+
+
+def _epsilon_scale(epsilon: float, delta: float, lost: float) -> float:
+    """Return ε, or more if δ is relatively large: then losses far beyond ε are part of δ, and not lost altogether."""
     if not epsilon:
-        # ε at δ of the Gaussian with this total variation: the scale of losses where only η is asked for.
+        # ε at δ of the Gaussian with this total variation: the scale of losses where only η is requested.
         mu = 2 * float(ndtri((1 + delta) / 2))
-        return max(PrivacyLoss.of(GaussianLaw(max(mu, 1e-6))).epsilon(max(lost, 1e-300)), mu)
+        return max(
+            PrivacyLoss.from_distribution(GaussianLossDistribution(max(mu, 1e-6))).epsilon(max(lost, 1e-300)), mu
+        )
     return max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon
 
 
-KEYS = TruncatedLaplace()
-"""What hides keys beside a family whose largest value is too large for that, or that has none."""
-CHOICES = Laplace()
-"""What choices are charged as, beside any family."""
+KEYS = TruncatedLaplaceFamily()
+"""The family that hides keys when the selected family is unbounded or has too large a bound."""
+CHOICES = LaplaceFamily()
+"""The family as which exponential-mechanism selections are charged."""
 SHAPE_WITHIN, MOST_SHAPES = 0.04, 5
-"""Shapes of a family with two knobs that are tried: how near the best, and how many."""
+"""Shapes of a family with two parameters: relative tolerance of the best, and the maximal number that is tried."""
 SMALLER = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
-"""What a larger ε is taken as, in this order, where no integer table keeps it."""
+"""Replacements, tried in this order, for a larger ε that no integer table can be shown to meet."""
 HOPELESS = 1.6
-"""Where Gaussian noise is so much larger than the best, no law between it and Laplace noise was seen to be smaller."""
+"""If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
-    """The choices, by unit and spend; the loss of everything; the error of each family relative to the chosen one."""
+class NoiseAllocation:
+    """The selected noise by unit and spend, the total loss, and each family's error relative to the selected one."""
 
-    choices: tuple[tuple[Choice, ...], ...]
+    selections: tuple[tuple[SelectedNoise, ...], ...]
     loss: PrivacyLoss
     alternatives: dict[str, float]
-    spare: float | None = None
-    """The part of the noise, at most, that a bound on more rows than can be gone through may cost; None: there is none.
-    """
-    window: Window | None = None
-    """The lattice on which the loss was composed; None: it is that of the one table."""
-    error: float = math.inf
+    avoidable_noise: float | None = None
+    """Upper bound on the fraction of noise added because splits are too many to enumerate; None if enumerated."""
+    loss_lattice: LossLattice | None = None
+    """The lattice on which the loss was composed; None for the lattice of a single table."""
+    total_error: float = math.inf
     """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
-    families: tuple[Family, ...] = ()
-    """The family of each spend; none where no size was sought."""
-    name: str = ""
-    """What the families are called together."""
-    losses: float = math.inf
-    """The common size, times the largest ε of the budget: much the same for other budgets."""
+    families: tuple[NoiseFamily, ...] = ()
+    """The family of each spend; empty if no size was searched."""
+    family_name: str = ""
+    """The joint name of the families."""
+    normalized_size: float = math.inf
+    """The common size times the largest ε of the budget: nearly the same for other budgets."""
 
 
-def allocate(
-    units: Sequence[Unit], budget: Budget, *, compare: bool = True, like: Allocation | None = None
-) -> Allocation:
-    """The least noise for which the exact composed loss keeps every point of the budget.
+def allocate_noise(
+    units: Sequence[CompositionGroup], budget: Budget, *, compare: bool = True, like: NoiseAllocation | None = None
+) -> NoiseAllocation:
+    """Return the smallest noise for which the exact composed loss meets every point of the budget.
 
     One family for all spends (bounded ones keep a bounded family) at the least common size; the family with the
     least sum of E|X| over relative sizes wins. Every unit is dominated by the pointwise maximum over the ways one
-    person's rows may fall; units compose with **parameters fixed in advance**. Neighbours: add or remove one person.
-    ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then. ``like`` one for
-    another budget tries its families alone, which is much faster.
-    Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
+    person's rows may fall; units compose with **parameters fixed in advance**. Neighbors: add or remove one person.
+    ``compare=False`` skips families that are ``HOPELESS``: they are not among the alternatives then. ``like``, an
+    allocation for another budget, restricts the search to its families: much faster. For δ = 0 noise must be unbounded,
+    so keys cannot be hidden. Raises ``InsufficientBudgetError`` if no size meets the budget.
 
-    ε above ``MOST_EPSILON`` is kept as that. Where no table of whole numbers can be shown to keep a large ε, the noise
-    of the next smaller one in ``SMALLER`` does: it keeps the budget, and its certificate says what it realises.
+    ε above ``MOST_EPSILON`` is replaced by it. If no integer table can be shown to meet a large ε, the next smaller one
+    in ``SMALLER`` replaces it: that meets the budget, and the certificate states the realized guarantee.
     """
     for most in (MOST_EPSILON, *SMALLER):
-        search = Search(tuple(units), budget, most)
+        search = NoiseSearch(tuple(units), budget, most)
         try:
-            if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
-                raise BudgetRefused(
+            if not search.private_delta > 0 and any(spend.needs_bound for spend in all_noise_specs(search.groups)):
+                raise InsufficientBudgetError(
                     "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
                 )
             if like is not None and like.families:
-                size = search.least_size(like.families, like.losses / search.scale)
+                size = search.least_size(like.families, like.normalized_size / search.loss_scale)
                 return _least_error_trial(
-                    search, [Trial(like.name, like.families, size, search.error(like.families, size))]
+                    search,
+                    [FamilyTrial(like.family_name, like.families, size, search.total_error(like.families, size))],
                 )
-            return _optimum(search) or _least_error_trial(search, _trials(search, compare=compare))
+            return _closed_form_optimum(search) or _least_error_trial(search, _family_trials(search, compare=compare))
         except NoTableError as error:
             refused = error
-            if not max(epsilon for epsilon, _ in budget.rounded) > SMALLER[-1]:
+            if not max(epsilon for epsilon, _ in budget.rounded_points) > SMALLER[-1]:
                 break
     raise refused
 
 
-def _trials(search: Search, *, compare: bool) -> list[Trial]:
-    """What each family comes to; those with a shape last, for they begin near what the others found."""
-    if all(spend.chooses for spend in all_spends(search.units)):
-        return [_trial(search, CHOICES)]
-    planned = [family for family in offered() if family.planned and (search.delta > 0 or not family.bounded)]
-    trials: list[Trial] = []
-    for law in (law for family in planned if not isinstance(family, Shaped) for law in family.variants):
-        trials.append(_rival(search, law, trials, compare=compare))
-    return trials + [_tuned(search, family, trials) for family in planned if isinstance(family, Shaped)]
+def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
+    """Return a trial of each family; families with a shape come last and start near the others' results."""
+    if all(spend.is_selection for spend in all_noise_specs(search.groups)):
+        return [_size_family(search, CHOICES)]
+    planned = [
+        family
+        for family in registered_families()
+        if family.used_in_plans and (search.private_delta > 0 or not family.has_bound)
+    ]
+    trials: list[FamilyTrial] = []
+    for law in (law for family in planned if not isinstance(family, ShapedFamily) for law in family.plan_variants):
+        trials.append(_competing_trial(search, law, trials, compare=compare))
+    return trials + [
+        _best_shape_trial(search, family, trials) for family in planned if isinstance(family, ShapedFamily)
+    ]
 
 
-def _rival(search: Search, law: Family, trials: Sequence[Trial], *, compare: bool) -> Trial:
-    """The trial of one law; where nothing is compared, a hopeless one is not sized."""
+def _competing_trial(
+    search: NoiseSearch, law: NoiseFamily, trials: Sequence[FamilyTrial], *, compare: bool
+) -> FamilyTrial:
+    """Return the trial of one family; without comparison, a hopeless family is not sized."""
     least = min((trial.size for trial in trials), default=math.inf)
-    beaten = not compare and math.isfinite(least) and not search.passes(_families(search, law), HOPELESS * least)
-    return _none(law.name) if beaten else _trial(search, law)
+    beaten = (
+        not compare
+        and math.isfinite(least)
+        and not search.passes_coarsely(_families_by_spec(search, law), HOPELESS * least)
+    )
+    return _skipped_trial(law.name) if beaten else _size_family(search, law)
 
 
-def _least_error_trial(search: Search, trials: Sequence[Trial]) -> Allocation:
-    """The trial with the least error, certified; among those as good as equal, the first."""
-    least = min(trial.error for trial in trials)
+def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> NoiseAllocation:
+    """Return the trial with the least error, certified; the first one among nearly equal errors."""
+    least = min(trial.total_error for trial in trials)
     if not math.isfinite(least):
-        raise BudgetRefused(
-            f"no noise keeps {search.budget} for {len(search.units)} answers; raise {' or '.join(search.budget.asked)}"
+        raise InsufficientBudgetError(
+            f"no noise keeps {search.budget} for {len(search.groups)} answers; raise {' or '.join(search.budget.asked)}"
         )
-    best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
-    choices, loss, window = search.certify(best.families, best.size)
-    ordered = sorted(trials, key=lambda trial: -trial.error)
-    relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    said = best.error, best.families, best.name, best.size * search.scale
+    best = next(trial for trial in trials if trial.total_error <= least * (1 + 2 * ROUGH))
+    choices, loss, window = search.certify_tables(best.families, best.size)
+    ordered = sorted(trials, key=lambda trial: -trial.total_error)
+    relative = {t.family_name: t.total_error / best.total_error for t in ordered if math.isfinite(t.total_error)}
+    said = best.total_error, best.families, best.family_name, best.size * search.loss_scale
     # How much smaller noise could be, at most, if the bound on many rows were exact: the fullest split needs it.
-    if all(unit.contribution.exact for unit in search.units):
+    if all(unit.split_bounds.composes_every_split for unit in search.groups):
         spare = None
     else:
-        needed = replace(search, fullest=True).least_size(best.families, best.size)
+        needed = replace(search, only_fullest_split=True).least_size(best.families, best.size)
         spare = max(0.0, 1 - needed / best.size) if math.isfinite(needed) else 1.0
-    return Allocation(choices, loss, relative, spare, window, *said)
+    return NoiseAllocation(choices, loss, relative, spare, window, *said)
 
 
-def _optimum(search: Search) -> Allocation | None:
-    """One vector of counts with one row a person: no integer noise beats the closed form (theory §4.1)."""
-    (spend, *others), (need, *_) = all_spends(search.units), needs(search.units, 1.0, search.delta)
-    capped = min(delta for _, delta in search.points) <= search.delta
-    if others or not spend.whole_rows or need.parts != (1,) or not capped:
+def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
+    """Return the closed form for one vector of counts with one row per person: it is optimal (theory §4.1)."""
+    (spend, *others), (need, *_) = (
+        all_noise_specs(search.groups),
+        noise_requirements(search.groups, 1.0, search.private_delta),
+    )
+    capped = min(delta for _, delta in search.private_points) <= search.private_delta
+    if others or not spend.whole_rows or need.part_rows != (1,) or not capped:
         return None
     try:
-        table = optimal_table(search.points)
-    except InputError:  # too long a table: the search refuses in words of the budget
+        table = optimal_table(search.private_points)
+    except InputError:  # too long a table: the search rejects in words of the budget
         return None
-    if spend.bounded and not math.isfinite(table.worst):
+    if spend.needs_bound and not math.isfinite(table.largest_magnitude):
         return None
-    law = table.atoms(1)
-    loss = PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
-    choice = Choice(spend, "least noise (closed form)", 1, table)
-    return Allocation(((choice,),), loss, {}, error=table.mean_absolute / spend.relative_size)
+    law = table.atoms_for_shift(1)
+    loss = PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
+    choice = SelectedNoise(spend, "least noise (closed form)", 1, table)
+    return NoiseAllocation(((choice,),), loss, {}, total_error=table.mean_absolute / spend.requested_size)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """A family for every spend, the least common size that keeps the budget, and the error it comes to."""
+class FamilyTrial:
+    """A family for every spend, the least common size that meets the budget, and the resulting error."""
 
-    name: str
-    families: tuple[Family, ...]
+    family_name: str
+    families: tuple[NoiseFamily, ...]
     size: float
-    error: float
+    total_error: float
 
 
-def _none(name: str) -> Trial:
-    """A family that no size was sought for."""
-    return Trial(name, (), math.inf, math.inf)
+def _skipped_trial(name: str) -> FamilyTrial:
+    """Return the trial of a family without a size search."""
+    return FamilyTrial(name, (), math.inf, math.inf)
 
 
-def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
-    """The family's best shape; none (an error of ∞) where the family that it is near to is hopeless."""
-    least, beside = min(trials, key=lambda trial: trial.error), {trial.name: trial.error for trial in trials}
-    if not beside.get(family.near, least.error) < HOPELESS * least.error:
-        return _none(family.name)
-    found: list[Trial] = []
+def _best_shape_trial(search: NoiseSearch, family: ShapedFamily, trials: Sequence[FamilyTrial]) -> FamilyTrial:
+    """Return the trial of the family's best shape; an error of ∞ if the family that it is ``near`` is hopeless."""
+    least, beside = (
+        min(trials, key=lambda trial: trial.total_error),
+        {trial.family_name: trial.total_error for trial in trials},
+    )
+    if not beside.get(family.neighbor_family, least.total_error) < HOPELESS * least.total_error:
+        return _skipped_trial(family.name)
+    found: list[FamilyTrial] = []
 
-    def error(shape: float) -> float:
+    def shape_error(shape: float) -> float:
         guess = found[-1].size if found else least.size
-        found.append(_trial(search, family.at(shape), guess))
-        return found[-1].error
+        found.append(_size_family(search, family.with_shape(shape), guess))
+        return found[-1].total_error
 
     scipy.optimize.minimize_scalar(
-        error, bounds=family.ends, method="bounded", options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES}
+        shape_error,
+        bounds=family.shape_bounds,
+        method="bounded",
+        options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES},
     )
-    return min(found, key=lambda trial: trial.error)
+    return min(found, key=lambda trial: trial.total_error)
 
 
-def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:
-    families = _families(search, family)
+def _size_family(search: NoiseSearch, family: NoiseFamily, guess: float | None = None) -> FamilyTrial:
+    families = _families_by_spec(search, family)
     size = search.least_size(families, guess)
-    return Trial(family.name, families, size, search.error(families, size))
+    return FamilyTrial(family.name, families, size, search.total_error(families, size))
 
 
-def _families(search: Search, family: Family) -> tuple[Family, ...]:
+def _families_by_spec(search: NoiseSearch, family: NoiseFamily) -> tuple[NoiseFamily, ...]:
     """The family for every spend, one that hides keys where they are discovered; choices have their own."""
     hiding = family if family.hides_keys else KEYS
     return tuple(
-        CHOICES if spend.chooses else hiding if spend.bounded else family for spend in all_spends(search.units)
+        CHOICES if spend.is_selection else hiding if spend.needs_bound else family
+        for spend in all_noise_specs(search.groups)
     )

@@ -1,7 +1,7 @@
-"""What a family of whole-number noise declares; planner, comparison, calibration and composition read it from here.
+"""Families of integer noise, as used by the planner, comparison, calibration and composition.
 
-``weights`` is all that a new family must say: float weights at a size. Everything else follows from it, and is declared
-where a family knows better: a mechanism of its own, laws whose losses lie on a lattice, a real-valued twin.
+A new family must define only ``weights``: float weights at a size. Everything else has defaults that a family may
+override: its own mechanism, distributions whose losses lie on a lattice, a real-valued counterpart.
 """
 
 from __future__ import annotations
@@ -17,234 +17,236 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism, Tabulated
+from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism, TableMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.gaussian import gaussian, tabulated_gaussian
 from tightrope.mechanisms.laplace import discrete_laplace, laplace
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.staircase import discrete_staircase, staircase
 from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace, truncated_laplace
-from tightrope.noise.family_weights import LISTED_NATS, Need, Weights, cells
+from tightrope.noise.family_weights import LISTED_NATS, FloatWeights, NoiseRequirement, cell_count
 from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 SEARCHED_NATS = 54.0
-"""Weights below e^{−54} of the largest are not listed: in whole numbers of 2⁻¹²⁸ they have losses off the lattice."""
+"""Weights below e^{−54} of the largest are not listed: in integers of 2⁻¹²⁸ they have losses off the lattice."""
 BEYOND = 14.0
 """Nats below δ/k at which tails end while searching."""
 NORMAL = math.sqrt(math.pi / 2)
-"""σ over E|X| of a normal law."""
+"""σ over E|X| of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heights:
+class LatticeHeights:
     """e^{−heights[|x|]/(parts·size)}, heights whole: all its losses are multiples of 1/(parts·size)."""
 
-    heights: Callable[[float], Indices]
+    heights_at: Callable[[float], Indices]
     parts: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sized:
-    """Weights of 0, 1, … at a size, and a size to start from; ``lattice(size)`` is the law as e^{−heights/size'}."""
+class SizedWeights:
+    """Weights of 0, 1, … at a size, and an initial size; ``lattice(size)`` gives them as e^{−heights/size'}."""
 
-    weights: Callable[[float], Floats]
-    guess: float
-    lattice: Callable[[float], tuple[float, Indices]] | None = None
+    weights_at: Callable[[float], Floats]
+    size_guess: float
+    lattice_at: Callable[[float], tuple[float, Indices]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Several:
-    """Equal releases under one promise, as a family sees them; ``least(law)`` is the least size that keeps it."""
+class RepeatedReleases:
+    """Equal releases under one guarantee, as passed to families; ``least(law)`` is the least size that meets it."""
 
     shift: int
     releases: int
     least_delta: float
     gaussian_scale: float
-    least: Callable[[Heights], float]
+    least_lattice_size: Callable[[LatticeHeights], float]
 
     @property
-    def depth(self) -> float:
+    def tail_depth(self) -> float:
         """−log of the weight at which tails end while searching."""
         return min(SEARCHED_NATS, BEYOND + math.log(self.releases / self.least_delta))
 
 
 @dataclass(frozen=True, slots=True)
 class RealTwin:
-    """The real-valued law beside a family: ``make(size, sensitivity, delta)``; larger sizes keep more."""
+    """The real-valued counterpart of a family: ``make(size, sensitivity, delta)``; larger sizes are more private."""
 
     name: str
-    make: Callable[[float, int, float], Mechanism]
+    make_mechanism: Callable[[float, int, float], Mechanism]
 
 
-class Family(ABC):
-    """A named curve of symmetric laws with one knob, its size: larger sizes keep more, and cost more."""
+class NoiseFamily(ABC):
+    """A named family of symmetric distributions with one parameter, its size: larger is more private and costs more."""
 
     __slots__ = ()
 
     name: ClassVar[str]
-    bounded: ClassVar[bool] = False
-    """Whether the noise has a largest value: there the loss is infinite, so the family needs a δ."""
+    has_bound: ClassVar[bool] = False
+    """True if the noise has a largest value: there the loss is infinite, so the family needs a δ."""
     hides_keys: ClassVar[bool] = False
-    """Whether its largest value is small: discovered keys are shown beyond it."""
-    planned: ClassVar[bool] = True
-    """Whether plans of several questions try it."""
+    """True if the largest value is small: discovered keys are shown beyond it."""
+    used_in_plans: ClassVar[bool] = True
+    """True if plans of several queries try this family."""
     smallest_shift: ClassVar[int] = 1
-    """Below this shift it is the same law as another family."""
-    most_releases: ClassVar[int | None] = None
-    """For more releases it is not sought; None: for any number."""
-    real: ClassVar[RealTwin | None] = None
+    """Smallest shift at which the family differs from others."""
+    max_releases: ClassVar[int | None] = None
+    """Maximal number of releases for which the family is tried; None for no maximum."""
+    real_twin: ClassVar[RealTwin | None] = None
 
     @abstractmethod
-    def weights(self, size: float, need: Need) -> Weights:
-        """The law whose E|X| is about ``size`` times the shift of one row."""
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
+        """Return the distribution whose E|X| is about ``size`` times the shift of one row."""
 
     @property
-    def variants(self) -> Sequence[Family]:
-        """What a plan tries: the family itself, or several settings of what is not its size."""
+    def plan_variants(self) -> Sequence[NoiseFamily]:
+        """The variants that a plan tries: the family itself, or several settings of other parameters than its size."""
         return (self,)
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
-        """The noise of one answer, from the integer table of that size."""
-        return Tabulated(self.weights(size, need).table(), need.shift)
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
+        """Return the noise of one answer, from the integer table of that size."""
+        return TableMechanism(self.float_weights(size, need).integer_table(), need.shift)
 
-    def guess(self, epsilon: float, need: Need) -> float:
-        """A size of ``noise`` to start from."""
+    def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
+        """Return an initial size for ``noise``."""
         return 1 / epsilon
 
-    def laws(self, asked: Several) -> Sequence[Heights | Sized]:
-        """The laws that compete for several releases, each at its own least size."""
-        need = Need(asked.shift, (1,), asked.least_delta / asked.releases)
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
+        """Return the candidate distributions for several releases, each to be scaled to its least size."""
+        need = NoiseRequirement(asked.shift, (1,), asked.least_delta / asked.releases)
         start = asked.gaussian_scale / (NORMAL * asked.shift)
-        return (Sized(lambda size: self.weights(size, need).half, start),)
+        return (SizedWeights(lambda size: self.float_weights(size, need).half_weights, start),)
 
 
-class Shaped(Family):
-    """A family with a second knob, its shape, that is tuned beside the size."""
+class ShapedFamily(NoiseFamily):
+    """A family with a second parameter, its shape, that is tuned together with the size."""
 
     __slots__ = ()
 
-    ends: ClassVar[tuple[float, float]]
-    """Between these shapes the best is sought."""
-    grid: ClassVar[tuple[float, ...]]
-    """Where it is sought first."""
-    near: ClassVar[str]
-    """Where this family's noise is hopelessly large, no shape is tried."""
+    shape_bounds: ClassVar[tuple[float, float]]
+    """The range of shapes that is searched."""
+    shape_grid: ClassVar[tuple[float, ...]]
+    """The shapes that are tried first."""
+    neighbor_family: ClassVar[str]
+    """Name of a family: if its noise is far from the best, shapes are not tried."""
 
     @abstractmethod
-    def at(self, shape: float) -> Self:
+    def with_shape(self, shape: float) -> Self:
         """The family of this shape."""
 
     @abstractmethod
-    def listed(self, scale: float, nats: float) -> Floats:
+    def listed_weights(self, scale: float, nats: float) -> Floats:
         """Weights of 0, 1, … down to e^{−nats}, at a scale in units of the answer."""
 
     @property
     @abstractmethod
-    def deviation(self) -> float:
+    def relative_deviation(self) -> float:
         """√(E X²) over the scale."""
 
 
-# e^{−|x|/t} on the whole numbers.
+# e^{−|x|/t} on the integers.
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(Family):
-    """Geometric on either side: the least noise of one answer where δ = 0."""
+class LaplaceFamily(NoiseFamily):
+    """Two-sided geometric noise: the least noise of one answer for δ = 0."""
 
     name: ClassVar[str] = "discrete Laplace"
-    real: ClassVar[RealTwin | None] = RealTwin(
+    real_twin: ClassVar[RealTwin | None] = RealTwin(
         "Laplace", lambda size, sensitivity, delta: laplace(scale=size, sensitivity=sensitivity)
     )
 
-    def weights(self, size: float, need: Need) -> Weights:
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         scale = max(size * need.shift, 0.026)
-        count = max(2, math.ceil(need.depth * scale))
-        return Weights(np.exp(-np.arange(count) / scale), head=1, ratio=math.exp(-1 / scale))
+        count = max(2, math.ceil(need.listing_depth * scale))
+        return FloatWeights(np.exp(-np.arange(count) / scale), head_length=1, tail_ratio=math.exp(-1 / scale))
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_laplace(scale=size, sensitivity=need.shift)
 
-    def guess(self, epsilon: float, need: Need) -> float:
+    def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return need.shift / epsilon
 
-    def laws(self, asked: Several) -> Sequence[Heights]:
-        return (Heights(lambda size: np.arange(cells(SEARCHED_NATS * size))),)
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
+        return (LatticeHeights(lambda size: np.arange(cell_count(SEARCHED_NATS * size))),)
 
 
-# e^{−x²/2σ²} on the whole numbers: near the best for many answers.
+# e^{−x²/2σ²} on the integers: near the best for many answers.
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(Family):
-    """Its losses lie on the lattice 1/2σ²."""
+class GaussianFamily(NoiseFamily):
+    """Discrete Gaussian noise; its losses lie on the lattice 1/2σ²."""
 
     name: ClassVar[str] = "discrete Gaussian"
-    bounded: ClassVar[bool] = True
-    real: ClassVar[RealTwin | None] = RealTwin(
+    has_bound: ClassVar[bool] = True
+    real_twin: ClassVar[RealTwin | None] = RealTwin(
         "analytic Gaussian", lambda size, sensitivity, delta: gaussian(scale=size, sensitivity=sensitivity)
     )
 
-    def weights(self, size: float, need: Need) -> Weights:
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         scale = max(size * need.shift * NORMAL, 0.1)
         count = max(2, math.ceil(math.sqrt(2 * LISTED_NATS) * scale))
-        return Weights(np.exp(-((np.arange(count) / scale) ** 2) / 2))
+        return FloatWeights(np.exp(-((np.arange(count) / scale) ** 2) / 2))
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return tabulated_gaussian(scale=size, sensitivity=need.shift)
 
-    def guess(self, epsilon: float, need: Need) -> float:
+    def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return max(0.2, need.shift * math.sqrt(2 * math.log(1.25 / need.infinite_mass)) / epsilon / 2)
 
-    def laws(self, asked: Several) -> Sequence[Sized]:
-        reach = math.sqrt(2 * asked.depth)
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
+        reach = math.sqrt(2 * asked.tail_depth)
         return (
-            Sized(
-                lambda size: np.exp(-((np.arange(cells(reach * size)) / size) ** 2) / 2), asked.gaussian_scale, _lattice
+            SizedWeights(
+                lambda size: np.exp(-((np.arange(cell_count(reach * size)) / size) ** 2) / 2),
+                asked.gaussian_scale,
+                _gaussian_lattice,
             ),
         )
 
 
-def _lattice(size: float) -> tuple[float, Indices]:
-    return 2 * size**2, np.arange(cells(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2
+def _gaussian_lattice(size: float) -> tuple[float, Indices]:
+    return 2 * size**2, np.arange(cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2
 
 
-# The whole number nearest to a Gaussian: the optimum of one release for Gaussian trade-offs (theory §4.1).
+# The integer nearest to a Gaussian: the optimum of one release for Gaussian trade-offs (theory §4.1).
 
 TAIL = 13.2
 """Deviations beyond which a rounded Gaussian has less than 2⁻¹²⁸."""
 
 
 @dataclass(frozen=True, slots=True)
-class RoundedGaussian(Family):
-    """In plans the discrete Gaussian stands for it: where plans are wide, they are alike."""
+class RoundedGaussianFamily(NoiseFamily):
+    """The rounded Gaussian; plans use the discrete Gaussian instead, which for wide noise is nearly the same."""
 
     name: ClassVar[str] = "rounded Gaussian"
-    bounded: ClassVar[bool] = True
-    planned: ClassVar[bool] = False
+    has_bound: ClassVar[bool] = True
+    used_in_plans: ClassVar[bool] = False
 
-    def weights(self, size: float, need: Need) -> Weights:
-        return Weights(_cells(size * need.shift * NORMAL))
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
+        return FloatWeights(_rounded_gaussian_cells(size * need.shift * NORMAL))
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
-        return Tabulated(NoiseTable.from_probabilities(_cells(size)), need.shift)
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
+        return TableMechanism(NoiseTable.from_probabilities(_rounded_gaussian_cells(size)), need.shift)
 
-    def guess(self, epsilon: float, need: Need) -> float:
+    def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return float(need.shift)
 
-    def laws(self, asked: Several) -> Sequence[Sized]:
-        reach = math.sqrt(2 * asked.depth)
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
+        reach = math.sqrt(2 * asked.tail_depth)
 
-        def weights(size: float) -> Floats:
-            edges = log_ndtr((0.5 - np.arange(1, cells(reach * size) + 1)) / size)  # P(X ≥ k), k = 1, 2, …
+        def rounded_weights(size: float) -> Floats:
+            edges = log_ndtr((0.5 - np.arange(1, cell_count(reach * size) + 1)) / size)  # P(X ≥ k), k = 1, 2, …
             inner = np.exp(edges[:-1]) * -np.expm1(edges[1:] - edges[:-1])
             return np.concatenate([[1 - 2 * math.exp(edges[0])], inner])
 
-        return (Sized(weights, asked.gaussian_scale),)
+        return (SizedWeights(rounded_weights, asked.gaussian_scale),)
 
 
-def _cells(scale: float) -> Floats:
+def _rounded_gaussian_cells(scale: float) -> Floats:
     edges = (np.arange(math.ceil(TAIL * scale) + 2) - 0.5) / scale
     tails = ndtr(-edges)
     return np.asarray(tails[:-1] - tails[1:])
@@ -256,32 +258,32 @@ MOST_STAIRS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Staircase(Family):
-    """In plans the plateaus are as wide as a worst part's shift, the first one for the least E|X|
+class StaircaseFamily(NoiseFamily):
+    """Staircase noise; in plans the plateaus are as wide as the worst part's shift, the first one for the least E|X|
     (γ = 1/(1 + e^{ε/2})).
     """
 
     name: ClassVar[str] = "discrete staircase"
     smallest_shift: ClassVar[int] = 2
-    real: ClassVar[RealTwin | None] = RealTwin(
+    real_twin: ClassVar[RealTwin | None] = RealTwin(
         "staircase", lambda size, sensitivity, delta: staircase(epsilon=sensitivity / size, sensitivity=sensitivity)
     )
 
-    def weights(self, size: float, need: Need) -> Weights:
-        period = need.shift * max(need.parts)
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
+        period = need.shift * max(need.part_rows)
         epsilon = min(period / (size * need.shift), 38.0)
         high = min(period, max(1, round(period / (1 + math.exp(epsilon / 2)))))
-        plateaus = max(2, math.ceil(need.depth / epsilon))
+        plateaus = max(2, math.ceil(need.listing_depth / epsilon))
         levels = np.exp(-epsilon * np.arange(plateaus))
         half = np.concatenate([np.full(high, 1.0), np.repeat(levels[1:], period)])
-        return Weights(half, head=high, ratio=math.exp(-epsilon), width=period)
+        return FloatWeights(half, head_length=high, tail_ratio=math.exp(-epsilon), tail_width=period)
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_staircase(epsilon=1 / size, sensitivity=need.shift)
 
-    def laws(self, asked: Several) -> Sequence[Heights]:
-        """A law for every width of the first plateau."""
-        return [_of_width(asked.shift, high) for high in first_widths(asked.shift, MOST_STAIRS)]
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
+        """A distribution for every width of the first plateau."""
+        return [_staircase_heights(asked.shift, high) for high in first_widths(asked.shift, MOST_STAIRS)]
 
 
 def first_widths(shift: int, most: int) -> list[int]:
@@ -293,32 +295,32 @@ def first_widths(shift: int, most: int) -> list[int]:
     return sorted({1 + round(i * (shift - 1) / most) for i in range(most + 1)})
 
 
-def _of_width(shift: int, high: int) -> Heights:
-    return Heights(lambda size: shift * ((np.arange(cells(SEARCHED_NATS * size)) + shift - high) // shift))
+def _staircase_heights(shift: int, high: int) -> LatticeHeights:
+    return LatticeHeights(lambda size: shift * ((np.arange(cell_count(SEARCHED_NATS * size)) + shift - high) // shift))
 
 
 # e^{−|x|/t} up to a largest value, which uses part of δ.
 
 SHARES = (0.999999, 0.5)
-"""Parts of the mass that may be lost which plans let the end of the law use."""
+"""Fractions of the mass that may be lost which plans allow for the end of the distribution."""
 STEP_PARTS = 64
-"""The last, partial step of a truncated law has a height in this many parts of a step."""
+"""The last, partial step of a truncated distribution has a height in this many parts of a step."""
 ENDS = (0.0, 0.3, 0.7, 1.2, 2.0, 3.5, 6.0, 10.0)
-"""Where a truncated law may end, in nats beyond the end that uses δ up."""
+"""Possible ends of a truncated distribution, in nats beyond the end that uses up δ."""
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedLaplace(Family):
-    """It loses no more than ``share`` of the mass that may be lost.
+class TruncatedLaplaceFamily(NoiseFamily):
+    """Truncated Laplace noise that loses at most the fraction ``share`` of the mass that may be lost.
 
-    In plans a shift of one is served by the closed-form optimum of theory §4.1, which no integer noise beats.
+    In plans a shift of one uses the optimal closed form of theory §4.1.
     """
 
-    share: float = 0.5
+    delta_share: float = 0.5
     name: ClassVar[str] = "discrete truncated Laplace"
-    bounded: ClassVar[bool] = True
+    has_bound: ClassVar[bool] = True
     hides_keys: ClassVar[bool] = True
-    real: ClassVar[RealTwin | None] = RealTwin(
+    real_twin: ClassVar[RealTwin | None] = RealTwin(
         "truncated Laplace",
         lambda size, sensitivity, delta: truncated_laplace(
             epsilon=sensitivity / size, delta=min(delta, 0.5), sensitivity=sensitivity
@@ -326,12 +328,12 @@ class TruncatedLaplace(Family):
     )
 
     @property
-    def variants(self) -> Sequence[Family]:
-        return tuple(map(TruncatedLaplace, SHARES))
+    def plan_variants(self) -> Sequence[NoiseFamily]:
+        return tuple(map(TruncatedLaplaceFamily, SHARES))
 
-    def weights(self, size: float, need: Need) -> Weights:
-        allowed = need.infinite_mass * self.share
-        if need.shift == 1 and need.parts == (1,):
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
+        allowed = need.infinite_mass * self.delta_share
+        if need.shift == 1 and need.part_rows == (1,):
             # p_0 = tanh(ε/2) + 2δ/(1 + e^ε), then e^{−ε} a step, with one last partial step (theory §4.1).
             epsilon = 1 / size
             optimal_first = (1 - allowed) / (1 + math.exp(epsilon))
@@ -340,9 +342,9 @@ class TruncatedLaplace(Family):
                 tails.append(optimal_first)
                 optimal_first = math.exp(-epsilon) * (optimal_first - allowed)
             optimal_ends = np.array([*tails, 0.0])
-            return Weights(np.concatenate([[1 - 2 * tails[0]], optimal_ends[:-1] - optimal_ends[1:]]))
+            return FloatWeights(np.concatenate([[1 - 2 * tails[0]], optimal_ends[:-1] - optimal_ends[1:]]))
         scale = max(size * need.shift, 0.026)
-        count = math.ceil(need.depth * scale) + need.shift * max(need.parts)  # so many cells are lost at the end
+        count = math.ceil(need.listing_depth * scale) + need.shift * max(need.part_rows)  # cells lost at the end
         listed = np.exp(-np.arange(count) / scale)
         # Least N for which the parts' top masses P(X > N − shift) together stay within `allowed`.
         total = 2 * math.fsum(listed.tolist()) - 1.0
@@ -350,71 +352,76 @@ class TruncatedLaplace(Family):
         below = np.concatenate([[0.0], np.cumsum(listed)])
         largest_lost = np.zeros(reach + 1)
         ends = np.arange(reach + 1)
-        for part, times in Counter(need.parts).items():
+        for part, times in Counter(need.part_rows).items():
             shift = part * need.shift
             top = below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
             largest_lost += times * top
         kept = np.flatnonzero(largest_lost / total <= allowed * (1 - 1e-9))
-        return Weights(listed[: (int(kept[0]) if len(kept) else reach) + 1])
+        return FloatWeights(listed[: (int(kept[0]) if len(kept) else reach) + 1])
 
-    def noise(self, size: float, need: Need) -> IntegerMechanism:
+    def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_truncated_laplace(epsilon=1 / size, delta=need.infinite_mass, sensitivity=need.shift)
 
-    def laws(self, asked: Several) -> Sequence[Heights]:
-        """A law for every end; at the end itself the weight is less than a step down, or not."""
-        size = asked.least(*Laplace().laws(asked))
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
+        """A distribution for every end; at the end itself the weight is less than a step down, or not."""
+        size = asked.least_lattice_size(*LaplaceFamily().candidate_laws(asked))
         lost = asked.releases * math.tanh(asked.shift / size / 2) / asked.least_delta
         first = max(math.log(max(lost, 1.0)) * size, 1.0 * asked.shift)
         places = [first + nats * size for nats in ENDS]
-        return [_ending(end) for place in places for end in sorted({place, math.floor(place) + 0.999})]
+        return [_law_ending_at(end) for place in places for end in sorted({place, math.floor(place) + 0.999})]
 
 
-def _ending(end: float) -> Heights:
-    return Heights(lambda size: _ended(end), STEP_PARTS)
+def _law_ending_at(end: float) -> LatticeHeights:
+    return LatticeHeights(lambda size: _truncated_heights(end), STEP_PARTS)
 
 
-def _ended(end: float) -> Indices:
-    """Heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋, which is higher by up to a few steps."""
-    heights = STEP_PARTS * np.arange(cells(end) + 1, dtype=np.int64)
+def _truncated_heights(end: float) -> Indices:
+    """Return heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋; that one is higher by up to a few steps."""
+    heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
     heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
     return heights
 
 
-# e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: the Laplace law at one end, the Gaussian at the other.
+# e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: the Laplace distribution at one end, the Gaussian at the other.
 #
-# It takes nine tenths of what there is to gain over the classic families where those two cross (theory §4.3).
+# Where those two cross, it attains nine tenths of the possible gain over the classic families (theory §4.3).
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialPower(Shaped):
-    """The shape is the power q."""
+class ExponentialPowerFamily(ShapedFamily):
+    """Exponential power noise; the shape is the power q."""
 
     power: float = 1.5
     name: ClassVar[str] = "exponential power"
-    bounded: ClassVar[bool] = True
-    most_releases: ClassVar[int | None] = 300  # for more, noise between Laplace and Gaussian gains less than 0.05 %
-    ends: ClassVar[tuple[float, float]] = (1.0, 2.0)
-    grid: ClassVar[tuple[float, ...]] = (1.9, 1.75, 1.6, 1.5, 1.4, 1.3, 1.2, 1.15, 1.1, 1.05, 1.02)
-    near: ClassVar[str] = "discrete Gaussian"
+    has_bound: ClassVar[bool] = True
+    max_releases: ClassVar[int | None] = 300  # for more, noise between Laplace and Gaussian gains less than 0.05 %
+    shape_bounds: ClassVar[tuple[float, float]] = (1.0, 2.0)
+    shape_grid: ClassVar[tuple[float, ...]] = (1.9, 1.75, 1.6, 1.5, 1.4, 1.3, 1.2, 1.15, 1.1, 1.05, 1.02)
+    neighbor_family: ClassVar[str] = "discrete Gaussian"
 
-    def at(self, shape: float) -> Self:
+    def with_shape(self, shape: float) -> Self:
         return type(self)(shape)
 
-    def weights(self, size: float, need: Need) -> Weights:
+    def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         scale = max(size * need.shift / _mean_absolute(self.power), 0.1)
         count = max(2, math.ceil(LISTED_NATS ** (1 / self.power) * scale))
-        return Weights(np.exp(-((np.arange(count) / scale) ** self.power)))
+        return FloatWeights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
-    def listed(self, scale: float, nats: float) -> Floats:
-        reach = np.arange(cells(scale * nats ** (1 / self.power)) + 1)
+    def listed_weights(self, scale: float, nats: float) -> Floats:
+        reach = np.arange(cell_count(scale * nats ** (1 / self.power)) + 1)
         return np.asarray(np.exp(-((reach / scale) ** self.power)), dtype=np.float64)
 
     @property
-    def deviation(self) -> float:
-        return _deviation(self.power)
+    def relative_deviation(self) -> float:
+        return _standard_deviation(self.power)
 
-    def laws(self, asked: Several) -> Sequence[Sized]:
-        return (Sized(lambda scale: self.listed(scale, asked.depth), asked.gaussian_scale / self.deviation),)
+    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
+        return (
+            SizedWeights(
+                lambda scale: self.listed_weights(scale, asked.tail_depth),
+                asked.gaussian_scale / self.relative_deviation,
+            ),
+        )
 
 
 def _mean_absolute(power: float) -> float:
@@ -426,10 +433,10 @@ def _mean_absolute(power: float) -> float:
     return math.exp(math.lgamma(2 / power) - math.lgamma(1 / power))
 
 
-def _deviation(power: float) -> float:
+def _standard_deviation(power: float) -> float:
     """√(E X²)/s = √(Γ(3/q)/Γ(1/q)).
 
-    >>> round(_deviation(2.0) ** 2, 12)
+    >>> round(_standard_deviation(2.0) ** 2, 12)
     0.5
     """
     return math.exp((math.lgamma(3 / power) - math.lgamma(1 / power)) / 2)
@@ -437,27 +444,27 @@ def _deviation(power: float) -> float:
 
 # The families that are offered, in the order in which they are shown; further ones are registered.
 
-_OFFERED: dict[str, Family] = {
+_OFFERED: dict[str, NoiseFamily] = {
     family.name: family
     for family in (
-        TruncatedLaplace(),
-        Laplace(),
-        Staircase(),
-        ExponentialPower(),
-        Gaussian(),
-        RoundedGaussian(),
+        TruncatedLaplaceFamily(),
+        LaplaceFamily(),
+        StaircaseFamily(),
+        ExponentialPowerFamily(),
+        GaussianFamily(),
+        RoundedGaussianFamily(),
     )
 }
 
 
-def offered() -> tuple[Family, ...]:
-    """All families that plans, comparisons and searches go through."""
+def registered_families() -> tuple[NoiseFamily, ...]:
+    """Return all families that plans, comparisons and searches try."""
     return tuple(_OFFERED.values())
 
 
-def register(family: Family) -> None:
-    """Offers a further family from now on; raises ``InputError`` for what is none, and for a name that is taken."""
-    if not isinstance(family, Family):
+def register_family(family: NoiseFamily) -> None:
+    """Register a further family; raises ``InputError`` for another type, and for a name that is taken."""
+    if not isinstance(family, NoiseFamily):
         raise InputError("family", family, "a Family", "derive it from mechanisms.families.family.Family")
     if family.name in _OFFERED:
         raise InputError("family", family.name, "a new name", f"taken are {', '.join(_OFFERED)}")

@@ -1,4 +1,4 @@
-"""A law as float weights for 0, 1, 2, …: what searches look at, and what an integer table is made from."""
+"""A distribution as float weights for 0, 1, 2, …: what searches look at, and what an integer table is made from."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.accounting.distributions.loss_cells import Cells
-from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.discrete.box_table import BoxTable, shared_floats
-from tightrope.mechanisms.discrete.integer_weights import weighed
+from tightrope.accounting.distributions.loss_cells import LossCells
+from tightrope.errors import InsufficientBudgetError
+from tightrope.mechanisms.discrete.box_table import BoxTable, shared_point_counts
+from tightrope.mechanisms.discrete.integer_weights import normalize_weights
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, raw_weights
 from tightrope.numerics.arrays import Floats
 
 LISTED_NATS = 90.0
-"""Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""
+"""Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has weight 0, too."""
 DEEPER = 25.0
 """Float weights are listed until e^{−25} of the mass that may be lost."""
 MOST_ATOMS = 1024
-"""Losses of a longer law are gathered in cells, about so many: searches need no more."""
+"""Losses of a longer distribution are binned into about this many cells: sufficient for searches."""
 NARROWEST_CELL = 1e-12
 """Nats between the ends of a cell below which it is one atom."""
 LONGEST_SIDE = 1 << 17
@@ -30,104 +30,111 @@ Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What a noise law must hide: ``shift`` for one row, the parts of a worst person, and the mass it may lose."""
+class NoiseRequirement:
+    """Requirements on a noise distribution: ``shift`` of one row, parts of a worst person, mass that it may lose."""
 
     shift: int
-    parts: tuple[int, ...]
+    part_rows: tuple[int, ...]
     infinite_mass: float
 
     @property
-    def depth(self) -> float:
+    def listing_depth(self) -> float:
         """−log of the weight at which listing ends."""
         return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
-class Weights:
+class FloatWeights:
     """Float weights of 0..N (each for x and −x).
 
-    Endless laws say how they go on after the first ``head`` weights: ``ratio`` times for every ``width`` cells.
+    Unbounded distributions continue after the first ``head`` weights: ``ratio`` times for every ``width`` cells.
     """
 
-    half: Floats
-    head: int = 0
-    ratio: float | None = None
-    width: int = 1
+    half_weights: Floats
+    head_length: int = 0
+    tail_ratio: float | None = None
+    tail_width: int = 1
 
-    def table(self) -> NoiseTable:
-        """The integer table that runs."""
-        if self.ratio is None:
-            return NoiseTable.from_probabilities(self.half)
-        return NoiseTable.from_probabilities(self.half[: self.head], tail_ratio=self.ratio, tail_width=self.width)
+    def integer_table(self) -> NoiseTable:
+        """Return the integer table that is sampled."""
+        if self.tail_ratio is None:
+            return NoiseTable.from_probabilities(self.half_weights)
+        return NoiseTable.from_probabilities(
+            self.half_weights[: self.head_length], tail_ratio=self.tail_ratio, tail_width=self.tail_width
+        )
 
     @cached_property
-    def _shares(self) -> Floats:
-        return self.half / (2 * float(np.sum(self.half)) - float(self.half[0]))
+    def _probabilities(self) -> Floats:
+        return self.half_weights / (2 * float(np.sum(self.half_weights)) - float(self.half_weights[0]))
 
     @property
     def mean_absolute(self) -> float:
         """E|X| of the listed weights."""
-        return 2 * float(np.dot(self._shares, np.arange(len(self.half))))
+        return 2 * float(np.dot(self._probabilities, np.arange(len(self.half_weights))))
 
     @property
-    def at_zero(self) -> float:
+    def zero_probability(self) -> float:
         """P(X = 0)."""
-        return float(self._shares[0])
+        return float(self._probabilities[0])
 
-    def cells(self, shift: int) -> Cells:
-        """The loss of (X, X + shift) in floats, for searching. What is shifted past the listed weights counts as lost;
-        an endless law goes on there by its ratio, so that no mass is left out, however steep the law is.
+    def shift_loss_cells(self, shift: int) -> LossCells:
+        """The loss of (X, X + shift) in floats, for searching. Mass shifted past the listed weights counts as lost;
+        an unbounded distribution goes on there by its ratio, so that no mass is left out, however steep the
+        distribution is.
         """
-        p, logs, further, lost = self._shifted(shift)
+        p, logs, further, lost = self._shifted_probabilities(shift)
         q = np.exp(further)
         if len(p) <= MOST_ATOMS:
-            return Cells.atoms(logs - further, p, lost, lost)
+            return LossCells.from_atoms(logs - further, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
-        ends = self._ends(logs - further, starts)
+        ends = self._cell_loss_bounds(logs - further, starts)
         return _cells_with_losses(*ends, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
 
-    def _shifted(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
-        """P(X = x), its logarithm and that of P(X = x + shift) for x = −N.., and the mass that is lost."""
-        whole, logs = self._sides
-        if self.ratio is None:
+    def _shifted_probabilities(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
+        """Return P(X = x), log P(X = x) and log P(X = x + shift) for x = −N.., and the lost mass."""
+        whole, logs = self._two_sided_probabilities
+        if self.tail_ratio is None:
             return whole[:-shift], logs[:-shift], logs[shift:], float(np.sum(whole[-shift:]))
         beyond = np.arange(shift)
-        further = logs[len(logs) - self.width + beyond % self.width] + math.log(self.ratio) * (1 + beyond // self.width)
+        further = logs[len(logs) - self.tail_width + beyond % self.tail_width] + math.log(self.tail_ratio) * (
+            1 + beyond // self.tail_width
+        )
         return whole, logs, np.concatenate([logs, further])[shift:], 0.0
 
-    def _ends(self, losses: Floats, starts: Indices) -> tuple[Floats, Floats]:
-        """The least and the largest loss of each cell; the losses of a log-concave law rise."""
-        if self._concave:
+    def _cell_loss_bounds(self, losses: Floats, starts: Indices) -> tuple[Floats, Floats]:
+        """The least and the largest loss of each cell; the losses of a log-concave distribution rise."""
+        if self._is_log_concave:
             return losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
         return np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
 
     @cached_property
-    def _concave(self) -> bool:
-        """Whether the logarithms are concave, but for rounding."""
-        return bool(np.all(np.diff(self._sides[1], 2) <= NARROWEST_CELL))
+    def _is_log_concave(self) -> bool:
+        """True if the logarithms are concave, up to rounding."""
+        return bool(np.all(np.diff(self._two_sided_probabilities[1], 2) <= NARROWEST_CELL))
 
     @cached_property
-    def _sides(self) -> tuple[Floats, Floats]:
+    def _two_sided_probabilities(self) -> tuple[Floats, Floats]:
         """Probabilities of −N..N, N the last that is positive, and their logarithms."""
-        shares = self._shares[: np.flatnonzero(self._shares)[-1] + 1]
+        shares = self._probabilities[: np.flatnonzero(self._probabilities)[-1] + 1]
         whole = np.concatenate([shares[:0:-1], shares])
         return whole, np.log(whole)
 
 
-def _cells_with_losses(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
+def _cells_with_losses(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> LossCells:
     """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
     upper = np.maximum(lower, upper)
     width = np.maximum(upper - lower, NARROWEST_CELL)
     high = p * np.minimum(np.maximum(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0), 1.0)
     high = np.where(upper - lower < NARROWEST_CELL, p, high)
-    return Cells(lower, upper, p - high, high, lost, lost)
+    return LossCells(lower, upper, p - high, high, lost, lost)
 
 
-def cells(count: float) -> int:
-    """A number of cells, bounded: ``BudgetRefused`` where it is too large to be listed."""
+def cell_count(count: float) -> int:
+    """Return a number of cells as an integer; ``InsufficientBudgetError`` if it is too large to be listed."""
     if not count < LONGEST_SIDE:
-        raise BudgetRefused(f"noise of {count:.3g} cells a side is needed, more than {LONGEST_SIDE}; use coarser units")
+        raise InsufficientBudgetError(
+            f"noise of {count:.3g} cells a side is needed, more than {LONGEST_SIDE}; use coarser units"
+        )
     return max(2, math.ceil(count))
 
 
@@ -136,67 +143,67 @@ def cells(count: float) -> int:
 
 @dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
 class BoxWeights:
-    """P(x) ∝ half[max |x_i|] on whole vectors of ``dimension`` numbers; what is not listed counts as lost."""
+    """P(x) ∝ half[max |x_i|] on integer vectors of ``dimension`` numbers; unlisted mass counts as lost."""
 
-    half: Floats
+    half_weights: Floats
     dimension: int
 
     @classmethod
-    def of(cls, law: Weights, dimension: int) -> BoxWeights:
-        """From the listed weights of a law of one number: they must not rise, and are lowered where they do."""
-        falling = np.minimum.accumulate(law.half)
+    def from_weights(cls, law: FloatWeights, dimension: int) -> BoxWeights:
+        """Return box weights from the listed weights of one number; rising weights are lowered to be non-increasing."""
+        falling = np.minimum.accumulate(law.half_weights)
         return cls(falling[: np.flatnonzero(falling)[-1] + 1], dimension)
 
-    def table(self) -> BoxTable:
-        """The integer table that runs: its mixture of boxes has (half[r] − half[r+1]) (2r+1)^d at half-width r."""
-        raw = raw_weights(self.half)
+    def integer_table(self) -> BoxTable:
+        """Return the sampled integer table: its mixture of boxes has (half[r] − half[r+1]) (2r+1)^d at half-width r."""
+        raw = raw_weights(self.half_weights)
         steps = [a - b for a, b in zip(raw, [*raw[1:], 0], strict=True)]
         widths = [step * (2 * r + 1) ** self.dimension for r, step in enumerate(steps)]
-        return BoxTable(NoiseTable(*weighed([2 * widths[0], *widths[1:]])), self.dimension)
+        return BoxTable(NoiseTable(*normalize_weights([2 * widths[0], *widths[1:]])), self.dimension)
 
     @cached_property
-    def _widths(self) -> Floats:
+    def _width_probabilities(self) -> Floats:
         """P(R = r)."""
-        steps = -np.diff(self.half, append=0.0)
-        sizes = (2.0 * np.arange(len(self.half)) + 1) ** self.dimension
+        steps = -np.diff(self.half_weights, append=0.0)
+        sizes = (2.0 * np.arange(len(self.half_weights)) + 1) ** self.dimension
         found: Floats = steps * sizes / np.dot(steps, sizes)
         return found
 
     @property
     def mean_absolute(self) -> float:
         """E|X_i| of the listed weights."""
-        r = np.arange(len(self.half), dtype=np.float64)
-        return float(np.dot(self._widths, r * (r + 1) / (2 * r + 1)))
+        r = np.arange(len(self.half_weights), dtype=np.float64)
+        return float(np.dot(self._width_probabilities, r * (r + 1) / (2 * r + 1)))
 
     @property
-    def at_zero(self) -> float:
+    def zero_probability(self) -> float:
         """P(X_i = 0)."""
-        return float(np.dot(self._widths, 1 / (2.0 * np.arange(len(self.half)) + 1)))
+        return float(np.dot(self._width_probabilities, 1 / (2.0 * np.arange(len(self.half_weights)) + 1)))
 
     @cached_property
-    def _points(self) -> tuple[Floats, Floats]:
+    def _point_probabilities(self) -> tuple[Floats, Floats]:
         """The probability of a point by its largest |x_i|, and its logarithm."""
-        sizes = (2.0 * np.arange(len(self.half)) + 1) ** self.dimension
-        chances = self.half / np.dot(-np.diff(self.half, append=0.0), sizes)
-        return chances, np.log(self.half)
+        sizes = (2.0 * np.arange(len(self.half_weights)) + 1) ** self.dimension
+        chances = self.half_weights / np.dot(-np.diff(self.half_weights, append=0.0), sizes)
+        return chances, np.log(self.half_weights)
 
-    def cells(self, shift: int) -> Cells:
+    def shift_loss_cells(self, shift: int) -> LossCells:
         """The loss of (X, X + shift·(1, …, 1)) in floats, for searching."""
-        chances, logs = self._points
+        chances, logs = self._point_probabilities
         count = len(logs)
         there = np.arange(count)[:, None] + np.arange(-shift, shift + 1)
-        many = self._shared(shift)
+        many = self._shared_counts(shift)
         held = (there >= 0) & (there < count) & (many > 0)
         losses = logs[:, None] - logs[np.clip(there, 0, count - 1)]
         masses = many * chances[:, None]
         lost = float(masses[there >= count].sum())
-        return Cells.atoms(losses[held], masses[held], lost, lost)
+        return LossCells.from_atoms(losses[held], masses[held], lost, lost)
 
-    def _shared(self, shift: int) -> Floats:
-        """How many points there are, by distance from 0 and by how much farther they are from the corner."""
-        here, apart = np.arange(len(self.half))[:, None], np.arange(-shift, shift + 1)
+    def _shared_counts(self, shift: int) -> Floats:
+        """Return the number of points by distance from 0 and by the difference of the corner's distance to it."""
+        here, apart = np.arange(len(self.half_weights))[:, None], np.arange(-shift, shift + 1)
         lengths = (2 * here + apart - shift + 1).astype(np.float64)
-        many = shared_floats(lengths, self.dimension, one_end=False)
-        ends = shared_floats(lengths[:, [0, -1]], self.dimension, one_end=True)
+        many = shared_point_counts(lengths, self.dimension, one_end=False)
+        ends = shared_point_counts(lengths[:, [0, -1]], self.dimension, one_end=True)
         many[:, [0, -1]] = ends
         return many

@@ -1,4 +1,4 @@
-"""The least noise that keeps a promise, with a proof that nothing costs less."""
+"""The least noise that meets a guarantee, with a proof that nothing costs less."""
 
 from __future__ import annotations
 
@@ -16,30 +16,37 @@ from tightrope.documents.noise import Argument, NoiseCertificate
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
-from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, Plateaus
-from tightrope.mechanisms.discrete.noise_table import NoiseTable, tabulate
+from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, PlateauTail
+from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
 from tightrope.noise.composed.composed_noise import composed_noise
-from tightrope.noise.program.certificate import Bound, Certified, LeastProof, Proof, expense, written_table
-from tightrope.noise.program.closed_form import least_cost
-from tightrope.noise.program.request import Cost, Promise, Shape, shape_of
+from tightrope.noise.program.certificate import (
+    CertificateBuilder,
+    CertifiedMechanism,
+    CostBound,
+    SingleReleaseProof,
+    certified_cost,
+    table_document,
+)
+from tightrope.noise.program.closed_form import cost_from_tails
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget, Shape, parse_shape
 from tightrope.noise.program.search import least_table
-from tightrope.numerics.checks import Real, whole
-from tightrope.numerics.root_finding import Side, crossing
+from tightrope.numerics.checks import Real, check_integer
+from tightrope.numerics.root_finding import Side, find_crossing
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
-class LeastNoise(IntegerMechanism, Certified):
-    """Integer noise, sampled and certified from one table. ``certificate`` is made when it is first asked for."""
+class LeastNoise(IntegerMechanism, CertifiedMechanism):
+    """Integer noise, sampled and certified from one table. ``certificate`` is computed at first access."""
 
     table: NoiseTable
     sensitivity: int
-    proof: Proof = field(repr=False)
+    certificate_builder: CertificateBuilder = field(repr=False)
 
     @cached_property
     def certificate(self) -> NoiseCertificate:  # type: ignore[override]
-        """Bounds on the least cost, the realised guarantee, and why the bound holds."""
-        return self.proof.certificate(self.table)
+        """Bounds on the least cost, the realized guarantee, and why the bound holds."""
+        return self.certificate_builder.build_certificate(self.table)
 
 
 def least_noise(
@@ -50,24 +57,24 @@ def least_noise(
     integer: bool = True,
     shape: Shape = "unimodal",
     releases: int = 1,
-) -> Certified:
-    """The noise with the least expected cost E φ(|X|) that keeps every point of a budget, or its trade-off function.
+) -> CertifiedMechanism:
+    """Return the noise with the least expected cost E φ(|X|) that meets a budget's points, or its trade-off function.
 
     ``cost`` is "absolute", "squared" or a non-decreasing function of |x|. A cap on certain failure that no point of the
     budget implies is kept at ε = 16. A trade-off function is for one integer release of sensitivity 1.
 
-    - Integer noise of sensitivity 1 (theory §4.1): a closed form, best for every cost at once; ``shape`` says nothing.
-    - Sensitivity above 1: linear programs (theory §4.2). ``shape="unimodal"``, the default, asks for weights that do
-      not rise with |x|; one shift binds, and ``certificate.unimodal_price`` says what it costs: parts in a thousand
-      or less, some percent beside a total variation or a large δ. ``"any"`` is
+    - Integer noise of sensitivity 1 (theory §4.1): a closed form, best for every cost at once; ``shape`` is ignored.
+    - Sensitivity above 1: linear programs (theory §4.2). ``shape="unimodal"``, the default, requires weights that do
+      not rise with |x|; one shift binds, and ``certificate.unimodal_price`` states the additional cost: 0.1 % or
+      less, some percent with a total variation or a large δ. ``"any"`` is
       the optimum. Usually milliseconds, seconds for thousands of cells; Ctrl-C works.
     - ``integer=False``: for real-valued answers; a loss, errors and a certificate, no sampler.
-    - ``releases`` > 1: each of that many answers gets this noise, and all of them together keep the promise. The
-      certificate's gap is honest and not small: some percent at two, a factor of two at hundreds of releases.
+    - ``releases`` > 1: each of that many answers gets this noise, and all of them together meet the budget. The
+      certificate's gap is not small: some percent at two, a factor of two at hundreds of releases.
 
     **Direction.** The certificate's ``upper`` and guarantee are computed from the integers that are sampled, at every
-    shift up to the sensitivity, rounded to the safe side; its ``lower`` holds for every noise and trusts no solver.
-    Neighbours: whatever the sensitivity speaks of. Raises ``InputError`` for nonsense and for what no noise keeps.
+    shift up to the sensitivity, rounded to the safe side; its ``lower`` holds for every noise and any solver error.
+    Neighbors: as defined by the sensitivity. Raises ``InputError`` for invalid arguments and infeasible budgets.
 
     >>> budget = Budget(epsilon=1, delta=1e-6)
     >>> noise = least_noise(budget)
@@ -77,44 +84,50 @@ def least_noise(
     >>> round(noise.mean_absolute_error, 6), noise.certificate.gap < 1e-6
     (2.860785, True)
     """
-    asked, chosen = Cost.of(cost), shape_of(shape)
-    count = whole("releases", releases)
+    asked, chosen = ErrorCost.from_argument(cost), parse_shape(shape)
+    count = check_integer("releases", releases)
     if isinstance(budget, Budget) and budget.tradeoff is not None:
         if not (integer and sensitivity == 1 and count == 1):
             raise InputError(
                 "tradeoff", budget.tradeoff, "asked for one integer release of sensitivity 1", STATE_POINTS
             )
-        return LeastNoise(tradeoff_table(budget.tradeoff), 1, TradeoffProof(budget.tradeoff, asked))
-    promise = Promise.of(budget)
+        return LeastNoise(tradeoff_table(budget.tradeoff), 1, TradeoffCertificateBuilder(budget.tradeoff, asked))
+    promise = PrivacyTarget.from_budget(budget)
     if not integer:
         from tightrope.noise.real_noise import least_real_noise
 
         if not count == 1:
             raise InputError("releases", count, "1 for real-valued noise", "round to fixed point: integer=True")
         return least_real_noise(promise, sensitivity, asked, chosen)
-    width = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first, or say integer=False")
-    bound = Bound(promise, width, asked)
+    width = check_integer(
+        "sensitivity", sensitivity, remedy="round the answers to fixed point first, or say integer=False"
+    )
+    bound = CostBound(promise, width, asked)
     if count > 1:
-        return _composed(budget, bound, cost, count)
+        return _least_composed_noise(budget, bound, cost, count)
     if width == 1:
-        return LeastNoise(optimal_table(promise.points), 1, LeastProof(bound, chosen))
-    found = least_table(promise, width, bound.costs, chosen)
-    return LeastNoise(found.table, width, LeastProof(bound, chosen, found.multipliers))
+        return LeastNoise(optimal_table(promise.points), 1, SingleReleaseProof(bound, chosen))
+    found = least_table(promise, width, bound.error_costs, chosen)
+    return LeastNoise(found.table, width, SingleReleaseProof(bound, chosen, found.multipliers))
 
 
 def composed_limit(
     budget: Budget, *, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
 ) -> float:
-    """What noise for each of several releases costs at least, whatever its law; rounded down (``composed_bound``).
+    """Return a lower bound on the cost of any noise for each of several releases, rounded down (``composed_bound``).
 
     >>> 102.8 < composed_limit(Budget(epsilon=1, delta=1e-6), releases=10) < 158.6  # that much is reached
     True
     """
-    bound = Bound(Promise.of(budget), whole("sensitivity", sensitivity), Cost.of(cost))
-    return ComposedBound(bound, whole("releases", releases)).value
+    bound = CostBound(
+        PrivacyTarget.from_budget(budget), check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
+    )
+    return ComposedBound(bound, check_integer("releases", releases)).lower_bound
 
 
-def _composed(budget: Budget, bound: Bound, cost: str | Callable[[float], float], releases: int) -> Certified:
+def _least_composed_noise(
+    budget: Budget, bound: CostBound, cost: str | Callable[[float], float], releases: int
+) -> CertifiedMechanism:
     found = composed_noise(budget, releases=releases, sensitivity=bound.sensitivity, cost=cost)
     return LeastNoise(found.table, bound.sensitivity, ComposedProof(ComposedBound(bound, releases)))
 
@@ -123,13 +136,13 @@ def _composed(budget: Budget, bound: Bound, cost: str | Callable[[float], float]
 #
 # G_1 is the fixed point of f, G_{k+1} = f(1 − G_k), P(X ≥ k) = G_k. f is a function of floats that is trusted to
 # ``ERROR``; every step is rounded to the private side. Where G_k is small, 1 − G_k says little about it: from there
-# on the law falls geometrically. That keeps f: f(1 − G) is convex in G and 0 at 0, so f(1 − G)/G does not increase as
-# G falls. The table that is sampled is checked against f at every vertex of its curve of errors.
+# on the distribution falls geometrically. That keeps f: f(1 − G) is convex in G and 0 at 0, so f(1 − G)/G does not
+# increase as G falls. The table that is sampled is checked against f at every vertex of its curve of errors.
 
 ERROR = 2.0**-46
 """Absolute error that f may have."""
 SMALL = 2.0**-26
-"""Below this G the law is geometric."""
+"""Below this G the distribution is geometric."""
 MOST_TAILS = 1 << 16
 CHECKED_RATES = 257
 SHAPE_TOLERANCE = 1e-6
@@ -141,82 +154,86 @@ STATEMENT = (
 
 
 @dataclass(frozen=True)
-class TradeoffProof(Proof):
-    """One release that keeps f."""
+class TradeoffCertificateBuilder(CertificateBuilder):
+    """One release that meets f."""
 
     tradeoff: Tradeoff
-    cost: Cost
+    cost: ErrorCost
 
-    def certificate(self, table: NoiseTable) -> NoiseCertificate:
-        tails = _recursion(self.tradeoff, -ERROR)
-        upper = expense(table, self.cost)
+    def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
+        tails = _tail_recursion(self.tradeoff, -ERROR)
+        upper = certified_cost(table, self.cost)
         whole = [int(Fraction(tail) * ONE) for tail in tails]
         # At the largest finite loss, where δ is the mass of infinite loss.
-        loss, atoms = table.loss(1), table.atoms(1)
-        epsilon = max(0.0, atoms.largest + 2 * atoms.slack)
+        loss, atoms = table.loss(1), table.atoms_for_shift(1)
+        epsilon = max(0.0, atoms.largest_loss + 2 * atoms.rounding_bound)
         return NoiseCertificate(
-            lower=min(upper, least_cost(whole, self.cost)),
+            lower=min(upper, cost_from_tails(whole, self.cost)),
             upper=upper,
             guarantee=Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()),
-            realised=(),
+            realized=(),
             cost=self.cost.name,
             sensitivity=1,
             shape="any",
             mean_absolute_error=table.mean_absolute,
             mean_squared_error=table.mean_squared,
-            worst_error=table.worst,
+            worst_error=table.largest_magnitude,
             argument=Argument("theorem", STATEMENT, {"tails": tails, "error": ERROR}),
             unimodal_price=0.0,
-            table=written_table(table),
+            table=table_document(table),
         )
 
 
 def tradeoff_table(tradeoff: Tradeoff) -> NoiseTable:
-    """The table for f on [0, 1]: convex, decreasing, its own inverse. Raises ``InputError`` where it is not.
+    """Return the table for f on [0, 1]: convex, decreasing, its own inverse; raises ``InputError`` for other f.
 
     >>> table = tradeoff_table(lambda t: max(0.0, 1 - math.e * t, (1 - t) / math.e))  # (1, 0)
     >>> round(table.mean_absolute * math.sinh(1), 6)
     1.0
     """
     rates = np.linspace(0, 1, CHECKED_RATES)
-    values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
-    _require(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")
-    _require(bool(np.all(np.diff(values, 2) >= -SHAPE_TOLERANCE)), tradeoff, "convex")
-    _require(bool(np.all(values <= 1 - rates + SHAPE_TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
-    _require(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
-    back = [(value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0]
+    values = np.array([tradeoff_value(tradeoff, rate) for rate in rates.tolist()])
+    _require_shape(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")
+    _require_shape(bool(np.all(np.diff(values, 2) >= -SHAPE_TOLERANCE)), tradeoff, "convex")
+    _require_shape(bool(np.all(values <= 1 - rates + SHAPE_TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
+    _require_shape(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
+    back = [
+        (tradeoff_value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0
+    ]
     slope = 1 + np.max(np.abs(np.diff(values))) * CHECKED_RATES
     far = max(abs(there - rate) for there, rate in back if rate > 0)
-    _require(far <= SHAPE_TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
-    tails = _recursion(tradeoff, ERROR)
+    _require_shape(far <= SHAPE_TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
+    tails = _tail_recursion(tradeoff, ERROR)
     raw = [int(Fraction(tail) * ONE) for tail in tails]
     weights = [ONE - 2 * raw[0]] + [a - b for a, b in pairwise(raw)]
-    ratio = _ratio(tradeoff, tails[-1])
+    ratio = _tail_ratio(tradeoff, tails[-1])
     if ratio == 0:
-        table = tabulate([*weights, raw[-1]])
+        table = build_noise_table([*weights, raw[-1]])
     else:
         fixed = int(Fraction(ratio) * ONE)
-        table = tabulate(weights, Plateaus(raw[-1] * (ONE - fixed) // ONE, fixed))
-    if not keeps_tradeoff(table, tradeoff, len(tails)):
+        table = build_noise_table(weights, PlateauTail(raw[-1] * (ONE - fixed) // ONE, fixed))
+    if not meets_tradeoff(table, tradeoff, len(tails)):
         raise PrecisionError("the noise could not be shown to keep this trade-off function; is it exact to 1e-14?")
     return table
 
 
-def keeps_tradeoff(table: NoiseTable, tradeoff: Tradeoff, vertices: int) -> bool:
-    """Whether the first vertices (1 − G_k, G_{k+1}) of the table's curve lie above f, by half its error.
+def meets_tradeoff(table: NoiseTable, tradeoff: Tradeoff, vertices: int) -> bool:
+    """Return whether the first vertices (1 − G_k, G_{k+1}) of the table's curve lie above f, by half its error.
 
     Beyond them f(1 − G)/G does not increase, and the table falls in one ratio.
     """
-    tails = [table.survival(k) for k in range(vertices + 1)]
+    tails = [table.survival_probability(k) for k in range(vertices + 1)]
     first = float(tails[0])
-    above = first >= value(tradeoff, first) + ERROR / 2 or first >= 0.5
-    steps = (float(b) >= value(tradeoff, _left_of(float(a))) + ERROR / 2 for a, b in pairwise(tails) if b)
-    ended = all(value(tradeoff, _left_of(float(a))) <= 0 for a, b in pairwise(tails) if a and not b)
+    above = first >= tradeoff_value(tradeoff, first) + ERROR / 2 or first >= 0.5
+    steps = (
+        float(b) >= tradeoff_value(tradeoff, _complement_below(float(a))) + ERROR / 2 for a, b in pairwise(tails) if b
+    )
+    ended = all(tradeoff_value(tradeoff, _complement_below(float(a))) <= 0 for a, b in pairwise(tails) if a and not b)
     return above and all(steps) and ended
 
 
-def value(tradeoff: Tradeoff, rate: float) -> float:
-    """F at one point; raises ``InputError`` where it is no number in [0, 1]."""
+def tradeoff_value(tradeoff: Tradeoff, rate: float) -> float:
+    """Return f at one point; raises ``InputError`` if the value is not a number in [0, 1]."""
     try:
         found = float(tradeoff(rate))
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -226,20 +243,22 @@ def value(tradeoff: Tradeoff, rate: float) -> float:
     return min(max(found, 0.0), 1.0)
 
 
-def _left_of(tail: float) -> float:
+def _complement_below(tail: float) -> float:
     """1 − tail, rounded down: f is larger there."""
     return max(0.0, math.nextafter(1 - tail, 0.0))
 
 
-def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
+def _tail_recursion(tradeoff: Tradeoff, error: float) -> list[float]:
     """G_1, G_2, … down to ``SMALL`` or to where f is 0, each ``error`` larger than computed."""
     upper = error > 0
     side: Side = "passes" if upper else "fails"
-    tails = [min(0.5, crossing(lambda rate: value(tradeoff, rate) - rate, 0.0, 0.5, side=side) + 2 * error)]
+    tails = [
+        min(0.5, find_crossing(lambda rate: tradeoff_value(tradeoff, rate) - rate, 0.0, 0.5, side=side) + 2 * error)
+    ]
     while tails[-1] > SMALL:
         last = tails[-1]
-        there = _left_of(last) if error > 0 else min(1.0, math.nextafter(1 - last, 2.0))
-        found = value(tradeoff, there)
+        there = _complement_below(last) if error > 0 else min(1.0, math.nextafter(1 - last, 2.0))
+        found = tradeoff_value(tradeoff, there)
         following = min(last, found + error)
         if found == 0 or following <= 0:
             break
@@ -251,9 +270,9 @@ def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
     return tails
 
 
-def _ratio(tradeoff: Tradeoff, last: float) -> float:
-    """What the tail falls by: f(1 − G)/G at the last G, rounded up; 0 where f is 0 there."""
-    found = value(tradeoff, _left_of(last))
+def _tail_ratio(tradeoff: Tradeoff, last: float) -> float:
+    """Return the ratio by which the tail falls: f(1 − G)/G at the last G, rounded up; 0 if f is 0 there."""
+    found = tradeoff_value(tradeoff, _complement_below(last))
     if found == 0:
         return 0.0
     ratio = max((found + ERROR) / last * (1 + 2.0**-50), math.exp(-LARGEST_STEP))
@@ -262,7 +281,7 @@ def _ratio(tradeoff: Tradeoff, last: float) -> float:
     return ratio
 
 
-def _require(held: bool, tradeoff: Tradeoff, expected: str) -> None:
+def _require_shape(held: bool, tradeoff: Tradeoff, expected: str) -> None:
     if not held:
         raise InputError(
             "tradeoff", tradeoff, expected, "a trade-off function gives the least type-II error at a type-I rate"

@@ -1,4 +1,4 @@
-"""What any additive noise can reach for a real-valued answer: proven bounds from both sides (theory §4)."""
+"""Proven two-sided bounds on the least additive noise for a real-valued answer (theory §4)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fractions import Fraction
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.laplace import laplace
-from tightrope.mechanisms.mechanism import Continuous
+from tightrope.mechanisms.mechanism import ContinuousMechanism
 from tightrope.mechanisms.truncated_laplace import truncated_laplace
-from tightrope.noise.program.closed_form import least_cost, least_tails_from_half, packing_bound, rounded_down
-from tightrope.noise.program.request import Cost, Promise
-from tightrope.noise.real_noise import FORMULA_MARGIN, LeastRealNoise, best_stairs, least_real_noise
-from tightrope.numerics.checks import Real, positive
-from tightrope.numerics.root_finding import crossing
+from tightrope.noise.program.closed_form import cost_from_tails, least_tails_from_half, packing_bound, round_down
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget
+from tightrope.noise.real_noise import FORMULA_MARGIN, LeastRealNoise, best_real_staircase, least_real_noise
+from tightrope.numerics.checks import Real, check_positive
+from tightrope.numerics.root_finding import find_crossing
 
 LARGEST_EPSILON = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLimits:
-    """No noise that keeps the promise costs less than ``lower``; one that costs ``upper`` exists.
+    """Bounds: noise that meets the guarantee costs at least ``lower``, and some costs at most ``upper``.
 
     ``known`` has every bound that was computed, as (whose, "lower" or "upper", value); the best ones are the limits.
     """
@@ -41,12 +41,12 @@ class NoiseLimits:
 def noise_limits(
     budget: Budget, *, sensitivity: Real = 1, cost: str | Callable[[float], float] = "absolute"
 ) -> NoiseLimits:
-    """Bounds on the least E φ(|X|) of additive noise on a real-valued answer that keeps every point of a budget.
+    """Return bounds on the least E φ(|X|) of additive noise on a real-valued answer that meets every point of a budget.
 
     Lower: the sums of GDGK for any parameters, with a total variation and any non-decreasing φ (``tail_sum``), packing
     for large ε, and the dual of the linear program. Upper: truncated Laplace (GDGK), staircase noise, and the program's
-    own law, of any shape. An upper bound of ∞ means that no formula and no program fits the parameters: formulas are
-    for one ε, beside a total variation or not; of further points the program alone knows.
+    own distribution, of any shape. An upper bound of ∞ means that the parameters fit neither a formula nor the program:
+    formulas are for one ε, with or without a total variation; only the program uses further points.
 
     Raises ``InputError`` as ``least_noise`` does, and for a trade-off function.
 
@@ -56,15 +56,15 @@ def noise_limits(
     >>> found.lower <= 3.32064 <= found.upper * 1.00001
     True
     """
-    promise = Promise.of(budget)
-    asked, width = Cost.of(cost), positive("sensitivity", sensitivity)
+    promise = PrivacyTarget.from_budget(budget)
+    asked, width = ErrorCost.from_argument(cost), check_positive("sensitivity", sensitivity)
     known = [("GDGK tail sums", "lower", tail_sum(promise, width, asked))]
     if asked.power is not None:
         known.append(("packing", "lower", packing_bound(promise, width, asked.power)))
-        stairs = best_stairs(promise, width, asked)
-        known += [("staircase", "upper", _error(stairs, asked))] if stairs is not None else []
-    known += [(name, "upper", value) for name, value in _formulas(promise, width, asked)]
-    known += _program(promise, width, asked)
+        stairs = best_real_staircase(promise, width, asked)
+        known += [("staircase", "upper", _formula_cost(stairs, asked))] if stairs is not None else []
+    known += [(name, "upper", value) for name, value in _formula_bounds(promise, width, asked)]
+    known += _program_bounds(promise, width, asked)
     return NoiseLimits(
         max(value for _, side, value in known if side == "lower"),
         min((value for _, side, value in known if side == "upper"), default=math.inf),
@@ -72,22 +72,23 @@ def noise_limits(
     )
 
 
-def tail_sum(promise: Promise, sensitivity: float, cost: Cost) -> float:
+def tail_sum(promise: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> float:
     """φ(0) + 2 Σ_{k≥1} (φ(kΔ) − φ((k−1)Δ)) G_k, G_0 = ½, G_{k+1} = max(0, max_i e^{−ε_i}(G_k − δ_i)), rounded down.
 
-    Some side has P(X ≥ 0) ≥ ½ after symmetrisation, and P(X ≥ (k+1)Δ) ≥ e^{−ε_i}(P(X ≥ kΔ) − δ_i) for every point.
+    Some side has P(X ≥ 0) ≥ ½ after symmetrization, and P(X ≥ (k+1)Δ) ≥ e^{−ε_i}(P(X ≥ kΔ) − δ_i) for every point.
 
-    >>> round(tail_sum(Promise.of(Budget(epsilon=0.3, delta=1.07481e-6)), 1.0, Cost.of("squared")), 7)
+    >>> target = PrivacyTarget.from_budget(Budget(epsilon=0.3, delta=1.07481e-6))
+    >>> round(tail_sum(target, 1.0, ErrorCost.from_argument("squared")), 7)
     19.1867712
     """
-    tails = least_tails_from_half(promise.uncapped.points)
+    tails = least_tails_from_half(promise.without_cap.points)
     if cost.power is None:
-        return least_cost(tails, cost.scaled(sensitivity))
-    return rounded_down(Fraction(sensitivity) ** cost.power * Fraction(least_cost(tails, cost)))
+        return cost_from_tails(tails, cost.scaled_by(sensitivity))
+    return round_down(Fraction(sensitivity) ** cost.power * Fraction(cost_from_tails(tails, cost)))
 
 
-def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, float]]:
-    """Laws with formulas for E|X| and E X² that keep the promise."""
+def _formula_bounds(promise: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> list[tuple[str, float]]:
+    """Distributions with formulas for E|X| and E X² that meet the guarantee."""
     # (ε, δ, η); η = 1 where it says nothing.
     triple_eta = next((triple_delta for triple_epsilon, triple_delta in promise.points if triple_epsilon == 0), 1.0)
     triple_epsilon, triple_delta = promise.points[-1]
@@ -100,35 +101,35 @@ def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[st
         return [
             (
                 "GDGK truncated Laplace",
-                _error(truncated_laplace(epsilon=rate, delta=delta, sensitivity=sensitivity), cost),
+                _formula_cost(truncated_laplace(epsilon=rate, delta=delta, sensitivity=sensitivity), cost),
             )
         ]
     if delta == 0 and 0 < eta < 1:
         rate = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
-        return [("Laplace", _error(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
+        return [("Laplace", _formula_cost(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
     return []
 
 
 def _largest_rate(epsilon: float, delta: float, eta: float) -> float:
-    """The largest ε' ≤ ε whose truncated Laplace law has total variation η or less (theory §4); 0 is uniform noise."""
+    """Return the largest ε' ≤ ε whose truncated Laplace noise has total variation ≤ η (theory §4); 0 for uniform."""
     most = eta * (1 - FORMULA_MARGIN)
-    if _variation(epsilon, delta) <= most:
+    if _truncated_total_variation(epsilon, delta) <= most:
         return epsilon
-    return crossing(lambda rate: _variation(rate, delta) - most, epsilon, 0.0, side="passes")
+    return find_crossing(lambda rate: _truncated_total_variation(rate, delta) - most, epsilon, 0.0, side="passes")
 
 
-def _variation(epsilon: float, delta: float) -> float:
+def _truncated_total_variation(epsilon: float, delta: float) -> float:
     """(1 − e^{−ε/2})/(1 − e^{−Aε/Δ}), with e^{Aε/Δ} = 1 + (e^ε − 1)/(2δ); δ at ε = 0."""
     ratio = math.expm1(epsilon) / (2 * delta)
     return -math.expm1(-epsilon / 2) * (1 + ratio) / ratio if ratio > 0 else delta
 
 
-def _error(law: Continuous, cost: Cost) -> float:
+def _formula_cost(law: ContinuousMechanism, cost: ErrorCost) -> float:
     return (law.mean_absolute_error if cost.power == 1 else law.mean_squared_error) * (1 + FORMULA_MARGIN)
 
 
-def _program(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, str, float]]:
-    """The linear program's law and bound; nothing where it would be too large, or is not solved."""
+def _program_bounds(promise: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> list[tuple[str, str, float]]:
+    """The linear program's distribution and bound; nothing where it would be too large, or is not solved."""
     try:
         noise = least_real_noise(promise, sensitivity, cost, "any")
         found = noise.certificate

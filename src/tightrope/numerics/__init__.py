@@ -1,1 +1,1 @@
-"""Checks at the door, and arithmetic that keeps its digits; knows no privacy."""
+"""Argument checks and numerically accurate arithmetic, independent of privacy."""

@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 
 def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
-    """``values`` as an array; raises ``InputError``, without them, for lists of lists of unequal lengths."""
+    """Return ``values`` as an array; raises ``InputError``, without the values, for nested lists of unequal lengths."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -23,7 +23,7 @@ def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
 
 
 def finite_array(name: str, values: object, ndim: int, expected: str, remedy: str) -> Floats:
-    """A copy of ``values`` as floats with ``ndim`` axes; ``InputError`` unless all are finite, and there are some."""
+    """Return a copy of ``values`` as floats with ``ndim`` axes; ``InputError`` unless non-empty and all finite."""
     try:
         array: Floats = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):

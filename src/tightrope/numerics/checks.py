@@ -1,4 +1,4 @@
-"""Validation at the door: each check returns the value in its canonical type or raises ``InputError``.
+"""Argument validation: each check returns the value in its canonical type or raises ``InputError``.
 
 Comparisons are written ``if not lower <= x <= upper`` so that NaN does not pass.
 """
@@ -16,8 +16,8 @@ from tightrope.errors import InputError
 Real = float | int | Decimal | Fraction
 
 
-def _real(name: str, value: object, expected: str, remedy: str) -> float:
-    """A float from anything that is a real number; strings, booleans and complex numbers are refused."""
+def _to_float(name: str, value: object, expected: str, remedy: str) -> float:
+    """Return a float from any real number; strings, booleans and complex numbers are rejected."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         raise InputError(name, value, expected, remedy)
     try:
@@ -26,62 +26,62 @@ def _real(name: str, value: object, expected: str, remedy: str) -> float:
         raise InputError(name, value, expected, remedy) from None
 
 
-def number(name: str, value: object, remedy: str = "") -> float:
-    """Any real number, and ±∞."""
+def check_number(name: str, value: object, remedy: str = "") -> float:
+    """Return any real number, or ±∞."""
     expected = "a number"
-    found = _real(name, value, expected, remedy)
+    found = _to_float(name, value, expected, remedy)
     if math.isnan(found):
         raise InputError(name, value, expected, remedy)
     return found
 
 
-def finite(name: str, value: object, remedy: str = "") -> float:
-    """Any finite real number."""
+def check_finite(name: str, value: object, remedy: str = "") -> float:
+    """Return any finite real number."""
     expected = "a finite number"
-    number = _real(name, value, expected, remedy)
+    number = _to_float(name, value, expected, remedy)
     if not math.isfinite(number):
         raise InputError(name, value, expected, remedy)
     return number
 
 
-def positive(name: str, value: object, remedy: str = "") -> float:
-    """A finite number above zero."""
+def check_positive(name: str, value: object, remedy: str = "") -> float:
+    """Return a finite number above zero."""
     expected = "a finite number > 0"
-    number = _real(name, value, expected, remedy)
+    number = _to_float(name, value, expected, remedy)
     if not 0 < number < math.inf:
         raise InputError(name, value, expected, remedy)
     return number
 
 
 def non_negative(name: str, value: object, remedy: str = "") -> float:
-    """A finite number, zero or above."""
+    """Return a finite number, zero or above."""
     expected = "a finite number >= 0"
-    number = _real(name, value, expected, remedy)
+    number = _to_float(name, value, expected, remedy)
     if not 0 <= number < math.inf:
         raise InputError(name, value, expected, remedy)
     return number
 
 
-def probability(name: str, value: object, remedy: str = "") -> float:
-    """A number in [0, 1]."""
+def check_probability(name: str, value: object, remedy: str = "") -> float:
+    """Return a number in [0, 1]."""
     expected = "a probability in [0, 1]"
-    number = _real(name, value, expected, remedy)
+    number = _to_float(name, value, expected, remedy)
     if not 0 <= number <= 1:
         raise InputError(name, value, expected, remedy)
     return number
 
 
 def inner_probability(name: str, value: object, remedy: str = "") -> float:
-    """A number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1."""
     expected = "a number strictly between 0 and 1"
-    number = _real(name, value, expected, remedy)
+    number = _to_float(name, value, expected, remedy)
     if not 0 < number < 1:
         raise InputError(name, value, expected, remedy)
     return number
 
 
-def whole(name: str, value: object, at_least: int = 1, remedy: str = "") -> int:
-    """A whole number, at least ``at_least``; 3.0 is refused because it hides a computation that may give 2.9999."""
+def check_integer(name: str, value: object, at_least: int = 1, remedy: str = "") -> int:
+    """Return an integer ≥ ``at_least``; 3.0 is rejected because it hides a computation that may give 2.9999."""
     expected = f"a whole number >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InputError(name, value, expected, remedy)
@@ -90,7 +90,7 @@ def whole(name: str, value: object, at_least: int = 1, remedy: str = "") -> int:
     return int(value)
 
 
-def filled(name: str, value: Sequence[object], remedy: str = "") -> None:
-    """A sequence that holds at least one thing."""
+def check_nonempty(name: str, value: Sequence[object], remedy: str = "") -> None:
+    """Check that a sequence has at least one element."""
     if not isinstance(value, (list, tuple)) or len(value) == 0:
         raise InputError(name, value, "a list with at least one entry", remedy)

@@ -1,4 +1,4 @@
-"""e^z − 1, e^z − 1 − z and log(1 + a) − a of complex numbers, relative to themselves: near 0 they are small."""
+"""e^z − 1, e^z − 1 − z and log(1 + a) − a of complex numbers, accurate relative to the result near 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXPONENTIAL_SERIES_WITHIN = 0.5
 """Below this modulus the exponential's remainder is summed as a series."""
 EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(15, 1, -1)])
 LOGARITHM_SERIES_WITHIN = 0.25
-"""And that of the logarithm below this one."""
+"""The series of the logarithm is used below this |z|."""
 LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
 
 
@@ -43,7 +43,7 @@ def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
     near = np.abs(z.real) + np.abs(z.imag) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - z)
     small = z[near]
-    result[near] = _series(EXPONENTIAL, small)
+    result[near] = _horner_series(EXPONENTIAL, small)
     return result
 
 
@@ -52,7 +52,7 @@ def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
     near = np.abs(x) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - x)
     small = x[near]
-    result[near] = _series(EXPONENTIAL, small)
+    result[near] = _horner_series(EXPONENTIAL, small)
     return result
 
 
@@ -61,11 +61,11 @@ def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
     near = np.abs(a.real) + np.abs(a.imag) < LOGARITHM_SERIES_WITHIN
     result = np.asarray(log - a)
     small = a[near]
-    result[near] = _series(LOGARITHM, small)
+    result[near] = _horner_series(LOGARITHM, small)
     return result
 
 
-def _series(coefficients: Floats, x: Numbers) -> Numbers:
+def _horner_series(coefficients: Floats, x: Numbers) -> Numbers:
     """x² times the polynomial [k], by Horner's scheme in place."""
     total = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:].tolist():
@@ -79,9 +79,9 @@ def _series(coefficients: Floats, x: Numbers) -> Numbers:
 # log(1 + z) of complex numbers with all digits: numpy's goes through |1 + z| and keeps only absolute ones near 0.
 
 NEAR_MINUS_ONE = -0.75
-"""Where |1 + z|² − 1 is below this, |1 + z| itself has more digits."""
+"""If |1 + z|² − 1 is below this, |1 + z| is more accurate and is used instead."""
 VANISHING = 1e-300
-"""|1 + z| is taken as no less: the logarithm stays finite, so that a multiple of it is no NaN."""
+"""Lower bound on |1 + z|: it keeps the logarithm finite, so that a multiple of it is not NaN."""
 
 
 def log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:

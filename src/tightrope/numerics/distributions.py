@@ -1,4 +1,4 @@
-"""Laws at the door: finitely many probabilities that sum to one. The one checker; laws in rationals begin here, too."""
+"""Validation of finite probability distributions; also used by distributions in rational numbers."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, array_of
 
 SUM_TOLERANCE = 1e-9
-"""Sums closer to one than this are renormalised, others are refused."""
+"""Sums closer to one than this are renormalized, others are rejected."""
 
 SHORT_ROUNDINGS = 16
-"""Sums of float32 and float16 may be off by so many roundings of their kind."""
+"""Sums of float32 and float16 may be off by this many roundings of their type."""
 
 
-def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floats:
-    """A law of shape [size] as it was given, in floats: nothing is renormalised.
+def check_probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floats:
+    """Return a valid distribution of shape [size] as floats, without renormalization.
 
     Raises ``InputError`` for anything but a list of numbers, an empty one or one of another size, NaN, infinite or
     negative entries, and a sum that is off by more than 1e−9.
     """
-    masses = _numbers(name, values, "a list of probabilities")
+    masses = _copy_as_floats(name, values, "a list of probabilities")
     if masses.ndim != 1 or masses.size == 0 or size not in (None, masses.size):
         expected = "a list of probabilities" if size is None else f"one probability for each of {size} points"
         remedy = "no empty law, and no table: flatten the masses of a grid"
         raise InputError(f"{name}.shape", masses.shape, expected, remedy)
-    _check(name, masses, "divide counts by their total, in doubles: p = numpy.asarray(counts, float); p / p.sum()")
+    _check_row_sums(
+        name, masses, "divide counts by their total, in doubles: p = numpy.asarray(counts, float); p / p.sum()"
+    )
     return masses
 
 
-def law(name: str, values: ArrayLike, size: int | None = None) -> Floats:
-    """A law of shape [size], renormalised; ``InputError`` as for ``probabilities``.
+def normalize_distribution(name: str, values: ArrayLike, size: int | None = None) -> Floats:
+    """Return a distribution of shape [size], renormalized; ``InputError`` as for ``check_probabilities``.
 
-    >>> law("prior", [0.25, 0.75], 2).tolist()
+    >>> normalize_distribution("prior", [0.25, 0.75], 2).tolist()
     [0.25, 0.75]
     """
-    masses = probabilities(name, in_doubles(name, values), size)
+    masses = check_probabilities(name, in_doubles(name, values), size)
     masses /= masses.sum()
     return masses
 
 
 def in_doubles(name: str, values: ArrayLike) -> ArrayLike:
-    """Short floats whose sum is 1 up to their own roundings, as doubles that are divided by it; all else as it is.
+    """Return short floats with sum 1 up to rounding as doubles divided by their sum; return other values unchanged.
 
-    Divided by its sum in 32 bits, a law misses 1 by far more than 1e−9, so that nobody could give one.
+    Normalized in 32 bits, a distribution misses 1 by far more than 1e−9, and would be rejected otherwise.
     """
     array = array_of(name, values, "a list of probabilities")
     if array.dtype.kind != "f" or array.dtype.itemsize >= np.dtype(np.float64).itemsize or array.ndim != 1:
@@ -55,27 +57,28 @@ def in_doubles(name: str, values: ArrayLike) -> ArrayLike:
     return masses / total if near else array
 
 
-def stochastic(matrix: ArrayLike) -> Floats:
-    """A row-stochastic matrix of shape [inputs, outputs], rows renormalised to one; a read-only copy.
+def normalize_stochastic_matrix(matrix: ArrayLike) -> Floats:
+    """Return a read-only row-stochastic matrix of shape [inputs, outputs], with rows renormalized to one.
 
-    A column of zeros is kept: an output that never happens says nothing, and leaving it out would renumber the
-    others. Raises ``InputError`` for anything but numbers in two dimensions, an empty matrix, and rows that are no law.
+    A column of zeros is kept: it has no effect on privacy, and leaving it out would renumber the other
+    outputs. Raises ``InputError`` for anything but numbers in two dimensions, an empty matrix, and rows that are not
+    distributions.
 
-    >>> stochastic([[0.5, 0.5], [1, 0]]).tolist()
+    >>> normalize_stochastic_matrix([[0.5, 0.5], [1, 0]]).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    rows = _numbers("matrix", matrix, "a matrix of probabilities, one row an input")
+    rows = _copy_as_floats("matrix", matrix, "a matrix of probabilities, one row an input")
     if rows.ndim != 2 or rows.size == 0:
         remedy = "give one row an input, one column an output"
         raise InputError("matrix.shape", rows.shape, "(inputs, outputs), both at least 1", remedy)
-    _check("matrix", rows)
+    _check_row_sums("matrix", rows)
     rows /= rows.sum(axis=1, keepdims=True)
     rows.setflags(write=False)
     return rows
 
 
-def _numbers(name: str, values: ArrayLike, expected: str) -> Floats:
-    """A copy in floats; booleans and texts are no numbers."""
+def _copy_as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
+    """Return a copy in floats; booleans and strings are rejected."""
     array = array_of(name, values, expected)
     if array.dtype.kind not in "iufO":
         raise InputError(f"type of {name}", str(array.dtype), expected)
@@ -85,8 +88,8 @@ def _numbers(name: str, values: ArrayLike, expected: str) -> Floats:
         raise InputError(f"type of {name}", str(array.dtype), expected) from None
 
 
-def _check(name: str, masses: Floats, divide: str = "divide counts by their total") -> None:
-    """Rows of non-negative numbers that sum to one; NaN and ∞ do not pass either."""
+def _check_row_sums(name: str, masses: Floats, divide: str = "divide counts by their total") -> None:
+    """Check that rows are non-negative and sum to one; NaN and ∞ fail."""
     good = (masses >= 0) & (masses < np.inf)
     if not np.all(good):
         place = tuple(int(i) for i in np.argwhere(~good)[0])

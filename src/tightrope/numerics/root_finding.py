@@ -1,4 +1,4 @@
-"""Where something begins to pass: Brent's method in a bracket, ended on the side that is asked for."""
+"""Root finding by Brent's method in a bracket, with a result on the requested side of the root."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import scipy
 Side = Literal["passes", "fails"]
 
 CAPPED = 30.0
-"""What is searched is cut here: a root is where it changes sign."""
+"""Function values are clipped to ± this: only a change of sign matters for a root."""
 WIDENED = 4.0
-"""Each step of the search for a bracket is so many times the last."""
+"""Each step of the search for a bracket is this many times the last."""
 BRACKET_STEPS = 60
 
 
-def crossing(
+def find_crossing(
     excess: Callable[[float], float],
     fails: float,
     passes: float,
@@ -26,26 +26,28 @@ def crossing(
     within: float = 5e-324,
     relative: float = 1e-15,
 ) -> float:
-    """Where ``excess`` falls to 0 between a place that fails and one that passes, whichever is larger.
+    """Return where ``excess`` falls to 0 between a point that fails and one that passes, in either order.
 
-    To pass is to have an excess ≤ 0. What is returned was seen to be on ``side``, or is that end, whose side is taken
-    as told; it is off by little more than ``within`` + ``relative`` times the place.
+    A point passes if its excess is ≤ 0. The result was evaluated to be on ``side``, or is that end, whose side is
+    assumed; its error is little more than ``within`` + ``relative`` times the point.
 
-    >>> crossing(lambda x: 2 - x * x, 0.0, 2.0, side="passes") ** 2 >= 2
+    >>> find_crossing(lambda x: 2 - x * x, 0.0, 2.0, side="passes") ** 2 >= 2
     True
     """
     end = passes if side == "passes" else fails
 
-    def capped(place: float) -> float:
+    def capped_excess(place: float) -> float:
         value = min(max(excess(place), -CAPPED), CAPPED)
         return min(value, 0.0) if place == passes else max(value, 0.0) if place == fails else value
 
-    root = float(scipy.optimize.brentq(capped, min(fails, passes), max(fails, passes), xtol=within, rtol=relative))
+    root = float(
+        scipy.optimize.brentq(capped_excess, min(fails, passes), max(fails, passes), xtol=within, rtol=relative)
+    )
     return _on_side(lambda place: (excess(place) <= 0) == (side == "passes"), root, end, within + relative * abs(root))
 
 
 def _on_side(right: Callable[[float], bool], root: float, end: float, step: float) -> float:
-    """The first place from the root to the end, in growing steps, that is right; the end is."""
+    """Return the first point from the root to the end, in growing steps, on the right side; the end is on it."""
     towards = 1 if end > root else -1
     for _ in range(BRACKET_STEPS):
         if (end - root) * towards <= 0:
@@ -59,10 +61,11 @@ def _on_side(right: Callable[[float], bool], root: float, end: float, step: floa
 def least_size(
     above: Callable[[float], float], guess: float, *, width: float, within: float, limits: tuple[float, float]
 ) -> float:
-    """The least size with ``above(size)`` ≤ 0, to a factor of 1 + 2 ``within``; larger sizes must keep more.
+    """Return the least size with ``above(size)`` ≤ 0, to a factor of 1 + 2 ``within``; larger sizes must pass, too.
 
-    ``above`` is a log of δ over what is allowed. It is bracketed from ``guess`` in steps that begin at ``width``, on a
-    log scale. What is returned was seen to pass; the lower limit where that passes, ∞ where the upper one does not.
+    ``above`` is the log of δ over the allowed δ. The root is bracketed from ``guess`` in steps that begin at
+    ``width``, on a log scale. The result was evaluated to pass: the lower end if that passes, ∞ if the upper end
+    fails.
 
     >>> round(least_size(lambda size: 1 - math.log(size), 1.0, width=0.1, within=1e-9, limits=(1e-3, 1e3)), 6)
     2.718282
@@ -70,24 +73,24 @@ def least_size(
     ends = math.log(limits[0]), math.log(limits[1])
     seen: dict[float, float] = {}
 
-    def capped(place: float) -> float:
+    def capped_excess(place: float) -> float:
         if place not in seen:
             seen[place] = min(max(above(math.exp(place)), -CAPPED), CAPPED)
         return seen[place]
 
-    around = _bracket(capped, min(max(math.log(guess), ends[0]), ends[1]), width, ends)
+    around = _find_bracket(capped_excess, min(max(math.log(guess), ends[0]), ends[1]), width, ends)
     if around is None:
         return math.inf
     low, high = around
     if low == high:
         return math.exp(high)
-    return math.exp(crossing(capped, low, high, side="passes", within=within))
+    return math.exp(find_crossing(capped_excess, low, high, side="passes", within=within))
 
 
-def _bracket(
+def _find_bracket(
     above: Callable[[float], float], here: float, width: float, ends: tuple[float, float]
 ) -> tuple[float, float] | None:
-    """A place that fails below one that passes; the lower end twice where it passes, None where the upper end fails."""
+    """Return a point that fails below one that passes; the lower end twice if it passes, None if the upper fails."""
     upwards = above(here) > 0
     end = ends[1] if upwards else ends[0]
     while here != end:

@@ -1,4 +1,4 @@
-"""What doubles lose, how far they reach, and conversions that say to which side they err."""
+"""Rounding error and range of doubles, and conversions that round in a stated direction."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Direction = Literal["down", "up"]
 ROUND_OFF = 2.0**-53
 """Unit round-off of doubles: fl(x) = x (1 + e) with |e| at most this."""
 OVERFLOW = 300.0
-"""Beyond e^300 exponentials are formed with their peak pulled out: products of two stay in double precision."""
+"""Above e^300 exponentials are computed with the peak factored out, so that products of two do not overflow."""
 SUBNORMAL = 1e-290
-"""Below this numbers begin to lose digits, or will where they are multiplied."""
+"""Smaller numbers lose digits, directly or in products."""
 
 
-def rounded(value: float, direction: Direction, *, error: float = 0.0) -> float:
-    """A double beyond every number that ``value`` may stand for, off as it is by ``error``, relatively, and a rounding.
+def round_outward(value: float, direction: Direction, *, error: float = 0.0) -> float:
+    """Return a double beyond every number within a relative ``error`` and one rounding of ``value``.
 
-    0 and the infinities stay.
+    0 and the infinities are unchanged.
 
-    >>> rounded(1.0, "down") < 1 < rounded(1.0, "up") < rounded(1.0, "up", error=1e-15)
+    >>> round_outward(1.0, "down") < 1 < round_outward(1.0, "up") < round_outward(1.0, "up", error=1e-15)
     True
     """
     if value == 0 or math.isinf(value):
@@ -32,7 +32,7 @@ def rounded(value: float, direction: Direction, *, error: float = 0.0) -> float:
 
 
 def to_float(number: Fraction | Decimal | int, direction: Direction) -> float:
-    """The nearest double that is not on the other side of an exact number.
+    """Return the nearest double on the given side of an exact number.
 
     >>> to_float(Fraction(1, 3), "down") < Fraction(1, 3) < to_float(Fraction(1, 3), "up")
     True

@@ -1,1 +1,1 @@
-"""The papers, statement by statement, as something that is run: our number, theirs, and the verdict between them."""
+"""The papers' statements as executable checks: our number, theirs, and a verdict."""

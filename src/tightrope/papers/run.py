@@ -1,4 +1,4 @@
-"""Run items one by one, and write down what came out: as data, and as the table of a page in Markdown."""
+"""Run items one by one, and export the results: as data, and as the table of a page in Markdown."""
 
 from __future__ import annotations
 
@@ -11,76 +11,80 @@ from tightrope.errors import InputError
 from tightrope.papers.item import Effort, Finding, Item, Values
 
 WORDS = ("agrees", "sharper", "wrong", "not")
-"""How verdicts begin; "wrong" is the paper."""
+"""First words of verdicts; "wrong" means that the paper is wrong."""
 Finished = Callable[[Item], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """An item with what came out, and its pictures as SVG."""
+class ItemResult:
+    """An item with its finding, and its pictures as SVG."""
 
     item: Item
     finding: Finding
     pictures: tuple[str, ...] = ()
 
     @property
-    def document(self) -> dict[str, object]:
-        """The result as plain data: one number as such, several as a list."""
+    def result_data(self) -> dict[str, object]:
+        """Return the result as plain data: one number as such, several as a list."""
         return {
             "paper": self.item.paper,
             "item": self.item.item,
             "statement": self.item.statement,
             "verdict": self.finding.verdict,
-            "ours": plain(self.finding.ours),
-            "printed": plain(self.finding.printed),
+            "ours": plain_values(self.finding.ours),
+            "printed": plain_values(self.finding.printed),
             "call": self.item.call,
         }
 
 
-def run(
+def run_items(
     items: Iterable[Item], effort: Effort, *, pictures: bool = False, finished: Finished = lambda item: None
-) -> list[Result]:
-    """Compute every item, and draw those that have pictures if asked; ``finished`` is told of each."""
+) -> list[ItemResult]:
+    """Compute every item, and draw its pictures if ``pictures``; ``finished`` is called after each item."""
     results = []
     for item in items:
-        results.append(Result(item, item.compute(effort), draw_item(item, effort) if pictures else ()))
+        results.append(ItemResult(item, item.compute_finding(effort), draw_item(item, effort) if pictures else ()))
         finished(item)
     return results
 
 
 def draw_item(item: Item, effort: Effort) -> tuple[str, ...]:
     """The pictures of an item."""
-    from tightrope.reporting.charts.panels import svg
+    from tightrope.reporting.charts.panels import render_svg
 
-    return () if item.draw is None else tuple(svg(picture) for picture in item.draw(effort))
+    return () if item.draw is None else tuple(render_svg(picture) for picture in item.draw(effort))
 
 
-def plain(values: Values) -> float | list[float]:
+def plain_values(values: Values) -> float | list[float]:
     """One value as a number, several as a list.
 
-    >>> plain((1.0,)), plain((1.0, 2.0))
+    >>> plain_values((1.0,)), plain_values((1.0, 2.0))
     (1.0, [1.0, 2.0])
     """
     return values[0] if len(values) == 1 else list(values)
 
 
-def counted(results: Iterable[Result]) -> dict[str, int]:
-    """How many verdicts begin with each word."""
-    found = Counter(result.finding.word for result in results)
+def verdict_counts(results: Iterable[ItemResult]) -> dict[str, int]:
+    """Return the number of verdicts that begin with each word."""
+    found = Counter(result.finding.verdict_word for result in results)
     return {word: found[word] for word in WORDS if found[word]}
 
 
-def words(results: Iterable[Result]) -> dict[str, dict[str, str]]:
+def verdict_words(results: Iterable[ItemResult]) -> dict[str, dict[str, str]]:
     """The first word of each verdict, by paper and item."""
     found: dict[str, dict[str, str]] = {}
     for result in results:
-        found.setdefault(result.item.paper, {})[result.item.item] = result.finding.word
+        found.setdefault(result.item.paper, {})[result.item.item] = result.finding.verdict_word
     return found
 
 
 def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
-    """The page docs/papers.md: what it is, how it is made, and a row for each item."""
-    return INTRODUCTION + "\n".join([TABLE_HEAD, *(_line(one, verdicts[one.paper][one.item]) for one in items)]) + "\n"
+    """Return the page docs/papers.md: an introduction, and a row for each item."""
+    return (
+        INTRODUCTION
+        + "\n".join([TABLE_HEAD, *(_table_row(one, verdicts[one.paper][one.item]) for one in items)])
+        + "\n"
+    )
 
 
 INTRODUCTION = """# The papers, statement by statement
@@ -108,13 +112,13 @@ The table is written by `scripts/papers.py`.
 TABLE_HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
 
 
-def _line(item: Item, verdict: str) -> str:
+def _table_row(item: Item, verdict: str) -> str:
     cells = (item.paper, item.item, item.statement, f"`{item.call}`", SAID.get(verdict, verdict))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 SAID = {"wrong": "the paper is wrong", "not": "not reproduced"}
-"""Verdicts in a table, where the word alone would mislead."""
+"""Verdicts as written in a table, if the word alone would mislead."""
 
 # All items of all papers, in the order of the papers.
 
@@ -140,13 +144,13 @@ STATEMENTS = {
     "AAC": ("aac.contraction.items", "aac.minimax.items", "aac.bayesian.items", "aac.minimax.testing_items"),
     "KM": ("km.divergences.items", "km.couplings.items", "km.rules.items"),
 }
-"""Where the items of each paper stand, in its order; their modules are imported when they are needed."""
+"""The modules with the items of each paper, in its order; they are imported when needed."""
 
 
-def items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
-    """The items of some papers, or of all; raises ``InputError`` for a paper that is none of ``TITLES``.
+def select_items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
+    """Return the items of some papers, or of all; raises ``InputError`` for a paper that is not in ``TITLES``.
 
-    >>> {item.paper for item in items(["GDGK"])}, len(items()) > 139
+    >>> {item.paper for item in select_items(["GDGK"])}, len(select_items()) > 139
     ({'GDGK'}, True)
     """
     chosen = list(TITLES) if papers is None else list(papers)

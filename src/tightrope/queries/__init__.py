@@ -1,1 +1,1 @@
-"""What can be asked, what it needs from the engine and how accurate it is; knows no session."""
+"""Queries: their parameters, the statistics they need from the tables, and their accuracy. Independent of sessions."""

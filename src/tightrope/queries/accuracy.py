@@ -1,4 +1,4 @@
-"""What the noise will cost, before anything is spent: errors by group size, thresholds, and words for them."""
+"""Accuracy of a query, computed before any budget is spent: errors by group size, thresholds and explanatory notes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tightrope.queries.query import Question
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.queries.query import Query
+from tightrope.queries.statistics import Noise, NoisyStatistic
 
 SIZES = (30, 100, 1_000, 10_000)
 STATEMENT = (
@@ -21,85 +21,99 @@ KNOWN = (
 )
 
 
-class Lessened(Protocol):
-    """The noise in an answer that other answers made more accurate."""
+class RemainingNoise(Protocol):
+    """The noise in an answer after it was adjusted for consistency with other answers."""
 
     @property
-    def errors(self) -> tuple[float, float]:
+    def expected_error(self) -> tuple[float, float]:
         """E|error| and the half-width of the 95 % interval."""
 
     @property
-    def worst(self) -> float:
-        """The largest error; ∞ without a bound."""
+    def worst_error(self) -> float:
+        """The largest error; ∞ if unbounded."""
 
     @property
-    def note(self) -> str:
-        """How, in words."""
+    def reader_note(self) -> str:
+        """An explanation of the adjustment, for readers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accuracy:
-    """The errors of one question: its own noises by name, and the key count's where keys are discovered.
+    """The errors of one query: its noises by name, and the noise of the key count if keys are discovered.
 
-    ``lessened``: what is left of them, where other answers are about the same rows; ``beside``: notes on such answers.
+    ``remaining_noise``: the smaller errors if other answers are about the same rows; ``beside``: notes on such answers.
     """
 
-    question: Question
+    question: Query
     named: Mapping[str, Noise]
     keys: Noise | None
-    lessened: Lessened | None = None
+    remaining_noise: RemainingNoise | None = None
     beside: tuple[str, ...] = ()
 
     @property
-    def noises(self) -> tuple[Noise, ...]:
-        """Its own noises."""
+    def own_noises(self) -> tuple[Noise, ...]:
+        """The noises of the query's statistics."""
         return tuple(self.named.values())
 
     @property
-    def threshold(self) -> int | None:
-        """A discovered key is shown when its noisy count exceeds this: the largest value of the noise."""
-        return None if self.keys is None else self.keys.threshold
+    def key_threshold(self) -> int | None:
+        """The largest value of the noise in the key count: a discovered key is shown if its noisy count exceeds it."""
+        return None if self.keys is None else self.keys.key_threshold
 
     @property
-    def uniform(self) -> bool:
-        """Whether the errors are the same for every group."""
+    def uniform_error(self) -> bool:
+        """Return whether the errors are the same for every group."""
         return self.question.uniform
 
     @property
-    def worst(self) -> float | None:
-        """The largest error; None where there is no bound."""
-        worst = self.question.worst(self.named) if self.lessened is None else self.lessened.worst
+    def worst_error(self) -> float | None:
+        """The largest error; None if it is unbounded."""
+        worst = (
+            self.question.worst_error(self.named) if self.remaining_noise is None else self.remaining_noise.worst_error
+        )
         return worst if math.isfinite(worst) else None
 
-    def at(self, rows: int) -> dict[str, Any]:
-        """Errors and the chance that a group of so many rows is withheld."""
-        expected, half = self.lessened.errors if self.lessened else self.question.errors(self.named, rows)
-        hidden = 0.0 if self.keys is None else self.keys.at_most(int(self.keys.mechanism.worst_error) - rows)
-        withheld = min(1.0, hidden + self.question.withheld(self.named, rows))
-        errors = {"expected_absolute_error": _limited(expected), "half_width_95": _limited(half)}
+    def errors_at_size(self, rows: int) -> dict[str, Any]:
+        """Return the errors for a group with ``rows`` rows and the probability that it is suppressed."""
+        expected, half = (
+            self.remaining_noise.expected_error
+            if self.remaining_noise
+            else self.question.expected_error(self.named, rows)
+        )
+        hidden = (
+            0.0
+            if self.keys is None
+            else self.keys.lower_tail_probability(int(self.keys.noise_mechanism.worst_error) - rows)
+        )
+        withheld = min(1.0, hidden + self.question.suppression_probability(self.named, rows))
+        errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half)}
         return {"rows": rows, **errors, "suppressed": withheld}
 
-    def notes(self) -> list[str]:
-        """Rules that a reader must know."""
-        return [*self._rules(), *([self.lessened.note] if self.lessened else []), *self.beside]
-
-    def _rules(self) -> list[str]:
-        if self.question.asked.known:
-            return [KNOWN, *self.question.rules]
-        if self.threshold is None:
-            return list(self.question.rules)
+    def reader_notes(self) -> list[str]:
+        """Return the notes that readers need to interpret the answers."""
         return [
-            f"a group is shown when its noisy count exceeds {self.threshold:,}: smaller ones are withheld",
-            "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
-            "count allows for that",
-            *self.question.rules,
+            *self._query_notes(),
+            *([self.remaining_noise.reader_note] if self.remaining_noise else []),
+            *self.beside,
         ]
 
-    def record(self, integers: Mapping[Vector, int]) -> dict[str, float | None]:
-        """The value and interval of a group, from its noisy integers by vector."""
+    def _query_notes(self) -> list[str]:
+        if self.question.asked.keys_from_expressions:
+            return [KNOWN, *self.question.all_notes]
+        if self.key_threshold is None:
+            return list(self.question.all_notes)
+        return [
+            f"a group is shown when its noisy count exceeds {self.key_threshold:,}: smaller ones are withheld",
+            "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
+            "count allows for that",
+            *self.question.all_notes,
+        ]
+
+    def estimate(self, integers: Mapping[NoisyStatistic, int]) -> dict[str, float | None]:
+        """Return the value and interval of a group, from its noisy integers by vector."""
         own = {name: integers[noise.vector] for name, noise in self.named.items()}
-        return self.question.record(own, self.named)
+        return self.question.estimate(own, self.named)
 
 
-def _limited(error: float) -> float | None:
+def _finite_or_none(error: float) -> float | None:
     return error if math.isfinite(error) else None

@@ -1,19 +1,19 @@
-"""How many rows there are."""
+"""Queries that count rows, people or distinct values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
-from tightrope.documents.escaping import A_PERSON, noun, printable
+from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
 from tightrope.errors import PlanError
-from tightrope.noise.worst_split import Spend, eighths
+from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
 from tightrope.queries.options import Given
-from tightrope.queries.query import Integers, Noises, Question, Record
-from tightrope.queries.statistics import Vector, row_count
-from tightrope.tables.expressions.expression import Term, term_of
-from tightrope.tables.request import Distinct
+from tightrope.queries.query import Integers, Noises, Query, Record
+from tightrope.queries.statistics import NoisyStatistic, row_count
+from tightrope.tables.expressions.expression import Term, resolve_term
+from tightrope.tables.request import DistinctCount
 from tightrope.tables.schema import Schema
 
 ROW_COUNT = "rows"
@@ -23,41 +23,41 @@ NOT_CLIPPED = "counts are not clipped: a small group may come out negative"
 
 
 @dataclass(frozen=True, slots=True)
-class RowCounting(Question):
-    """A kind whose answer is a noisy number of rows, and nothing else."""
+class RowCountQuery(Query):
+    """A kind of query whose answer is a single noisy count."""
 
     uniform = True
     adds_up = True
     notes: ClassVar[tuple[str, ...]] = (NOT_CLIPPED,)
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """One."""
-        return (row_count(ROW_COUNT, self.asked.size),)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the row count."""
+        return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer; where it shows its group, the interval holds given that."""
-        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return the noisy integer; if it decides that the group is shown, the interval is conditional on that."""
+        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT])
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the noise."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors of the noise."""
         del people
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
 
-    def worst(self, noises: Noises) -> float:
-        """That of the noise."""
-        return noises[ROW_COUNT].worst
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error of the noise."""
+        return noises[ROW_COUNT].worst_error
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class count(RowCounting):
-    """How many rows there are, by the groups of ``by``.
+class count(RowCountQuery):
+    """The number of rows in each group of ``by``.
 
     ``keys`` lists the groups (values of one column, tuples of several, or column → values for every combination);
-    left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the nearest size that is used.
-    ``rows_per_group`` and ``groups_per_person`` override the session's bounds; ``QueryOptions`` describes all keywords.
-    Raises ``PlanError`` naming what is wrong.
+    if left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the nearest available size.
+    ``max_rows_per_group`` and ``max_groups`` override the session's bounds; ``QueryOptions`` describes all keywords.
+    Raises ``PlanError`` for an invalid parameter.
 
     >>> count(by="city").name
     'count_by_city'
@@ -72,32 +72,32 @@ class count(RowCounting):
         self.check_options(self.kind)
 
     def __str__(self) -> str:
-        return f"number of rows{self.asked.groups}"
+        return f"number of rows{self.asked.groups_text}"
 
 
-# How many people, or how many different values, there are in each group.
+# The number of people, or of distinct values, in each group.
 
 USED_ONLY = "a value counts where a row that is used has it: what only rows beyond the bounds have is not counted"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class count_distinct(RowCounting):
-    """How many people there are in each group of ``by``, or how many different values of ``column``.
+class count_distinct(RowCountQuery):
+    """The number of people in each group of ``by``, or the number of distinct values of ``column``.
 
-    Without a column everybody counts once a group, however many rows they have; a person is what the session says.
-    Somebody who is in more groups than ``groups_per_person`` (or ``rows_per_person``) counts in so many of them;
-    ``rows_per_group`` is 1. With one, each value counts once a group, whoever has it; missing values do not count, nor
-    do those that only rows beyond the bounds have. The rows of a person change the number of values by at most as many
-    as they are, so that it costs what a count of rows does. The column may be an expression, and of any kind. The other
-    keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+    Without a column, each person counts once per group, regardless of their number of rows; the session declares what
+    a person is. A person in more than ``max_groups`` (or ``max_rows``) groups counts in only that many of them;
+    ``max_rows_per_group`` is 1. With a column, each value counts once per group; missing values are not counted, nor
+    are values that occur only in rows beyond the bounds. A person changes the number of values by at most their number
+    of rows, so this needs the same noise as a count of rows. The column may be an expression, and of any kind. All
+    other keywords are as in ``count``. Raises ``PlanError`` for an invalid parameter.
 
     >>> str(count_distinct(by="city")), str(count_distinct("product", by="city"))
     ('number of persons by city', 'number of different values of product by city')
     """
 
     column: Given | None = field(default=None, compare=False)
-    """The column whose different values are counted; None: people are."""
+    """The column whose distinct values are counted; None counts people."""
     term: Term | None = field(init=False, repr=False)
     """The column, checked."""
 
@@ -109,61 +109,61 @@ class count_distinct(RowCounting):
     def __post_init__(self) -> None:
         term = None if self.column is None else column_term("column", self.column)
         found = self.check_options(self.kind, *(() if term is None else (str(term),)))
-        if term is None and found.rows_per_group not in (None, 1):
-            remedy = "everybody counts once in a group; groups_per_person says in how many groups"
-            raise PlanError("rows_per_group", found.rows_per_group, "left out", remedy)
-        self._set(term=term)
+        if term is None and found.max_rows_per_group not in (None, 1):
+            remedy = "each person counts once per group; max_groups limits the number of groups"
+            raise PlanError("max_rows_per_group", found.max_rows_per_group, "left out", remedy)
+        self._set_fields(term=term)
 
     @property
     def counts(self) -> bool:  # type: ignore[override]
-        """Of people: a value may have many rows."""
+        """Return whether people are counted: a value may have many rows."""
         return self.term is None
 
     @property
     def adds_up(self) -> bool:  # type: ignore[override]
-        """Of people, row by row: a value may be in several groups."""
+        """Return whether people are counted: a value may be in several groups."""
         return self.term is None
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """Of values, which of them are counted, too."""
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes; for values, also which of them are counted."""
         return self.notes if self.term is None else (USED_ONLY, *self.notes)
 
     def title_for(self, means: str) -> str:
-        """Of what is no human, without a plural, which the plan does not say."""
+        """Return the query in words, with the privacy unit's noun in the singular: the plan states only that."""
         if self.term is not None or means == A_PERSON:
             return str(self)
-        return f"number of persons (each {means}){self.asked.groups}"
+        return f"number of persons (each {means}){self.asked.groups_text}"
 
     def meaning_for(self, means: str) -> str:
-        """Of what is no human, without a plural, which the plan does not say."""
+        """Return the meaning of the count, with the privacy unit's noun in the singular: the plan states only that."""
         if self.term is not None:
             return "How many different values there are, each counted once in a group"
-        counted = f"How many there are, each {noun(means)} counted once in a group"
+        counted = f"How many there are, each {unit_noun(means)} counted once in a group"
         return self.meaning if means == A_PERSON else counted
 
     def __str__(self) -> str:
-        what = "persons" if self.term is None else f"different values of {printable(str(self.term))}"
-        return f"number of {what}{self.asked.groups}"
+        what = "persons" if self.term is None else f"different values of {escape_control_chars(str(self.term))}"
+        return f"number of {what}{self.asked.groups_text}"
 
     @property
     def rows_in_group(self) -> int | None:
-        """Of people one: a second row of a person in a group changes nothing."""
-        return 1 if self.term is None else self.asked.rows_per_group
+        """The bound on a person's rows in a group: 1 if people are counted, as further rows make no difference."""
+        return 1 if self.term is None else self.asked.max_rows_per_group
 
     @property
-    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
-        """The column, whose values have no range."""
+    def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column, without a range."""
         return () if self.term is None else ((self.term, None),)
 
-    def settled(self, schema: Schema, where: Term | None = None) -> Self:
-        """With the column, or the expression, read."""
-        term = None if self.term is None else term_of(self.term, schema)
-        return self.changed(asked=self.asked.settled(schema, where), term=term)
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema, with its column or expression parsed."""
+        term = None if self.term is None else resolve_term(self.term, schema)
+        return self.with_fields(asked=self.asked.resolve(schema, where), term=term)
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """One; a value is worth one, however many rows have it."""
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the count; each distinct value adds one, regardless of its number of rows."""
         if self.term is None:
-            return super(count_distinct, self).vectors()
-        spend = Spend("different values", eighths(self.asked.size), whole_rows=True)
-        return (Vector(Distinct(ROW_COUNT, self.term, None), spend, 1),)
+            return super(count_distinct, self).noisy_statistics()
+        spend = NoiseSpec("different values", nearest_eighths(self.asked.relative_noise_size), whole_rows=True)
+        return (NoisyStatistic(DistinctCount(ROW_COUNT, self.term, None), spend, 1),)

@@ -1,4 +1,4 @@
-"""How the values of a column are spread: the number of rows between edges that are declared."""
+"""Histograms: the number of rows in each bin of a column, between declared edges."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Self, final
 
-from tightrope.documents.escaping import printable
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
-from tightrope.numerics.checks import positive
+from tightrope.numerics.checks import check_positive
 from tightrope.queries.column_query import column_term, value_range
-from tightrope.queries.count import NOT_CLIPPED, RowCounting
+from tightrope.queries.count import NOT_CLIPPED, RowCountQuery
 from tightrope.queries.options import Given
-from tightrope.tables.expressions.conditions import MOST_EDGES, Cut, cut
-from tightrope.tables.expressions.expression import Term, term_of
-from tightrope.tables.expressions.leaves import Column, Value, instant, literal
+from tightrope.tables.expressions.conditions import MOST_EDGES, Cut, make_cut
+from tightrope.tables.expressions.expression import Term, resolve_term
+from tightrope.tables.expressions.leaves import ColumnRef, Value, parse_instant, to_literal
 from tightrope.tables.schema import Schema
 
 Edges = tuple[Value, ...]
 RISING = "say edges=[0, 18, 65], from what is publicly known; the last part has no end"
-WIDTH = "say width=10, between=(0, 100), from what is publicly known"
+WIDTH = "say width=10, bounds=(0, 100), from what is publicly known"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class histogram(RowCounting):
-    """How many rows lie between one edge and the next: rising ``edges``, or one ``width`` all over ``between``.
+class histogram(RowCountQuery):
+    """The number of rows in each bin of a column: increasing ``edges``, or bins of one ``width`` over ``bounds``.
 
-    The key of a part is the edge where it begins; the last part has no end, and missing values and those below the
-    first edge are the group ``None``. Every part is shown, unless ``by`` has groups to be discovered: then its parts
-    are, too. A row is in one part, so that all of them cost what one count costs. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
+    The key of a bin is its lower edge; the last bin has no upper end, and missing values and values below the first
+    edge form the group ``None``. Every bin is shown, unless the groups of ``by`` are discovered: then the bins are
+    discovered, too. A row is in one bin, so all bins together need the budget of one count. All other keywords are as
+    in ``count``. Raises ``PlanError`` for an invalid parameter.
 
-    >>> str(histogram("age", width=10, between=(0, 100)))
+    >>> str(histogram("age", width=10, bounds=(0, 100)))
     'histogram of age in 11 parts from 0 to 100 and beyond'
     """
 
     column: Given = field(compare=False)
     """The column's name, or an expression, also as text."""
     edges: Sequence[object] | None = field(default=None, kw_only=True, compare=False)
-    """Where the parts begin, rising."""
+    """The lower edges of the bins, increasing."""
     width: float | None = field(default=None, kw_only=True, compare=False)
-    """The width of every part, in place of ``edges``."""
-    between: tuple[float, float] | None = field(default=None, kw_only=True, compare=False)
-    """The range that parts of one ``width`` cover."""
+    """The width of every bin, in place of ``edges``."""
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True, compare=False)
+    """The range that bins of one ``width`` cover."""
     term: Term = field(init=False, repr=False)
     """The column, checked."""
     begin: Edges = field(init=False, repr=False)
-    """Where the parts begin, checked or counted off."""
+    """The lower edges of the bins, checked, or computed from ``width`` and ``bounds``."""
 
     kind = "histogram"
     meaning = "How many records there are"
@@ -60,74 +60,74 @@ class histogram(RowCounting):
         "are missing values and those below the first edge",
         NOT_CLIPPED,
     )
-    entries = ("column", "edges", "width", "between")
+    entries = ("column", "edges", "width", "bounds")
 
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
-        others = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups
-        return f"histogram of {printable(str(self.term))} in {len(self.begin):,} parts {ends}{others}"
+        others = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
+        return f"histogram of {escape_control_chars(str(self.term))} in {len(self.begin):,} parts {ends}{others}"
 
     def __post_init__(self) -> None:
-        begin = edges_of(self.edges, self.width, self.between)
+        begin = resolve_edges(self.edges, self.width, self.bounds)
         term = column_term("column", self.column)
         found = self.check_options(self.kind, str(term))
         if str(term) in found.by:
-            raise PlanError(
-                "by", str(term), "another column than that of the histogram", "its parts are groups already"
-            )
-        keys = None if found.keys is None else _with_parts(found.keys, begin)
+            raise PlanError("by", str(term), "another column than the histogram's own", "its parts are groups already")
+        keys = None if found.keys is None else _keys_with_parts(found.keys, begin)
         grouped = replace(found, by=(*found.by, str(term)), terms=(*found.terms, term), keys=keys)
-        self._set(asked=grouped, term=term, begin=begin)
+        self._set_fields(asked=grouped, term=term, begin=begin)
 
     @property
     def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """As they were given."""
+        """The lower edges of the bins, as they were given."""
         return tuple(edge.value for edge in self.begin)
 
-    def settled(self, schema: Schema, where: Term | None = None) -> Self:
-        """Grouped by the edge below each value, after all other groups."""
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema, grouped by the lower edge of each value's bin, after all other groups."""
         if isinstance(self.asked.terms[-1], Cut):
-            return self.changed(asked=self.asked.settled(schema, where))
-        term = term_of(self.term, schema)
-        parts = cut(Column(term) if isinstance(term, str) else term, self.begin)
+            return self.with_fields(asked=self.asked.resolve(schema, where))
+        term = resolve_term(self.term, schema)
+        parts = make_cut(ColumnRef(term) if isinstance(term, str) else term, self.begin)
         asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
-        return self.changed(asked=asked.settled(schema, where), term=term)
+        return self.with_fields(asked=asked.resolve(schema, where), term=term)
 
 
-def edges_of(edges: object, width: object, between: object) -> Edges:
-    """The edges, given or counted off; raises ``PlanError`` where they are neither or do not rise."""
+def resolve_edges(edges: object, width: object, bounds: object) -> Edges:
+    """Return the edges, given or computed; raises ``PlanError`` if they are missing or not increasing."""
     if (edges is None) == (width is None):
-        raise PlanError("edges", edges, "given, or else width and between", f"{RISING}; or {WIDTH}")
+        raise PlanError("edges", edges, "given, or else width and bounds", f"{RISING}; or {WIDTH}")
     if edges is None:
         # low, low + width, … up to high, in decimals: 0.1 is one tenth.
-        (low, high), step = value_range("between", between), positive("width", width, WIDTH)
+        (low, high), step = value_range("bounds", bounds), check_positive("width", width, WIDTH)
         if not (high - low) / step < MOST_EDGES:
             raise PlanError("width", width, f"such that there are fewer than {MOST_EDGES:,} parts", "take wider parts")
         first, by = Decimal(repr(low)), Decimal(repr(float(step)))
         exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
         whole = all(edge == edge.to_integral_value() for edge in exact)
-        return tuple(literal(int(edge) if whole else float(edge)) for edge in exact)
-    if between is not None or not isinstance(edges, (list, tuple, range)):
-        raise PlanError("edges", _typed(edges), "a list of rising numbers or days, without between", RISING)
+        return tuple(to_literal(int(edge) if whole else float(edge)) for edge in exact)
+    if bounds is not None or not isinstance(edges, (list, tuple, range)):
+        raise PlanError(
+            "edges", _printable_edges(edges), "a list of increasing numbers or days, without bounds", RISING
+        )
     try:
-        return cut(Column("x"), [literal(edge) for edge in edges]).edges
+        return make_cut(ColumnRef("x"), [to_literal(edge) for edge in edges]).edges
     except InputError as error:
-        raise PlanError("edges", _typed(edges), error.expected, RISING) from None
+        raise PlanError("edges", _printable_edges(edges), error.expected, RISING) from None
 
 
-def _typed(edges: object) -> object:
-    """What was typed, if it is short and plain: a column of a frame is data, and is not shown."""
+def _printable_edges(edges: object) -> object:
+    """Return the edges for an error message: only their type and length unless short and plain; they may be data."""
     plain = edges if isinstance(edges, (list, tuple, range)) else [edges]
     short = len(plain) <= MOST_SHOWN and all(isinstance(edge, str | int | float | None) for edge in plain)
     return edges if short and len(repr(edges)) <= MOST_LETTERS else f"{type(edges).__name__} of {len(plain):,}"
 
 
 MOST_SHOWN, MOST_LETTERS = 20, 200
-"""So much of wrong edges is shown at most."""
+"""The most edges, and characters, of invalid edges that an error message shows."""
 
 
-def _with_parts(keys: tuple[tuple[object, ...], ...], edges: Edges) -> tuple[tuple[object, ...], ...]:
-    """Every part of every group that is listed."""
+def _keys_with_parts(keys: tuple[tuple[object, ...], ...], edges: Edges) -> tuple[tuple[object, ...], ...]:
+    """Return every bin of every listed group."""
     days = edges[0].kind == "text"
-    parts = (None, *(instant(str(edge.value), "date") if days else edge.value for edge in edges))
+    parts = (None, *(parse_instant(str(edge.value), "date") if days else edge.value for edge in edges))
     return tuple((*key, part) for key, part in itertools.product(keys, parts))

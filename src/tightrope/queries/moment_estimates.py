@@ -1,7 +1,7 @@
-"""Noisy moments of a group and what they leave likely: means, variances, covariances of centred values.
+"""Noisy moments of a group, and the plausible means, variances and covariances of centered values.
 
-``docs/proofs/intervals.md`` has the derivation: at the true parameters a sum of moments is zero, so that its noisy
-value is noise alone, and all parameters for which it is no larger than noise is are kept.
+Derivation in ``docs/proofs/intervals.md``: at the true parameters, a certain sum of moments is zero, so its noisy
+value is pure noise; all parameters at which it is within the noise's width are kept.
 """
 
 from __future__ import annotations
@@ -15,93 +15,97 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.documents.escaping import printable
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
-from tightrope.noise.worst_split import Spend, eighths
-from tightrope.queries.intervals import OUTSIDE, Tails, half_width
+from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width
 from tightrope.queries.query import Integers, Noises, Record
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import Factor, FixedPoint, FixedProduct, Measure
 
-# How far a weighted sum of several noises lies from zero: the width that holds it all but some of the time.
+# Width of a weighted sum of several noises: exceeded with at most a given probability.
 #
-# ``docs/proofs/intervals.md`` has the directions: no width is too small.
+# Proof that every width is large enough: ``docs/proofs/intervals.md``.
 
 CELLS, REACH = 160, 4
-"""Cells of the lattice for the width of the heaviest noise, and how many widths of all together it reaches."""
+"""Lattice cells per width of the heaviest noise, and the extent of the lattice in widths of the sum."""
 LEVELS = 48
-"""What each noise weighs is rounded up to so many parts of the heaviest: widths serve all groups that are alike."""
+"""Weights are rounded up to multiples of the heaviest weight over this, so that similar groups share one width."""
 JOINT_ROUNDING = 1e-11
-"""What sums of probabilities in floats may be off by."""
+"""Bound on the error of sums of probabilities in floats."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
-class Joint:
+@dataclass(frozen=True, eq=False)  # not slotted: caches what all groups share
+class NoiseSum:
     """|Σ c_i X_i| of independent symmetric unimodal noises X_i."""
 
-    tails: tuple[Tails, ...]
+    tails: tuple[NoiseTails, ...]
 
     @cached_property
-    def halves(self) -> tuple[float, ...]:
-        """About how far each noise reaches: what its weight is measured by."""
+    def approximate_half_widths(self) -> tuple[float, ...]:
+        """The approximate width of each noise, the unit of its weight."""
         return tuple(half_width(tails, OUTSIDE) for tails in self.tails)
 
-    def width(self, weights: Sequence[float], outside: float) -> float:
-        """A width that is exceeded at most ``outside`` of the time, for all weights up to these in absolute value."""
-        heavy = [abs(weight) * half for weight, half in zip(weights, self.halves, strict=True)]
+    def weighted_sum_width(self, weights: Sequence[float], outside: float) -> float:
+        """Return a width exceeded with probability at most ``outside``, for all weights up to these in magnitude."""
+        heavy = [abs(weight) * half for weight, half in zip(weights, self.approximate_half_widths, strict=True)]
         heaviest = max(heavy)
         if not 0 < heaviest < math.inf:
             return heaviest
-        found = heaviest * _width(self, tuple(math.ceil(LEVELS * one / heaviest) for one in heavy), outside)
-        return found if math.isfinite(found) else self._added(weights, outside)
+        found = heaviest * _lattice_width(self, tuple(math.ceil(LEVELS * one / heaviest) for one in heavy), outside)
+        return found if math.isfinite(found) else self._sum_of_widths(weights, outside)
 
-    def _added(self, weights: Sequence[float], outside: float) -> float:
-        """One width for each noise, which it rarely exceeds: what is left where the lattice ends before they do."""
+    def _sum_of_widths(self, weights: Sequence[float], outside: float) -> float:
+        """Return the sum of the noises' own widths (union bound), used if the lattice is too short."""
         used = [(abs(weight), tails) for weight, tails in zip(weights, self.tails, strict=True) if weight]
         each = outside * (1 - JOINT_ROUNDING) / len(used)
         return math.fsum(weight * half_width(tails, each) for weight, tails in used) * (1 + 1e-12)
 
 
 @lru_cache(maxsize=1 << 14)
-def _width(joint: Joint, levels: tuple[int, ...], outside: float) -> float:
-    """On a lattice: each c (X + V), V uniform on (−½, ½), evened out inside its cells, which makes none more peaked."""
+def _lattice_width(joint: NoiseSum, levels: tuple[int, ...], outside: float) -> float:
+    """Return the width on a lattice: each c (X + V), V uniform on (−½, ½), flattened within cells, not more peaked."""
     many, used = sum(level > 0 for level in levels), [place for place, level in enumerate(levels) if level]
     far = math.ceil(CELLS * REACH * math.sqrt(many))
     cell = max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS
-    laws = [_transformed(joint, place, levels[place], far, cell, many) for place in used]
-    inside = np.maximum(np.fft.irfft(np.prod(laws, axis=0), _size(many, far)), 0.0)
-    # the sum lies in (s, s + k) cells for k parts and a whole s: it is inside ± n where −n ≤ s ≤ n − k
+    laws = [_noise_transform(joint, place, levels[place], far, cell, many) for place in used]
+    inside = np.maximum(np.fft.irfft(np.prod(laws, axis=0), _transform_size(many, far)), 0.0)
+    # the sum lies in (s, s + k) cells for k terms and an integer s: it is inside ± n if −n ≤ s ≤ n − k
     middle, sums = many * far, np.concatenate([[0.0], np.cumsum(inside)])
     n = np.arange(many, middle + 1)
     held = sums[middle + n - many + 1] - sums[middle - n]
     enough = np.flatnonzero(1 - held <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
     wide = math.inf if len(enough) == 0 else float(n[enough[0]]) * cell
-    return (wide + math.fsum(levels[place] / LEVELS / joint.halves[place] for place in used) / 2) * (1 + 1e-12)
+    return (wide + math.fsum(levels[place] / LEVELS / joint.approximate_half_widths[place] for place in used) / 2) * (
+        1 + 1e-12
+    )
 
 
 @lru_cache(maxsize=256)
-def _transformed(joint: Joint, place: int, level: int, far: int, cell: float, many: int) -> NDArray[np.complex128]:
-    """The transform of the mass of c (X + V) in so many cells to both sides; what is further counts as outside."""
-    width = cell * LEVELS / level * joint.halves[place]
-    beyond = joint.tails[place].smooth(np.arange(far + 1, dtype=np.float64) * width)
+def _noise_transform(
+    joint: NoiseSum, place: int, level: int, far: int, cell: float, many: int
+) -> NDArray[np.complex128]:
+    """Return the transform of the mass of c (X + V) in ``far`` cells on each side; mass beyond counts as outside."""
+    width = cell * LEVELS / level * joint.approximate_half_widths[place]
+    beyond = joint.tails[place].smoothed_tail_probability(np.arange(far + 1, dtype=np.float64) * width)
     half = np.maximum(beyond[:-1] - beyond[1:], 0.0)
-    return np.fft.rfft(np.concatenate([half[::-1], half]), _size(many, far))
+    return np.fft.rfft(np.concatenate([half[::-1], half]), _transform_size(many, far))
 
 
-def _size(many: int, far: int) -> int:
-    """A power of two that holds the sum of so many laws of 2 · ``far`` cells."""
+def _transform_size(many: int, far: int) -> int:
+    """Return a power of two large enough for the sum of ``many`` distributions of 2 · ``far`` cells."""
     return 1 << (2 * many * far).bit_length()
 
 
-# Ranges of numbers and their arithmetic, for what noise is weighted with; ends are rounded as doubles are.
+# Interval arithmetic for the weights of the noises; ends are rounded to the nearest double.
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """All numbers from ``low`` to ``high``.
 
-    >>> (Span(-1, 2) * Span(3, 4) - 1).reach
+    >>> (Span(-1, 2) * Span(3, 4) - 1).largest_magnitude
     7.0
     """
 
@@ -109,284 +113,294 @@ class Span:
     high: float
 
     @property
-    def reach(self) -> float:
+    def largest_magnitude(self) -> float:
         """The largest absolute value."""
         return float(max(abs(self.low), abs(self.high)))
 
     def __add__(self, other: Span | float) -> Span:
-        second = _span(other)
+        second = _as_span(other)
         return Span(self.low + second.low, self.high + second.high)
 
     def __neg__(self) -> Span:
         return Span(-self.high, -self.low)
 
     def __sub__(self, other: Span | float) -> Span:
-        return self + -_span(other)
+        return self + -_as_span(other)
 
     def __mul__(self, other: Span | float) -> Span:
-        second = _span(other)
+        second = _as_span(other)
         ends = [(0.0 if a == 0 or b == 0 else a * b) for a in (self.low, self.high) for b in (second.low, second.high)]
         return Span(min(ends), max(ends))
 
-    def within(self, other: Span) -> Span:
-        """The part inside another one; where there is none, its nearest end."""
+    def clip_to_span(self, other: Span) -> Span:
+        """Return the intersection with another span; if empty, the other's nearest end."""
         low, high = max(self.low, other.low), min(self.high, other.high)
-        return Span(low, high) if low <= high else _nearest(self, other)
+        return Span(low, high) if low <= high else _nearest_end(self, other)
 
-    def over(self, positive: Span) -> Span:
-        """All quotients by numbers above zero; without limit where the divisor may be zero."""
+    def divide_by_positive(self, positive: Span) -> Span:
+        """Return all quotients by positive numbers; unbounded if the divisor may be zero."""
         if not positive.low > 0:
             return Span(-math.inf, math.inf)
         return self * Span(1 / positive.high, 1 / positive.low)
 
-    def square(self) -> Span:
-        """All squares."""
+    def squared_span(self) -> Span:
+        """Return all squares."""
         least = 0.0 if self.low <= 0 <= self.high else min(self.low**2, self.high**2)
-        return Span(least, self.reach**2)
+        return Span(least, self.largest_magnitude**2)
 
 
-def around(middle: float, width: float) -> Span:
-    """``middle`` ± ``width``."""
+def span_around(middle: float, width: float) -> Span:
+    """Return ``middle`` ± ``width``."""
     return Span(middle - width, middle + width)
 
 
-def _span(other: Span | float) -> Span:
+def _as_span(other: Span | float) -> Span:
     return other if isinstance(other, Span) else Span(other, other)
 
 
-def _nearest(span: Span, other: Span) -> Span:
+def _nearest_end(span: Span, other: Span) -> Span:
     end = other.low if span.high < other.low else other.high
     return Span(end, end)
 
 
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
 NUISANCE = 1e-3
-"""How often a number that is not asked for, and that the interval needs, may lie outside its own."""
+"""The probability that a nuisance parameter lies outside its own interval."""
 RAREST, FINENESS = -9.0, 0.05
-"""Powers of ten: rarer is not told apart, and how finely a chance is found."""
+"""Powers of ten: the smallest probability that is resolved, and the resolution."""
 NARROWINGS = 3
-"""How often a range narrows the weights of the noise, and these the range."""
+"""The number of iterations in which a range narrows the weights of the noise, and these narrow the range."""
 
 Weights = Mapping[str, Span | float]
-"""What each noise is multiplied with, at least and at most."""
+"""The factor of each noise, or the range of that factor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """The noisy moments of a group in natural units, centred: ``sums`` by name, and how many rows have all values."""
+class NoisySample:
+    """The noisy centered moments of a group in natural units: ``sums`` by name, and the number of complete rows."""
 
     noises: Noises
     sums: Mapping[str, float]
     usable: int
 
     @classmethod
-    def of(cls, integers: Integers, noises: Noises) -> Sample:
-        """From noisy integers; the sums of squares with what each was less."""
+    def from_integers(cls, integers: Integers, noises: Noises) -> NoisySample:
+        """Return the moments from noisy integers; adds back the constant that was subtracted from each square."""
         usable = integers[USABLE]
         sums = {
-            name: integers[name] * noises[name].step + usable * lessened(noises[name])
+            name: integers[name] * noises[name].step_size + usable * square_offset(noises[name])
             for name in noises
             if name != USABLE
         }
         return cls(noises, sums, usable)
 
-    def reach(self, name: str) -> float:
-        """How far a centred value lies from zero at most."""
-        return abs(self.noises[name].vector.sensitivity) * self.noises[name].step
+    def centered_value_bound(self, name: str) -> float:
+        """Return the largest magnitude of a centered value."""
+        return abs(self.noises[name].vector.sensitivity) * self.noises[name].step_size
 
-    def width(self, weights: Weights, outside: float) -> float:
-        """How far the weighted noises reach, and what rounding to grids adds: at most a step a row and a sum.
+    def noise_width(self, weights: Weights, outside: float) -> float:
+        """Return the width of the weighted noises plus the rounding to grids: at most a step per row and sum.
 
-        Raises the number of rows by what its noise hides but ``NUISANCE`` of the time.
+        Adds to the number of rows the width that its noise exceeds with probability ``NUISANCE``.
         """
         heavy = {name: weights[name] for name in self.noises if name in weights}
         reaches = {
-            name: (weight.reach if isinstance(weight, Span) else abs(weight)) * self.noises[name].step
+            name: (weight.largest_magnitude if isinstance(weight, Span) else abs(weight)) * self.noises[name].step_size
             for name, weight in heavy.items()
         }
-        noise = _joint(tuple(self.noises[name] for name in reaches)).width(tuple(reaches.values()), outside)
-        rows = self.usable + _hidden(self.noises[USABLE])
+        noise = _cached_noise_sum(tuple(self.noises[name] for name in reaches)).weighted_sum_width(
+            tuple(reaches.values()), outside
+        )
+        rows = self.usable + _noise_half_width(self.noises[USABLE])
         return noise + rows * math.fsum(reach for name, reach in reaches.items() if name != USABLE)
 
-    def mean(self, name: str) -> Mean:
-        """The mean, at most ``NUISANCE`` of the time elsewhere."""
-        reach = self.reach(name)
+    def estimate_mean(self, name: str) -> NoisyMean:
+        """Return the mean with a span that misses it with probability at most ``NUISANCE``."""
+        reach = self.centered_value_bound(name)
         found, seen = Span(-reach, reach), self.sums[name] / self.usable
         for _ in range(NARROWINGS):
-            off = self.width({name: 1.0, USABLE: found}, NUISANCE) / self.usable
-            found = around(seen, off).within(found)
-        return Mean(seen, off, found)
+            off = self.noise_width({name: 1.0, USABLE: found}, NUISANCE) / self.usable
+            found = span_around(seen, off).clip_to_span(found)
+        return NoisyMean(seen, off, found)
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean as it is seen, how far it may be off, and where it may be."""
+class NoisyMean:
+    """An observed mean, its largest plausible error, and the span of plausible means."""
 
     seen: float
-    off: float
+    noise_bound: float
     span: Span
 
 
-def variance_seen(sample: Sample, name: str) -> float:
-    """N v̂ = Sxx − Sx²/N."""
+def noisy_variance(sample: NoisySample, name: str) -> float:
+    """Return N v̂ = Sxx − Sx²/N."""
     return sample.sums[name * 2] - sample.sums[name] ** 2 / sample.usable
 
 
-def covariance_seen(sample: Sample) -> float:
-    """N ĉ = Sxy − Sx Sy/N."""
+def noisy_covariance(sample: NoisySample) -> float:
+    """Return N ĉ = Sxy − Sx Sy/N."""
     return sample.sums[XY] - sample.sums[X] * sample.sums[Y] / sample.usable
 
 
-def variance_span(sample: Sample, name: str, mean: Mean, outside: float) -> Span:
-    """Where the variance is, from Sxx − 2m Sx + m² N − v N, which is noise: Xxx − 2m Xx + (m² + q − v) Y."""
-    found, seen = Span(0.0, sample.reach(name) ** 2), variance_seen(sample, name)
+def variance_span(sample: NoisySample, name: str, mean: NoisyMean, outside: float) -> Span:
+    """Return the plausible variances v: Sxx − 2m Sx + m² N − v N is pure noise, Xxx − 2m Xx + (m² + q − v) Y."""
+    found, seen = Span(0.0, sample.centered_value_bound(name) ** 2), noisy_variance(sample, name)
     for _ in range(NARROWINGS):
-        count = mean.span.square() + lessened(sample.noises[name * 2]) - found
-        width = sample.width({name * 2: 1.0, name: mean.span * 2, USABLE: count}, outside)
-        low, high = (seen - width) / sample.usable, (seen + width) / sample.usable + mean.off**2
-        found = Span(low, high).within(found)
+        count = mean.span.squared_span() + square_offset(sample.noises[name * 2]) - found
+        width = sample.noise_width({name * 2: 1.0, name: mean.span * 2, USABLE: count}, outside)
+        low, high = (seen - width) / sample.usable, (seen + width) / sample.usable + mean.noise_bound**2
+        found = Span(low, high).clip_to_span(found)
     return found
 
 
-def covariance_span(sample: Sample, means: tuple[Mean, Mean], outside: float) -> Span:
-    """Where the covariance is, from Sxy − m Sy − k Sx + m k N − c N, noise: Xxy − m Xy − k Xx + (m k − c) Y."""
-    most, seen = sample.reach(X) * sample.reach(Y), covariance_seen(sample)
+def covariance_span(sample: NoisySample, means: tuple[NoisyMean, NoisyMean], outside: float) -> Span:
+    """Return the plausible covariances c: Sxy − m Sy − k Sx + m k N − c N is Xxy − m Xy − k Xx + (m k − c) Y."""
+    most, seen = sample.centered_value_bound(X) * sample.centered_value_bound(Y), noisy_covariance(sample)
     found = Span(-most, most)
     for _ in range(NARROWINGS):
-        width = sample.width(covariance_noise(means, found), outside)
-        off = width / sample.usable + means[0].off * means[1].off
-        found = around(seen / sample.usable, off).within(found)
+        width = sample.noise_width(covariance_noise(means, found), outside)
+        off = width / sample.usable + means[0].noise_bound * means[1].noise_bound
+        found = span_around(seen / sample.usable, off).clip_to_span(found)
     return found
 
 
-def hidden(sample: Sample, name: str, needed: float) -> float:
-    """How often, at most, noise leaves less than ``needed`` of n times the variance to be seen; typical moments."""
-    left = variance_seen(sample, name) - needed
+def hidden_variance_probability(sample: NoisySample, name: str, needed: float) -> float:
+    """Return a bound on P(the noisy n times the variance is below ``needed``), for typical moments."""
+    left = noisy_variance(sample, name) - needed
     if not left > 0:
         return 1.0
-    mean = sample.mean(name).span
-    weights: Weights = {name * 2: 1.0, name: mean * 2, USABLE: mean.square() + lessened(sample.noises[name * 2])}
+    mean = sample.estimate_mean(name).span
+    weights: Weights = {
+        name * 2: 1.0,
+        name: mean * 2,
+        USABLE: mean.squared_span() + square_offset(sample.noises[name * 2]),
+    }
     often, seldom = 0.0, RAREST  # powers of ten
-    if sample.width(weights, math.pow(10, seldom)) <= left:
+    if sample.noise_width(weights, math.pow(10, seldom)) <= left:
         return math.pow(10, seldom) / 2
     while often - seldom > FINENESS:
         middle = (often + seldom) / 2
-        often, seldom = (middle, seldom) if sample.width(weights, math.pow(10, middle)) <= left else (often, middle)
+        often, seldom = (
+            (middle, seldom) if sample.noise_width(weights, math.pow(10, middle)) <= left else (often, middle)
+        )
     return math.pow(10, often) / 2
 
 
-def covariance_noise(means: tuple[Mean, Mean], covariance: Span | float) -> Weights:
-    """The weights of the noise in n times the covariance."""
+def covariance_noise(means: tuple[NoisyMean, NoisyMean], covariance: Span | float) -> Weights:
+    """Return the weights of the noises in n times the covariance."""
     x, y = (mean.span for mean in means)
     return {XY: 1.0, Y: x, X: y, USABLE: x * y - covariance}
 
 
-def lessened(noise: Noise) -> float:
-    """What each row's square was less, so that it costs half."""
+def square_offset(noise: Noise) -> float:
+    """Return the constant subtracted from each row's square to halve the sensitivity."""
     fixed = noise.vector.measure.fixed_point
-    return fixed.centre * noise.step if isinstance(fixed, FixedPoint | FixedProduct) else 0.0
+    return fixed.center * noise.step_size if isinstance(fixed, FixedPoint | FixedProduct) else 0.0
 
 
-def main(nuisances: int) -> float:
-    """What is left of the 5 % for the parameter itself, beside so many nuisances and the number of rows."""
+def main_error_probability(nuisances: int) -> float:
+    """Return the part of the 5 % for the parameter itself, after this many nuisances and the number of rows."""
     return OUTSIDE - NUISANCE * (nuisances + 1)
 
 
 @lru_cache(maxsize=256)
-def _joint(noises: tuple[Noise, ...]) -> Joint:
-    """Once for all groups."""
-    return Joint(tuple(noise.tails for noise in noises))
+def _cached_noise_sum(noises: tuple[Noise, ...]) -> NoiseSum:
+    """Return the joint noise, computed once for all groups."""
+    return NoiseSum(tuple(noise.noise_tails for noise in noises))
 
 
 @lru_cache(maxsize=64)
-def _hidden(noise: Noise) -> float:
+def _noise_half_width(noise: Noise) -> float:
     return noise.half_width(1 - NUISANCE)
 
 
-# What kinds of several moments have in common: their errors before spending, and when they are withheld.
+# Shared by all queries of several moments: their expected errors and the probability of suppression.
 
 TYPICAL = 1 / 9
-"""The mean square of centred values for which errors are stated, over the largest square."""
+"""The mean square of centered values for which errors are stated, relative to the largest square."""
 ASSUMED_CORRELATION = 0.5
 """The correlation for which errors are stated."""
 MEAN_TO_WIDTH = 0.41
-"""E|X| over the half-width of 95 %: of a normal law; of laws with heavier tails it is less."""
+"""E|X| over the 95 % half-width of a normal distribution; less for heavier tails."""
 EVEN = "errors are stated for values around the middle of their range, with a standard deviation of a sixth of it"
 PAIRS = "rows in which either value is missing are left out"
 
 
-def expected(record: Record) -> tuple[float, float]:
-    """E|error|, about, and the half-width of 95 % where all numbers came out without noise; ∞ without a limit."""
+def expected_error_of_record(record: Record) -> tuple[float, float]:
+    """Return E|error| (approximate) and the 95 % half-width for noise-free values; ∞ if unbounded."""
     low, high = record["lower"], record["upper"]
     if low is None or high is None:
         return math.inf, math.inf
     return MEAN_TO_WIDTH * (high - low) / 2, (high - low) / 2
 
 
-def withheld_below(usable: Noise, people: int) -> float:
-    """P(the noisy count is below 1)."""
-    return usable.at_most(-people)
+def low_count_probability(usable: Noise, people: int) -> float:
+    """Return P(the noisy count is below 1)."""
+    return usable.lower_tail_probability(-people)
 
 
-def finite(number: float) -> float | None:
-    """The number; nothing where it has no limit."""
+def finite_or_none(number: float) -> float | None:
+    """Return the number, or None if it is infinite."""
     return number if math.isfinite(number) else None
 
 
-# Vectors of moments: sums of centred values, of their squares and products, over the rows that have all of them.
+# Vectors of moments: sums of centered values, of their squares and products, over the complete rows.
 
 KEPT_DIGITS = 11
-"""Decimal digits of the largest value that are kept: a row adds less than 2⁴⁰, as far as noise is stretched."""
+"""Decimal digits kept of the largest value: a row adds less than 2⁴⁰, the limit for scaled noise."""
 NARROWEST, WIDEST = 1e-100, 1e100
-"""Ranges whose squares, and quotients of these, a double holds with room to spare."""
+"""Limits of ranges whose squares, and quotients of squares, fit into a double."""
 
 
-def factor(name: str, between: tuple[float, float]) -> Factor:
-    """Values counted from the middle of their range; raises ``PlanError`` where squares leave the doubles."""
-    low, high = between
+def centered_factor(name: str, bounds: tuple[float, float]) -> Factor:
+    """Return values counted from the middle of their range; raises ``PlanError`` if squares do not fit a double."""
+    low, high = bounds
     if not (max(abs(low), abs(high)) <= WIDEST and high - low >= NARROWEST):
         expected = f"a range from {NARROWEST:g} wide, within {WIDEST:g} of zero"
-        raise PlanError(name, between, expected, "measure in other units, so that the numbers are about one")
+        raise PlanError(name, bounds, expected, "measure in other units, so that the numbers are about one")
     return Factor(low, high, low + (high - low) / 2)
 
 
-def reach(of: Factor) -> float:
-    """How far a centred value lies from zero at most."""
-    return max(map(abs, of.ends))
+def centered_bound(of: Factor) -> float:
+    """Return the largest magnitude of a centered value."""
+    return max(map(abs, of.factor_range))
 
 
-def usable_rows(name: str, column: Term, beside: Term | None, size: float) -> Vector:
-    """The number of rows in which no value is NULL or NaN."""
-    return Vector(Measure(name, column, None, beside), Spend("usable rows", eighths(size), True), 1)
+def usable_rows(name: str, column: Term, beside: Term | None, size: float) -> NoisyStatistic:
+    """Return the number of rows in which no value is NULL or NaN."""
+    return NoisyStatistic(Measure(name, column, None, beside), NoiseSpec("usable rows", nearest_eighths(size), True), 1)
 
 
-def total(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> Vector:
-    """The sum of centred values."""
-    fixed = FixedProduct((of,), _step(reach(of)))
-    return _vector(f"sum of {printable(str(column))}", Measure(name, column, fixed, beside), size)
+def centered_sum(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> NoisyStatistic:
+    """Return the sum of centered values."""
+    fixed = FixedProduct((of,), _decimal_step(centered_bound(of)))
+    return _moment_statistic(f"sum of {escape_control_chars(str(column))}", Measure(name, column, fixed, beside), size)
 
 
-def squares(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> Vector:
-    """The sum of their squares, each less half of what it can be: half the sensitivity."""
-    half = reach(of) ** 2 / 2
-    step = _step(half)
-    fixed = FixedProduct((of,), step, centre=math.floor(half / float(step) + 0.5), squared=True)
-    return _vector(f"sum of squares of {printable(str(column))}", Measure(name, column, fixed, beside), size)
+def centered_squares(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> NoisyStatistic:
+    """Return the sum of squares, each minus half of its maximum, which halves the sensitivity."""
+    half = centered_bound(of) ** 2 / 2
+    step = _decimal_step(half)
+    fixed = FixedProduct((of,), step, center=math.floor(half / float(step) + 0.5), squared=True)
+    return _moment_statistic(
+        f"sum of squares of {escape_control_chars(str(column))}", Measure(name, column, fixed, beside), size
+    )
 
 
-def products(name: str, columns: tuple[Term, Term], of: tuple[Factor, Factor], size: float) -> Vector:
-    """The sum of products of two centred values."""
+def centered_products(name: str, columns: tuple[Term, Term], of: tuple[Factor, Factor], size: float) -> NoisyStatistic:
+    """Return the sum of products of two centered values."""
     column, beside = columns
-    fixed = FixedProduct(of, _step(reach(of[0]) * reach(of[1])))
-    statistic = f"sum of products of {printable(str(column))} and {printable(str(beside))}"
-    return _vector(statistic, Measure(name, column, fixed, beside), size)
+    fixed = FixedProduct(of, _decimal_step(centered_bound(of[0]) * centered_bound(of[1])))
+    statistic = f"sum of products of {escape_control_chars(str(column))} and {escape_control_chars(str(beside))}"
+    return _moment_statistic(statistic, Measure(name, column, fixed, beside), size)
 
 
-def _step(largest: float) -> Decimal:
-    """A power of ten of which the largest value has up to 10¹²."""
+def _decimal_step(largest: float) -> Decimal:
+    """Return a power of ten such that the largest value is at most 10¹² of it."""
     return Decimal(1).scaleb(math.floor(math.log10(largest)) - KEPT_DIGITS)
 
 
-def _vector(statistic: str, measure: Measure, size: float) -> Vector:
-    least, most = measure.fixed_point.extremes if measure.fixed_point else (0, 1)
-    return Vector(measure, Spend(statistic, eighths(size), False), max(abs(least), abs(most), 1))
+def _moment_statistic(statistic: str, measure: Measure, size: float) -> NoisyStatistic:
+    least, most = measure.fixed_point.units_range if measure.fixed_point else (0, 1)
+    return NoisyStatistic(measure, NoiseSpec(statistic, nearest_eighths(size), False), max(abs(least), abs(most), 1))

@@ -1,4 +1,4 @@
-"""The variance of a column and its square root: noisy sums of centred values and their squares over a noisy count."""
+"""Variance, standard deviation, covariance and correlation, from noisy sums of centered values over a noisy count."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
-from tightrope.documents.escaping import printable
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
-from tightrope.queries.column_query import OfColumn, column_term, shown_end, value_range
+from tightrope.queries.column_query import ColumnQuery, column_term, format_range_end, value_range
 from tightrope.queries.moment_estimates import (
     ASSUMED_CORRELATION,
     EVEN,
@@ -21,39 +21,39 @@ from tightrope.queries.moment_estimates import (
     XX,
     XY,
     YY,
-    Mean,
-    Sample,
+    NoisyMean,
+    NoisySample,
     Span,
     Weights,
     X,
     Y,
-    covariance_seen,
+    centered_bound,
+    centered_factor,
+    centered_products,
+    centered_squares,
+    centered_sum,
     covariance_span,
-    expected,
-    factor,
-    hidden,
-    lessened,
-    main,
-    products,
-    reach,
-    squares,
-    total,
+    expected_error_of_record,
+    hidden_variance_probability,
+    low_count_probability,
+    main_error_probability,
+    noisy_covariance,
+    noisy_variance,
+    square_offset,
     usable_rows,
-    variance_seen,
     variance_span,
-    withheld_below,
 )
 from tightrope.queries.options import Given
-from tightrope.queries.query import Integers, Noises, Question, Record
-from tightrope.queries.statistics import Vector
-from tightrope.tables.expressions.expression import Term, term_of
+from tightrope.queries.query import Integers, Noises, Query, Record
+from tightrope.queries.statistics import NoisyStatistic
+from tightrope.tables.expressions.expression import Term, resolve_term
 from tightrope.tables.request import Factor
 from tightrope.tables.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(OfColumn, ABC):
-    """How far values lie from their mean: of the rows that are used, divided by their number, not by one less."""
+class SpreadQuery(ColumnQuery, ABC):
+    """The spread of the values in the rows that are used: divided by n, not by n − 1."""
 
     additive = False
     uniform = False
@@ -65,49 +65,51 @@ class Spread(OfColumn, ABC):
 
     @staticmethod
     @abstractmethod
-    def _of(variance: float) -> float:
-        """What is answered, from the variance."""
+    def _value_from_variance(variance: float) -> float:
+        """Return the answer for a variance."""
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """The number of values, their centred sum and that of their squares."""
-        size, of = self.asked.size, factor("between", self.clamp_bounds)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the sums of squares and of centered values, and the number of values."""
+        size, of = self.asked.relative_noise_size, centered_factor("bounds", self.clamp_bounds)
         return (
-            squares(XX, self.term, of, None, size),
-            total(X, self.term, of, None, size),
+            centered_squares(XX, self.term, of, None, size),
+            centered_sum(X, self.term, of, None, size),
             usable_rows(USABLE, self.term, None, size),
         )
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """S/N − (S/N)², within what can be; ``usable`` is the noisy number of values."""
-        usable, most = integers[USABLE], reach(factor("between", self.clamp_bounds)) ** 2
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return S/N − (S/N)², clamped to the possible values; ``usable`` is the noisy number of values."""
+        usable, most = integers[USABLE], centered_bound(centered_factor("bounds", self.clamp_bounds)) ** 2
         if usable < 1:
-            return {"value": None, "lower": 0.0, "upper": self._of(most), "usable": usable}
-        sample = Sample.of(integers, noises)
-        found = variance_span(sample, X, sample.mean(X), main(1))
-        seen = min(max(variance_seen(sample, X) / usable, 0.0), most)
-        ends = self._of(min(found.low, seen)), self._of(max(found.high, seen))
-        return {"value": self._of(seen), "lower": ends[0], "upper": ends[1], "usable": usable}
+            return {"value": None, "lower": 0.0, "upper": self._value_from_variance(most), "usable": usable}
+        sample = NoisySample.from_integers(integers, noises)
+        found = variance_span(sample, X, sample.estimate_mean(X), main_error_probability(1))
+        seen = min(max(noisy_variance(sample, X) / usable, 0.0), most)
+        ends = self._value_from_variance(min(found.low, seen)), self._value_from_variance(max(found.high, seen))
+        return {"value": self._value_from_variance(seen), "lower": ends[0], "upper": ends[1], "usable": usable}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """For values around the middle of their range (``record.TYPICAL``)."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors for values around the middle of their range (``TYPICAL``)."""
         squared = TYPICAL * noises[XX].vector.sensitivity * 2
-        centre = noises[XX].vector.sensitivity
-        return expected(self.record({XX: round(people * (squared - centre)), X: 0, USABLE: people}, noises))
+        center = noises[XX].vector.sensitivity
+        return expected_error_of_record(
+            self.estimate({XX: round(people * (squared - center)), X: 0, USABLE: people}, noises)
+        )
 
-    def withheld(self, noises: Noises, people: int) -> float:
-        """P(the noisy count is below 1)."""
-        return withheld_below(noises[USABLE], people)
+    def suppression_probability(self, noises: Noises, people: int) -> float:
+        """Return P(the noisy count is below 1)."""
+        return low_count_probability(noises[USABLE], people)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class variance(Spread):
-    """The variance of a column, each value clamped to ``between``: of the rows that are used, divided by their number.
+class variance(SpreadQuery):
+    """The variance of a column, each value clamped to ``bounds``, in the rows that are used: divided by n, not n − 1.
 
-    Noisy sums of centred values and of their squares and a noisy count, charged jointly. The other keywords are those
-    of ``count``. Raises ``PlanError`` naming what is wrong.
+    Noisy sums of centered values and of their squares and a noisy count, charged jointly. All other keywords are as in
+    ``count``. Raises ``PlanError`` for an invalid parameter.
 
-    >>> variance("income", between=(0, 200_000)).name
+    >>> variance("income", bounds=(0, 200_000)).name
     'variance_income'
     """
 
@@ -115,16 +117,16 @@ class variance(Spread):
     meaning = "The variance"
 
     @staticmethod
-    def _of(variance: float) -> float:
+    def _value_from_variance(variance: float) -> float:
         return variance
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class standard_deviation(Spread):
-    """The square root of ``variance``, at the same cost.
+class standard_deviation(SpreadQuery):
+    """The square root of ``variance``, for the same budget.
 
-    >>> str(standard_deviation("age", between=(0, 120), by="city"))
+    >>> str(standard_deviation("age", bounds=(0, 120), by="city"))
     'standard deviation of age between 0 and 120 by city'
     """
 
@@ -135,124 +137,148 @@ class standard_deviation(Spread):
         return super(standard_deviation, self).__str__().replace("_", " ", 1)
 
     @staticmethod
-    def _of(variance: float) -> float:
+    def _value_from_variance(variance: float) -> float:
         return math.sqrt(max(variance, 0.0))
 
 
-# Questions about two columns of the same rows, each clamped to a range of its own.
+# Queries about two columns of the same rows, each clamped to its own range.
 
 Range = tuple[float, float]
 LIGHTER = 2.0
-"""Noise of all but the products, relative to theirs: it enters with smaller weights."""
+"""Noise of all other sums relative to the sum of products: they enter with smaller weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class OfPair(Question, ABC):
-    """A statistic of two columns, one clamped to ``between`` and the other to ``of``, in rows that have both.
+class ColumnPairQuery(Query, ABC):
+    """A statistic of two columns, each clamped to its own bounds, in rows that have both values.
 
-    A kind declares both columns as its fields, under the names of ``given``, and passes them to ``check_pair``.
+    A subclass declares both columns and the bounds of the second as fields, with the names in ``given`` and
+    ``second_given``, and passes them to ``check_pair``.
     """
 
-    between: tuple[float, float] = field(kw_only=True)
-    """The lowest and the highest value of the first column, to which its values are clamped."""
-    of: tuple[float, float] = field(kw_only=True)
-    """The same of the second column."""
+    bounds: tuple[float, float] = field(kw_only=True)
+    """The lowest and highest value of the first column, to which its values are clamped."""
+    second_bounds: tuple[float, float] = field(init=False, repr=False)
+    """The lowest and highest value of the second column."""
     first: Term = field(init=False, repr=False)
     """The first column, checked."""
     second: Term = field(init=False, repr=False)
     """The second column, checked."""
 
     given: ClassVar[tuple[str, str]] = ("column", "other")
-    """What the two columns are called where the question is asked."""
+    """The parameters with the two columns."""
+    second_given: ClassVar[str] = "other_bounds"
+    """The parameter with the bounds of the second column."""
     joined: ClassVar[str] = "and"
-    entries = (*given, "between", "of")
+    entries = (*given, "bounds", second_given)
     additive = False
     uniform = False
 
     def __str__(self) -> str:
-        ends = [f"between {shown_end(low)} and {shown_end(high)}" for low, high in (self.between, self.of)]
-        first, second = f"{printable(str(self.first))} {ends[0]}", f"{printable(str(self.second))} {ends[1]}"
-        return f"{self.kind} of {first} {self.joined} {second}{self.asked.groups}"
+        ends = [
+            f"between {format_range_end(low)} and {format_range_end(high)}"
+            for low, high in (self.bounds, self.second_bounds)
+        ]
+        first, second = (
+            f"{escape_control_chars(str(self.first))} {ends[0]}",
+            f"{escape_control_chars(str(self.second))} {ends[1]}",
+        )
+        return f"{self.kind} of {first} {self.joined} {second}{self.asked.groups_text}"
 
     def check_pair(self, *columns: Given) -> None:
-        """Check both columns, both ranges and the options; raises ``PlanError`` naming what is wrong."""
+        """Check both columns, both ranges and the options; raises ``PlanError`` for an invalid parameter."""
         first, second = (column_term(name, column) for name, column in zip(self.given, columns, strict=True))
         if first == second:
             raise PlanError(self.given[1], str(second), f"another column than {str(first)!r}")
-        between, of = value_range("between", self.between), value_range("of", self.of)
+        bounds = value_range("bounds", self.bounds)
+        second_bounds = value_range(self.second_given, getattr(self, self.second_given))
         self.check_options(self.kind, str(first), str(second))
-        self._set(first=first, second=second, between=between, of=of)
+        self._set_fields(
+            first=first,
+            second=second,
+            bounds=bounds,
+            second_bounds=second_bounds,
+            **{self.second_given: second_bounds},
+        )
 
     @property
-    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+    def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """Both columns, each clamped to its own range."""
-        return (self.first, self.between), (self.second, self.of)
+        return (self.first, self.bounds), (self.second, self.second_bounds)
 
-    def settled(self, schema: Schema, where: Term | None = None) -> Self:
-        """With both columns read."""
-        first, second = term_of(self.first, schema), term_of(self.second, schema)
-        return self.changed(asked=self.asked.settled(schema, where), first=first, second=second)
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema, with both columns parsed."""
+        first, second = resolve_term(self.first, schema), resolve_term(self.second, schema)
+        return self.with_fields(asked=self.asked.resolve(schema, where), first=first, second=second)
 
 
 @dataclass(frozen=True, slots=True)
-class OfMoments(OfPair, ABC):
-    """A statistic of the moments of two columns: x is the first and y the second, each counted from its middle."""
+class MomentQuery(ColumnPairQuery, ABC):
+    """A statistic of the moments of two columns: x is the first and y the second, each centered at its middle."""
 
     varies: ClassVar[tuple[str, ...]] = ()
-    """The columns that must be seen to vary: else it is withheld."""
+    """The columns whose variation must be distinguishable from noise; otherwise the answer is suppressed."""
 
     @property
-    def factors(self) -> tuple[Factor, Factor]:
+    def centered_factors(self) -> tuple[Factor, Factor]:
         """Both columns, counted from the middle of their ranges."""
-        return factor("between", self.between), factor("of", self.of)
+        return centered_factor("bounds", self.bounds), centered_factor(self.second_given, self.second_bounds)
 
-    def moments(self, *wanted: str) -> tuple[Vector, ...]:
-        """The sum of products, both sums, the number of rows, and those sums of squares that are wanted."""
-        (x, y), size = self.factors, self.asked.size
+    def moment_statistics(self, *wanted: str) -> tuple[NoisyStatistic, ...]:
+        """Return the sum of products, the requested sums of squares, both sums, and the number of rows."""
+        (x, y), size = self.centered_factors, self.asked.relative_noise_size
         first, second, light = self.first, self.second, size * LIGHTER
         every = {
-            XY: products(XY, (first, second), (x, y), size),
-            XX: squares(XX, first, x, second, light),
-            YY: squares(YY, second, y, first, light),
-            X: total(X, first, x, second, light),
-            Y: total(Y, second, y, first, light),
+            XY: centered_products(XY, (first, second), (x, y), size),
+            XX: centered_squares(XX, first, x, second, light),
+            YY: centered_squares(YY, second, y, first, light),
+            X: centered_sum(X, first, x, second, light),
+            Y: centered_sum(Y, second, y, first, light),
             USABLE: usable_rows(USABLE, first, second, light),
         }
         return tuple(every[name] for name in (XY, *wanted, X, Y, USABLE))
 
-    def typical(self, noises: Noises, people: int) -> dict[str, int]:
-        """Integers of a group without noise: values around the middle, half alike."""
+    def typical_integers(self, noises: Noises, people: int) -> dict[str, int]:
+        """Return the noise-free integers of a group: values around the middle, with a correlation of one half."""
         largest = {name: noise.vector.sensitivity for name, noise in noises.items()}
         squared = {name: round(people * largest[name] * (2 * TYPICAL - 1)) for name in (XX, YY) if name in largest}
         alike = round(people * largest[XY] * ASSUMED_CORRELATION * TYPICAL)
         return {X: 0, Y: 0, XY: alike, USABLE: people, **squared}
 
-    def withheld(self, noises: Noises, people: int) -> float:
-        """P(the noisy count is below 1), and that noise hides whether the values differ; typical ones, as in errors."""
-        few = withheld_below(noises[USABLE], people)
+    def suppression_probability(self, noises: Noises, people: int) -> float:
+        """Return P(the noisy count is below 1, or noise hides whether values differ), as for ``expected_error``."""
+        few = low_count_probability(noises[USABLE], people)
         if not self.varies or people < 1:
             return few
-        sample = Sample.of(self.typical(noises, people), noises)
-        return min(1.0, few + math.fsum(hidden(sample, name, self.needed(sample, name)) for name in self.varies))
+        sample = NoisySample.from_integers(self.typical_integers(noises, people), noises)
+        return min(
+            1.0,
+            few
+            + math.fsum(
+                hidden_variance_probability(sample, name, self.needed_variance(sample, name)) for name in self.varies
+            ),
+        )
 
-    def needed(self, sample: Sample, name: str) -> float:
-        """How much of n times a variance must be seen, so that it is not withheld."""
+    def needed_variance(self, sample: NoisySample, name: str) -> float:
+        """Return the smallest n times a variance at which the answer is not suppressed."""
         del sample, name
         return 0.0
 
 
-# The covariance of two columns: noisy sums of centred values and of their products over a noisy count.
+# Covariance of two columns: noisy sums of centered values and of their products over a noisy count.
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class covariance(OfMoments):
-    """The covariance of two columns in the rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
+class covariance(MomentQuery):
+    """The covariance of two columns in the rows that have both values.
 
-    Noisy sums of products and of centred values and a noisy count, charged jointly. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
+    ``column`` is clamped to ``bounds``, ``other`` to ``other_bounds``.
 
-    >>> covariance("height", "weight", between=(1, 2.5), of=(20, 200)).name
+    Noisy sums of products and of centered values and a noisy count, charged jointly. All other keywords are as in
+    ``count``. Raises ``PlanError`` for an invalid parameter.
+
+    >>> covariance("height", "weight", bounds=(1, 2.5), other_bounds=(20, 200)).name
     'covariance_height_weight'
     """
 
@@ -260,6 +286,8 @@ class covariance(OfMoments):
     """The first column, or an expression."""
     other: Given = field(compare=False)
     """The second column, or an expression."""
+    other_bounds: tuple[float, float] = field(kw_only=True, compare=False)
+    """The lowest and highest value of the second column."""
 
     kind = "covariance"
     meaning = "The covariance"
@@ -273,24 +301,24 @@ class covariance(OfMoments):
     def __post_init__(self) -> None:
         self.check_pair(self.column, self.other)
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """The sum of products, both sums, and the number of rows."""
-        return self.moments()
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the sum of products, both sums, and the number of rows."""
+        return self.moment_statistics()
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """Sxy/N − Sx/N Sy/N, within what can be; ``usable`` is the noisy number of rows."""
-        usable, (x, y) = integers[USABLE], self.factors
-        most = reach(x) * reach(y)
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return Sxy/N − Sx/N Sy/N, clamped to the possible values; ``usable`` is the noisy number of rows."""
+        usable, (x, y) = integers[USABLE], self.centered_factors
+        most = centered_bound(x) * centered_bound(y)
         if usable < 1:
             return {"value": None, "lower": -most, "upper": most, "usable": usable}
-        sample = Sample.of(integers, noises)
-        found = covariance_span(sample, (sample.mean(X), sample.mean(Y)), main(2))
-        value = min(max(covariance_seen(sample) / usable, -most), most)
+        sample = NoisySample.from_integers(integers, noises)
+        found = covariance_span(sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), main_error_probability(2))
+        value = min(max(noisy_covariance(sample) / usable, -most), most)
         return {"value": value, "lower": min(found.low, value), "upper": max(found.high, value), "usable": usable}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """For values around the middle of their range (``record.TYPICAL``)."""
-        return expected(self.record(self.typical(noises, people), noises))
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors for values around the middle of their range (``TYPICAL``)."""
+        return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))
 
 
 # The correlation of two columns, from the noisy moments of both.
@@ -300,13 +328,15 @@ ANY = Span(-1.0, 1.0)
 
 @final
 @dataclass(frozen=True, slots=True)
-class correlation(OfMoments):
-    """The correlation of two columns in rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
+class correlation(MomentQuery):
+    """The correlation of two columns in the rows that have both values.
 
-    Six noisy vectors, charged jointly: sums of products, squares and values, and a count. The other keywords are those
-    of ``count``. Raises ``PlanError`` naming what is wrong.
+    ``column`` is clamped to ``bounds``, ``other`` to ``other_bounds``.
 
-    >>> str(correlation("height", "weight", between=(1, 2.5), of=(20, 200)))
+    Six noisy vectors, charged jointly: sums of products, squares and values, and a count. All other keywords are as in
+    ``count``. Raises ``PlanError`` for an invalid parameter.
+
+    >>> str(correlation("height", "weight", bounds=(1, 2.5), other_bounds=(20, 200)))
     'correlation of height between 1 and 2.5 and weight between 20 and 200'
     """
 
@@ -314,6 +344,8 @@ class correlation(OfMoments):
     """The first column, or an expression."""
     other: Given = field(compare=False)
     """The second column, or an expression."""
+    other_bounds: tuple[float, float] = field(kw_only=True, compare=False)
+    """The lowest and highest value of the second column."""
 
     kind = "correlation"
     meaning = "The correlation"
@@ -328,53 +360,55 @@ class correlation(OfMoments):
     def __post_init__(self) -> None:
         self.check_pair(self.column, self.other)
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """The sums of products and squares, both sums, and the number of rows."""
-        return self.moments(XX, YY)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the sums of products and squares, both sums, and the number of rows."""
+        return self.moment_statistics(XX, YY)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """Covariance over the root of both variances, within [−1, 1]; ``usable`` is the noisy number of rows."""
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return the covariance over the root of both variances, in [−1, 1]; ``usable`` is the noisy number of rows."""
         usable = integers[USABLE]
         if usable < 1:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
-        sample = Sample.of(integers, noises)
-        seen = variance_seen(sample, X), variance_seen(sample, Y)
+        sample = NoisySample.from_integers(integers, noises)
+        seen = noisy_variance(sample, X), noisy_variance(sample, Y)
         if not min(seen) > 0:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
-        value = min(max(covariance_seen(sample) / math.sqrt(seen[0]) / math.sqrt(seen[1]), -1.0), 1.0)
-        found = _likely(sample, seen)
+        value = min(max(noisy_covariance(sample) / math.sqrt(seen[0]) / math.sqrt(seen[1]), -1.0), 1.0)
+        found = _likely_correlations(sample, seen)
         return {"value": value, "lower": min(found.low, value), "upper": max(found.high, value), "usable": usable}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """For values around the middle of their range, half alike (``record.TYPICAL``)."""
-        return expected(self.record(self.typical(noises, people), noises))
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors for values around the middle (``TYPICAL``) with a correlation of one half."""
+        return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))
 
 
-def _likely(sample: Sample, seen: tuple[float, float]) -> Span:
-    """Where the correlation r is: C − r (κ V + W/κ)/2 is noise alone at κ = √(W/V), V and W both variances times n."""
-    means = sample.mean(X), sample.mean(Y)
+def _likely_correlations(sample: NoisySample, seen: tuple[float, float]) -> Span:
+    """Return the plausible correlations r: C − r (κ V + W/κ)/2 is pure noise at κ = √(W/V); V, W are variances · n."""
+    means = sample.estimate_mean(X), sample.estimate_mean(Y)
     x, y = (variance_span(sample, name, mean, NUISANCE) for name, mean in zip((X, Y), means, strict=True))
     if not min(x.low, y.low) > 0:
         return ANY
     ratio = Span(math.sqrt(y.low / x.high), math.sqrt(y.high / x.low))
-    # (κ V + W/κ)/2 for all ratios: convex in κ, least at √(W/V); V and W by as much larger as the means may be off.
+    # (κ V + W/κ)/2 for all ratios: convex in κ, minimal at √(W/V); V and W are raised by the error of the means.
     least = min(max(math.sqrt(seen[1] / seen[0]), ratio.low), ratio.high)
-    larger = [part + sample.usable * mean.off**2 for part, mean in zip(seen, means, strict=True)]
+    larger = [part + sample.usable * mean.noise_bound**2 for part, mean in zip(seen, means, strict=True)]
     most = max((k * larger[0] + larger[1] / k) / 2 for k in (ratio.low, ratio.high))
     spread, found = Span((least * seen[0] + seen[1] / least) / 2, most), ANY
     for _ in range(NARROWINGS):
-        off = sample.width(_noise(sample, means, ratio, found), main(4))
-        off += sample.usable * means[0].off * means[1].off
-        middle = covariance_seen(sample)
-        found = Span(middle - off, middle + off).over(spread).within(found)
+        off = sample.noise_width(_correlation_noise_weights(sample, means, ratio, found), main_error_probability(4))
+        off += sample.usable * means[0].noise_bound * means[1].noise_bound
+        middle = noisy_covariance(sample)
+        found = Span(middle - off, middle + off).divide_by_positive(spread).clip_to_span(found)
     return found
 
 
-def _noise(sample: Sample, means: tuple[Mean, Mean], ratio: Span, found: Span) -> Weights:
-    """The weights of all noises in C − r (κ V + W/κ)/2."""
+def _correlation_noise_weights(
+    sample: NoisySample, means: tuple[NoisyMean, NoisyMean], ratio: Span, found: Span
+) -> Weights:
+    """Return the weights of all noises in C − r (κ V + W/κ)/2."""
     (x, y), other = (mean.span for mean in means), Span(1 / ratio.high, 1 / ratio.low)
-    first = ratio * (x.square() + lessened(sample.noises[XX]))
-    second = other * (y.square() + lessened(sample.noises[YY]))
+    first = ratio * (x.squared_span() + square_offset(sample.noises[XX]))
+    second = other * (y.squared_span() + square_offset(sample.noises[YY]))
     return {
         XY: 1.0,
         XX: found * ratio * 0.5,

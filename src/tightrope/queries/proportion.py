@@ -1,4 +1,4 @@
-"""The share of rows for which something is true: two noisy counts, of which each row enters one."""
+"""The proportion of rows for which a condition is true: two noisy counts, where each row enters one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Self, final
 
-from tightrope.documents.escaping import printable
-from tightrope.noise.worst_split import Spend, eighths
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
-from tightrope.queries.intervals import Independent
+from tightrope.queries.intervals import IndependentPair
 from tightrope.queries.options import Given
-from tightrope.queries.query import Integers, Noises, Question, Record
-from tightrope.queries.ratio import Odds
-from tightrope.queries.statistics import Noise, Vector
-from tightrope.tables.expressions.expression import Term, term_of
+from tightrope.queries.query import Integers, Noises, Query, Record
+from tightrope.queries.ratio import RatioInterval
+from tightrope.queries.statistics import Noise, NoisyStatistic
+from tightrope.tables.expressions.expression import Term, resolve_term
 from tightrope.tables.request import FixedPoint, Measure
 from tightrope.tables.schema import Schema
 
@@ -26,15 +26,15 @@ ONES = FixedPoint(0.0, 1.0, Decimal(1), 0)
 
 @final
 @dataclass(frozen=True, slots=True)
-class share(Question):
-    """The share of rows whose ``column``, or condition (``"delay > 15"``), is true (or 1), of those where it is known.
+class proportion(Query):
+    """The proportion of rows in which ``column``, or a condition (``"delay > 15"``), is true (or 1), ignoring NULLs.
 
-    Ones and zeros are counted apart and a row enters one of the counts, so that both cost what one costs: for small
-    and large shares the error is about half that of a mean between 0 and 1. The other keywords are those of ``count``.
-    Raises ``PlanError`` naming what is wrong.
+    Ones and zeros are counted separately and each row enters one count, so both need the budget of one: for small and
+    large proportions the error is about half the error of a mean between 0 and 1. All other keywords are as in
+    ``count``. Raises ``PlanError`` for an invalid parameter.
 
-    >>> share("delayed", by="carrier").name
-    'share_delayed_by_carrier'
+    >>> proportion("delayed", by="carrier").name
+    'proportion_delayed_by_carrier'
     """
 
     column: Given = field(compare=False)
@@ -42,7 +42,7 @@ class share(Question):
     term: Term = field(init=False, repr=False)
     """The column, checked."""
 
-    kind = "share"
+    kind = "proportion"
     meaning = "The share"
     additive = False
     uniform = False
@@ -55,53 +55,53 @@ class share(Question):
     entries = ("column",)
 
     def __str__(self) -> str:
-        return f"share of {printable(str(self.term))}{self.asked.groups}"
+        return f"share of {escape_control_chars(str(self.term))}{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
         self.check_options(self.kind, str(term))
-        self._set(term=term)
+        self._set_fields(term=term)
 
     @property
-    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
-        """The column: what is not 1 is taken for 0."""
+    def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column, without a range: values are mapped to 0 or 1."""
         return ((self.term, None),)
 
-    def settled(self, schema: Schema, where: Term | None = None) -> Self:
-        """With the column, or the condition, read."""
-        return self.changed(asked=self.asked.settled(schema, where), term=term_of(self.term, schema))
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema, with its column or condition parsed."""
+        return self.with_fields(asked=self.asked.resolve(schema, where), term=resolve_term(self.term, schema))
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """How many ones there are, and how many zeros (as a negative number)."""
-        spend = Spend("ones or zeros", eighths(self.asked.size), True)
-        ones = Vector(Measure(TRUE, self.term, ONES), spend, 1, exclusive=str(self.term))
-        return ones, replace(ones, measure=Measure(FALSE, self.term, replace(ONES, centre=1)))
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the number of ones, and the number of zeros (as a negative number)."""
+        spend = NoiseSpec("ones or zeros", nearest_eighths(self.asked.relative_noise_size), True)
+        ones = NoisyStatistic(Measure(TRUE, self.term, ONES), spend, 1, disjoint_set=str(self.term))
+        return ones, replace(ones, measure=Measure(FALSE, self.term, replace(ONES, center=1)))
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """Ones over both counts, inside [0, 1]; ``usable`` is how many values there are, with the noise of both."""
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return ones over the sum of both counts, clamped to [0, 1]; ``usable`` is that noisy sum."""
         ones, zeros = integers[TRUE], -integers[FALSE]
         usable = ones + zeros
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": 1.0, "usable": usable}
         value = min(max(ones / usable, 0.0), 1.0)
-        least, most = _odds(noises[TRUE], noises[FALSE]).interval(ones, zeros, 0.0, math.inf)
-        lower, upper = _share(least, below=True), _share(most, below=False)
+        least, most = _cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(ones, zeros, 0.0, math.inf)
+        lower, upper = _proportion_from_odds(least, below=True), _proportion_from_odds(most, below=False)
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """For a share near 0 or 1, where they are largest."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors for a proportion near 0 or 1, where they are largest."""
         noise = noises[TRUE]
         return min(noise.mean_absolute / people, 0.5), min(noise.half_width() / people, 0.5)
 
-    def withheld(self, noises: Noises, people: int) -> float:
-        """P(the counts add up to less than 1): then one noise or the other is at most −people/2."""
-        return min(1.0, 2 * noises[TRUE].at_most(-math.ceil(people / 2)))
+    def suppression_probability(self, noises: Noises, people: int) -> float:
+        """Return a bound on P(the counts add up to less than 1): then one of the noises is at most −people/2."""
+        return min(1.0, 2 * noises[TRUE].lower_tail_probability(-math.ceil(people / 2)))
 
 
-def _share(odds: float, *, below: bool) -> float:
-    """P = r/(1 + r), rounded outwards.
+def _proportion_from_odds(odds: float, *, below: bool) -> float:
+    """Return the proportion p = r/(1 + r), rounded outwards.
 
-    >>> _share(math.inf, below=False), round(_share(1.0, below=True), 9)
+    >>> _proportion_from_odds(math.inf, below=False), round(_proportion_from_odds(1.0, below=True), 9)
     (1.0, 0.5)
     """
     exact = 1.0 if math.isinf(odds) else odds / (1 + odds)
@@ -109,6 +109,6 @@ def _share(odds: float, *, below: bool) -> float:
 
 
 @lru_cache(maxsize=64)
-def _odds(ones: Noise, zeros: Noise) -> Odds:
-    """Computed once for all groups."""
-    return Odds.of(Independent(ones.tails, zeros.tails))
+def _cached_ratio_interval(ones: Noise, zeros: Noise) -> RatioInterval:
+    """Return the odds intervals, computed once for all groups."""
+    return RatioInterval.from_noise_pair(IndependentPair(ones.noise_tails, zeros.noise_tails))

@@ -1,4 +1,4 @@
-"""A question: a node that declares what it needs and how noisy integers become its answer. One file a kind."""
+"""The base class of queries, which declare noisy statistics and compute an answer from them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from tightrope.queries.options import Asked, QueryOptions
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.queries.options import CheckedOptions, QueryOptions
+from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.schema import Schema
@@ -20,147 +20,147 @@ Integers = Mapping[str, int]
 Noises = Mapping[str, Noise]
 """The noise of each vector, by its name."""
 Record = dict[str, float | None]
-"""``value`` (None: withheld), ``lower`` and ``upper``; ``usable``, the noisy number of values, if it was paid for."""
+"""``value`` (None: suppressed), ``lower`` and ``upper``; ``usable``, the noisy number of values, if it was charged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question(QueryOptions, ABC):
-    """A question about a table. A kind is a final class that declares its fields and the facts below.
+class Query(QueryOptions, ABC):
+    """A query about a table. Each kind of query is a final class that declares its fields and the attributes below.
 
-    The fields of a kind are the parameters that users pass, so its constructor is what users call: ``tr.count(...)``.
-    ``__post_init__`` checks them (``check_options``) and sets the fields that follow from them (``init=False``).
+    The fields of a kind are the parameters that users pass to its constructor: ``tr.count(...)``.
+    ``__post_init__`` checks them (``check_options``) and sets the fields derived from them (``init=False``).
     """
 
-    asked: Asked = field(init=False, repr=False)
-    """The options, checked; once the question is ``settled``, as they are for one table."""
+    asked: CheckedOptions = field(init=False, repr=False)
+    """The options, checked; after ``resolve``, resolved for one table."""
 
     kind: ClassVar[str]
-    """Its name in plans and answers."""
+    """The name of the kind in plans and answers."""
     meaning: ClassVar[str]
-    """What its numbers are, as the beginning of a sentence."""
+    """The meaning of the numbers, as the beginning of a sentence."""
     additive: ClassVar[bool]
-    """Whether values of groups add up, so that zero is a natural place to start an axis."""
+    """True if values of groups add up, so that an axis naturally starts at zero."""
     uniform: ClassVar[bool]
-    """Whether the errors are the same for every group, large or small."""
+    """True if the errors are the same for every group, large or small."""
     adds_up: ClassVar[bool] = False
-    """Whether its value is its one noisy integer, and that of a group the sum of those of its parts: row by row."""
+    """True if the value is one noisy integer, and the value of a group is the sum over its subgroups."""
     counts: ClassVar[bool] = False
-    """Whether its value is a number of rows, so that an error can be stated as a share of them."""
+    """True if the value is a number of rows, so that an error can be stated as a fraction of it."""
     boxes: ClassVar[bool] = False
-    """Whether its one number may share its noise with others: its interval asks for the law of that number alone."""
+    """True if the number may share its noise with others: its interval uses only the number's marginal distribution."""
     notes: ClassVar[tuple[str, ...]] = ()
-    """Rules that a reader of its answers must know."""
+    """Notes that readers need to interpret the answers."""
     entries: ClassVar[tuple[str, ...]] = ()
-    """The keys of a plan file that are its own: they are called as its fields."""
+    """The plan file keys of this kind of query, named like its fields."""
     entry_defaults: ClassVar[Mapping[str, object]] = {}
-    """Values of keys that a plan file may leave out and Python may not."""
+    """Defaults of keys that are optional in a plan file but required in Python."""
 
-    def check_options(self, *words: str) -> Asked:
-        """Check the options and keep them in ``asked``; ``words`` make the default name. Raises ``PlanError``."""
-        asked = Asked.of(self, *words)
-        self._set(asked=asked, name=asked.name, keys=asked.keys, weight=asked.weight)
+    def check_options(self, *words: str) -> CheckedOptions:
+        """Check the options and store them in ``asked``; ``words`` form the default name. Raises ``PlanError``."""
+        asked = CheckedOptions.from_options(self, *words)
+        self._set_fields(asked=asked, name=asked.name, keys=asked.keys, weight=asked.weight)
         return asked
 
-    def _set(self, **values: object) -> None:
-        """Set fields of a question that is being made."""
+    def _set_fields(self, **values: object) -> None:
+        """Set fields of a query under construction."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def changed(self, **values: object) -> Self:
-        """A copy with other values of these fields; ``dataclasses.replace`` would derive them anew from the options."""
+    def with_fields(self, **values: object) -> Self:
+        """Return a copy with new values of these fields; ``dataclasses.replace`` would recompute derived fields."""
         question = copy(self)
-        question._set(**values)
+        question._set_fields(**values)
         return question
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its answer that name a group: those that it groups by, unless it is one number."""
+    def key_columns(self) -> tuple[str, ...]:
+        """The key columns of the answer: the group-by columns, unless the answer is one number."""
         return self.asked.by
 
     @property
-    def left_over(self) -> bool:
-        """Whether it counts, all together, the groups that the others of its task do not show."""
+    def counts_suppressed_groups(self) -> bool:
+        """Return whether the query counts the rows of all suppressed groups of the other queries in its task."""
         return False
 
     @property
-    def cell(self) -> Cell | None:
-        """Parts of a range that its groups are counted in, cell by cell; None where groups have no parts."""
+    def cell_expression(self) -> Cell | None:
+        """The cells of a range in which each group is counted; None if groups are not divided into cells."""
         return None
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """Numbers of rows by which it counts persons; none where it counts or measures rows."""
+    def row_count_steps(self) -> tuple[int, ...]:
+        """The numbers of rows by which people are counted; empty for queries about rows."""
         return ()
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """Its ``notes``, and what depends on how it is answered."""
+    def all_notes(self) -> tuple[str, ...]:
+        """The ``notes``, and further notes on the method."""
         return self.notes
 
-    def among(self, together: Sequence[Question]) -> Self:
-        """The same question, as it is best answered beside the others of its groups."""
+    def specialize(self, together: Sequence[Query]) -> Self:
+        """Return the query in the form that is best in a plan with ``together``, the queries of the same groups."""
         del together
         return self
 
     @property
     def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """Where the parts begin that its last key names; none where its groups are no parts of a range."""
+        """The lower edges of the bins that the last key names; empty if groups are not bins."""
         return ()
 
     def title_for(self, means: str) -> str:
-        """What is asked, where a person is this."""
+        """Return the query in words; ``means`` describes the privacy unit."""
         del means
         return str(self)
 
     def meaning_for(self, means: str) -> str:
-        """What its numbers are, where a person is this."""
+        """Return the meaning of the numbers; ``means`` describes the privacy unit."""
         del means
         return self.meaning
 
     @property
-    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
-        """The columns whose values it takes, and the ranges to which they are clamped, where they are."""
+    def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The columns whose values are used, and the ranges to which they are clamped, if any."""
         return ()
 
-    def settled(self, schema: Schema, where: Term | None = None) -> Self:
-        """The same question of a table with this schema: texts are read, ``where`` must be true besides.
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for a table with this schema, with texts parsed; ``where`` is a further condition.
 
-        Raises ``InputError`` for an expression that cannot be read or is of the wrong kind.
+        Raises ``InputError`` for an expression that cannot be parsed or is of the wrong kind.
         """
-        return self.changed(asked=self.asked.settled(schema, where))
+        return self.with_fields(asked=self.asked.resolve(schema, where))
 
     @property
     def rows_in_group(self) -> int | None:
-        """Its own bound on the rows of a person in one group; None where the session's holds."""
-        return self.asked.rows_per_group
+        """The query's bound on the rows of a person in one group; None for the session's bound."""
+        return self.asked.max_rows_per_group
 
     @abstractmethod
     def __str__(self) -> str:
-        """The question in words."""
+        """Return the query in words."""
 
     @abstractmethod
-    def vectors(self) -> tuple[Vector, ...]:
-        """The noisy vectors that it needs, each under a name of its own. Raises ``PlanError``: nothing is spent yet."""
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the noisy vectors of the query, with different names. Raises ``PlanError``, before budget is spent."""
 
     @abstractmethod
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The value of a group and its 95 % interval, from noisy integers only."""
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return the value of a group and its 95 % interval, from noisy integers only."""
 
     @abstractmethod
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """E|error| and the half-width of the 95 % interval in a group of so many rows."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return E|error| and the half-width of the 95 % interval in a group with ``people`` rows."""
 
-    def shown(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
-        """The groups that are answered, by their places, and their records: all, as they are, unless it chooses."""
+    def select_shown_groups(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
+        """Return the indices and records of the groups that are shown; by default all, unchanged."""
         del noises
         return list(enumerate(records))
 
-    def worst(self, noises: Noises) -> float:
-        """The largest error in any group; ∞ without a bound."""
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error in any group; ∞ if unbounded."""
         del noises
         return math.inf
 
-    def withheld(self, noises: Noises, people: int) -> float:
-        """How likely the value of a group of so many rows is withheld for its own reasons, at most."""
+    def suppression_probability(self, noises: Noises, people: int) -> float:
+        """Return a bound on P(the value is suppressed) with ``people`` rows, apart from the threshold for groups."""
         del noises, people
         return 0.0

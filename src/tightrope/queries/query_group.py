@@ -1,4 +1,4 @@
-"""From questions to work: which questions share a pass over the table, and which noisy vectors each one needs."""
+"""Groups of queries that share a pass over the table, and the noisy vectors that each query needs."""
 
 from __future__ import annotations
 
@@ -7,362 +7,389 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tightrope.documents.escaping import A_PERSON, noun, printable
-from tightrope.documents.wording import Protected
+from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
+from tightrope.documents.wording import ProtectedUnit
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.noise.worst_split import Contribution, Unit
+from tightrope.noise.worst_split import CompositionGroup, SplitBounds
 from tightrope.queries.options import MOST_KEYS, Keys
-from tightrope.queries.query import Question
-from tightrope.queries.statistics import Vector, row_count
+from tightrope.queries.query import Query
+from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.expressions.expression import Term, facts_of
-from tightrope.tables.group_keys import check_kinds
-from tightrope.tables.request import Distinct, Measure, PersonBounds, Request
+from tightrope.tables.group_keys import check_key_kinds
+from tightrope.tables.request import ContributionBounds, DistinctCount, Measure, Request
 from tightrope.tables.schema import Schema
 
 VALUES = ("integer", "number", "boolean")
 NAMED: Mapping[str, str] = {"other": "what is neither a number nor a text"}
-"""What a column holds, where the name of its kind does not say it."""
+"""Descriptions of column kinds whose name is not clear by itself."""
 MOST_QUESTIONS = 100
-"""A plan of so many takes half a minute; each further one takes longer."""
+"""The most queries in a plan, which takes half a minute to plan; each further query would take longer."""
 KEY_COUNT = "rows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """Questions over the same groups with the same bounds: one pass over the table, one unit of privacy."""
+class QueryGroup:
+    """Queries over the same groups with the same bounds: one pass over the table, composed jointly."""
 
-    served: Mapping[Question, Mapping[str, Vector]]
-    """The vectors of each question, by the names that it gives them."""
+    vectors_by_query: Mapping[Query, Mapping[str, NoisyStatistic]]
+    """The vectors of each query, by their name in the query."""
     by: tuple[Term, ...]
     keys: tuple[tuple[object, ...], ...] | None
-    bounds: PersonBounds
+    bounds: ContributionBounds
     where: Term | None
-    cells: int | None
-    """How many parts each group is counted in, cell by cell; None where groups have no parts."""
-    key_count: Vector | None
-    """Shows which keys there are, where they are discovered: charged once, and whoever asks for the rows has it."""
-    tallies: tuple[Vector, ...] = ()
-    """Vectors ``whole`` over all groups: what bounding and clamping cost."""
-    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The questions that each tally is about, by their names."""
-    steps: tuple[int, ...] = ()
-    """Numbers of rows by which persons are counted; its groups are these."""
-    places: tuple[int, ...] = ()
-    """Where each of its questions stood among all that were asked: whoever asked unpacks the answers in that order."""
+    cells_per_group: int | None
+    """The number of cells in which each group is counted; None if groups are not divided into cells."""
+    key_count: NoisyStatistic | None
+    """The count that decides which discovered keys are shown: charged once, shared by every query of the row count."""
+    diagnostic_counts: tuple[NoisyStatistic, ...] = ()
+    """Vectors over all groups (``whole``) that measure the bias from bounding and clamping."""
+    queries_by_diagnostic: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of the queries that each of ``diagnostic_counts`` is about."""
+    row_count_steps: tuple[int, ...] = ()
+    """The numbers of rows by which people are counted, which are the groups."""
+    query_positions: tuple[int, ...] = ()
+    """Original index of each query in the plan; answers are returned in that order."""
 
     @property
-    def questions(self) -> tuple[Question, ...]:
-        """The questions, in their order."""
-        return tuple(self.served)
+    def ordered_queries(self) -> tuple[Query, ...]:
+        """The queries, in order."""
+        return tuple(self.vectors_by_query)
 
     @property
-    def vectors(self) -> tuple[Vector, ...]:
-        """Every noisy vector once, in the order of the draws: the key count, then those of each question."""
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Every noisy vector once, in the order of the draws: the key count, the vectors of each query, the tallies."""
         first = () if self.key_count is None else (self.key_count,)
-        own = (vector for vectors in self.served.values() for vector in vectors.values())
-        return tuple(dict.fromkeys((*first, *own, *self.tallies)))
+        own = (vector for vectors in self.vectors_by_query.values() for vector in vectors.values())
+        return tuple(dict.fromkeys((*first, *own, *self.diagnostic_counts)))
 
-    def answered_by(self, vector: Vector) -> tuple[str, ...]:
-        """The questions that a vector enters or is about; a count of keys decides about the groups of all."""
-        served = (q.asked.name for q, own in self.served.items() if vector in (self.key_count, *own.values()))
-        return self.about.get(vector.name) or tuple(served)
+    def answered_by(self, vector: NoisyStatistic) -> tuple[str, ...]:
+        """Return the names of the queries that use a vector or that it is about; all queries use the key count."""
+        served = (q.asked.name for q, own in self.vectors_by_query.items() if vector in (self.key_count, *own.values()))
+        return self.queries_by_diagnostic.get(vector.statistic_name) or tuple(served)
 
     @property
-    def request(self) -> Request:
-        """What the engine is asked."""
-        measures = tuple(vector.measure for vector in self.vectors)
-        keys = ((),) if self.steps else self.keys
-        return Request(self.by, keys, self.bounds, measures, self.where, self.steps)
+    def table_request(self) -> Request:
+        """The request to the table backend."""
+        measures = tuple(vector.measure for vector in self.noisy_statistics)
+        keys = ((),) if self.row_count_steps else self.keys
+        return Request(self.by, keys, self.bounds, measures, self.where, self.row_count_steps)
 
-    def contribution(self, cells: int = 1) -> Contribution:
-        """How one person's rows fall into the groups, each of so many cells."""
-        groups = 1 if not self.by else self.bounds.groups
-        return Contribution(self.bounds.rows, self.bounds.rows_per_group, groups * cells)
+    def group_contribution(self, cells: int = 1) -> SplitBounds:
+        """Return the contribution of one person to the groups, each with ``cells`` cells."""
+        groups = 1 if not self.by else self.bounds.max_groups
+        return SplitBounds(self.bounds.max_rows, self.bounds.max_rows_per_group, groups * cells)
 
-    def shifted(self, own: Sequence[Vector]) -> Contribution:
-        """How one person's rows fall into the groups of a set.
+    def set_contribution(self, own: Sequence[NoisyStatistic]) -> SplitBounds:
+        """Return the contribution of one person to the groups of a set.
 
-        To one that is ``whole`` a person adds once, at most the sensitivity: to one of its vectors. A choice looks at a
-        whole group, whatever cells a person's rows are in.
+        A person contributes once to a ``whole`` set, at most the sensitivity, to one of its vectors. A choice depends
+        on a whole group, regardless of the cells that contain a person's rows.
         """
-        if own[0].whole:
-            return Contribution(1, 1, len(own))
+        if own[0].over_all_groups:
+            return SplitBounds(1, 1, len(own))
         if own[0].choice is not None:
-            return Contribution(self.bounds.rows, self.bounds.rows_per_group, min(self.bounds.groups, self.choosing))
-        return self.contribution(1 if own[0].exclusive is None else len(own))
+            return SplitBounds(
+                self.bounds.max_rows,
+                self.bounds.max_rows_per_group,
+                min(self.bounds.max_groups, self.choice_group_count),
+            )
+        return self.group_contribution(1 if own[0].disjoint_set is None else len(own))
 
     @property
-    def choosing(self) -> int:
-        """How many groups something is chosen in: each is listed once for each of its cells."""
-        return 1 if self.keys is None or self.cells is None else len(self.keys) // self.cells
+    def choice_group_count(self) -> int:
+        """The number of groups in which a choice is made; the keys list each group once per cell."""
+        return 1 if self.keys is None or self.cells_per_group is None else len(self.keys) // self.cells_per_group
 
     @property
-    def sets(self) -> tuple[tuple[Vector, ...], ...]:
-        """The vectors that share a unit: those that a row shifts together, and each exclusive set alone."""
-        labels = dict.fromkeys(vector.exclusive for vector in self.vectors)
+    def composition_sets(self) -> tuple[tuple[NoisyStatistic, ...], ...]:
+        """The vectors of each composition group: the ones that a row shifts together, and each exclusive set."""
+        labels = dict.fromkeys(vector.disjoint_set for vector in self.noisy_statistics)
         together = [None] if None in labels else []
         order = (*together, *(label for label in labels if label is not None))
-        return tuple(tuple(v for v in self.vectors if v.exclusive == label) for label in order)
+        return tuple(tuple(v for v in self.noisy_statistics if v.disjoint_set == label) for label in order)
 
     @property
-    def parts(self) -> tuple[tuple[tuple[Vector, ...], ...], ...]:
-        """Of each of ``sets``, the vectors by what is drawn for them: alone, as one exclusive set, as one box."""
-        return tuple(map(_parts, self.sets))
+    def joint_draws_by_set(self) -> tuple[tuple[tuple[NoisyStatistic, ...], ...], ...]:
+        """The vectors of each of ``composition_sets`` by noise draw: a single vector, an exclusive set, or one box."""
+        return tuple(map(_joint_draws, self.composition_sets))
 
     @property
-    def units(self) -> tuple[Unit, ...]:
-        """Units of privacy, one for each of ``sets``; an exclusive set is one spend over that many cells a group."""
-        return tuple(_unit(self, own) for own in self.sets)
+    def composition_groups(self) -> tuple[CompositionGroup, ...]:
+        """The composition groups, one per set; an exclusive set of m vectors is one spend over m cells per group."""
+        return tuple(_composition_group(self, own) for own in self.composition_sets)
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """What a person is (``means``: a noun with its article), and how many of their rows count: the session's bounds."""
+class PrivacyUnit:
+    """The privacy unit (``means``: a noun with its article) and the session's contribution bounds."""
 
     column: str | None
     rows: int
-    rows_per_group: int
+    max_rows_per_group: int
     groups: int
     means: str = A_PERSON
 
     @property
-    def human(self) -> bool:
-        """Whether a person is somebody who may be addressed."""
+    def is_human(self) -> bool:
+        """Return whether the privacy unit is a human, so that texts may address the reader."""
         return self.means == A_PERSON
 
     @property
-    def noun(self) -> str:
-        """What a person is, without the article."""
-        return noun(self.means)
+    def unit_noun(self) -> str:
+        """The noun for the privacy unit, without its article."""
+        return unit_noun(self.means)
 
     @property
-    def protected(self) -> Protected:
-        """The same for sentences."""
-        return Protected(self.means, self.column or "", self.rows, self.groups, self.rows_per_group)
+    def protected_wording(self) -> ProtectedUnit:
+        """The privacy unit and bounds, for use in sentences."""
+        return ProtectedUnit(self.means, self.column or "", self.rows, self.groups, self.max_rows_per_group)
 
-    def bounds(self, question: Question) -> PersonBounds:
-        """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
-        if self.column is None or question.steps:
-            return PersonBounds(self.column, 1, 1, 1)
-        per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
-        if question.cell is not None:  # any way in which so many rows may fall into cells
+    def bounds_for_query(self, question: Query) -> ContributionBounds:
+        """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
+        if self.column is None or question.row_count_steps:
+            return ContributionBounds(self.column, 1, 1, 1)
+        per_group = min(question.rows_in_group or self.max_rows_per_group, self.rows)
+        if question.cell_expression is not None:  # the rows may be in any cells
             most = self.rows if question.asked.by else per_group
-            return PersonBounds(self.column, most, most, most)
+            return ContributionBounds(self.column, most, most, most)
         if not question.asked.by:
-            return PersonBounds(self.column, per_group, per_group, 1)
+            return ContributionBounds(self.column, per_group, per_group, 1)
         listed = self.rows if question.asked.keys is None else len(question.asked.keys)
-        groups = min(question.asked.groups_per_person or self.groups, self.rows, listed)
-        return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
+        groups = min(question.asked.max_groups or self.groups, self.rows, listed)
+        return ContributionBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
-def _unit(task: Task, own: tuple[Vector, ...]) -> Unit:
-    """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them.
+def _composition_group(task: QueryGroup, own: tuple[NoisyStatistic, ...]) -> CompositionGroup:
+    """Return the composition group of a set; an exclusive set is one spend over cells, as each row enters one of them.
 
-    A box is one spend of so many numbers.
+    A box is one spend of several numbers.
     """
-    spends = (p[0].spend.together(len(p)) if p[0].boxed else p[0].spend for p in _parts(own))
-    return Unit(tuple(spends), task.shifted(own))
+    spends = (
+        p[0].noise_spec.to_joint_noise(len(p)) if p[0].joint_noise else p[0].noise_spec for p in _joint_draws(own)
+    )
+    return CompositionGroup(tuple(spends), task.set_contribution(own))
 
 
-def _parts(own: tuple[Vector, ...]) -> tuple[tuple[Vector, ...], ...]:
-    if own[0].exclusive is not None:
+def _joint_draws(own: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
+    if own[0].disjoint_set is not None:
         return (own,)
-    box = tuple(vector for vector in own if vector.boxed)
-    return tuple(box if vector.boxed else (vector,) for vector in own if vector not in box[1:])
+    box = tuple(vector for vector in own if vector.joint_noise)
+    return tuple(box if vector.joint_noise else (vector,) for vector in own if vector not in box[1:])
 
 
-def tasks_of(
-    questions: Sequence[Question], person: Person, schema: Schema, where: Term | None = None
-) -> tuple[Task, ...]:
-    """Questions checked against the schema and gathered by rows, groups, keys and bounds; ``where`` is for all of them.
+def group_queries(
+    questions: Sequence[Query], person: PrivacyUnit, schema: Schema, where: Term | None = None
+) -> tuple[QueryGroup, ...]:
+    """Return the queries, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all of them.
 
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
-    ``InputError`` for an expression that cannot be read.
+    ``InputError`` for an expression that cannot be parsed.
     """
-    if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
+    if isinstance(questions, Query) or not all(isinstance(q, Query) for q in questions) or len(questions) == 0:
         got, remedy = (
-            (str(questions), "put it in brackets: [tr.count()]") if isinstance(questions, Question) else (questions, "")
+            (str(questions), "put it in brackets: [tr.count()]") if isinstance(questions, Query) else (questions, "")
         )
         raise PlanError("questions", got, "a list of questions such as tr.count and tr.mean", remedy)
     if len(questions) > MOST_QUESTIONS:
-        remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
+        remedy = 'by="city" asks for many groups in one question; or make several plans, each with a budget_fraction'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
     names = [question.asked.name for question in questions]
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
-    gathered: dict[object, dict[int, Question]] = {}
+    gathered: dict[object, dict[int, Query]] = {}
     for place, given in enumerate(questions):
-        with _named(given):
-            question = given.settled(schema, where)
-            _check(question, schema)
+        with _errors_naming_query(given):
+            question = given.resolve(schema, where)
+            _check_query(question, schema)
             _check_keys(question, person, schema)
-            _check_different(question, person)
-            _check_left_over(question)
-            keys = _keys(question)
-        shared = _terms(question), keys, person.bounds(question), question.asked.condition, question.cell
+            _check_distinct_count(question, person)
+            _check_suppressed_count(question)
+            keys = _counted_keys(question)
+        shared = (
+            _grouping_terms(question),
+            keys,
+            person.bounds_for_query(question),
+            question.asked.row_condition,
+            question.cell_expression,
+        )
         gathered.setdefault(shared, {})[place] = question
     for own in gathered.values():
-        _check_shown(tuple(own.values()))
-    return tuple(_task(own, person) for own in gathered.values())
+        _check_suppressed_counts(tuple(own.values()))
+    return tuple(_make_query_group(own, person) for own in gathered.values())
 
 
 @contextmanager
-def _named(question: Question) -> Iterator[None]:
-    """Errors say which question they are of."""
+def _errors_naming_query(question: Query) -> Iterator[None]:
+    """Add the name of the query to errors."""
     try:
         yield
     except InputError as error:
-        said = f"{error.name} of {printable(question.asked.name)}"
+        said = f"{error.name} of {escape_control_chars(question.asked.name)}"
         raise type(error)(said, error.value, error.expected, error.remedy) from None
 
 
-def _check(question: Question, schema: Schema) -> None:
-    for term in _terms(question):
+def _check_query(question: Query, schema: Schema) -> None:
+    for term in _grouping_terms(question):
         if facts_of(term, schema).kind == "other":
             remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
             raise SchemaError("by", str(term), "a column of plain values", remedy)
-    for vector in question.vectors():
+    for vector in question.noisy_statistics():
         _check_measured(question, vector.measure, schema)
 
 
-def _check_measured(question: Question, measure: Measure, schema: Schema) -> None:
-    """Numbers to be added up; to be told apart, anything that can be compared."""
-    for term in measure.columns:
+def _check_measured(question: Query, measure: Measure, schema: Schema) -> None:
+    """Check that columns are numeric, or comparable for counts of distinct values."""
+    for term in measure.measured_terms:
         kind = facts_of(term, schema).kind
-        if isinstance(measure, Distinct) and kind == "other":
+        if isinstance(measure, DistinctCount) and kind == "other":
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
-        if not isinstance(measure, Distinct) and kind not in VALUES:
+        if not isinstance(measure, DistinctCount) and kind not in VALUES:
             expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
-            # What to do with a column that holds no numbers: of a share, nearly always a comparison was meant.
+            # Advice for a column that is not numeric: in a proportion, a comparison is nearly always meant.
             column = str(term)
-            if question.kind != "share":
+            if question.kind != "proportion":
                 how_else = "cast it, or declare its type"
             else:
-                written = column if column.isidentifier() else f'column("{printable(column)}")'
+                written = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
                 how_else = f"say what counts as true, as in {written} == 'yes'"
             raise SchemaError("column", str(term), expected, how_else)
 
 
-def _check_keys(question: Question, person: Person, schema: Schema) -> None:
-    """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
-    if question.steps:
+def _check_keys(question: Query, person: PrivacyUnit, schema: Schema) -> None:
+    """Check the kinds of listed keys; discovered keys must not be the person column, as such groups are too small."""
+    if question.row_count_steps:
         return
     if question.asked.keys is not None:
-        check_kinds(question.asked.keys, question.asked.terms, schema)
-    elif person.column is not None and person.column in _terms(question):
+        check_key_kinds(question.asked.keys, question.asked.terms, schema)
+    elif person.column is not None and person.column in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
-        raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
+        raise PlanError("by", person.column, "another column than the person's if groups are discovered", remedy)
 
 
-def _check_different(question: Question, person: Person) -> None:
-    """Persons are counted as such: with the noise of one row in a group, where values have that of all rows."""
-    different = [vector.measure for vector in question.vectors() if isinstance(vector.measure, Distinct)]
+def _check_distinct_count(question: Query, person: PrivacyUnit) -> None:
+    """Check that distinct values are not counted in the person column: people are counted with less noise."""
+    different = [vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)]
     if person.column is not None and any(one.column == person.column for one in different):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
         raise PlanError("column", person.column, "not the column of the person", remedy)
 
 
-def _check_left_over(question: Question) -> None:
-    """Groups that are listed, or follow from the question, are all shown: nothing is left over."""
-    if question.left_over and question.asked.keys is not None:
+def _check_suppressed_count(question: Query) -> None:
+    """Check that a count of suppressed rows has discovered groups: listed and known groups are all shown."""
+    if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
 
 
-def _check_shown(together: Sequence[Question]) -> None:
-    """What is left over is so beside something."""
-    if all(question.left_over for question in together):
-        remedy = "ask tr.count too, with the same by, where, rows_per_group and groups_per_person"
-        raise PlanError("questions", together[0].asked.name, "a question whose groups are shown, beside it", remedy)
+def _check_suppressed_counts(together: Sequence[Query]) -> None:
+    """Check that a count of suppressed rows accompanies a query that shows groups."""
+    if all(question.counts_suppressed_groups for question in together):
+        remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
+        raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
 
 
-def _task(asked: Mapping[int, Question], person: Person) -> Task:
+def _make_query_group(asked: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
     questions, places = tuple(asked.values()), tuple(asked)
     first = questions[0]
-    keys = _keys(first)
+    keys = _counted_keys(first)
     count = _key_count(questions) if keys is None else None
-    questions = tuple(question.among(questions) for question in questions)
-    bounds, where = person.bounds(first), first.asked.condition
-    served = {question: _served(question, number, count, bounds.rows) for number, question in enumerate(questions)}
-    cells = None if first.cell is None else first.cell.parts_of
-    found = Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
-    return replace(found, steps=first.steps, places=places)
+    questions = tuple(question.specialize(questions) for question in questions)
+    bounds, where = person.bounds_for_query(first), first.asked.row_condition
+    served = {
+        question: _vectors_for_query(question, number, count, bounds.max_rows)
+        for number, question in enumerate(questions)
+    }
+    cells = None if first.cell_expression is None else first.cell_expression.cell_count
+    found = QueryGroup(MappingProxyType(served), _grouping_terms(first), keys, bounds, where, cells, count)
+    return replace(found, row_count_steps=first.row_count_steps, query_positions=places)
 
 
-def _terms(question: Question) -> tuple[Term, ...]:
-    """What a settled question groups by; last the cells of its groups."""
-    return question.asked.terms if question.cell is None else (*question.asked.terms, question.cell)
+def _grouping_terms(question: Query) -> tuple[Term, ...]:
+    """Return the group-by terms of a settled query; the cells of its groups come last."""
+    return (
+        question.asked.terms if question.cell_expression is None else (*question.asked.terms, question.cell_expression)
+    )
 
 
-def _keys(question: Question) -> Keys | None:
-    """The keys that are counted: each group, or each cell of each group in order."""
+def _counted_keys(question: Query) -> Keys | None:
+    """Return the keys that are counted: each group, or each cell of each group in order."""
     keys = question.asked.keys if question.asked.by else ((),)
-    if keys is None or question.cell is None:
+    if keys is None or question.cell_expression is None:
         return keys
-    if (size := len(keys) * question.cell.parts_of) > MOST_KEYS:
-        expected = f"at most {MOST_KEYS // question.cell.parts_of:,} groups"
-        raise PlanError("keys", f"{size // question.cell.parts_of:,} groups", expected, "ask for fewer at once")
-    return tuple((*key, cell) for key in keys for cell in range(question.cell.parts_of))
+    if (size := len(keys) * question.cell_expression.cell_count) > MOST_KEYS:
+        expected = f"at most {MOST_KEYS // question.cell_expression.cell_count:,} groups"
+        raise PlanError(
+            "keys", f"{size // question.cell_expression.cell_count:,} groups", expected, "ask for fewer at once"
+        )
+    return tuple((*key, cell) for key in keys for cell in range(question.cell_expression.cell_count))
 
 
-def _key_count(questions: Sequence[Question]) -> Vector:
-    """The count that shows which keys there are: as exact as the most important question about rows wants it."""
-    wanted = [vector.spend.eighths for q in questions for vector in q.vectors() if vector.counts_rows]
+def _key_count(questions: Sequence[Query]) -> NoisyStatistic:
+    """Return the count that decides which keys are shown, with the least noise among the row counts of the queries."""
+    wanted = [vector.noise_spec.eighths for q in questions for vector in q.noisy_statistics() if vector.counts_rows]
     plain = row_count(KEY_COUNT, 1.0)
-    return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
+    return replace(
+        plain,
+        noise_spec=replace(plain.noise_spec, eighths=min(wanted, default=plain.noise_spec.eighths), needs_bound=True),
+    )
 
 
-def _over_all(vector: Vector, rows: int) -> Vector:
-    return replace(vector, sensitivity=vector.sensitivity * rows) if vector.whole else vector
+def _scale_over_all_groups(vector: NoisyStatistic, rows: int) -> NoisyStatistic:
+    return replace(vector, sensitivity=vector.sensitivity * rows) if vector.over_all_groups else vector
 
 
-def _apart(vector: Vector, number: int) -> Vector:
-    return vector.named(f"{number} {vector.name}") if vector.block is None else vector
+def _with_unique_name(vector: NoisyStatistic, number: int) -> NoisyStatistic:
+    return vector.with_name(f"{number} {vector.statistic_name}") if vector.block is None else vector
 
 
-def _served(question: Question, number: int, key_count: Vector | None, rows: int) -> Mapping[str, Vector]:
-    """The vectors of a question under names that no other has; a count of rows is the key count, where there is one.
+def _vectors_for_query(
+    question: Query, number: int, key_count: NoisyStatistic | None, rows: int
+) -> Mapping[str, NoisyStatistic]:
+    """Return the vectors of a query under unique names; a count of rows is the key count, if there is one.
 
-    Counts of cells serve every question that asks for the same ones. To what is counted over all groups a person adds
+    Counts of cells are shared by all queries that use the same ones. To counts over all groups, a person contributes
     all of their ``rows``.
     """
     return MappingProxyType({
-        vector.name: key_count if key_count and vector.counts_rows else _apart(_over_all(vector, rows), number)
-        for vector in question.vectors()
+        vector.statistic_name: key_count if key_count and vector.counts_rows else
+        _with_unique_name(_scale_over_all_groups(vector, rows), number) for vector in question.noisy_statistics()
     })  # fmt: skip
 
 
-# How much of one person is in an answer, in words: a count of bounded rows is not a count of all rows.
+# Descriptions of the rows in an answer: a count of bounded rows is not a count of all rows.
 
 
-def rows_used(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> str:
-    """The rows that an answer is made of.
+def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> str:
+    """Return a description of the rows that an answer uses.
 
-    >>> rows_used(PersonBounds("tail", 12, 12, 1), Person("tail", 12, 12, 12, "an aircraft"), ())
+    >>> rows_used(ContributionBounds("tail", 12, 12, 1), PrivacyUnit("tail", 12, 12, 12, "an aircraft"), ())
     'rows, at most 12 of one aircraft'
-    >>> rows_used(PersonBounds("id", 4, 2, 3), Person("id", 4, 2, 3), ("city",))
+    >>> rows_used(ContributionBounds("id", 4, 2, 3), PrivacyUnit("id", 4, 2, 3), ("city",))
     'rows, at most 4 of one person, 2 of them in one group, in at most 3 groups'
-    >>> rows_used(PersonBounds(None, 1, 1, 1), Person(None, 1, 1, 1), ())
+    >>> rows_used(ContributionBounds(None, 1, 1, 1), PrivacyUnit(None, 1, 1, 1), ())
     'rows, each of them one person'
     """
-    if bounds.person is None:
-        return f"rows, each of them one {person.noun}"
-    said = [f"rows, at most {bounds.rows:,} of one {person.noun}"]
-    if by and bounds.rows_per_group < bounds.rows:
-        said.append(f"{bounds.rows_per_group:,} of them in one group")
-    if by and bounds.groups < bounds.rows:
-        said.append(f"in at most {bounds.groups:,} group{'s' if bounds.groups > 1 else ''}")
+    if bounds.person_column is None:
+        return f"rows, each of them one {person.unit_noun}"
+    said = [f"rows, at most {bounds.max_rows:,} of one {person.unit_noun}"]
+    if by and bounds.max_rows_per_group < bounds.max_rows:
+        said.append(f"{bounds.max_rows_per_group:,} of them in one group")
+    if by and bounds.max_groups < bounds.max_rows:
+        said.append(f"in at most {bounds.max_groups:,} group{'s' if bounds.max_groups > 1 else ''}")
     return ", ".join(said)
 
 
-def bounded_notes(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> list[str]:
-    """What is left out: rows beyond the bound and of nobody; and where a bound on groups is one on the whole table."""
-    if bounds.person is None:
+def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> list[str]:
+    """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
+    if bounds.person_column is None:
         return []
-    left_out = f"where one {person.noun} has more rows, the others are left out"
-    nobody = f"rows whose {printable(bounds.person)} is NULL, or a float but no whole number below 2^53, are left out"
+    left_out = f"where one {person.unit_noun} has more rows, the others are left out"
+    nobody = (
+        f"rows whose {escape_control_chars(bounds.person_column)} is NULL, or a float but no whole "
+        f"number below 2^53, are left out"
+    )
     said = [f"{left_out}: this speaks of the rows that count, not of the whole table", nobody]
-    if not by and bounds.rows < person.rows:
-        said.append(f"without groups, the whole table is one group: rows_per_group = {bounds.rows} bounds it")
+    if not by and bounds.max_rows < person.rows:
+        said.append(f"without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} bounds it")
     return said

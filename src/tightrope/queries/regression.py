@@ -1,4 +1,4 @@
-"""The line of least squares through two columns, from their noisy moments: its slope and where it meets the axis."""
+"""Least-squares regression of one column on another, from noisy moments: slope and intercept."""
 
 from __future__ import annotations
 
@@ -14,169 +14,188 @@ from tightrope.queries.moment_estimates import (
     USABLE,
     XY,
     YY,
-    Mean,
-    Sample,
+    NoisyMean,
+    NoisySample,
     Span,
     Weights,
     X,
     Y,
-    around,
-    covariance_seen,
     covariance_span,
-    expected,
-    finite,
-    lessened,
-    main,
-    variance_seen,
+    expected_error_of_record,
+    finite_or_none,
+    main_error_probability,
+    noisy_covariance,
+    noisy_variance,
+    span_around,
+    square_offset,
     variance_span,
 )
-from tightrope.queries.moments import OfMoments
+from tightrope.queries.moments import MomentQuery
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
-from tightrope.queries.statistics import Vector, rounding
+from tightrope.queries.statistics import NoisyStatistic, rounding_error
 
-# The line of least squares through noisy moments: y along which it goes, x what it meets, both centred.
+# The least-squares line through noisy moments: x is the response and y the predictor, both centered.
 
 ANY = Span(-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """x = base + slope · y for the rows of a group: C, n times the covariance, over V, n times the variance of y."""
+class RegressionLine:
+    """A line x = base + slope · y; slope = C/V with C = n times the covariance and V = n times the variance of y."""
 
-    sample: Sample
-    x: Mean
-    y: Mean
+    sample: NoisySample
+    x: NoisyMean
+    y: NoisyMean
     covariance: float
     variance: float
 
     @classmethod
-    def of(cls, sample: Sample) -> Self | None:
-        """None where noise hides whether there is any variance to go along."""
-        seen = covariance_seen(sample), variance_seen(sample, Y)
-        found = cls(sample, sample.mean(X), sample.mean(Y), *seen)
-        return found if math.isfinite(found.slope(main(2)).reach) else None
+    def from_sample(cls, sample: NoisySample) -> Self | None:
+        """Return the line of a sample; None if the variance of y cannot be distinguished from noise."""
+        seen = noisy_covariance(sample), noisy_variance(sample, Y)
+        found = cls(sample, sample.estimate_mean(X), sample.estimate_mean(Y), *seen)
+        return found if math.isfinite(found.slope_span(main_error_probability(2)).largest_magnitude) else None
 
     @property
-    def seen(self) -> float:
-        """The slope as it came out."""
+    def noisy_slope(self) -> float:
+        """The noisy slope."""
         return self.covariance / self.variance
 
     @property
-    def base(self) -> float:
-        """The line where y is at its middle."""
-        return self.x.seen - self.seen * self.y.seen
+    def height_at_center(self) -> float:
+        """The height of the line at y = 0, the middle of the range."""
+        return self.x.seen - self.noisy_slope * self.y.seen
 
-    def slope(self, outside: float) -> Span:
-        """Where the slope b is: C − b V is noise alone. Without limit where V may be zero."""
-        found = self._any_slope(outside)
-        if not math.isfinite(found.reach):
+    def slope_span(self, outside: float) -> Span:
+        """Return the plausible slopes b: C − b V is pure noise. Unbounded if V may be zero."""
+        found = self._first_slope_span(outside)
+        if not math.isfinite(found.largest_magnitude):
             return found
         usable = self.sample.usable
-        spread = Span(self.variance, self.variance + usable * self.y.off**2)
+        spread = Span(self.variance, self.variance + usable * self.y.noise_bound**2)
         for _ in range(NARROWINGS):
-            off = self.sample.width(self._slope_noise(found), outside) + usable * self.x.off * self.y.off
-            found = around(self.covariance, off).over(spread).within(found)
+            off = (
+                self.sample.noise_width(self._slope_noise(found), outside)
+                + usable * self.x.noise_bound * self.y.noise_bound
+            )
+            found = span_around(self.covariance, off).divide_by_positive(spread).clip_to_span(found)
         return found
 
-    def _any_slope(self, outside: float) -> Span:
-        """A first range: the noise of C and that of b V, each wider half of the time."""
+    def _first_slope_span(self, outside: float) -> Span:
+        """Return a first range: the noises of C and of b V, each with half of the error probability."""
         flat = self._slope_noise(Span(0.0, 0.0))
-        rest = self.variance - self.sample.width(self._variance_noise(), outside / 2)
-        off = self.sample.width(flat, outside / 2) + self.sample.usable * self.x.off * self.y.off
+        rest = self.variance - self.sample.noise_width(self._variance_noise(), outside / 2)
+        off = self.sample.noise_width(flat, outside / 2) + self.sample.usable * self.x.noise_bound * self.y.noise_bound
         most = (abs(self.covariance) + off) / rest if rest > 0 else math.inf
         return Span(-most, most)
 
     def _variance_noise(self) -> dict[str, Span]:
-        """The weights of the noises in V, as C − b V has them: those of ``_slope_noise`` that b multiplies."""
+        """Return the weights of the noises in V: the terms of ``_slope_noise`` that b multiplies."""
         y = self.y.span
-        return {YY: Span(1.0, 1.0), Y: y * 2, USABLE: y.square() + lessened(self.sample.noises[YY])}
+        return {YY: Span(1.0, 1.0), Y: y * 2, USABLE: y.squared_span() + square_offset(self.sample.noises[YY])}
 
     @classmethod
-    def hidden(cls, sample: Sample) -> float:
-        """How much of V noise hides: where less is seen, there is no line."""
-        line = cls(sample, sample.mean(X), sample.mean(Y), covariance_seen(sample), variance_seen(sample, Y))
-        return sample.width(line._variance_noise(), main(2) / 2)
+    def hidden_variance(cls, sample: NoisySample) -> float:
+        """Return the width of the noise in V: for a smaller observed V, the line is suppressed."""
+        line = cls(
+            sample,
+            sample.estimate_mean(X),
+            sample.estimate_mean(Y),
+            noisy_covariance(sample),
+            noisy_variance(sample, Y),
+        )
+        return sample.noise_width(line._variance_noise(), main_error_probability(2) / 2)
 
     def _slope_noise(self, slope: Span) -> dict[str, Span]:
-        """The weights of all noises in C − b V."""
-        x, y, centre = self.x.span, self.y.span, lessened(self.sample.noises[YY])
+        """Return the weights of all noises in C − b V."""
+        x, y, center = self.x.span, self.y.span, square_offset(self.sample.noises[YY])
         return {
             XY: Span(1.0, 1.0),
             YY: -slope,
             X: -y,
             Y: slope * y * 2 - x,
-            USABLE: x * y - slope * (y.square() + centre),
+            USABLE: x * y - slope * (y.squared_span() + center),
         }
 
-    def height(self, at: float, outside: float) -> Span:
-        """Where the line is at y = ``at``: with u = at − mean of y, r = height − mean of x, C u − r V is noise alone.
+    def height_span(self, at: float, outside: float) -> Span:
+        """Return the plausible heights at y = ``at``.
 
-        The means in u and r are those that are seen, and their noise is added: that of C/n to u, that of V/n to r.
+        For u = at − mean of y and r = height − mean of x, C u − r V is pure noise.
+        u and r use the noisy means, and the effect of their noise is added: C/n for u, V/n for r.
         """
-        slope = self.slope(NUISANCE)
-        if not math.isfinite(slope.reach):
+        slope = self.slope_span(NUISANCE)
+        if not math.isfinite(slope.largest_magnitude):
             return ANY
         beside = Span(at, at) - self.y.span
         found = self.x.span + slope * beside
         for _ in range(NARROWINGS):
-            rise = (found - self.x.span).within(slope * beside)
-            off = self.sample.width(self._height_noise(beside, rise), outside) + self._second(beside, rise)
+            rise = (found - self.x.span).clip_to_span(slope * beside)
+            off = self.sample.noise_width(self._height_noise(beside, rise), outside) + self._second_order_noise(
+                beside, rise
+            )
             middle = self.x.seen + self.covariance * (at - self.y.seen) / self.variance
-            found = around(middle, off / self.variance).within(found)
+            found = span_around(middle, off / self.variance).clip_to_span(found)
         return found
 
     @property
-    def _moments(self) -> tuple[Span, Span]:
-        """Where the covariance and the variance are."""
+    def _moment_spans(self) -> tuple[Span, Span]:
+        """The plausible covariances and variances."""
         means = self.x, self.y
         return covariance_span(self.sample, means, NUISANCE), variance_span(self.sample, Y, self.y, NUISANCE)
 
     def _height_noise(self, beside: Span, rise: Span) -> Weights:
-        x, y, centre = self.x.span, self.y.span, lessened(self.sample.noises[YY])
-        covariance, variance = self._moments
+        x, y, center = self.x.span, self.y.span, square_offset(self.sample.noises[YY])
+        covariance, variance = self._moment_spans
         return {
             XY: beside,
             YY: -rise,
             X: variance - beside * y,
             Y: rise * y * 2 - beside * x - covariance,
-            USABLE: beside * x * y - rise * (y.square() + centre) + covariance * y - variance * x,
+            USABLE: beside * x * y - rise * (y.squared_span() + center) + covariance * y - variance * x,
         }
 
-    def _second(self, beside: Span, rise: Span) -> float:
-        """Products of two noises: what the noise of means does to noisy moments."""
-        n, (covariance, variance) = self.sample.usable, self._moments
-        off = (covariance * n - self.covariance).reach * self.y.off + (variance * n - self.variance).reach * self.x.off
-        return off + n * self.y.off * (self.x.off * beside.reach + self.y.off * rise.reach)
+    def _second_order_noise(self, beside: Span, rise: Span) -> float:
+        """Return a bound on the products of two noises: of the means and of the moments."""
+        n, (covariance, variance) = self.sample.usable, self._moment_spans
+        off = (covariance * n - self.covariance).largest_magnitude * self.y.noise_bound + (
+            variance * n - self.variance
+        ).largest_magnitude * self.x.noise_bound
+        return off + n * self.y.noise_bound * (
+            self.x.noise_bound * beside.largest_magnitude + self.y.noise_bound * rise.largest_magnitude
+        )
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class regression(OfMoments):
-    """The line of least squares of ``column``, clamped to ``between``, on another column ``on``, clamped to ``of``.
+class regression(MomentQuery):
+    """The least-squares regression of ``column``, clamped to ``bounds``, on ``on``, clamped to ``on_bounds``.
 
-    ``value`` is its slope and ``intercept`` where it is at zero, each with a 95 % interval; rows that have both
-    values count. Five noisy vectors, charged jointly: sums of products, squares and values, and a count. The other
-    keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+    ``value`` is the slope and ``intercept`` the height at zero, each with a 95 % interval, from the rows that have
+    both values. Five noisy vectors, charged jointly: sums of products, squares and values, and a count. All other
+    keywords are as in ``count``. Raises ``PlanError`` for an invalid parameter.
 
-    >>> str(regression("delay", on="distance", between=(0, 60), of=(0, 3000)))
+    >>> str(regression("delay", on="distance", bounds=(0, 60), on_bounds=(0, 3000)))
     'regression of delay between 0 and 60 on distance between 0 and 3000'
     """
 
     column: Given = field(compare=False)
     """The column that the line predicts, or an expression."""
     on: Given = field(compare=False)
-    """The column that the line goes along, or an expression."""
+    """The predictor column, or an expression."""
+    on_bounds: tuple[float, float] = field(kw_only=True, compare=False)
+    """The lowest and highest value of ``on``."""
 
     kind = "regression"
     meaning = "The slope of the line of least squares"
     given = ("column", "on")
     joined = "on"
-    entries = (*given, "between", "of")
+    second_given = "on_bounds"
+    entries = (*given, "bounds", second_given)
     varies = (Y,)
     notes = (
-        "value is the slope, with its interval; intercept, in result.json and in .frame, is where the line is at zero, "
-        "with an interval of its own",
+        "value is the slope, with its interval; intercept, in result.json and in .to_pandas(), is where the line is at "
+        "zero, with an interval of its own",
         PAIRS,
         "where noise hides whether the values that the line goes along differ at all, the line is withheld; an end "
         "that is missing has no limit",
@@ -186,35 +205,38 @@ class regression(OfMoments):
     def __post_init__(self) -> None:
         self.check_pair(self.column, self.on)
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """The sum of products, that of squares of what the line goes along, both sums, and the number of rows."""
-        return self.moments(YY)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return the sum of products, the sum of squares of the predictor, both sums, and the number of rows."""
+        return self.moment_statistics(YY)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """Covariance over variance; ``usable`` is the noisy number of rows."""
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return covariance over variance, and the intercept; ``usable`` is the noisy number of rows."""
         usable = integers[USABLE]
-        line = Line.of(Sample.of(integers, noises)) if usable >= 1 else None
+        line = RegressionLine.from_sample(NoisySample.from_integers(integers, noises)) if usable >= 1 else None
         if line is None:
             nothing = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
             return {**nothing, "usable": usable}
-        (x, y), slope = self.factors, line.slope(main(2))
-        meets, zero = line.height(-y.middle, main(5)), line.base - line.seen * y.middle
-        off = rounding((x.middle, line.seen * y.middle))
+        (x, y), slope = self.centered_factors, line.slope_span(main_error_probability(2))
+        meets, zero = (
+            line.height_span(-y.middle, main_error_probability(5)),
+            line.height_at_center - line.noisy_slope * y.middle,
+        )
+        off = rounding_error((x.middle, line.noisy_slope * y.middle))
         return {
-            "value": line.seen,
-            "lower": min(slope.low, line.seen),
-            "upper": max(slope.high, line.seen),
+            "value": line.noisy_slope,
+            "lower": min(slope.low, line.noisy_slope),
+            "upper": max(slope.high, line.noisy_slope),
             "usable": usable,
             "intercept": x.middle + zero,
-            "intercept_lower": finite(x.middle + min(meets.low, zero) - off),
-            "intercept_upper": finite(x.middle + max(meets.high, zero) + off),
+            "intercept_lower": finite_or_none(x.middle + min(meets.low, zero) - off),
+            "intercept_upper": finite_or_none(x.middle + max(meets.high, zero) + off),
         }
 
-    def needed(self, sample: Sample, name: str) -> float:
-        """What the noise in n times the variance may be, for the slope to have a limit."""
+    def needed_variance(self, sample: NoisySample, name: str) -> float:
+        """Return the smallest n times a variance at which the slope is bounded."""
         del name
-        return Line.hidden(sample)
+        return RegressionLine.hidden_variance(sample)
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the slope, for values around the middle of their range, half alike (``record.TYPICAL``)."""
-        return expected(self.record(self.typical(noises, people), noises))
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors of the slope, for values around the middle (``TYPICAL``) with a correlation of one half."""
+        return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))

@@ -1,4 +1,4 @@
-"""Noisy vectors: one integer per group, what the engine computes for it, what one row can change, and its noise."""
+"""Noisy vectors, one integer per group: the measure computed from the table, its sensitivity, and its noise."""
 
 from __future__ import annotations
 
@@ -12,55 +12,62 @@ from typing import Any
 from tightrope.errors import PlanError
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.discrete.integer_mechanism import Integers
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.mechanisms.exponential import PARTS, Counts, ExponentialChoice, QuantileChoice
-from tightrope.noise.worst_split import Spend, eighths
-from tightrope.queries.intervals import OUTSIDE, Independent, InOneBox, Tails, TwoNoises, shown_interval
+from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.queries.intervals import (
+    OUTSIDE,
+    IndependentPair,
+    JointBoxPair,
+    NoisePair,
+    NoiseTails,
+    interval_given_shown,
+)
 from tightrope.randomness.bits import Stream
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import FixedPoint, Measure
 
-# The grid on which a column's values are added up: fine enough to cost nothing, coarse enough never to overflow.
+# The grid on which a column's values are summed: fine enough for a negligible error, coarse enough not to overflow.
 
 RANGE_DIGITS = 8
-"""Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
+"""Decimal digits of half the range kept in a value: the rounding to the grid is below 1e−8 of it."""
 NARROWEST_RANGE = 1e-250
-"""Below it, a step that is fine enough is too small for a double."""
+"""The narrowest range whose grid step is large enough for a double."""
 WIDEST_VALUE = 1e290
-"""Beyond it, sums of many rows and their errors are too large for a double."""
+"""The largest value for which sums of many rows and their errors fit into a double."""
 ROUNDINGS = 8
-"""Units in the last place of the farther bound that a value counted on the grid and brought back may be off by."""
+"""The rounding error of a value converted to the grid and back, in units in the last place of the larger bound."""
 WIDEST_GRID = 2.0**60
-"""Grid points from zero to the farther bound, at most."""
+"""The most grid points from zero to the larger bound."""
 
 
-def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
-    """The fixed point of a column clamped to ``between``; a decimal step, so that decimal data lie on it exactly.
+def column_grid(bounds: tuple[float, float], *, centered: bool) -> FixedPoint:
+    """Return the fixed-point grid of a column clamped to ``bounds``, with a decimal step to represent decimals exactly.
 
-    ``centred``: integers are counted from the midpoint (for means: half the sensitivity).
+    ``centered``: integers are counted from the midpoint (for means: half the sensitivity).
     """
-    low, high = between
-    reach = (high - low) / 2 if centred else max(abs(low), abs(high))
+    low, high = bounds
+    reach = (high - low) / 2 if centered else max(abs(low), abs(high))
     if not max(abs(low), abs(high)) <= WIDEST_VALUE:
         expected = f"a range within {WIDEST_VALUE:g} of zero"
-        raise PlanError("between", between, expected, "measure in larger units, so that the numbers are smaller")
+        raise PlanError("bounds", bounds, expected, "measure in larger units, so that the numbers are smaller")
     if not reach >= NARROWEST_RANGE:
         expected = f"a range that reaches to {NARROWEST_RANGE:g} at least"
-        raise PlanError("between", between, expected, "measure in smaller units, so that the numbers are larger")
+        raise PlanError("bounds", bounds, expected, "measure in smaller units, so that the numbers are larger")
     finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST_GRID))
     step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - RANGE_DIGITS, finest))
     plain = FixedPoint(low, high, step, 0)
-    centre = (plain.to_units(low) + plain.to_units(high)) // 2 if centred else 0
-    return FixedPoint(low, high, step, centre)
+    center = (plain.to_units(low) + plain.to_units(high)) // 2 if centered else 0
+    return FixedPoint(low, high, step, center)
 
 
-def rounding(between: tuple[float, float]) -> float:
-    """How far doubles may move what is counted from a middle and brought back: intervals are wider by it."""
-    return ROUNDINGS * math.ulp(max(map(abs, between)))
+def rounding_error(bounds: tuple[float, float]) -> float:
+    """Return the rounding error of a value converted to a centered grid and back, by which intervals are widened."""
+    return ROUNDINGS * math.ulp(max(map(abs, bounds)))
 
 
 def row_sensitivity(fixed: FixedPoint) -> int:
-    """Most that one row, added or removed, changes the integer sum: the larger end, from the integers themselves."""
+    """Return the most that adding or removing one row changes the integer sum, from the integers at both ends."""
     return max(abs(fixed.to_units(fixed.lower)), abs(fixed.to_units(fixed.upper)), 1)
 
 
@@ -69,183 +76,193 @@ WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows be
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
-    """One integer per group that will be made noisy; ``sensitivity`` is the most that one row adds to it.
+class NoisyStatistic:
+    """One integer per group that noise will be added to; ``sensitivity`` is the most that one row adds to it.
 
-    Vectors of a question with one ``exclusive`` label are alike, and each row adds to one of them only: they are one
-    vector over so many times the groups, and get the noise of one.
+    Vectors of a query with the same ``disjoint_set`` label have the same form, and each row adds to only one of them:
+    they act as one vector over that many times the groups, with the noise of one.
     """
 
     measure: Measure
-    spend: Spend
+    noise_spec: NoiseSpec
     sensitivity: int
-    exclusive: str | None = None
+    disjoint_set: str | None = None
     block: int | None = None
-    """Where keys are counted together before the noise: so many neighbouring cells of its question (``Question.cell``).
+    """The number of neighboring cells (``Question.cell_expression``) that are counted together before noise is added.
     """
-    whole: bool = False
-    """Whether all groups are counted together before the noise; then it has an ``exclusive`` label."""
+    over_all_groups: bool = False
+    """True if all groups are counted together before noise is added; then it has an ``disjoint_set`` label."""
     choice: QuantileChoice | None = None
-    """What is chosen among the cells of a group, in place of noise; ``sensitivity`` is twice that of its distances."""
-    boxed: bool = False
-    """Whether it shares its noise with the others of its set that are: one point of a box (``box_table``)."""
+    """A choice among the cells of a group, in place of noise; ``sensitivity`` is twice its distances' sensitivity."""
+    joint_noise: bool = False
+    """True if the vector shares noise with the other boxed vectors of its set: one point of a box (``box_table``)."""
 
     @property
-    def name(self) -> str:
-        """What the question calls it; different for each of its vectors."""
+    def statistic_name(self) -> str:
+        """The name of the vector, unique in its query."""
         return self.measure.name
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it is the number of rows, which a discovered key has a count of already."""
-        return self.measure.column is None and not self.whole
+        """Return whether the vector is the number of rows, which the key count provides for discovered keys."""
+        return self.measure.column is None and not self.over_all_groups
 
     @property
-    def step(self) -> float:
-        """Natural units of one integer."""
-        return float(self.unit)
+    def step_size(self) -> float:
+        """The value of one integer step in natural units."""
+        return float(self.exact_step)
 
     @property
-    def unit(self) -> Decimal:
-        """The same, exactly: of a sum its grid, of a choice the parts of a row that its distances have."""
+    def exact_step(self) -> Decimal:
+        """The exact ``step_size``.
+
+        The grid step of a sum, or the unit of a choice's distances as a fraction of a row.
+        """
         if self.choice is not None:
             return Decimal(1) / PARTS
         return Decimal(1) if self.measure.fixed_point is None else self.measure.fixed_point.step
 
-    def named(self, name: str) -> Vector:
-        """The same vector under another name."""
-        before, choice = name.removesuffix(self.name), self.choice
-        label = None if self.exclusive is None else f"{before}{self.exclusive}"
+    def with_name(self, name: str) -> NoisyStatistic:
+        """Return the same vector under another name."""
+        before, choice = name.removesuffix(self.statistic_name), self.choice
+        label = None if self.disjoint_set is None else f"{before}{self.disjoint_set}"
         if choice is not None and choice.around is not None:
             choice = replace(choice, around=f"{before}{choice.around}")
-        return replace(self, measure=replace(self.measure, name=name), exclusive=label, choice=choice)
+        return replace(self, measure=replace(self.measure, name=name), disjoint_set=label, choice=choice)
 
 
-def row_count(name: str, size: float) -> Vector:
-    """The number of rows, with noise of this relative size."""
-    return Vector(Measure(name, None, None), Spend("count", eighths(size), True), 1)
+def row_count(name: str, size: float) -> NoisyStatistic:
+    """Return the number of rows, with noise of this relative size."""
+    return NoisyStatistic(Measure(name, None, None), NoiseSpec("count", nearest_eighths(size), True), 1)
 
 
-def value_count(name: str, column: Term, size: float) -> Vector:
-    """The number of values of a column that are neither NULL nor NaN."""
-    return Vector(Measure(name, column, None), Spend("usable values", eighths(size), True), 1)
+def value_count(name: str, column: Term, size: float) -> NoisyStatistic:
+    """Return the number of values of a column that are neither NULL nor NaN."""
+    return NoisyStatistic(Measure(name, column, None), NoiseSpec("usable values", nearest_eighths(size), True), 1)
 
 
-def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> Vector:
-    """The sum of a column's values on a grid; its sensitivity comes from the integers at the ends of the range."""
-    return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
+def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> NoisyStatistic:
+    """Return the sum of a column's values on a grid; its sensitivity follows from the integers at both ends."""
+    return NoisyStatistic(
+        Measure(name, column, fixed), NoiseSpec("sum", nearest_eighths(size), False), row_sensitivity(fixed)
+    )
 
 
-def cell_choice(name: str, choice: QuantileChoice, size: float) -> Vector:
-    """A choice among the cells of a group: charged as Laplace noise of twice the sensitivity of its distances."""
-    spend = Spend(name, eighths(size), whole_rows=False, chooses=True)
-    return Vector(Measure(name, None, None), spend, 2 * choice.sensitivity, choice=choice)
+def cell_choice(name: str, choice: QuantileChoice, size: float) -> NoisyStatistic:
+    """Return a choice among the cells of a group, charged as Laplace noise of twice its distances' sensitivity."""
+    spend = NoiseSpec(name, nearest_eighths(size), whole_rows=False, is_selection=True)
+    return NoisyStatistic(Measure(name, None, None), spend, 2 * choice.distance_sensitivity, choice=choice)
 
 
-def together(top: Noise, bottom: Noise) -> TwoNoises:
-    """The noise of two numbers of one group."""
+def noise_pair(top: Noise, bottom: Noise) -> NoisePair:
+    """Return the joint noise of two numbers of one group."""
     if not (isinstance(top.table, BoxTable) and top.table is bottom.table):
-        return Independent(top.tails, bottom.tails)
-    return InOneBox(top.table.half_widths(), (float(top.mechanism.factor), float(bottom.mechanism.factor)))
+        return IndependentPair(top.noise_tails, bottom.noise_tails)
+    return JointBoxPair(
+        top.table.radius_probabilities(), (float(top.noise_mechanism.factor), float(bottom.noise_mechanism.factor))
+    )
 
 
-def drawn_points(noises: Sequence[Noise], size: int) -> list[Integers]:
-    """``size`` draws for each of the numbers of one box, all of them together: one by one they would not be private."""
+def draw_joint_points(noises: Sequence[Noise], size: int) -> list[Integers]:
+    """Return ``size`` joint draws for the numbers of one box; separate draws would not be private."""
     table, randomness = noises[0].table, Stream()
     if not (isinstance(table, BoxTable) and table.dimension == len(noises)):
         raise TypeError(f"{len(noises)} numbers for {table!r}")
-    steps = table.draw(size, randomness).T
-    return [noise.mechanism.stretched(own, randomness) for noise, own in zip(noises, steps, strict=True)]
+    steps = table.draw_points(size, randomness).T
+    return [noise.noise_mechanism.stretch_draws(own, randomness) for noise, own in zip(noises, steps, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
+@dataclass(frozen=True, eq=False)  # not slotted: caches what all groups share
 class Noise:
-    """The noise of one vector: the integer law that runs, and the size of its unit.
+    """The noise of one vector: the integer distribution that is sampled, and the size of its unit.
 
-    ``discovers``: the vector shows which keys there are, so its integer is seen only where it exceeds ``threshold``.
+    ``discovers``: the vector decides which keys are shown, so its integer is shown only if it exceeds
+    ``key_threshold``.
     """
 
-    vector: Vector
+    vector: NoisyStatistic
     family: str
     table: AnyTable
     shift: int
     discovers: bool = False
 
     @cached_property
-    def mechanism(self) -> Widened:
-        """The table stretched to the vector's units: its steps, ``shift`` a row, cover the row's sensitivity."""
-        return Widened(self.table, math.ceil(self.vector.sensitivity / self.shift))
+    def noise_mechanism(self) -> WidenedNoise:
+        """The table scaled to the vector's units: its steps, ``shift`` per row, cover the row's sensitivity."""
+        return WidenedNoise(self.table, math.ceil(self.vector.sensitivity / self.shift))
 
     @cached_property
-    def law(self) -> ExponentialChoice:
-        """How a choice is made, where the vector is one: raises ``InputError`` unless its noise dominates that."""
+    def choice_distribution(self) -> ExponentialChoice:
+        """The mechanism of a choice; raises ``InputError`` unless the vector's noise dominates the choice."""
         if isinstance(self.table, BoxTable):
-            raise TypeError(self.vector.name)
-        return ExponentialChoice.of(self.table, self.mechanism.factor)
+            raise TypeError(self.vector.statistic_name)
+        return ExponentialChoice.from_table(self.table, self.noise_mechanism.factor)
 
-    def chosen(self, counts: Counts, found: Mapping[Vector, Any]) -> int:
-        """A choice among the cells of one group, beside what was ``found`` before."""
+    def choose_cell(self, counts: Counts, found: Mapping[NoisyStatistic, Any]) -> int:
+        """Return a choice among the cells of one group, given the previous results ``found``."""
         choice = self.vector.choice
         if choice is None:
-            raise TypeError(self.vector.name)
-        named = next((place for vector, place in found.items() if vector.name == choice.around), 0)
-        return choice.chosen(counts, self.law, named)
+            raise TypeError(self.vector.statistic_name)
+        named = next((place for vector, place in found.items() if vector.statistic_name == choice.around), 0)
+        return choice.choose_index(counts, self.choice_distribution, named)
 
     @property
-    def threshold(self) -> int | None:
-        """The largest value of the noise, where the vector discovers keys: they are shown beyond it."""
-        return int(self.mechanism.worst_error) if self.discovers else None
+    def key_threshold(self) -> int | None:
+        """The largest value of the noise if the vector discovers keys, which are shown above it; otherwise None."""
+        return int(self.noise_mechanism.worst_error) if self.discovers else None
 
     @cached_property
-    def tails(self) -> Tails:
-        """Its tail probabilities in floats."""
-        return Tails.of(self.mechanism)
+    def noise_tails(self) -> NoiseTails:
+        """The tail probabilities in floats."""
+        return NoiseTails.from_noise(self.noise_mechanism)
 
     @cached_property
-    def _half(self) -> int:
-        return self.mechanism.half_width(CONFIDENCE)
+    def _half_width_steps(self) -> int:
+        return self.noise_mechanism.half_width(CONFIDENCE)
 
-    def interval(self, value: int, outside: float = OUTSIDE) -> tuple[int, int]:
-        """Integers that hold the true one but ``outside`` of the time, given the noisy one, and that it is seen."""
-        if self.threshold is None or value > 3 * self.threshold:  # beyond, every likely count is always seen
-            half = self._half if outside == OUTSIDE else self.mechanism.half_width(1 - outside)
+    def confidence_interval(self, value: int, outside: float = OUTSIDE) -> tuple[int, int]:
+        """Return an interval that misses the true integer with probability ≤ ``outside``, given that it is shown."""
+        if (
+            self.key_threshold is None or value > 3 * self.key_threshold
+        ):  # beyond, every plausible count is always shown
+            half = self._half_width_steps if outside == OUTSIDE else self.noise_mechanism.half_width(1 - outside)
             return value - half, value + half
-        return shown_interval(self.tails, value, self.threshold, outside)
+        return interval_given_shown(self.noise_tails, value, self.key_threshold, outside)
 
     @property
-    def step(self) -> float:
-        """Natural units of one integer."""
-        return self.vector.step
+    def step_size(self) -> float:
+        """The value of one integer step in natural units."""
+        return self.vector.step_size
 
     @property
     def mean_absolute(self) -> float:
         """E|X| in natural units."""
-        return self.mechanism.mean_absolute_error * self.step
+        return self.noise_mechanism.mean_absolute_error * self.step_size
 
     def half_width(self, confidence: float = CONFIDENCE) -> float:
-        """Natural units within which the noise stays that often."""
+        """Return the half-width in natural units that contains the noise with probability ``confidence``."""
         if confidence == CONFIDENCE:
-            return self._half * self.step
-        return self.mechanism.half_width(confidence) * self.step
+            return self._half_width_steps * self.step_size
+        return self.noise_mechanism.half_width(confidence) * self.step_size
 
     @property
-    def worst(self) -> float:
-        """Largest |X| in natural units; ∞ without a bound."""
-        return self.mechanism.worst_error * self.step
+    def worst_error(self) -> float:
+        """The largest |X| in natural units; ∞ if unbounded."""
+        return self.noise_mechanism.worst_error * self.step_size
 
-    def at_most(self, x: int) -> float:
-        """P(X ≤ x) of a count's noise."""
-        law = self.mechanism
-        return float(1 - law.survival(x)) if x >= 0 else float(law.survival(-x - 1))
+    def lower_tail_probability(self, x: int) -> float:
+        """Return P(X ≤ x) for the noise X of a count."""
+        law = self.noise_mechanism
+        return float(1 - law.survival_probability(x)) if x >= 0 else float(law.survival_probability(-x - 1))
 
     def to_data(self, why: str) -> dict[str, Any]:
-        """For plans and reports."""
+        """Return the noise as plain data for plans and reports."""
         return {
-            "statistic": self.vector.spend.statistic,
+            "statistic": self.vector.noise_spec.statistic,
             "family": self.family,
             "why": why if self.vector.choice is None else WHY_CHOSEN,
             "mean_absolute_error": self.mean_absolute,
             "half_width_95": self.half_width(),
-            "worst_error": self.worst if math.isfinite(self.worst) else None,
-            "unit": f"{self.step:g}",
+            "worst_error": self.worst_error if math.isfinite(self.worst_error) else None,
+            "unit": f"{self.step_size:g}",
         }

@@ -1,4 +1,4 @@
-"""The largest groups: an order of noisy counts, and what can be concluded from it."""
+"""The largest groups by noisy counts, with their possible ranks, and the rows in suppressed groups."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from dataclasses import dataclass
 from typing import final
 
 from tightrope.errors import PlanError
-from tightrope.noise.worst_split import Spend, eighths
-from tightrope.numerics.checks import whole
+from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.numerics.checks import check_integer
 from tightrope.queries.count import NOT_CLIPPED, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
-from tightrope.queries.query import Integers, Noises, Question, Record
-from tightrope.queries.statistics import Vector, row_count
+from tightrope.queries.query import Integers, Noises, Query, Record
+from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.request import Measure
 
 DISCOVERED = 1_000
-"""So many groups are planned for where nobody knows how many there will be."""
+"""The number of groups assumed in plans if groups are discovered."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class top(Question):
+class top_k(Query):
     """The ``k`` largest groups of ``by``, by their number of rows, largest first.
 
-    Nothing but the noisy counts of all groups is used, which are charged as those of ``count``. Each row has the
-    ``value``, an interval that holds for all groups at once, and ``best_rank`` and ``worst_rank``, the places that the
-    group can have. Groups with as many rows as each other come in any order. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
+    Uses only the noisy counts of all groups, charged as in ``count``. Each row has the ``value``, an interval that
+    holds for all groups simultaneously, and ``best_rank`` and ``worst_rank``, the possible ranks of the group. Groups
+    with equal counts come in any order. All other keywords are as in ``count``. Raises ``PlanError`` for an invalid
+    parameter.
 
-    >>> str(top(10, by="city"))
+    >>> str(top_k(10, by="city"))
     'the 10 largest groups by city'
     """
 
     k: int
-    """How many groups are shown."""
+    """The number of groups that are shown."""
 
-    kind = "top"
+    kind = "top_k"
     meaning = "How many records the largest groups have"
     additive = True
     uniform = True
@@ -45,55 +45,57 @@ class top(Question):
     notes = (
         "the order is that of the noisy counts; the intervals hold for all groups at once 95 % of the time, and so for "
         "those that came out on top: they are wider than those of a count",
-        "best_rank and worst_rank, in result.json and in .frame, are the places that a group can have, given these "
-        "intervals: where worst_rank is k or less, the group is among the k largest; nothing there means that withheld "
-        "groups may be larger",
+        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given "
+        "these intervals: if worst_rank is k or less, the group is among the k largest; an empty rank means that "
+        "suppressed groups may be larger",
     )
     entries = ("k",)
 
     def __str__(self) -> str:
-        return f"the {self.k:,} largest groups{self.asked.groups}"
+        return f"the {self.k:,} largest groups{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
         found = self.check_options(self.kind)
         if not found.by:
             raise PlanError("by", found.by, "a column", "say which groups are compared: by='city'")
-        self._set(k=whole("k", self.k))
+        self._set_fields(k=check_integer("k", self.k))
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """One count, which is that of the keys where they are discovered."""
-        return (row_count(ROW_COUNT, self.asked.size),)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return one count, also used as the key count if keys are discovered."""
+        return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer with the interval of a group that is not chosen for its size."""
-        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return the noisy integer with the interval of a group that is not selected for its size."""
+        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT])
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
-    def shown(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
-        """The largest, with intervals that hold for all groups at once, and the places that each can have.
+    def select_shown_groups(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
+        """Return the largest groups, with simultaneous intervals for all groups and the possible ranks of each.
 
-        Noises are independent, and those of the groups that are seen are so given which are seen.
+        Noises are independent, also conditionally on the set of groups that are shown.
         """
         values = [int(record["value"] or 0) for record in records]
-        ends = {value: noises[ROW_COUNT].interval(value, OUTSIDE / len(values)) for value in set(values)}
+        ends = {value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)}
         lowers, uppers = (sorted(ends[value][side] for value in values) for side in (0, 1))
-        hidden = 2 * (noises[ROW_COUNT].threshold or 0)
+        hidden = 2 * (noises[ROW_COUNT].key_threshold or 0)
         chosen = sorted(range(len(values)), key=lambda place: -values[place])[: self.k]
-        return [(place, _placed(values[place], ends[values[place]], lowers, uppers, hidden)) for place in chosen]
+        return [
+            (place, _record_with_ranks(values[place], ends[values[place]], lowers, uppers, hidden)) for place in chosen
+        ]
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the noise, within which all groups stay at once."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors of the noise, with the half-width that holds for all groups simultaneously."""
         del people
         groups = DISCOVERED if self.asked.keys is None else len(self.asked.keys)
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / groups)
 
-    def worst(self, noises: Noises) -> float:
-        """That of the noise."""
-        return noises[ROW_COUNT].worst
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error of the noise."""
+        return noises[ROW_COUNT].worst_error
 
 
-def _placed(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[int], hidden: int) -> Record:
-    """The places that are left by the other intervals. A withheld group has at most ``hidden`` rows."""
+def _record_with_ranks(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[int], hidden: int) -> Record:
+    """Return the ranks that are possible given the other intervals. A suppressed group has at most ``hidden`` rows."""
     lower, upper = ends
     best = 1 + len(lowers) - bisect_right(lowers, upper)
     worst = len(uppers) - bisect_left(uppers, lower)
@@ -106,27 +108,27 @@ def _placed(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[i
     }
 
 
-# What is left over: rows in groups that are not shown, as one number.
+# The rows in suppressed groups, as one number.
 
 LEFT_OVER = "left over"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class other(Question):
-    """How many rows there are in the groups of ``by`` that are withheld because they are small, all together.
+class suppressed_count(Query):
+    """The total number of rows in the groups of ``by`` that are suppressed because they are small.
 
-    Ask it beside a question with the same groups, conditions and bounds, of which some groups are shown: with them it
-    holds every row that counts. Groups are discovered: a plan refuses ``keys``. Everybody's rows count in it up to the
-    bound for all groups, so its noise is as large as that of a total: which groups are withheld is decided by noise
-    that is drawn before, and however it decides, a person adds at most their rows to the sum (adaptive composition).
-    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+    Use it with a query of the same groups, conditions and bounds that shows some groups: together they include every
+    row that counts. Groups are discovered: ``keys`` is not allowed. Each person's rows count up to the bound for all
+    groups, so the noise is as large as for a total: the suppressed groups depend on noise that is drawn before, and in
+    every case a person adds at most their rows to the sum (adaptive composition). All other keywords are as in
+    ``count``. Raises ``PlanError`` for an invalid parameter.
 
-    >>> str(other(by="city"))
+    >>> str(suppressed_count(by="city"))
     'number of rows in groups that are not shown by city'
     """
 
-    kind = "other"
+    kind = "suppressed_count"
     meaning = "How many records there are in all groups that are not shown"
     additive = True
     uniform = True
@@ -134,38 +136,38 @@ class other(Question):
     notes = (NOT_CLIPPED, "which groups are not shown was decided by noise, before and apart from the noise of this")
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """None: its answer is one number."""
+    def key_columns(self) -> tuple[str, ...]:
+        """Return no columns: the answer is one number."""
         return ()
 
     @property
-    def left_over(self) -> bool:
-        """It counts what other questions do not show."""
+    def counts_suppressed_groups(self) -> bool:
+        """Return True: the query counts the rows that other queries do not show."""
         return True
 
     def __str__(self) -> str:
-        return f"number of rows in groups that are not shown{self.asked.groups}"
+        return f"number of rows in groups that are not shown{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
         found = self.check_options(self.kind)
         if not found.by:
-            raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the question beside it")
+            raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the other question")
 
-    def vectors(self) -> tuple[Vector, ...]:
-        """One integer over all groups that are withheld."""
-        spend = Spend("rows in groups that are not shown", eighths(self.asked.size), True)
-        return (Vector(Measure(LEFT_OVER, None, None), spend, 1, exclusive=LEFT_OVER, whole=True),)
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return one integer over all suppressed groups."""
+        spend = NoiseSpec("rows in groups that are not shown", nearest_eighths(self.asked.relative_noise_size), True)
+        return (NoisyStatistic(Measure(LEFT_OVER, None, None), spend, 1, disjoint_set=LEFT_OVER, over_all_groups=True),)
 
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer; its noise knows nothing of which groups are shown."""
-        lower, upper = noises[LEFT_OVER].interval(integers[LEFT_OVER])
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        """Return the noisy integer; its noise is independent of the set of groups that are shown."""
+        lower, upper = noises[LEFT_OVER].confidence_interval(integers[LEFT_OVER])
         return {"value": integers[LEFT_OVER], "lower": lower, "upper": upper}
 
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the noise."""
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors of the noise."""
         del people
         return noises[LEFT_OVER].mean_absolute, noises[LEFT_OVER].half_width()
 
-    def worst(self, noises: Noises) -> float:
-        """That of the noise."""
-        return noises[LEFT_OVER].worst
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error of the noise."""
+        return noises[LEFT_OVER].worst_error

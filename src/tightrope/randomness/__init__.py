@@ -1,1 +1,1 @@
-"""Exact draws from the operating system's bits; knows neither noise laws nor tables of people."""
+"""Exact sampling from the operating system's random bits, independent of noise distributions and tables."""

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from tightrope.errors import InputError
 from tightrope.randomness.bits import Source, Words
 from tightrope.randomness.integers import Wide
-from tightrope.randomness.loops import Loop, choose, compiled
+from tightrope.randomness.loops import Loop, choose_outcomes, compiled_loop
 
-# Alias tables on whole numbers: columns of equal capacity, each shared by at most two outcomes.
+# Alias tables on integers: columns of equal capacity, each shared by at most two outcomes.
 #
 # Walker's method, laid out by Vose's rule in closed form. There are n = 2^b columns of capacity C = 2^(128−b); column
 # i belongs to outcome i. *Light* outcomes (weight ≤ C) leave room, *heavy* ones overflow, and both sums are equal. In
-# order of their numbers, the heavy ones pour their excess into the rooms: with D the running sums of the rooms and E
-# those of the excesses,
+# order of their numbers, the heavy ones fill the room with their excess: with D the running sums of the room and E the
+# running sums of the excess,
 #
 # * light outcome k keeps its weight, and the rest of its column goes to the first heavy m with E_m > D_{k−1}; * heavy
 # m keeps C − (D_k − E_m) for the first k with D_k ≥ E_m: what it poured too much is made good by heavy m + 1.
@@ -43,8 +43,8 @@ class Columns:
     edges: Wide
     other: NDArray[np.int32]
 
-    def weights(self, size: int) -> list[int]:
-        """The weight of each of ``size`` outcomes, added up from the columns in whole numbers: the inverse of ``lay``.
+    def outcome_weights(self, size: int) -> list[int]:
+        """The weight of each of ``size`` outcomes, added up from the columns in integers: the inverse of ``lay``.
 
         Raises ``IndexError`` where a column names an outcome beyond them.
         """
@@ -58,41 +58,41 @@ class Columns:
         return totals
 
 
-def lay(weights: Wide) -> Columns:
-    """The table for weights that add up to 2¹²⁸ (the caller has checked that).
+def build_alias_table(weights: Wide) -> Columns:
+    """Return the table for weights that add up to 2¹²⁸ (the caller has checked that).
 
-    >>> lay(Wide.of([3 << 126, 1 << 126])).weights(2) == [3 << 126, 1 << 126]
+    >>> build_alias_table(Wide.from_integers([3 << 126, 1 << 126])).outcome_weights(2) == [3 << 126, 1 << 126]
     True
     """
     bits = max(1, (len(weights) - 1).bit_length())
     size, room = 1 << bits, 1 << (ALIAS_BITS - bits)
     kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _high_and_low(weights)))
-    other, overflows = np.arange(size), Wide.full(size, room).less(kept)
+    other, overflows = np.arange(size), Wide.filled_with(size, room).less_than(kept)
     light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)
     if len(heavy):
-        rooms = (Wide.full(len(light), room) - kept[light]).running()
-        excesses = (kept[heavy] - Wide.full(len(heavy), room)).running()
+        rooms = (Wide.filled_with(len(light), room) - kept[light]).cumulative_sums()
+        excesses = (kept[heavy] - Wide.filled_with(len(heavy), room)).cumulative_sums()
         # For each room, the first heavy whose running excess is above what the rooms before it took.
         before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _high_and_low(rooms)))
         # Index of the first number above each of `wanted`: the rank of wanted + 1.
         carry = (before.low == np.uint64(2**64 - 1)).astype(np.uint64)
-        found = excesses.ranks(Wide(before.high + carry, before.low + np.uint64(1)))
+        found = excesses.ranks_of(Wide(before.high + carry, before.low + np.uint64(1)))
         other[light] = heavy[np.minimum(found, len(excesses) - 1)]
         # What each heavy keeps of its own column.
         kept.high[heavy], kept.low[heavy] = _high_and_low(
-            Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
+            Wide.filled_with(len(excesses), room) - (rooms[rooms.ranks_of(excesses)] - excesses)
         )
         other[heavy[:-1]] = heavy[1:]
     # Edges in the line of 128-bit numbers.
-    capacity = Wide.full(size, room)
+    capacity = Wide.filled_with(size, room)
     numbers = np.arange(len(other))
-    full = ~kept.less(capacity)
+    full = ~kept.less_than(capacity)
     other[full] = numbers[full]
     high = np.where(full, np.uint64(0), kept.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
     return Columns(bits, Wide(high, np.where(full, np.uint64(0), kept.low)), other.astype(np.int32))
 
 
-def sure(outcome: int) -> Columns:
+def build_constant_table(outcome: int) -> Columns:
     """The table of an outcome of weight 2¹²⁸: two columns that it fills."""
     edges = Wide(np.array([0, 1 << 63], dtype=np.uint64), np.zeros(2, dtype=np.uint64))
     return Columns(1, edges, np.full(2, outcome, dtype=np.int32))
@@ -104,14 +104,14 @@ def _high_and_low(numbers: Wide) -> tuple[Words, Words]:
 
 BITS = ALIAS_BITS
 TOTAL = 1 << BITS
-"""What the weights add up to."""
+"""The sum of the weights."""
 
 WORDS_AT_ONCE = 1 << 15
-"""Words handled at once: they stay in the cache."""
+"""Words processed at once: they fit into the cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class AliasSampler:
     """Outcome ``first`` + i has probability weights[i] / 2¹²⁸.
 
     A uniform 128-bit number u = (high word, low word) lies in a column of an alias table, below its edge or not. The
@@ -123,33 +123,33 @@ class Choice:
     first: int = 0
 
     @classmethod
-    def of(cls, weights: Sequence[int], first: int = 0) -> Self:
-        """From one weight an outcome; raises ``InputError`` unless they are ≥ 0 and add up to 2¹²⁸.
+    def from_weights(cls, weights: Sequence[int], first: int = 0) -> Self:
+        """Create a sampler from one weight per outcome; raises ``InputError`` unless they are ≥ 0 and add up to 2¹²⁸.
 
         >>> from tightrope.randomness.bits import InsecureSeeded
-        >>> Choice.of([2**127, 2**127]).draw(4, InsecureSeeded(7)).shape
+        >>> AliasSampler.from_weights([2**127, 2**127]).draw_outcomes(4, InsecureSeeded(7)).shape
         (4,)
         """
         if not weights or sum(weights) != TOTAL or min(weights) < 0:
             raise InputError("weights", weights, "whole numbers >= 0 that add up to 2^128")
         if max(weights) == TOTAL:
-            return cls(sure(weights.index(TOTAL)), first)
-        return cls(lay(Wide.of(weights)), first)
+            return cls(build_constant_table(weights.index(TOTAL)), first)
+        return cls(build_alias_table(Wide.from_integers(weights)), first)
 
-    def draw(self, size: int, randomness: Source) -> NDArray[np.int64]:
-        """``size`` independent outcomes, shape [size]."""
-        out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
+    def draw_outcomes(self, size: int, randomness: Source) -> NDArray[np.int64]:
+        """Return ``size`` independent outcomes, shape [size]."""
+        out, loop = np.empty(size, dtype=np.int64), compiled_loop(choose_outcomes, size)
         for start in range(0, size, WORDS_AT_ONCE):
-            self.fill(out[start : start + WORDS_AT_ONCE], randomness, loop)
+            self.fill_outcomes(out[start : start + WORDS_AT_ONCE], randomness, loop)
         return out
 
-    def fill(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
+    def fill_outcomes(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
         """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled ``choose``."""
-        words = randomness.words(len(out))
+        words = randomness.random_words(len(out))
         shift = np.uint64(64 - self.columns.bits)
         edges, other = self.columns.edges.high, self.columns.other
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
-            # The numpy twin of `loops.choose`.
+            # The numpy counterpart of `loops.choose`.
             choose_column = (words >> shift).astype(np.int64)
             edge = edges[choose_column]
             np.add(np.where(words < edge, choose_column, other[choose_column]), self.first, out=out)
@@ -157,12 +157,12 @@ class Choice:
         else:
             ties = loop(words, edges, other, shift, self.first, out)
         if ties:
-            self._settle(out, words, randomness)
+            self._resolve_edge_ties(out, words, randomness)
 
-    def _settle(self, out: NDArray[np.int64], words: Words, randomness: Source) -> None:
-        """Where the high word is that of the edge, the low word decides."""
+    def _resolve_edge_ties(self, out: NDArray[np.int64], words: Words, randomness: Source) -> None:
+        """Compare the low words of draws whose high word equals the high word of the edge."""
         column = (words >> np.uint64(64 - self.columns.bits)).astype(np.int64)
         tied = np.flatnonzero(words == self.columns.edges.high[column])
         column = column[tied]
-        own = randomness.words(len(tied)) < self.columns.edges.low[column]
+        own = randomness.random_words(len(tied)) < self.columns.edges.low[column]
         out[tied] = self.first + np.where(own, column, self.columns.other[column])

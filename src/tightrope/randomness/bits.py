@@ -1,4 +1,4 @@
-"""Where random bits come from: uniform 64-bit words.
+"""Sources of random bits: uniform 64-bit words.
 
 Production code uses :class:`OperatingSystem` or, by default, ``stream.Stream``, which takes its keys from there. A seed
 is accepted only by an object whose name says that it is insecure.
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 
-# How many words or numbers are asked for: whole numbers only. (This folder does not know ``numerics``.)
+# How many words or numbers are requested: integers only. (This folder does not import ``numerics``.)
 
 
-def count(name: str, value: object, at_least: int = 0) -> int:
-    """``value`` as an int; raises ``InputError`` unless it is a whole number ≥ ``at_least``."""
+def check_count(name: str, value: object, at_least: int = 0) -> int:
+    """Return ``value`` as an int; raises ``InputError`` unless it is an integer ≥ ``at_least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not int(value) >= at_least:
         raise InputError(name, value, f"a whole number >= {at_least}")
     return int(value)
@@ -31,20 +31,20 @@ def count(name: str, value: object, at_least: int = 0) -> int:
 Words = NDArray[np.uint64]
 
 BYTES_AT_ONCE = 1 << 20
-"""Bytes asked of the operating system in one call."""
+"""Bytes requested from the operating system in one call."""
 
 
 class Source(ABC):
-    """A stream of independent, uniform 64-bit words. It is made where it is used: it cannot be copied or sent."""
+    """A stream of independent, uniform 64-bit words. It cannot be copied or sent to another process."""
 
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
-        """No copies, no pickles: a copy of a stream with a state repeats its words, in another process unseen."""
+        """Forbid copying and pickling: a copy of a stream with state would repeat its words, possibly undetected."""
         raise InputError("copy", type(self).__name__, "left alone", "make a source in the process that draws from it")
 
     @abstractmethod
-    def words(self, n: int) -> Words:
+    def random_words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]."""
 
 
@@ -52,11 +52,11 @@ class Source(ABC):
 class OperatingSystem(Source):
     """The operating system's cryptographic generator (``os.urandom``) for every word.
 
-    >>> OperatingSystem().words(3).shape
+    >>> OperatingSystem().random_words(3).shape
     (3,)
     """
 
-    def words(self, n: int) -> Words:
+    def random_words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]; read-only."""
         size = 8 * n
         parts = [os.urandom(min(BYTES_AT_ONCE, size - start)) for start in range(0, size, BYTES_AT_ONCE)]
@@ -64,21 +64,22 @@ class OperatingSystem(Source):
 
 
 class InsecureSeeded(Source):
-    """A repeatable stream, **for tests only**: whoever knows the seed can subtract the noise.
+    """A repeatable stream, **for tests only**: anyone with the seed can subtract the noise.
 
     Call number c gives the first 8n bytes of SHAKE-256(seed, c), the same on every machine.
 
-    >>> [int(w) % 1000 for w in InsecureSeeded(1).words(3)] == [int(w) % 1000 for w in InsecureSeeded(1).words(3)]
+    >>> one, same = (InsecureSeeded(1).random_words(3) for _ in range(2))
+    >>> [int(w) % 1000 for w in one] == [int(w) % 1000 for w in same]
     True
     """
 
     __slots__ = ("_calls", "_seed")
 
     def __init__(self, seed: int) -> None:
-        self._seed = str(count("seed", seed)).encode()
+        self._seed = str(check_count("seed", seed)).encode()
         self._calls = 0
 
-    def words(self, n: int) -> Words:
+    def random_words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]."""
         self._calls += 1
         stream = hashlib.shake_256(self._seed + b"/" + str(self._calls).encode())
@@ -88,13 +89,13 @@ class InsecureSeeded(Source):
 # Many random words a second: AES-256 in counter mode, under keys of the operating system that live for one call.
 
 FEWEST_WORDS = 512
-"""Requests below this many words go to the operating system: keying costs as much as it gives."""
+"""Requests below this many words go to the operating system: keying would cost as much time."""
 PER_KEY = 1 << 23
 """Words under one key (64 MiB): far below the birthday bound of 2⁶⁴ blocks, where a missing repetition would show."""
 KEY, COUNTER = 32, 16
 """Bytes of an AES-256 key and of the first counter."""
 ZEROS = bytes(1 << 18)
-"""What is encrypted; the encryption of zeros is the key stream."""
+"""The plaintext: the encryption of zeros is the key stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +105,16 @@ class Stream(Source):
     Nothing is kept between calls. So a forked process, a restored snapshot or a second thread cannot repeat words,
     and no later break-in finds the key of an earlier call (the library that held it frees its memory; it is not wiped).
     Predicting a word means breaking AES-256 or the operating system's generator. No error is retried: without
-    randomness nothing is drawn.
+    randomness the draw fails.
 
-    >>> Stream().words(1000).shape
+    >>> Stream().random_words(1000).shape
     (1000,)
     """
 
-    def words(self, n: int) -> Words:
+    def random_words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]; read-only where there are few."""
         if n < FEWEST_WORDS:
-            return OperatingSystem().words(n)
+            return OperatingSystem().random_words(n)
         out = np.empty(n, dtype=np.uint64)
         for start in range(0, n, PER_KEY):
             # Overwrite `out` with one key's stream.

@@ -1,4 +1,4 @@
-"""Exactly uniform integers below any bound, by rejection: a remainder would favour the small ones."""
+"""Exactly uniform integers below any bound, by rejection: a remainder would favor the small ones."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.randomness.bits import Source, Stream, Words, count
+from tightrope.randomness.bits import Source, Stream, Words, check_count
 
 LARGEST_BOUND, LARGEST_EACH = 1 << 63, 1 << 52
 
 
-def below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
-    """``size`` independent integers, uniform on {0, …, bound − 1}, shape [size]; 1 ≤ bound ≤ 2⁶³.
+def uniform_below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
+    """Return ``size`` independent integers, uniform on {0, …, bound − 1}, shape [size]; 1 ≤ bound ≤ 2⁶³.
 
     Words are cut to the bits of ``bound − 1`` and kept when they are below the bound: at least half of them are.
 
-    Raises ``InputError`` for a bound that is not a whole number in that range.
+    Raises ``InputError`` for a bound that is not an integer in that range.
 
-    >>> sorted(set(below(3, 1000).tolist()))
+    >>> sorted(set(uniform_below(3, 1000).tolist()))
     [0, 1, 2]
     """
-    bound, size = count("bound", bound, at_least=1), count("size", size)
+    bound, size = check_count("bound", bound, at_least=1), check_count("size", size)
     if not bound <= LARGEST_BOUND:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
     rejected_randomness = randomness or Stream()
@@ -35,7 +35,7 @@ def below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np
     out = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        candidates = rejected_randomness.words(size - filled) >> shift
+        candidates = rejected_randomness.random_words(size - filled) >> shift
         kept = candidates[candidates < bound].astype(np.int64)
         out[filled : filled + len(kept)] = kept
         filled += len(kept)
@@ -43,7 +43,7 @@ def below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np
 
 
 def below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int64]:
-    """Independent integers, the i-th uniform on {0, …, bounds[i] − 1}, by the same rejection; 1 ≤ bounds ≤ 2⁵².
+    """Return independent integers, the i-th uniform on {0, …, bounds[i] − 1}, by the same rejection; 1 ≤ bounds ≤ 2⁵².
 
     >>> below_each(np.array([1, 3]), Stream())[0]
     np.int64(0)
@@ -54,14 +54,14 @@ def below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int6
     shifts, out = (64 - bits).astype(np.uint64), np.empty(len(bounds), dtype=np.int64)
     left = np.arange(len(bounds))
     while len(left):
-        candidates = (randomness.words(len(left)) >> shifts[left]).astype(np.int64)
+        candidates = (randomness.random_words(len(left)) >> shifts[left]).astype(np.int64)
         kept = candidates < bounds[left]
         out[left[kept]] = candidates[kept]
         left = left[~kept]
     return out
 
 
-# Whole numbers of 128 bits as pairs of 64-bit words, in arrays: just what building an alias table needs.
+# Integers of 128 bits as pairs of 64-bit words, in arrays: just what building an alias table needs.
 
 Indices = NDArray[np.int64]
 ONE_WORD = np.uint64(1)
@@ -75,10 +75,10 @@ class Wide:
     low: Words
 
     @classmethod
-    def of(cls, numbers: Sequence[int]) -> Self:
-        """From whole numbers in [0, 2¹²⁸); anything else raises ``OverflowError``.
+    def from_integers(cls, numbers: Sequence[int]) -> Self:
+        """From integers in [0, 2¹²⁸); anything else raises ``OverflowError``.
 
-        >>> int(Wide.of([2**127 + 5]).low[0])
+        >>> int(Wide.from_integers([2**127 + 5]).low[0])
         5
         """
         data = b"".join([number.to_bytes(16, "little") for number in numbers])
@@ -86,7 +86,7 @@ class Wide:
         return cls(words[1::2], words[::2])
 
     @classmethod
-    def full(cls, size: int, value: int) -> Self:
+    def filled_with(cls, size: int, value: int) -> Self:
         """``size`` times one number, held once and read-only."""
         high, low = divmod(value, 1 << 64)
         return cls(np.broadcast_to(np.uint64(high), size), np.broadcast_to(np.uint64(low), size))
@@ -101,18 +101,18 @@ class Wide:
         borrow = (self.low < other.low).astype(np.uint64)
         return Wide(self.high - other.high - borrow, self.low - other.low)
 
-    def less(self, other: Wide) -> NDArray[np.bool_]:
-        """Where this number is below the other, shape [n]."""
+    def less_than(self, other: Wide) -> NDArray[np.bool_]:
+        """Return whether each number is below the other, shape [n]."""
         return np.asarray((self.high < other.high) | ((self.high == other.high) & (self.low < other.low)))
 
-    def running(self) -> Wide:
+    def cumulative_sums(self) -> Wide:
         """Sums of the first 1, 2, …, n numbers."""
         low = np.cumsum(self.low, dtype=np.uint64)
         carries = low < self.low  # a sum that wrapped around is below what was added
         return Wide(np.cumsum(self.high, dtype=np.uint64) + np.cumsum(carries, dtype=np.uint64), low)
 
-    def ranks(self, wanted: Wide) -> Indices:
-        """For ascending numbers: how many of them are below each of ``wanted``, shape [len(wanted)]."""
+    def ranks_of(self, wanted: Wide) -> Indices:
+        """Return how many of these ascending numbers are below each of ``wanted``, shape [len(wanted)]."""
         first = np.searchsorted(self.high, wanted.high, side="left").astype(np.int64)
         last = np.searchsorted(self.high, wanted.high, side="right").astype(np.int64)
         unclear = np.flatnonzero(first < last)  # equal high words: the low ones are ascending there
@@ -128,16 +128,16 @@ class Wide:
 # Events whose probability is a real number that is known only by enclosures: decided exactly.
 
 Enclosure = Callable[[int], tuple[Fraction, Fraction]]
-"""Digits to (lower, upper) bounds of a number; they close in on it as the digits grow."""
+"""Maps digits to (lower, upper) bounds of a number; they converge to it as the digits grow."""
 
 FIRST_DIGITS, MORE_DIGITS = 40, 40
 
 
-def happens(chance: Enclosure, randomness: Source, prefix: int = 0, bits: int = 0) -> bool:
-    """Whether U < p, for a uniform real number U whose first ``bits`` binary digits are ``prefix``.
+def bernoulli_from_bits(chance: Enclosure, randomness: Source, prefix: int = 0, bits: int = 0) -> bool:
+    """Return whether U < p, for a uniform real number U whose first ``bits`` binary digits are ``prefix``.
 
-    Words of the source continue U and digits narrow p until the two are apart, which happens with probability 1: the
-    answer is exact whatever the precision of a single step.
+    Further words extend U and further digits narrow p until the two are separated, with probability 1: the answer is
+    exact at any precision of a single step.
     """
     digits = FIRST_DIGITS
     while True:
@@ -146,7 +146,7 @@ def happens(chance: Enclosure, randomness: Source, prefix: int = 0, bits: int = 
             return True
         if prefix >= high * (1 << bits):
             return False
-        prefix, bits, digits = (prefix << 64) + int(randomness.words(1)[0]), bits + 64, digits + MORE_DIGITS
+        prefix, bits, digits = (prefix << 64) + int(randomness.random_words(1)[0]), bits + 64, digits + MORE_DIGITS
 
 
 def falling_exponential(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:

@@ -1,9 +1,9 @@
-"""The loops of large draws, compiled by numba where it is installed (the optional extra ``fast``).
+"""Loops for large draws, compiled by numba if it is installed (the optional extra ``fast``).
 
-Each function here is plain Python that numba can compile, and has a numpy twin beside its caller that gives the same
-numbers for the same words, bit for bit. Compiling takes about a second, and numpy draws some ten or hundred million
-numbers in that time: a process that draws fewer never loads numba. What was compiled is kept in memory only: a cache
-on disk would be executable code that somebody else may be able to write.
+Each function here is plain Python that numba can compile, and has a numpy counterpart next to its caller that gives the
+same numbers for the same words, bit for bit. Compiling takes about a second, and numpy draws some ten or hundred
+million numbers in that time: a process that draws fewer never loads numba. What was compiled is kept in memory only: a
+cache on disk would be executable code that another user might be able to overwrite.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from numpy.typing import NDArray
 from tightrope.randomness.bits import Words
 
 LARGE = 1 << 24
-"""Draws in the life of a process, in one call or many, that are worth compiling for."""
+"""Number of draws of a process, over all calls, from which compiling pays off."""
 FEW_DRAWS = 1 << 12
-"""Draws that are not worth calling a compiled loop for."""
+"""Number of draws below which calling a compiled loop is not worthwhile."""
 Numbers = NDArray[np.int64]
 Loop = Callable[..., int]
 _drawn: Counter[Loop] = Counter()
 
 
-def compiled(loop: Loop, size: int) -> Loop | None:
-    """The compiled form of one of the loops below; None where numpy is as good, or numba is not there."""
+def compiled_loop(loop: Loop, size: int) -> Loop | None:
+    """Return the compiled form of one of the loops below; None if numpy is as fast, or numba is not installed."""
     if size < FEW_DRAWS:
         return None
     _drawn[loop] += size
-    return _compile(loop) if _drawn[loop] >= LARGE else None
+    return _compile_loop(loop) if _drawn[loop] >= LARGE else None
 
 
 @cache
-def _compile(loop: Loop) -> Loop | None:
+def _compile_loop(loop: Loop) -> Loop | None:
     try:
         import numba
     except ImportError:
@@ -45,10 +45,10 @@ def _compile(loop: Loop) -> Loop | None:
     return made
 
 
-def choose(words: Words, edges: Words, other: NDArray[np.int32], shift: Any, first: int, out: Numbers) -> int:
-    """Outcomes of an alias table into ``out``; how many words equal an edge, so that a second word must decide.
+def choose_outcomes(words: Words, edges: Words, other: NDArray[np.int32], shift: Any, first: int, out: Numbers) -> int:
+    """Write outcomes of an alias table to ``out``; return how many words equal an edge and need a second word.
 
-    Both outcomes are read before one is selected, by unsigned numbers: then there is no branch to mispredict.
+    Both outcomes are read before one is selected by unsigned arithmetic: without a branch, none is mispredicted.
     """
     ties = np.uint64(0)
     for i in range(len(words)):
@@ -60,7 +60,7 @@ def choose(words: Words, edges: Words, other: NDArray[np.int32], shift: Any, fir
     return int(ties)
 
 
-def spread(words: Words, bits: Any, out: Numbers) -> int:
+def spread_values(words: Words, bits: Any, out: Numbers) -> int:
     """``out`` becomes 2^bits · out + U₁ − U₂, with U₁ and U₂ the lowest and the next bits of each word."""
     mask = (np.uint64(1) << bits) - np.uint64(1)
     factor = np.int64(1) << np.int64(bits)
@@ -70,9 +70,9 @@ def spread(words: Words, bits: Any, out: Numbers) -> int:
     return 0
 
 
-def propose(words: Words, cells: Numbers, shape: tuple[Any, ...], out: Numbers, waiting: Numbers) -> int:
-    """Points of cells into ``out``, and into ``waiting`` the places where a quick test did not accept them: where it
-    might be wrong, in the tail, and at 0, which is refused with one of its signs.
+def propose_points(words: Words, cells: Numbers, shape: tuple[Any, ...], out: Numbers, waiting: Numbers) -> int:
+    """Write points of cells to ``out``, and to ``waiting`` the indices that a quick test did not accept: where it
+    might be wrong, in the tail, and at 0, which one of the two signs rejects.
 
     ``shape`` is (bits of a cell, number of cells, 1/(2σ²), unit of the acceptance word, highest sure value). A word
     is, from its lowest bit: the sign, the place in the cell, the number for the test.

@@ -1,15 +1,15 @@
-"""Tables to answers: plan before spending, charge before releasing; knows no page and no command."""
+"""Plan, charge and release private answers from tables; independent of the report and the command line."""
 
 from tightrope.queries.count import count, count_distinct
 from tightrope.queries.histogram import histogram
 from tightrope.queries.mean import mean, sum
 from tightrope.queries.moments import correlation, covariance, standard_deviation, variance
-from tightrope.queries.proportion import share
+from tightrope.queries.proportion import proportion
 from tightrope.queries.quantile import median, quantile, quantiles
-from tightrope.queries.query import Question
+from tightrope.queries.query import Query
 from tightrope.queries.ratio import ratio
 from tightrope.queries.regression import regression
-from tightrope.queries.top_k import other, top
+from tightrope.queries.top_k import suppressed_count, top_k
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.plan import Plan
 from tightrope.release.session import Session
@@ -18,7 +18,7 @@ __all__ = [
     "Answer",
     "Answers",
     "Plan",
-    "Question",
+    "Query",
     "Session",
     "correlation",
     "count",
@@ -27,14 +27,14 @@ __all__ = [
     "histogram",
     "mean",
     "median",
-    "other",
+    "proportion",
     "quantile",
     "quantiles",
     "ratio",
     "regression",
-    "share",
     "standard_deviation",
     "sum",
-    "top",
+    "suppressed_count",
+    "top_k",
     "variance",
 ]

@@ -1,4 +1,4 @@
-"""What a release hands over: a table an answer, and one certificate."""
+"""The results of a release: one table per answer, and one certificate."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.documents.document import plain, to_json_text
-from tightrope.documents.escaping import html_text, part_named, printable
+from tightrope.documents.document import plain_data, to_json_text
+from tightrope.documents.escaping import escape_control_chars, html_text, part_named
 from tightrope.documents.release import (
     MEASURES,
     MISSING,
     PAID,
     QUESTION,
     RELEASES,
-    About,
     AnswerDocument,
-    Cost,
+    BiasPart,
+    PublisherPart,
     ReleaseCertificate,
     ReleaseResult,
     results_columns,
     results_csv,
 )
-from tightrope.errors import InputError
-from tightrope.queries.query import Question
+from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
+from tightrope.queries.query import Query
 from tightrope.release.plan_text import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 # Answers as tables for other programs: Parquet for data frames, HTML for notebooks.
 
 SHOWN_ROWS = 60
-"""A notebook shows so many groups of an answer at most."""
+"""Maximum number of groups of an answer shown in a notebook."""
 
 
 def results_parquet(result: ReleaseResult) -> bytes:
-    """The same table as a Parquet file: measures are doubles, keys what they are, or text where kinds differ."""
+    """Return all answers as a Parquet file: measures are doubles; keys keep their type, or are text if types differ."""
     from pyarrow import BufferOutputStream, float64, string, table
     from pyarrow.parquet import write_table
 
@@ -51,14 +52,14 @@ def results_parquet(result: ReleaseResult) -> bytes:
         mixed = len({type(value) for value in found if value is not None}) > 1
         number = name in (*MEASURES, *PAID)
         kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
-        arrays[name] = _array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+        arrays[name] = _arrow_array([str(v) if mixed and not number and v is not None else v for v in found], kind)
     sink = BufferOutputStream()
     write_table(table(arrays), sink)
     return bytes(sink.getvalue())
 
 
-def _array(found: list[Any], kind: Any) -> Any:
-    """What no type of Arrow holds is text: nothing that was paid for fails to be written."""
+def _arrow_array(found: list[Any], kind: Any) -> Any:
+    """Return an Arrow array; values that Arrow cannot represent become text, so that paid answers can be written."""
     from pyarrow import ArrowException, array
 
     try:
@@ -68,50 +69,52 @@ def _array(found: list[Any], kind: Any) -> Any:
 
 
 def answer_html(answer: AnswerDocument) -> str:
-    """A table with the keys, the value and its interval; what people wrote is shown as text, whatever it is."""
+    """Return an HTML table with the keys, the value and its interval; all names and keys are escaped."""
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
-    head = "".join(f"<th>{_text(name)}</th>" for name in names)
-    shown = (_cells(_fields(_with_part(answer, row), names)) for row in answer.rows[:SHOWN_ROWS])
+    head = "".join(f"<th>{_escaped_text(name)}</th>" for name in names)
+    shown = (_table_cells(_field_values(_with_part(answer, row), names)) for row in answer.rows[:SHOWN_ROWS])
     more = len(answer.rows) - SHOWN_ROWS
-    rest = f"<p>... and {more:,} more groups in .frame</p>" if more > 0 else ""
-    caption = f"{_text(answer.name)}: {_text(answer.question)}; 95 % intervals"
+    rest = f"<p>... and {more:,} more groups in .to_pandas()</p>" if more > 0 else ""
+    caption = f"{_escaped_text(answer.name)}: {_escaped_text(answer.question)}; 95 % intervals"
     return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(shown)}</table>{rest}"
 
 
-def _fields(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+def _field_values(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
     return [row.get(name) for name in names]
 
 
 def _with_part(answer: AnswerDocument, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with a part of a histogram called by both of its ends."""
+    """Return the row with the bin of a histogram labeled by both of its edges."""
     return {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
 
 
-def _cells(fields: Iterable[Any]) -> str:
+def _table_cells(fields: Iterable[Any]) -> str:
     return f"<tr>{''.join(f'<td>{_cell_text(field)}</td>' for field in fields)}</tr>"
 
 
 def _cell_text(field: object) -> str:
     if field is None:
         return "–"
-    return f"{field:.6g}" if isinstance(field, float) else _text(str(field))
+    return f"{field:.6g}" if isinstance(field, float) else _escaped_text(str(field))
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return html_text(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answer:
-    """One question's records (keys, ``value``, ``lower``, ``upper``: a 95 % interval) and its error statement."""
+    """One answer: its records (keys, ``value``, 95 % interval from ``lower`` to ``upper``) and its error statement."""
 
-    question: Question
+    question: Query
     rows: list[dict[str, Any]]
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.columns else "one value"
-        return f"<Answer {printable(self.name)!r}: {self.question}; {groups} in .frame>"
+        groups = (
+            f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.key_columns else "one value"
+        )
+        return f"<Answer {escape_control_chars(self.name)!r}: {self.question}; {groups} in .to_pandas()>"
 
     @property
     def name(self) -> str:
@@ -119,22 +122,76 @@ class Answer:
         return self.question.asked.name
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """The records as a pandas data frame, in the order of the keys; integers stay integers beside a missing key."""
+    def value(self) -> float | None:
+        """The released number of an answer without groups; None if it was suppressed.
+
+        Raises ``InputError`` for an answer with groups.
+        """
+        return self._only("value")
+
+    @property
+    def lower(self) -> float | None:
+        """The lower end of the 95 % interval of an answer without groups; None if it is unbounded."""
+        return self._only("lower")
+
+    @property
+    def upper(self) -> float | None:
+        """The upper end of the 95 % interval of an answer without groups; None if it is unbounded."""
+        return self._only("upper")
+
+    def _only(self, measure: str) -> float | None:
+        if self.question.key_columns or len(self.rows) != 1:
+            remedy = "the answer has groups: use to_pandas(), to_polars() or to_arrow()"
+            raise InputError(measure, f"{len(self.rows)} groups", "an answer without groups", remedy)
+        number: float | None = self.rows[0].get(measure)
+        return number
+
+    def _columns(self) -> dict[str, list[Any]]:
+        paid = [name for name in PAID if any(name in row for row in self.rows)]
+        return {name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the records as a pandas data frame, in the order of the keys.
+
+        Integers stay integers next to a missing key.
+        """
         import pandas as pd
 
-        paid = [name for name in PAID if any(name in row for row in self.rows)]
-        columns = {name: [row.get(name) for row in self.rows] for name in (*self.question.columns, *MEASURES, *paid)}
-        return pd.DataFrame({name: pd.array(found, dtype=_dtype(found)) for name, found in columns.items()})
+        columns = self._columns().items()
+        return pd.DataFrame({name: pd.array(found, dtype=_pandas_dtype(found)) for name, found in columns})
+
+    def to_arrow(self) -> pa.Table:
+        """Return the records as an Arrow table; a key column with values of several types holds text."""
+        import pyarrow as pa
+
+        def array(values: list[Any]) -> pa.Array:
+            try:
+                return pa.array(values)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                return pa.array([None if value is None else str(value) for value in values])
+
+        return pa.table({name: array(values) for name, values in self._columns().items()})
+
+    def to_polars(self) -> Any:
+        """Return the records as a polars data frame; raises ``MissingExtraError`` if polars is not installed."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError("polars", "polars") from None
+        return pl.from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the records through the Arrow C stream interface, which polars, DuckDB and others read."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
         return answer_html(self.document)
 
     @property
     def document(self) -> AnswerDocument:
-        """The answer as it is written: dates as text, no NaN, no infinity."""
+        """The answer in serializable form: dates as text, no NaN, no infinity."""
         rows = [{name: _json_value(name, value) for name, value in row.items()} for row in self.rows]
-        return RELEASES.data({**self.about, "rows": rows}, AnswerDocument)
+        return RELEASES.convert_data({**self.about, "rows": rows}, AnswerDocument)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -143,13 +200,13 @@ class Answers:
 
     answers: tuple[Answer, ...]
     certificate_data: ReleaseCertificate
-    costs: tuple[Cost, ...] = ()
-    """What bounding and clamping left out or moved, where the plan paid for knowing it."""
+    bias: tuple[BiasPart, ...] = ()
+    """The bias of bounding and clamping, if the plan spends part of its budget to measure it."""
 
     def __repr__(self) -> str:
         held = self.certificate_data
         promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
-        costs = [f"<Cost {cost.statement}>" for cost in self.costs]
+        costs = [f"<Cost {cost.statement}>" for cost in self.bias]
         return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *costs])
 
     def _repr_html_(self) -> str:
@@ -164,66 +221,66 @@ class Answers:
     def __getitem__(self, which: int | str) -> Answer:
         if isinstance(which, int):
             return self.answers[which]
-        names = [answer.name for answer in self.answers]
+        names = tuple(answer.name for answer in self.answers)
         if which not in names:
-            raise InputError("name", which, f"one of {names}")
+            raise UnknownAnswerError(which, names)
         return self.answers[names.index(which)]
 
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate as plain data."""
-        return plain(self.certificate_data)
+        return plain_data(self.certificate_data)
 
-    def result(self, title: str | None = None, about: About | None = None) -> ReleaseResult:
-        """All of it as one typed document: what ``tightrope release --json`` prints and the report shows."""
+    def result(self, title: str | None = None, about: PublisherPart | None = None) -> ReleaseResult:
+        """Return all of it as one typed document: the output of ``tightrope release --json`` and the report's data."""
         return ReleaseResult(
             document="release result",
-            version=1,
+            version=2,
             title=title,
             answers=tuple(answer.document for answer in self.answers),
             certificate=self.certificate_data,
-            costs=self.costs,
+            bias=self.bias,
             about=about,
         )
 
     def to_data(self) -> dict[str, Any]:
-        """``result`` as plain data."""
-        return plain(self.result())
+        """Return ``result`` as plain data."""
+        return plain_data(self.result())
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """All answers as one CSV table, a line a group: the question, keys, value, ends and what else was paid for.
+        """Return all answers as one CSV table, one line per group: question, keys, value, interval, further measures.
 
-        Key columns are those of all questions; a field that a question does not have is empty. Texts stand in quotes.
-        With a ``path`` the text is written there, too, in UTF-8. Raises ``InputError`` where no file can be there.
+        It has the key columns of all questions; fields that do not apply to a question are empty. Text is quoted.
+        With a ``path`` the table is also written there, in UTF-8. Raises ``InputError`` if it cannot be written.
         """
         text = results_csv(self.result())
         if path is not None:
-            _keep(path, text.encode())
+            _write_file(path, text.encode())
         return text
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """The same table as a Parquet file; keys of several kinds under one name are text.
+        """Write the same table as a Parquet file; a key column with values of several types holds text.
 
-        Raises ``InputError`` where no file can be there.
+        Raises ``InputError`` if the file cannot be written.
         """
-        _keep(path, results_parquet(self.result()))
+        _write_file(path, results_parquet(self.result()))
 
     def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
-        """The page that ``tightrope release`` writes: one HTML file that needs nothing beside itself.
+        """Write the report of ``tightrope release``: one self-contained HTML file.
 
-        Raises ``InputError`` where no file can be there.
+        Raises ``InputError`` if the file cannot be written.
         """
         from tightrope.reporting import html
 
-        _keep(path, html(self.result(title)).encode())
+        _write_file(path, html(self.result(title)).encode())
 
     def to_json(self) -> str:
-        """``result`` as JSON; never NaN."""
+        """Return ``result`` as JSON, without NaN."""
         return to_json_text(self.result())
 
 
-def _keep(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write the file; ``InputError`` says why it cannot be there: paid answers can be kept elsewhere."""
+def _write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write the file; raises ``InputError`` with the reason if it cannot be written, so that callers can retry."""
     if not isinstance(path, str | os.PathLike):
         raise InputError("path", path, "a path", "say 'results.csv'")
     place = Path(path)
@@ -240,11 +297,11 @@ def _keep(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 EXACT = 2**53
-"""Whole numbers up to it are doubles."""
+"""Integers up to this size are exact as doubles."""
 
 
-def _dtype(found: list[Any]) -> Any:
-    """Whole numbers and truth values stay what they are beside a missing key; None lets pandas choose."""
+def _pandas_dtype(found: list[Any]) -> Any:
+    """Return the pandas dtype; integers and booleans keep their type next to missing keys."""
     kinds = {type(value) for value in found if value is not None}
     if kinds == {int} and all(-(2**63) <= value < 2**63 for value in found if value is not None):
         return "Int64" if None in found else "int64"
@@ -255,7 +312,7 @@ def _dtype(found: list[Any]) -> Any:
 
 
 def _json_value(name: str, value: object) -> Any:
-    """A key or a number as JSON can hold it; a number of ours without limit is nothing."""
+    """Return a key or a number in JSON form; a measure that is not finite becomes None."""
     if name in MEASURES and isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, (datetime.date, datetime.datetime)):

@@ -1,4 +1,4 @@
-"""What is counted beside the questions: rows with and without the bound, values beyond each end, missing fields."""
+"""The bias check: noisy counts of rows with and without the bound, values beyond each end, and missing fields."""
 
 from __future__ import annotations
 
@@ -10,284 +10,326 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal
 
-from tightrope.documents.budget import Number, decimal
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded
-from tightrope.documents.release import Cost
+from tightrope.documents.budget import Number, exact_decimal
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded_decimal
+from tightrope.documents.release import BiasPart
 from tightrope.errors import InputError, PlanError
-from tightrope.noise.worst_split import Spend, Unit
-from tightrope.queries.column_query import shown_end
-from tightrope.queries.query_group import Person, Task
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec
+from tightrope.queries.column_query import format_range_end
+from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Case, Compare, Missing, Not
 from tightrope.tables.expressions.expression import Term
-from tightrope.tables.expressions.leaves import Column, literal
-from tightrope.tables.expressions.tree import Tree
-from tightrope.tables.request import Measure, PersonBounds
+from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.tree import ExpressionTree
+from tightrope.tables.request import ContributionBounds, Measure
 from tightrope.tables.schema import Schema
 
 What = Literal["used", "all", "below", "above", "missing"]
 MANY_TIMES = 16
-"""All rows of a person are counted up to so many times the bound: beyond it even this count needs one."""
+"""The count of all rows uses this many times the contribution bound, because it needs a bound, too."""
 MOST_OF_BUDGET = Decimal("0.5")
-"""The part of the budget that they may take stays below it."""
+"""The bias check may take less than this part of the budget."""
 NOISE_SIZES = tuple(sorted({factor * 2**power for power in range(3, 12) for factor in (2, 3)}))
-"""Relative sizes of their noise, in eighths: they share a lattice, and larger ones would make all tables long."""
+"""Relative sizes of the tallies' noise, in eighths: they share a lattice, and larger ones would lengthen all tables."""
 MORE = 4
-"""So many times as much is spent on a count of all rows."""
+"""Weight of the count of all rows in the split of the budget, relative to the other tallies."""
 Range = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What a vector counts, over all groups together; ``column`` where it is about the values of one."""
+class DiagnosticCount:
+    """Definition of a count over all groups together; counts of rows have no ``column``."""
 
-    what: What
+    counted_rows: What
     column: Term | None
     limits: Range
 
 
-def with_tallies(tasks: Sequence[Task], part: Decimal, schema: Schema) -> tuple[Task, ...]:
-    """The tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
+def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
+    """Return the tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
 
-    A tally is one integer over all groups. A person adds to it at most the rows that the engine keeps of them:
-    ``bounds.rows``, or ``MANY_TIMES`` times as many where all are counted. Where that is one row, it is in one tally
-    of a column only. Raises ``PlanError`` for a part that is too small for so many tallies.
+    A tally is one integer over all groups. A person adds to it at most the rows that remain after bounding:
+    ``bounds.rows``, or ``MANY_TIMES`` times as many if all are counted. If that is one row, it is in only one tally
+    of each column. Raises ``PlanError`` if the part is too small for the number of tallies.
     """
     if not part:
         return tuple(tasks)
-    spent = sum(_weight(unit) for task in tasks for unit in task.units)
-    every = [*tasks, *{rows_of(found): found for found in map(every_row, bounded(tasks))}.values()]
-    # The tallies with the noise of what may be spent; a count of all rows, whose noise is largest, gets more of
-    # it.
-    sized_tasks = _each_once(every, schema)
+    spent = sum(_relative_loss(unit) for task in tasks for unit in task.composition_groups)
+    every = [
+        *tasks,
+        *{rows_key(found): found for found in map(without_row_bounds, bounded_query_groups(tasks))}.values(),
+    ]
+    # Scale the noise of the tallies to their part of the budget; the count of all rows, the noisiest, gets more of it.
+    sized_tasks = _merge_diagnostics(every, schema)
     sized_spent = spent * float(part / (1 - part))
-    shares = sum(_share(own) for task in sized_tasks for own in task.sets if own[0].whole)
+    shares = sum(_noise_share(own) for task in sized_tasks for own in task.composition_sets if own[0].over_all_groups)
     return tuple(_with_noise(task, shares / sized_spent) for task in sized_tasks)
 
 
-def bounded(tasks: Sequence[Task]) -> list[Task]:
-    """Those in which a person may have more rows than count."""
-    return [task for task in tasks if task.bounds.person is not None and not task.steps]
+def bounded_query_groups(tasks: Sequence[QueryGroup]) -> list[QueryGroup]:
+    """Return the tasks in which bounding may leave out rows of a person."""
+    return [task for task in tasks if task.bounds.person_column is not None and not task.row_count_steps]
 
 
-def sliver(costs: Number) -> Decimal:
-    """The part of the budget as it was asked for; raises ``InputError`` unless it is from 0 on and below a half."""
-    part = decimal("costs", costs)
+def bias_check_fraction(costs: Number) -> Decimal:
+    """Return the part of the budget for the bias check; raises ``InputError`` unless it is in [0, 0.5)."""
+    part = exact_decimal("bias_check", costs)
     if not 0 <= part < MOST_OF_BUDGET:
-        raise InputError("costs", costs, f"from 0, which counts nothing, to below {MOST_OF_BUDGET}", "0.02 is usual")
+        raise InputError("bias_check", costs, f"from 0 (no bias check) to below {MOST_OF_BUDGET}", "0.02 is usual")
     return part
 
 
-def tallies_of(task: Task) -> tuple[Tally, ...]:
-    """All that are counted beside the questions of a task."""
-    if not task.served or task.steps:
+def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
+    """Return the tallies of a task, in addition to its questions."""
+    if not task.vectors_by_query or task.row_count_steps:
         return ()
-    used = () if task.bounds.person is None else (Tally("used", None, None),)
-    ranges = dict.fromkeys(pair for question in task.questions for pair in question.ranges)
-    return (*used, *(tally for term, limits in ranges for tally in _of_column(term, limits, task)))
+    used = () if task.bounds.person_column is None else (DiagnosticCount("used", None, None),)
+    ranges = dict.fromkeys(pair for question in task.ordered_queries for pair in question.clamped_columns)
+    return (*used, *(tally for term, limits in ranges for tally in _column_diagnostics(term, limits, task)))
 
 
-def _of_column(term: Term, limits: Range, task: Task) -> tuple[Tally, ...]:
-    """Both ends where there are some; missing fields, but in cells, where rows without a value have no place."""
-    ends = () if limits is None else (Tally("below", term, limits), Tally("above", term, limits))
-    return (*ends, *(() if task.cells is not None else (Tally("missing", term, limits),)))
+def _column_diagnostics(term: Term, limits: Range, task: QueryGroup) -> tuple[DiagnosticCount, ...]:
+    """Return tallies of values beyond each end, and of missing fields unless the task is counted in cells.
+
+    Rows without a value are in no cell.
+    """
+    ends = () if limits is None else (DiagnosticCount("below", term, limits), DiagnosticCount("above", term, limits))
+    return (*ends, *(() if task.cells_per_group is not None else (DiagnosticCount("missing", term, limits),)))
 
 
-def _each_once(tasks: Sequence[Task], schema: Schema) -> list[Task]:
-    """Every tally in the first task that has it, about the questions of all that have it."""
+def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[QueryGroup]:
+    """Return the tasks with each tally only in the first task that has it, with the questions of all such tasks."""
     about: dict[object, list[str]] = {}
     for task in tasks:
-        for tally in tallies_of(task):
-            # The questions whose answers it says something of: for the values of a column those that read it so.
+        for tally in diagnostic_counts_of(task):
+            # The questions that the tally describes: for a tally of a column, those with that column and range.
             pair = (tally.column, tally.limits)
-            about.setdefault(place_of(tally, task), []).extend(
-                [question.asked.name for question in task.questions if tally.column is None or pair in question.ranges]
+            about.setdefault(diagnostic_position(tally, task), []).extend(
+                [
+                    question.asked.name
+                    for question in task.ordered_queries
+                    if tally.column is None or pair in question.clamped_columns
+                ]
             )
     left, found = dict(about), []
     for task in tasks:
-        own = [(tally, left.pop(place)) for tally in tallies_of(task) if (place := place_of(tally, task)) in left]
-        vectors = tuple(_vector(tally, task.bounds.rows, _counted(tally, schema)) for tally, _ in own)
-        names = {vector.name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
-        found.append(replace(task, tallies=(*task.tallies, *vectors), about={**task.about, **names}))
+        own = [
+            (tally, left.pop(place))
+            for tally in diagnostic_counts_of(task)
+            if (place := diagnostic_position(tally, task)) in left
+        ]
+        vectors = tuple(
+            _diagnostic_statistic(tally, task.bounds.max_rows, _counted_expression(tally, schema)) for tally, _ in own
+        )
+        names = {vector.statistic_name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
+        found.append(
+            replace(
+                task,
+                diagnostic_counts=(*task.diagnostic_counts, *vectors),
+                queries_by_diagnostic={**task.queries_by_diagnostic, **names},
+            )
+        )
     return found
 
 
-def place_of(tally: Tally, task: Task) -> object:
-    """What decides which rows it counts: for the values of a column, not by what they are grouped in cells."""
-    return tally, used_by(task) if tally.column is None else (task.where, _chosen(task), _groups(task))
+def diagnostic_position(tally: DiagnosticCount, task: QueryGroup) -> object:
+    """Return a key that is equal for tallies of the same rows; for column values it ignores the cells."""
+    return tally, used_rows_key(task) if tally.column is None else (
+        task.where,
+        _row_choice_key(task),
+        _listed_groups(task),
+    )
 
 
-def used_by(task: Task) -> object:
-    """What decides which rows a task uses: which there are, and which of a person's are chosen."""
-    return rows_of(every_row(task)), _chosen(task)
+def used_rows_key(task: QueryGroup) -> object:
+    """Return a key that is equal for tasks that use the same rows: the rows available and the rows sampled."""
+    return rows_key(without_row_bounds(task)), _row_choice_key(task)
 
 
-def _chosen(task: Task) -> object:
-    """What decides which rows of a person count: the groups, too, where they bound more than the rows do."""
+def _row_choice_key(task: QueryGroup) -> object:
+    """Return a key for the choice of a person's rows; it includes the groups if their bounds are the tighter ones."""
     bounds = task.bounds
-    by_group = bounds.rows_per_group < bounds.rows or (bool(task.by) and bounds.groups < bounds.rows)
-    return bounds.rows, (task.by, bounds) if by_group else None
+    by_group = bounds.max_rows_per_group < bounds.max_rows or (bool(task.by) and bounds.max_groups < bounds.max_rows)
+    return bounds.max_rows, (task.by, bounds) if by_group else None
 
 
-def _groups(task: Task) -> object:
-    """The groups that are listed; None where none are, so that every row is in one."""
-    by = task.by if task.cells is None else task.by[:-1]
+def _listed_groups(task: QueryGroup) -> object:
+    """Return the listed groups, or None without a list, when every row is in a group."""
+    by = task.by if task.cells_per_group is None else task.by[:-1]
     if task.keys is None or not by:
         return None
-    return by, task.keys if task.cells is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
+    return by, task.keys if task.cells_per_group is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
 
 
-def every_row(task: Task) -> Task:
-    """The rows of the same groups under a bound so many times as large, and nothing but their number."""
-    most = task.bounds.rows * MANY_TIMES
+def without_row_bounds(task: QueryGroup) -> QueryGroup:
+    """Return a task that counts the rows of the same groups under a bound that is ``MANY_TIMES`` times as large."""
+    most = task.bounds.max_rows * MANY_TIMES
     listed = task.keys is not None and bool(task.by)
-    by, keys, cells = (task.by, task.keys, task.cells) if listed else ((), ((),), None)
-    bounds = PersonBounds(task.bounds.person, most, most, most if listed else 1)
-    vector = _vector(Tally("all", None, None), most, None)
-    about = {vector.name: tuple(question.asked.name for question in task.questions)}
-    return Task(MappingProxyType({}), by, keys, bounds, task.where, cells, None, tallies=(vector,), about=about)
+    by, keys, cells = (task.by, task.keys, task.cells_per_group) if listed else ((), ((),), None)
+    bounds = ContributionBounds(task.bounds.person_column, most, most, most if listed else 1)
+    vector = _diagnostic_statistic(DiagnosticCount("all", None, None), most, None)
+    about = {vector.statistic_name: tuple(question.asked.name for question in task.ordered_queries)}
+    return QueryGroup(
+        MappingProxyType({}),
+        by,
+        keys,
+        bounds,
+        task.where,
+        cells,
+        None,
+        diagnostic_counts=(vector,),
+        queries_by_diagnostic=about,
+    )
 
 
-def rows_of(task: Task) -> object:
-    """What decides which rows a count of all of them is of."""
+def rows_key(task: QueryGroup) -> object:
+    """Return a key that is equal for tasks whose counts of all rows are over the same rows."""
     return task.by, task.keys, task.where, task.bounds
 
 
-def _vector(tally: Tally, rows: int, counted: Tree | None) -> Vector:
-    """The count; those of one column share the noise of one where a person has one row, which is in one of them."""
-    column = "" if tally.column is None else f" of {printable(str(tally.column))}"
-    spend = Spend(f"rows, {tally.what}{column}, over all groups", NOISE_SIZES[-1], True)
+def _diagnostic_statistic(tally: DiagnosticCount, rows: int, counted: ExpressionTree | None) -> NoisyStatistic:
+    """Return the count of a tally.
+
+    If a person has one row, it is in one tally of each column, and the tallies of a column share the noise of one.
+    """
+    column = "" if tally.column is None else f" of {escape_control_chars(str(tally.column))}"
+    spend = NoiseSpec(f"rows, {tally.counted_rows}{column}, over all groups", NOISE_SIZES[-1], True)
     alone = tally.column is None or rows > 1
-    label = name_of(tally) if alone else f"values {_of(tally)}"
-    return Vector(Measure(name_of(tally), counted, None), spend, rows, exclusive=label, whole=True)
+    label = diagnostic_name(tally) if alone else f"values {_column_and_end(tally)}"
+    return NoisyStatistic(
+        Measure(diagnostic_name(tally), counted, None), spend, rows, disjoint_set=label, over_all_groups=True
+    )
 
 
-def name_of(tally: Tally) -> str:
-    """What its vector is called."""
-    return tally.what if tally.column is None else f"{tally.what} {_of(tally)}"
+def diagnostic_name(tally: DiagnosticCount) -> str:
+    """Return the name of the tally's vector."""
+    return tally.counted_rows if tally.column is None else f"{tally.counted_rows} {_column_and_end(tally)}"
 
 
-def _of(tally: Tally) -> str:
-    """Which column and ends it is about, as no other has it: texts that are shown may be alike where columns differ."""
+def _column_and_end(tally: DiagnosticCount) -> str:
+    """Return a unique digest of the column and its ends: different columns may have the same displayed text."""
     return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
-def _counted(tally: Tally, schema: Schema) -> Tree | None:
-    """Return an expression that has a value in the rows that are counted, and none in others.
+def _counted_expression(tally: DiagnosticCount, schema: Schema) -> ExpressionTree | None:
+    """Return an expression that has a value in exactly the rows to count, and is missing in the others.
 
-    Truth values are compared as the numbers 0 and 1 that they add to a sum.
+    Booleans are compared as the numbers 0 and 1, as in a sum.
     """
     if tally.column is None:
         return None
-    own = tally.column if isinstance(tally.column, Tree) else Column(tally.column)
-    if tally.what == "missing" or tally.limits is None:
-        return Case((Missing(own),), (literal(1), None))
-    if own.facts(schema).kind == "boolean":
-        own = Case((own, Not(own)), (literal(1), literal(0), None))
-    sign, end = ("<", tally.limits[0]) if tally.what == "below" else (">", tally.limits[1])
-    return Case((Compare(sign, own, literal(float(end))),), (literal(1), None))
+    own = tally.column if isinstance(tally.column, ExpressionTree) else ColumnRef(tally.column)
+    if tally.counted_rows == "missing" or tally.limits is None:
+        return Case((Missing(own),), (to_literal(1), None))
+    if own.infer_facts(schema).kind == "boolean":
+        own = Case((own, Not(own)), (to_literal(1), to_literal(0), None))
+    sign, end = ("<", tally.limits[0]) if tally.counted_rows == "below" else (">", tally.limits[1])
+    return Case((Compare(sign, own, to_literal(float(end))),), (to_literal(1), None))
 
 
-def _weight(unit: Unit) -> float:
-    """The loss of one person's rows, relative to others'."""
-    return sum(unit.contribution.most_rows / spend.size for spend in unit.spends)
+def _relative_loss(unit: CompositionGroup) -> float:
+    """Return the privacy loss of one person's rows in the unit, relative to other units."""
+    return sum(unit.split_bounds.most_rows / spend.noise_size for spend in unit.noise_specs)
 
 
-def _share(own: Sequence[Vector]) -> int:
-    return MORE if own[0].name == name_of(Tally("all", None, None)) else 1
+def _noise_share(own: Sequence[NoisyStatistic]) -> int:
+    return MORE if own[0].statistic_name == diagnostic_name(DiagnosticCount("all", None, None)) else 1
 
 
-def _with_noise(task: Task, size: float) -> Task:
-    tallies = tuple(_with_size(vector, 8 * size / _share((vector,))) for vector in task.tallies)
-    return replace(task, tallies=tallies)
+def _with_noise(task: QueryGroup, size: float) -> QueryGroup:
+    tallies = tuple(_with_size(vector, 8 * size / _noise_share((vector,))) for vector in task.diagnostic_counts)
+    return replace(task, diagnostic_counts=tallies)
 
 
-def _with_size(vector: Vector, wanted: float) -> Vector:
-    """Relative noise of the next size that is used, in eighths."""
+def _with_size(vector: NoisyStatistic, wanted: float) -> NoisyStatistic:
+    """Return the vector with the next larger relative noise size, in eighths."""
     found = next((size for size in NOISE_SIZES if size >= wanted), None)
     if found is None:
         times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
-        expected = "large enough for the counts of so many questions"
-        raise PlanError("costs", "too little", expected, f"say {times:g} times as much, or ask fewer questions")
-    return replace(vector, spend=replace(vector.spend, eighths=found))
+        expected = "large enough for the counts of this many questions"
+        raise PlanError("bias_check", "too little", expected, f"use {times:g} times as much, or ask fewer questions")
+    return replace(vector, noise_spec=replace(vector.noise_spec, eighths=found))
 
 
-# What bounding and clamping cost, from noisy counts: shares with intervals, and in words.
+# The bias of bounding and clamping, estimated from noisy counts: shares with intervals, and sentences.
 
 OUTSIDE = 0.025
-"""Each of two counts is outside its interval at most so often."""
+"""Each of two counts is outside its interval with at most this probability."""
 TELLS = 0.5
-"""A share whose interval is wider than this is not told: it could be nearly anything."""
+"""A share with a wider interval than this is not reported."""
 STANDS_OUT = 3
-"""A count stands out from its noise where its interval ends at no more than so many times where it begins."""
+"""A count is significant if the upper end of its interval is at most this many times the lower end."""
 LEAST, NONE, ALL = 0.001, "0 %", "100 %"
-"""Less is not told apart from nothing, which is never promised: there, intervals that reach below it are cut off."""
+"""Smaller shares are not distinguished from 0, so intervals that reach below ``LEAST`` are cut off there."""
 KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
     "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
 }  # fmt: skip
-Counts = Mapping[Vector, int]
+Counts = Mapping[NoisyStatistic, int]
 """Noisy counts over all groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """A noisy count, and what it is at least and at most."""
+class NoisyCount:
+    """A noisy count with the ends of its interval."""
 
     value: int
     lower: int
     upper: int
 
 
-def costs_found(
-    tasks: Sequence[Task], noises: Sequence[Sequence[Noise]], counts: Sequence[Counts], person: Person
-) -> tuple[Cost, ...]:
-    """One statement a task and tally: the share of rows that were left out, of values that were moved or missing."""
-    every = [_found_counted(own, found) for own, found in zip(noises, counts, strict=True)]
+def diagnostics(
+    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[Counts], person: PrivacyUnit
+) -> tuple[BiasPart, ...]:
+    """Return one statement per task and tally: the share of rows left out, of values moved, or of missing fields."""
+    every = [_noisy_counts_by_name(own, found) for own, found in zip(noises, counts, strict=True)]
     pairs = [(task, own) for task, own in zip(tasks, every, strict=True) if own]
-    totals = {rows_of(task): own["all"] for task, own in pairs if "all" in own}
-    used = {used_by(task): (task, own["used"]) for task, own in pairs if "used" in own}
-    rows = {place: (found, totals[rows_of(every_row(task))]) for place, (task, found) in used.items()}
+    totals = {rows_key(task): own["all"] for task, own in pairs if "all" in own}
+    used = {used_rows_key(task): (task, own["used"]) for task, own in pairs if "used" in own}
+    rows = {place: (found, totals[rows_key(without_row_bounds(task))]) for place, (task, found) in used.items()}
     asked = ((task, own) for task, own in pairs if "all" not in own)
-    return tuple(cost for task, own in asked for cost in _of_task(task, own, rows, person))
+    return tuple(cost for task, own in asked for cost in _query_group_costs(task, own, rows, person))
 
 
-def _found_counted(noises: Sequence[Noise], counts: Counts) -> dict[str, Counted]:
-    """The counts over all groups by the names of their tallies."""
+def _noisy_counts_by_name(noises: Sequence[Noise], counts: Counts) -> dict[str, NoisyCount]:
+    """Return the counts over all groups, by tally name."""
     found = ((noise, counts[noise.vector]) for noise in noises if noise.vector in counts)
-    return {n.vector.name: Counted(value, *n.interval(value, OUTSIDE)) for n, value in found}
+    return {n.vector.statistic_name: NoisyCount(value, *n.confidence_interval(value, OUTSIDE)) for n, value in found}
 
 
-Rows = Mapping[object, tuple[Counted, Counted]]
-"""How many rows were used, and how many there are."""
+Rows = Mapping[object, tuple[NoisyCount, NoisyCount]]
+"""The number of rows used and the number of all rows, by the key of ``used_rows_key``."""
 
 
-def _of_task(task: Task, own: Mapping[str, Counted], rows: Rows, person: Person) -> Iterator[Cost]:
-    found = None if task.bounds.person is None else rows.get(used_by(task))
+def _query_group_costs(
+    task: QueryGroup, own: Mapping[str, NoisyCount], rows: Rows, person: PrivacyUnit
+) -> Iterator[BiasPart]:
+    found = None if task.bounds.person_column is None else rows.get(used_rows_key(task))
     if found is not None and "used" in own:
-        shares = _found_share(*found)
-        yield _cost(
+        shares = _estimate_share(*found)
+        yield _bias_cost(
             task,
-            Tally("used", None, None),
+            DiagnosticCount("used", None, None),
             None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1]),
             _left_out(task, person),
         )
-    for tally in tallies_of(task):
-        if tally.column is not None and name_of(tally) in own:
-            count = own[name_of(tally)]
-            share = None if found is None else _found_share(count, found[0])
+    for tally in diagnostic_counts_of(task):
+        if tally.column is not None and diagnostic_name(tally) in own:
+            count = own[diagnostic_name(tally)]
+            share = None if found is None else _estimate_share(count, found[0])
             hidden = found is not None and share is None
-            yield _cost(task, tally, share, _moved(tally), None if hidden else count)
+            yield _bias_cost(task, tally, share, _moved_values_text(tally), None if hidden else count)
 
 
 Shares = tuple[float, float, float]
-"""Of a count and of a larger one: the quotient, what it is at least and at most."""
+"""The quotient of a count and a larger one, with its lower and upper end."""
 
 
-def _found_share(part: Counted, whole: Counted) -> Shares | None:
-    """None where the whole may be nothing, or hardly stands out from its noise: then what is seen is mostly luck.
+def _estimate_share(part: NoisyCount, whole: NoisyCount) -> Shares | None:
+    """Return the share of a part with its interval; None if the whole is not significantly above the noise.
 
-    No interval is narrower than the noise: one that lies beyond 0 or 1 reaches as far inwards.
+    An interval is never narrower than the noise: one that lies beyond 0 or 1 reaches as far inwards.
     """
     if whole.lower < 1 or whole.upper > STANDS_OUT * whole.lower:
         return None
@@ -297,23 +339,25 @@ def _found_share(part: Counted, whole: Counted) -> Shares | None:
     return value, lower, upper
 
 
-def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Counted | None = None) -> Cost:
+def _bias_cost(
+    task: QueryGroup, tally: DiagnosticCount, shares: Shares | None, what: str, found: NoisyCount | None = None
+) -> BiasPart:
     value, lower, upper = (None, None, None) if shares is None else shares
     if shares is not None and shares[2] - shares[1] > TELLS:
         shares, found = None, None
-    return Cost(
-        answers=task.about[name_of(tally)],
-        kind=KINDS[tally.what],
+    return BiasPart(
+        answers=task.queries_by_diagnostic[diagnostic_name(tally)],
+        kind=KINDS[tally.counted_rows],
         column=None if tally.column is None else str(tally.column),
         share=value,
         lower=lower,
         upper=upper,
-        statement=_statement(shares, what, found),
+        statement=_interval_statement(shares, what, found),
     )
 
 
-def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
-    """The interval in words; an end at which it was cut off is not told, for a value there would read as certain."""
+def _interval_statement(shares: Shares | None, what: str, found: NoisyCount | None) -> str:
+    """Return the interval in words; an end that was cut off is left out, because it would read as certain."""
     if shares is not None:
         return _share_text(what, *shares)
     if found is None:
@@ -325,57 +369,59 @@ def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
 
 
 def _share_text(what: str, value: float, lower: float, upper: float) -> str:
-    """A share with its interval, ends outwards.
+    """Return a share with its interval in words, ends rounded outwards.
 
     >>> _share_text("it", 0.03, 0.024, 0.036), _share_text("it", 0.0, 0.0, 0.0), _share_text("it", 1.0, 0.97, 1.0)
     ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it', 'at least 97 % of it')
     """
-    low, high = _percent(min(lower, 1 - LEAST), DOWN), _percent(max(upper, LEAST), UP)
+    low, high = _percent_text(min(lower, 1 - LEAST), DOWN), _percent_text(max(upper, LEAST), UP)
     if low == NONE:
         return f"at most {high} of {what}"
-    return f"at least {low} of {what}" if high == ALL else f"about {_percent(value)} of {what} ({low} to {high})"
+    return f"at least {low} of {what}" if high == ALL else f"about {_percent_text(value)} of {what} ({low} to {high})"
 
 
-def _left_out(task: Task, person: Person) -> str:
-    rows, noun = task.bounds.rows, person.noun
+def _left_out(task: QueryGroup, person: PrivacyUnit) -> str:
+    rows, noun = task.bounds.max_rows, person.unit_noun
     beyond = f"rows of one {noun} beyond {rows * MANY_TIMES:,} and rows without a usable {noun} are not counted here"
     return f"the rows were not used, for at most {rows:,} of one {noun} count; {beyond}"
 
 
-def _moved(tally: Tally) -> str:
-    column = printable(str(tally.column))
-    if tally.what == "missing" or tally.limits is None:
+def _moved_values_text(tally: DiagnosticCount) -> str:
+    column = escape_control_chars(str(tally.column))
+    if tally.counted_rows == "missing" or tally.limits is None:
         return f"the fields of {column} were missing or did not fit its type"
-    end = shown_end(tally.limits[0] if tally.what == "below" else tally.limits[1])
-    return f"the values of {column} were {tally.what} {end} and counted as {end}"
+    end = format_range_end(tally.limits[0] if tally.counted_rows == "below" else tally.limits[1])
+    return f"the values of {column} were {tally.counted_rows} {end} and counted as {end}"
 
 
-def _percent(share: float, rounding: str = NEAREST) -> str:
-    """With one digit below ten percent.
+def _percent_text(share: float, rounding: str = NEAREST) -> str:
+    """Return a share as a percentage, with one decimal below 10 %.
 
-    >>> _percent(0.8912), _percent(0.0312), _percent(0.0), _percent(0.0312, UP)
+    >>> _percent_text(0.8912), _percent_text(0.0312), _percent_text(0.0), _percent_text(0.0312, UP)
     ('89 %', '3.1 %', '0 %', '3.2 %')
     """
     places = 0 if share >= 0.1 else 1
-    percent = f"{rounded(share, places + 2, rounding):.{places}%}".replace("%", " %")
+    percent = f"{rounded_decimal(share, places + 2, rounding):.{places}%}".replace("%", " %")
     return NONE if percent == "0.0 %" else percent
 
 
-# What it will be known of bounding and clamping, before anything is spent.
+# The planned bias check, before anything is spent.
 
 
-def planned_costs(tasks: Sequence[Task], noises: Sequence[Sequence[Noise]], part: Decimal) -> dict[str, Any] | None:
-    """The part of the budget and the half-width of every count; None where nothing of it is counted."""
+def planned_costs(
+    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
+) -> dict[str, Any] | None:
+    """Return the part of the budget and the half-width of every tally; None without tallies."""
     pairs = zip(tasks, noises, strict=True)
-    found = [(task, noise) for task, own in pairs for noise in own if noise.vector in task.tallies]
+    found = [(task, noise) for task, own in pairs for noise in own if noise.vector in task.diagnostic_counts]
     if not found:
         return None
     counts = [
         {
             "answers": task.answered_by(noise.vector),
-            "statistic": noise.vector.spend.statistic,
+            "statistic": noise.vector.noise_spec.statistic,
             "half_width_95": noise.half_width(),
         }
         for task, noise in found
     ]
-    return {"share": str(part), "counts": counts}
+    return {"budget_fraction": str(part), "counts": counts}

@@ -1,4 +1,4 @@
-"""Which answers are about the same rows, so that parts add up to totals whatever the table holds, and which are not."""
+"""Find answers about the same rows, whose parts add up to totals for any table, and make them consistent."""
 
 from __future__ import annotations
 
@@ -16,80 +16,80 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.documents.escaping import printable
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.accuracy import Accuracy
-from tightrope.queries.intervals import OUTSIDE, Tails
-from tightrope.queries.query import Question, Record
-from tightrope.queries.query_group import Task
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.queries.intervals import OUTSIDE, NoiseTails
+from tightrope.queries.query import Query, Record
+from tightrope.queries.query_group import QueryGroup
+from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Logic, Member, Missing, Not
 from tightrope.tables.expressions.expression import Term, facts_of
-from tightrope.tables.expressions.leaves import Column
-from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.expressions.leaves import ColumnRef
+from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Schema
 
-# What an answer's groups divide: each key column as an axis, and whether every row that counts is on it.
+# The axes of an answer: its key columns, and whether every counted row has one of the listed values.
 #
-# Keys that are listed need not be all there are. An axis is ``whole`` only where the schema or the condition says so:
-# an expression whose values are known (parts of a range with both open ends, months, cases, truth values, each with
-# what is missing), or a condition that lets no other value pass.
+# Listed keys may be incomplete. An axis is ``covers_all_rows`` only if the schema or the condition proves it: an
+# expression with a known set of values (bins with both open ends, months, cases, booleans, each with the missing
+# value), or a condition that excludes all other values.
 
 COMPARED_ALIKE = ("text", "integer")
-"""Kinds in which a condition and a key compare alike, where all that is listed is of that kind, too: of numbers and
-instants, and of integers beside numbers, one may round and the other not.
+"""Kinds for which a condition and a key compare values equally, if all listed values are of that kind, too. With
+numbers, timestamps, or integers mixed with numbers, one of the two comparisons may round and the other not.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A key column: what it is computed from, its groups, and whether each row that counts is in one of them.
+    """A key column: its term, its listed values, and whether each counted row has one of them (``covers_all_rows``).
 
-    ``remedy``: in words, the condition that would make it so; none where none is proven to.
+    ``remedy``: a sentence with the condition that would make it whole; empty if no such condition is proven to.
     """
 
     term: Term
     values: frozenset[object]
-    whole: bool
+    covers_all_rows: bool
     remedy: str = field(compare=False)
 
 
-def axes_of(question: Question, schema: Schema) -> tuple[Axis, ...] | None:
-    """An axis a key column of a settled question; None where groups are discovered or are no full grid of values."""
+def axes_of(question: Query, schema: Schema) -> tuple[Axis, ...] | None:
+    """Return one axis per key column of a resolved question; None if groups are discovered or not a full grid."""
     if not question.asked.by:
         return ()
-    if question.asked.keys is None or question.cell is not None or question.steps:
+    if question.asked.keys is None or question.cell_expression is not None or question.row_count_steps:
         return None
     columns = [frozenset(column) for column in zip(*question.asked.keys, strict=True)]
     if math.prod(map(len, columns)) != len(question.asked.keys):
         return None
-    condition = question.asked.condition
+    condition = question.asked.row_condition
     return tuple(
-        Axis(term, values, _whole(term, values, condition, schema), _remedy(term, values, schema))
+        Axis(term, values, _covers_all_rows(term, values, condition, schema), _remedy_condition(term, values, schema))
         for term, values in zip(question.asked.terms, columns, strict=True)
     )
 
 
-def _remedy(term: Term, values: frozenset[object], schema: Schema) -> str:
-    facts, own = facts_of(term, schema), _tree(term)
-    if facts.keys is not None and set(facts.keys) - values == {None}:
-        return f"where='{printable(str(Not(Missing(own))))}' in both leaves them out"
+def _remedy_condition(term: Term, values: frozenset[object], schema: Schema) -> str:
+    facts, own = facts_of(term, schema), _as_tree(term)
+    if facts.possible_keys is not None and set(facts.possible_keys) - values == {None}:
+        return f"where='{escape_control_chars(str(Not(Missing(own))))}' in both leaves them out"
     if facts.kind in COMPARED_ALIKE and None not in values:
-        return f"where='{printable(str(own))} in [...]' with that list in both leaves them out"
+        return f"where='{escape_control_chars(str(own))} in [...]' with that list in both leaves them out"
     return ""
 
 
-def _tree(term: Term) -> Tree:
-    return Column(term) if isinstance(term, str) else term
+def _as_tree(term: Term) -> ExpressionTree:
+    return ColumnRef(term) if isinstance(term, str) else term
 
 
-def _whole(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
-    """Whether no row for which the condition is true has another value than these."""
-    facts, tests = facts_of(term, schema), list(_tests(condition))
-    own = _tree(term)
-    if facts.keys is not None:
-        kept = facts.keys if Not(Missing(own)) not in tests else facts.keys[not facts.sure :]
+def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
+    """Return whether all rows for which the condition is true have one of these values."""
+    facts, tests = facts_of(term, schema), list(_required_conditions(condition))
+    own = _as_tree(term)
+    if facts.possible_keys is not None:
+        kept = facts.possible_keys if Not(Missing(own)) not in tests else facts.possible_keys[not facts.never_missing :]
         if values.issuperset(kept):
             return True
     if facts.kind not in COMPARED_ALIKE:
@@ -100,111 +100,116 @@ def _whole(term: Term, values: frozenset[object], condition: Term | None, schema
     )
 
 
-def _tests(condition: Term | None) -> Iterator[Tree]:
-    """Conditions that are all true of a row that counts."""
+def _required_conditions(condition: Term | None) -> Iterator[ExpressionTree]:
+    """Yield the conditions that every counted row meets."""
     if isinstance(condition, Logic) and condition.word == "and":
         yield from condition.conditions
-    elif isinstance(condition, Tree):
+    elif isinstance(condition, ExpressionTree):
         yield condition
 
 
 MOST_JOINED, MOST_AXES, MOST_COLUMNS = 20_000, 30, 4
-"""Groups and key columns of all answers that are made consistent with each other; key columns of one of them."""
+"""Limits for answers that are made consistent: their groups, their key columns, and the key columns of one answer."""
 DISCOVERED = "groups that are discovered may be withheld, and then the sum lacks them"
 BOUNDED = "where a person has more rows than count, others of them may count in the one than in the other"
 TOO_MANY = "together they have too many groups or key columns"
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Answers about the same rows, by name. ``shared``: "groups" agree wherever they overlap, or only the "total" does.
+class ConsistentAnswers:
+    """Answers about the same rows, by name.
 
-    ``axes`` are what they divide the rows by: all values of each. ``own`` says which of them each answer has, by their
-    places (no text tells them apart: columns may be called anything): one a key column, or, where they share the total
-    alone, one for its whole key.
+    ``agreement_level``: "groups" agree where they overlap, or only the "total".
+
+    ``axes`` are the divisions of the rows, each with all its values. ``own`` lists the axes of each answer by their
+    indexes (names may be ambiguous): one per key column, or one for the whole key if only the total is shared.
     """
 
     answers: tuple[str, ...]
-    shared: Literal["groups", "total"]
+    agreement_level: Literal["groups", "total"]
     axes: tuple[tuple[object, ...], ...]
-    own: tuple[tuple[int, ...], ...]
+    axes_by_answer: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """What is made consistent, and why other answers that look like totals and parts are not: notes, by name."""
+class ConsistencyPlan:
+    """The sets of answers to make consistent, and notes, by name, why other totals and parts are left unchanged."""
 
-    joined: tuple[Joined, ...] = ()
-    apart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    joined: tuple[ConsistentAnswers, ...] = ()
+    notes_by_answer: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Side:
-    """One answer whose values add up: its task, its vector, its axes (None: its groups are no full grid)."""
+class _AdditiveAnswer:
+    """One answer whose values add up: its task, its vector, its axes (None if its groups are not a full grid)."""
 
-    question: Question
-    task: Task
-    vector: Vector
+    question: Query
+    task: QueryGroup
+    vector: NoisyStatistic
     axes: tuple[Axis, ...] | None
 
     @property
-    def name(self) -> str:
+    def query_name(self) -> str:
         return self.question.asked.name
 
     @property
-    def measured(self) -> object:
+    def measured_quantity(self) -> object:
         measure = self.vector.measure
-        return measure.column, measure.fixed_point, measure.beside, self.task.where
+        return measure.column, measure.fixed_point, measure.second_column, self.task.where
 
     @property
-    def free(self) -> bool:
-        """Whether each row is a person, so that no bound leaves out any."""
-        return self.task.bounds.person is None
+    def each_row_counts(self) -> bool:
+        """Return whether each row is a person, so that all rows are kept."""
+        return self.task.bounds.person_column is None
 
     @property
-    def evenly(self) -> bool:
-        """Whether as many rows of a person count as they have, up to one bound over all groups."""
+    def bounded_by_rows_only(self) -> bool:
+        """Return whether all rows of a person count, up to one bound over all groups."""
         bounds, groups = self.task.bounds, 1 if self.task.keys is None else len(self.task.keys)
-        return bounds.rows_per_group >= bounds.rows and bounds.groups >= min(bounds.rows, groups)
+        return bounds.max_rows_per_group >= bounds.max_rows and bounds.max_groups >= min(bounds.max_rows, groups)
 
     @property
-    def rows(self) -> object:
-        """Answers with the same are about the same rows; None where that cannot be known.
+    def row_set_key(self) -> object:
+        """Return a key that is equal for answers about the same rows; None if that cannot be proven.
 
-        Each row a person: what passes the condition and is listed. Else the number of a person's rows that count is
-        the same where nothing but one bound decides it – though which rows these are may differ.
+        If each row is a person: the rows that pass the condition and are listed. Otherwise the number of a person's
+        counted rows is equal if only one bound limits it, although the rows themselves may differ.
         """
         if self.axes is None:
             return None
-        if self.free:
-            return self.measured, frozenset(axis for axis in self.axes if not axis.whole)
-        counted = self.vector.measure.column is None and self.evenly and all(axis.whole for axis in self.axes)
-        return (self.measured, self.task.bounds.rows) if counted else None
+        if self.each_row_counts:
+            return self.measured_quantity, frozenset(axis for axis in self.axes if not axis.covers_all_rows)
+        counted = (
+            self.vector.measure.column is None
+            and self.bounded_by_rows_only
+            and all(axis.covers_all_rows for axis in self.axes)
+        )
+        return (self.measured_quantity, self.task.bounds.max_rows) if counted else None
 
 
-def related(tasks: Sequence[Task], schema: Schema) -> Sums:
-    """What is proven from the schema, the questions and the bounds, before a row is read."""
-    sides = list(_sides(tasks, schema))
-    gathered: dict[object, list[_Side]] = {}
+def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> ConsistencyPlan:
+    """Return the answers proven to be about the same rows, from the schema, the questions and the bounds only."""
+    sides = list(_additive_answers(tasks, schema))
+    gathered: dict[object, list[_AdditiveAnswer]] = {}
     for side in sides:
-        if side.rows is not None:
-            gathered.setdefault(side.rows, []).append(side)
-    found = [_joined(own) for alike in gathered.values() for own in _connected(alike)]
-    joined = tuple(one for one in found if _small(one))
-    return Sums(joined, _apart(sides, joined))
+        if side.row_set_key is not None:
+            gathered.setdefault(side.row_set_key, []).append(side)
+    found = [_join_answers(own) for alike in gathered.values() for own in _connected_answers(alike)]
+    joined = tuple(one for one in found if _is_small_enough(one))
+    return ConsistencyPlan(joined, _inconsistency_notes(sides, joined))
 
 
-def _sides(tasks: Sequence[Task], schema: Schema) -> Iterator[_Side]:
+def _additive_answers(tasks: Sequence[QueryGroup], schema: Schema) -> Iterator[_AdditiveAnswer]:
     for task in tasks:
-        for question, vectors in task.served.items():
+        for question, vectors in task.vectors_by_query.items():
             if question.adds_up:
                 (vector,) = vectors.values()
-                yield _Side(question, task, vector, axes_of(question, schema))
+                yield _AdditiveAnswer(question, task, vector, axes_of(question, schema))
 
 
-def _connected(alike: list[_Side]) -> Iterator[list[_Side]]:
-    """Those that hang together by one being a total of another; where only totals agree, with the total alone."""
-    if not alike[0].free:
+def _connected_answers(alike: list[_AdditiveAnswer]) -> Iterator[list[_AdditiveAnswer]]:
+    """Yield sets of answers connected by one being a total of another; if only totals agree, all of them at once."""
+    if not alike[0].each_row_counts:
         if {bool(side.axes) for side in alike} == {True, False}:
             yield alike
         return
@@ -212,108 +217,117 @@ def _connected(alike: list[_Side]) -> Iterator[list[_Side]]:
     while left:
         own = [left.pop(0)]
         for side in own:  # grows
-            near = [other for other in left if _nested(side, other) or _nested(other, side)]
+            near = [other for other in left if _is_total_of(side, other) or _is_total_of(other, side)]
             left = [other for other in left if other not in near]
             own += near
         if len(own) > 1:
             yield own
 
 
-def _nested(total: _Side, parts: _Side) -> bool:
+def _is_total_of(total: _AdditiveAnswer, parts: _AdditiveAnswer) -> bool:
     return set(total.axes or ()) < set(parts.axes or ())
 
 
-def _joined(own: list[_Side]) -> Joined:
-    answers = tuple(side.name for side in own)
-    if not own[0].free:
+def _join_answers(own: list[_AdditiveAnswer]) -> ConsistentAnswers:
+    answers = tuple(side.query_name for side in own)
+    if not own[0].each_row_counts:
         divided = [side for side in own if side.question.asked.keys]
         each = tuple((divided.index(side),) if side in divided else () for side in own)
-        return Joined(answers, "total", tuple(tuple(side.question.asked.keys or ()) for side in divided), each)
+        return ConsistentAnswers(
+            answers, "total", tuple(tuple(side.question.asked.keys or ()) for side in divided), each
+        )
     places: dict[Axis, int] = {}
     for axis in (axis for side in own for axis in side.axes or ()):
         places.setdefault(axis, len(places))
     values = tuple(tuple(axis.values) for axis in places)
-    return Joined(answers, "groups", values, tuple(tuple(places[a] for a in side.axes or ()) for side in own))
+    return ConsistentAnswers(
+        answers, "groups", values, tuple(tuple(places[a] for a in side.axes or ()) for side in own)
+    )
 
 
-def _small(joined: Joined) -> bool:
+def _is_small_enough(joined: ConsistentAnswers) -> bool:
     sizes = list(map(len, joined.axes))
-    groups = sum(math.prod(sizes[axis] for axis in own) for own in joined.own)
-    return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, joined.own)) <= MOST_COLUMNS
+    groups = sum(math.prod(sizes[axis] for axis in own) for own in joined.axes_by_answer)
+    return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, joined.axes_by_answer)) <= MOST_COLUMNS
 
 
-def _apart(sides: Sequence[_Side], joined: Sequence[Joined]) -> dict[str, tuple[str, ...]]:
-    """Notes on parts whose total is asked for, too, and is left alone."""
+def _inconsistency_notes(
+    sides: Sequence[_AdditiveAnswer], joined: Sequence[ConsistentAnswers]
+) -> dict[str, tuple[str, ...]]:
+    """Return notes on parts that are not made consistent with a total in the same plan."""
     found: dict[str, tuple[str, ...]] = {}
     for one, other in combinations(sides, 2):
         total, parts = (one, other) if len(one.question.asked.by) < len(other.question.asked.by) else (other, one)
         nested = set(total.question.asked.terms) < set(parts.question.asked.terms)
-        together = any(total.name in own.answers and parts.name in own.answers for own in joined)
-        if nested and total.measured == parts.measured and not together:
-            note = f"its groups are not made to add up to {printable(total.name)}: {_why(total, parts)}"
-            found[parts.name] = (*found.get(parts.name, ()), note)
+        together = any(total.query_name in own.answers and parts.query_name in own.answers for own in joined)
+        if nested and total.measured_quantity == parts.measured_quantity and not together:
+            note = (
+                f"its groups are not made to add up to {escape_control_chars(total.query_name)}: "
+                f"{_inconsistency_reason(total, parts)}"
+            )
+            found[parts.query_name] = (*found.get(parts.query_name, ()), note)
     return found
 
 
-def _why(total: _Side, parts: _Side) -> str:
+def _inconsistency_reason(total: _AdditiveAnswer, parts: _AdditiveAnswer) -> str:
     if any(side.question.asked.by and side.question.asked.keys is None for side in (total, parts)):
         return DISCOVERED
     if total.axes is None or parts.axes is None:
         return "the groups that are listed are not all combinations of their values"
-    if total.rows is not None and total.rows == parts.rows:
-        return TOO_MANY if total.free or not total.axes else BOUNDED
-    loose = [axis for axis in parts.axes if not axis.whole and axis not in total.axes]
+    if total.row_set_key is not None and total.row_set_key == parts.row_set_key:
+        return TOO_MANY if total.each_row_counts or not total.axes else BOUNDED
+    loose = [axis for axis in parts.axes if not axis.covers_all_rows and axis not in total.axes]
     if loose:
         return "; ".join(filter(None, ("rows of other groups count there", loose[0].remedy)))
-    return BOUNDED if not total.free else "they list other groups"
+    return BOUNDED if not total.each_row_counts else "they list other groups"
 
 
-# How far a weighted sum of independent noises lies from zero: intervals from the exact laws, not from a normal one.
+# Quantiles of a weighted sum of independent noises: from the exact distributions, without a normal approximation.
 #
-# Z = Σ w_j X_j. Each w_j X_j is rounded to a grid of width h; the rounded ones are added up exactly, by one Fourier
-# transform. What rounding leaves is a sum of n independent numbers within ± h/2 whose means are zero, because the
-# laws are symmetric: it exceeds s at most 2 exp(−2 s² / (n h²)) of the time (Hoeffding). So do all other liberties
-# enter, each as a probability that is taken from the 5 %: noise beyond the list, sums that the transform wraps around
-# (bounded by their log moments), floats. ``docs/proofs/intervals.md``.
+# Z = Σ w_j X_j. Each w_j X_j is rounded to a grid of width h; the rounded terms are added up exactly, by one Fourier
+# transform. The rounding error is a sum of n independent numbers within ± h/2 with mean zero, because the
+# distributions are symmetric: it exceeds s with probability at most 2 exp(−2 s² / (n h²)) (Hoeffding). The other
+# errors are also subtracted, as probabilities, from the 5 %: noise beyond the list, sums that the transform wraps
+# around (bounded by their log moments), floating-point errors. ``docs/proofs/intervals.md``.
 
 GRID_POINTS = 400
-"""Points of the grid in a standard deviation at least, over the root of the number of noises."""
+"""Minimum number of grid points per standard deviation, divided by the square root of the number of noises."""
 LISTED_DEVIATIONS = 10
-"""Standard deviations that are listed on either side."""
+"""The list covers this many standard deviations on either side."""
 BEYOND_ROUNDING = 1e-4
-"""How often rounding to the grid may come to more than is allowed for."""
+"""Maximum probability that rounding to the grid exceeds its allowance."""
 FLOATS, TRANSFORM = 1e-10, 2e-14
-"""Relative errors of tail probabilities; of a transform, in the 2-norm."""
+"""Relative error bounds: of tail probabilities, and of a transform in the 2-norm."""
 MOMENT_SLOPES = (0.5, 1.0, 1.25, 1.75, 2.5, 4.0)
-"""Of log moments, over the standard deviation."""
+"""Slopes of the log moments, times the standard deviation."""
 MOST_LOST = 1e-2
-"""Where more than this is not accounted for, nothing is said."""
+"""If more probability than this is unaccounted for, no interval is given."""
 
-Noisy = tuple[Widened, Fraction, int]
-"""A noise, its weight, and how many there are of it."""
+Noisy = tuple[WidenedNoise, Fraction, int]
+"""A noise, its weight, and its multiplicity."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """``half``: |Z| exceeds it 5 % of the time at most. ``expected``: E|Z|. ``worst``: the largest |Z|.
+class SumSpread:
+    """``half_width``: |Z| exceeds it in at most 5 %. ``expected_error``: E|Z|. ``worst_error``: the largest |Z|.
 
-    Units of the noises; each is ∞ where it has no bound, or none was found.
+    In units of the noises; ∞ if unbounded, or if no bound was found.
     """
 
-    half: float
-    expected: float
-    worst: float
+    half_width: float
+    expected_error: float
+    worst_error: float
 
 
 @lru_cache(maxsize=512)
-def spread(terms: frozenset[Noisy]) -> Spread:
-    """Of a sum of these noises, all independent and symmetric; the same in every process."""
+def spread_of_sum(terms: frozenset[Noisy]) -> SumSpread:
+    """Return the spread of a sum of these independent, symmetric noises; identical in every process."""
     ordered = sorted(terms, key=lambda one: (one[1], one[2], one[0].mean_squared_error))
     noises = sum(count for *_, count in ordered)
     variance = sum(count * float(weight) ** 2 * noise.mean_squared_error for noise, weight, count in ordered)
     worst = sum(count * abs(float(weight)) * noise.worst_error for noise, weight, count in ordered)
     if variance == 0:
-        return Spread(0.0, 0.0, worst)
+        return SumSpread(0.0, 0.0, worst)
     deviation = math.sqrt(variance)
     points = 1 << math.ceil(math.log2(2 * LISTED_DEVIATIONS * GRID_POINTS * math.sqrt(noises)))
     step = 2 * LISTED_DEVIATIONS * deviation / points
@@ -323,7 +337,7 @@ def spread(terms: frozenset[Noisy]) -> Spread:
     for law, added_count in laws:
         around = np.zeros(points)
         around[: len(law)] = law / 2
-        around[1:] += around[:0:-1].copy()  # those below zero; zero itself is there once
+        around[1:] += around[:0:-1].copy()  # negative values; zero occurs once
         around[0] = law[0]
         product = product * np.fft.rfft(around).real ** added_count
     found = np.fft.irfft(product, points)
@@ -331,73 +345,77 @@ def spread(terms: frozenset[Noisy]) -> Spread:
     sums = np.maximum(added_half, 0.0)
     places = np.arange(len(sums))
     slack = step * math.sqrt(noises * math.log(2 / BEYOND_ROUNDING) / 2)
-    # What is beyond the lists, and how often a sum is so large that it comes round to where intervals end.
+    # The probability beyond the lists, and a bound on sums so large that they wrap around to the ends of intervals.
     lost_deviation = deviation / step
     missing = sum(count * max(0.0, 1 - float(law.sum())) for law, count in laws)
-    wraps = [_chernoff(laws, slope / lost_deviation, 0.75 * points) for slope in MOMENT_SLOPES]
+    wraps = [_chernoff_bound(laws, slope / lost_deviation, 0.75 * points) for slope in MOMENT_SLOPES]
     lost = (missing + min(1.0, *wraps)) + noises * (math.sqrt(points) * TRANSFORM + FLOATS) + BEYOND_ROUNDING
     held = np.cumsum(sums) - lost
     if lost > MOST_LOST or not held[-1] >= 1 - OUTSIDE:
-        return Spread(math.inf, math.inf, worst)
+        return SumSpread(math.inf, math.inf, worst)
     half = float(np.searchsorted(held, 1 - OUTSIDE)) * step + slack
-    return Spread(min(half, worst) * (1 + FLOATS), float(places @ sums) * step, worst)
+    return SumSpread(min(half, worst) * (1 + FLOATS), float(places @ sums) * step, worst)
 
 
-def _on_grid(noise: Widened, scale: float, points: int) -> Floats:
-    """P(K = 0), P(|K| = 1), … of K = the whole number nearest to ``scale`` · X, up to ``points``; the rest is lost."""
-    tails = Tails.of(noise)
+def _on_grid(noise: WidenedNoise, scale: float, points: int) -> Floats:
+    """Return P(K = 0), P(|K| = 1), … of K = the integer nearest to ``scale`` · X, truncated at ``points``."""
+    tails = NoiseTails.from_noise(noise)
     last = min(points, math.ceil(scale * tails.factor * (len(tails.table) + 1)) + 1)
     edges = np.ceil((np.arange(1, last + 2) - 0.5) / scale) - 1
-    beyond = tails.beyond(edges)
+    beyond = tails.tail_probability(edges)
     law: Floats = np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])
     return np.maximum(law, 0.0)
 
 
-def _chernoff(laws: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
-    """A bound on P(|sum| > ``beyond``): 2 e^{Σ log M(θ) − θ t}."""
-    moments = (count * math.log(_moment(law, slope)) for law, count in laws)
+def _chernoff_bound(laws: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
+    """Return a bound on P(|sum| > ``beyond``): 2 e^{Σ log M(θ) − θ t}."""
+    moments = (count * math.log(_exponential_moment(law, slope)) for law, count in laws)
     exponent = sum(moments) - slope * beyond
     return 2 * math.exp(min(exponent, 0.0))
 
 
-def _moment(law: Floats, slope: float) -> float:
-    """E e^{θ K} = Σ P(|K| = k) cosh(θ k)."""
+def _exponential_moment(law: Floats, slope: float) -> float:
+    """Return E e^{θ K} = Σ P(|K| = k) cosh(θ k)."""
     with np.errstate(over="ignore"):
         return float(law @ np.cosh(slope * np.arange(len(law))))
 
 
 # Weighted least squares between tables of noisy numbers that count the same rows by different axes.
 #
-# Table q has axes S_q and independent noise of variance v_q in every cell. Its part along a set U ⊆ S_q is what is
-# left of its margin over U when all means along axes of U are taken off. Parts along different U are orthogonal, and
-# every table with U ⊆ S_q says the same of the part along U, with a variance in proportion to v_q · Π_{i ∈ S_q − U}
-# d_i. So least squares weighs part by part, by one over that, and puts the parts together again: exactly, in
-# fractions.
+# Table q has axes S_q and independent noise of variance v_q in every cell. Its part along a set U ⊆ S_q is its margin
+# over U minus all means along axes of U. Parts along different U are orthogonal, and every table with U ⊆ S_q
+# estimates the same part along U, with a variance proportional to v_q · Π_{i ∈ S_q − U} d_i. So least squares weights
+# each part by the inverse of that variance and adds the parts up again, exactly, in fractions.
 
 NO_WEIGHT = Fraction(0)
 Axes = frozenset[int]
 Table = NDArray[Any]
-"""Fractions in one dimension an axis, of length 1 where a table does not have it."""
+"""Fractions with one dimension per axis, of length 1 for axes that the table lacks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Squares:
-    """Tables over axes of these ``sizes``: which axes each has, and the variance of its noise."""
+class LeastSquares:
+    """Tables over axes of these ``sizes``, with the axes and the noise variance of each."""
 
     sizes: tuple[int, ...]
     own: tuple[Axes, ...]
     variances: tuple[Fraction, ...]
 
-    def fitted(self, tables: Sequence[Table]) -> list[Table]:
-        """The tables that agree with each other and are nearest to these."""
+    def fit_tables(self, tables: Sequence[Table]) -> list[Table]:
+        """Return the consistent tables nearest to these."""
         parts = {
-            along: self._agreed(tables, along) for along in {along for axes in self.own for along in _within(axes)}
+            along: self._agreed_part(tables, along)
+            for along in {along for axes in self.own for along in _all_subsets(axes)}
         }
-        return [_sum(parts[along] / self._cells(own - along) for along in _within(own)) for own in self.own]
+        return [
+            _sum_tables(parts[along] / self._cell_count(own - along) for along in _all_subsets(own)) for own in self.own
+        ]
 
-    def _agreed(self, tables: Sequence[Table], along: Axes) -> Table:
-        weights = self._weights(along)
-        return _sum(weight * self._project_axes(tables[place], place, along) for place, weight in weights.items())
+    def _agreed_part(self, tables: Sequence[Table], along: Axes) -> Table:
+        weights = self._precision_weights(along)
+        return _sum_tables(
+            weight * self._project_axes(tables[place], place, along) for place, weight in weights.items()
+        )
 
     def _project_axes(self, table: Table, place: int, along: Axes) -> Table:
         for axis in self.own[place]:
@@ -405,62 +423,64 @@ class Squares:
             table = table - total / self.sizes[axis] if axis in along else total
         return table
 
-    def _weights(self, along: Axes) -> dict[int, Fraction]:
-        """How much each table that has these axes says of the part along them."""
+    def _precision_weights(self, along: Axes) -> dict[int, Fraction]:
+        """Return the weight of each table that has these axes in the estimate of the part along them."""
         precise = {
-            place: 1 / (variance * self._cells(own - along))
+            place: 1 / (variance * self._cell_count(own - along))
             for place, (own, variance) in enumerate(zip(self.own, self.variances, strict=True))
             if along <= own
         }
         return {place: weight / sum(precise.values()) for place, weight in precise.items()}
 
-    def influences(self, place: int) -> Iterator[tuple[int, Fraction, int]]:
-        """With which weights noise enters a fitted number of table ``place``: (table, weight, of how many cells).
+    def noise_influences(self, place: int) -> Iterator[tuple[int, Fraction, int]]:
+        """Yield the weights of the noise in a fitted number of table ``place``: (table, weight, number of cells).
 
-        The same for every cell: what counts is on which of the shared axes another cell agrees with it.
+        They are equal for every cell: they depend only on the shared axes on which another cell agrees with it.
         """
-        weights = {along: self._weights(along) for along in _within(self.own[place])}
+        weights = {along: self._precision_weights(along) for along in _all_subsets(self.own[place])}
         for other in range(len(self.own)):
-            shared, more = self.own[place] & self.own[other], self._cells(self.own[other] - self.own[place])
-            for same in _within(shared):
-                parts = (self._explained_share(place, along, same) * weights[along][other] for along in _within(shared))
+            shared, more = self.own[place] & self.own[other], self._cell_count(self.own[other] - self.own[place])
+            for same in _all_subsets(shared):
+                parts = (
+                    self._explained_share(place, along, same) * weights[along][other] for along in _all_subsets(shared)
+                )
                 weight = sum(parts, start=NO_WEIGHT)
                 cells = more * math.prod(self.sizes[axis] - 1 for axis in shared - same)
                 if weight and cells:
                     yield other, weight, cells
 
     def _explained_share(self, place: int, along: Axes, same: Axes) -> Fraction:
-        """What a cell's part along these axes says of another that agrees with it on the same ones."""
+        """Return a cell's coefficient in the part along these axes of a cell with the same values on ``same``."""
         kept = reduce(
             mul, (Fraction((axis in same) * self.sizes[axis] - 1, self.sizes[axis]) for axis in along), Fraction(1)
         )
-        return kept / self._cells(self.own[place] - along)
+        return kept / self._cell_count(self.own[place] - along)
 
-    def _cells(self, axes: Axes) -> int:
+    def _cell_count(self, axes: Axes) -> int:
         return math.prod(self.sizes[axis] for axis in axes)
 
 
-def blank(sizes: Sequence[int], own: Axes) -> Table:
-    """A table of zeros with these axes."""
+def zero_table(sizes: Sequence[int], own: Axes) -> Table:
+    """Return a table of zeros with these axes."""
     return np.full([size if axis in own else 1 for axis, size in enumerate(sizes)], NO_WEIGHT, dtype=object)
 
 
-def _sum(tables: Iterable[Table]) -> Table:
+def _sum_tables(tables: Iterable[Table]) -> Table:
     return reduce(add, tables)
 
 
-def _within(axes: Axes) -> Iterator[Axes]:
-    """Every subset."""
+def _all_subsets(axes: Axes) -> Iterator[Axes]:
+    """Yield every subset."""
     return map(frozenset, chain.from_iterable(combinations(sorted(axes), size) for size in range(len(axes) + 1)))
 
 
-# Noisy numbers of answers about the same rows, made consistent: their errors beforehand, their records afterwards.
+# Consistent answers about the same rows: their errors before the release, their records after it.
 
 SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
 MUCH_LONGER = 1.02
-"""How many times as long an interval may become: where noise is nearly always nothing, mixing it makes all longer."""
+"""Maximum growth of an interval, as a ratio: mixing noise that is nearly always zero makes all intervals longer."""
 IN_DOUBLES = 2.0**-50
-"""Of a value, by how much its interval is wider for what doubles round."""
+"""Relative widening of an interval for the rounding of doubles."""
 LONE = "it is not made to agree with totals or parts: intervals would become longer"
 Key = tuple[object, ...]
 FITTED_STATEMENT = (
@@ -470,116 +490,124 @@ FITTED_STATEMENT = (
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
-class Fitted:
-    """Least squares for one set of answers with these noises, one an answer."""
+class ConsistentFit:
+    """Least squares for one set of answers, with one noise per answer."""
 
-    joined: Joined
+    joined: ConsistentAnswers
     noises: tuple[Noise, ...]
 
     @cached_property
-    def variances(self) -> tuple[Decimal, ...]:
-        """Those of the noises in squared steps, to six digits: any weights are right, these are nearly the best."""
-        every = (noise.mechanism.mean_squared_error for noise in self.noises)
+    def noise_variances(self) -> tuple[Decimal, ...]:
+        """The noise variances in squared steps, to six digits: any weights are valid, these are nearly optimal."""
+        every = (noise.noise_mechanism.mean_squared_error for noise in self.noises)
         return tuple(SIX_DIGITS.create_decimal_from_float(one) for one in every)
 
     @cached_property
-    def squares(self) -> Squares:
-        """The arithmetic, on axes by their places."""
-        own = tuple(map(frozenset, self.joined.own))
-        return Squares(tuple(map(len, self.joined.axes)), own, tuple(map(Fraction, self.variances)))
+    def least_squares(self) -> LeastSquares:
+        """The least-squares problem, with axes identified by index."""
+        own = tuple(map(frozenset, self.joined.axes_by_answer))
+        return LeastSquares(tuple(map(len, self.joined.axes)), own, tuple(map(Fraction, self.noise_variances)))
 
     @cached_property
-    def spreads(self) -> dict[str, Spread]:
-        """The noise in every number of each answer, in steps."""
-        return {name: self._spread(place) for place, name in enumerate(self.joined.answers)}
+    def spreads_by_answer(self) -> dict[str, SumSpread]:
+        """The distribution summary of the fitted noise of each answer, by name, in steps."""
+        return {name: self._fitted_spread(place) for place, name in enumerate(self.joined.answers)}
 
-    def _spread(self, place: int) -> Spread:
-        terms: Counter[tuple[Widened, Fraction]] = Counter()
-        for other, weight, cells in self.squares.influences(place):
-            terms[self.noises[other].mechanism, abs(weight)] += cells
-        return spread(frozenset((*noise, cells) for noise, cells in terms.items()))
+    def _fitted_spread(self, place: int) -> SumSpread:
+        terms: Counter[tuple[WidenedNoise, Fraction]] = Counter()
+        for other, weight, cells in self.least_squares.noise_influences(place):
+            terms[self.noises[other].noise_mechanism, abs(weight)] += cells
+        return spread_of_sum(frozenset((*noise, cells) for noise, cells in terms.items()))
 
     @property
-    def helps(self) -> bool:
-        """Whether some interval becomes shorter, and none much longer."""
-        if not all(self.variances):
+    def shortens_intervals(self) -> bool:
+        """Return whether some interval becomes shorter, and each at most ``MUCH_LONGER`` times as long."""
+        if not all(self.noise_variances):
             return False
-        widths = [(fitted.half, noise.half_width() / noise.step) for fitted, noise in self._spreads_and_noises]
+        widths = [
+            (fitted.half_width, noise.half_width() / noise.step_size) for fitted, noise in self._spreads_and_noises
+        ]
         return all(new <= MUCH_LONGER * old for new, old in widths) and any(new < old for new, old in widths)
 
     @property
-    def _spreads_and_noises(self) -> list[tuple[Spread, Noise]]:
-        return list(zip(self.spreads.values(), self.noises, strict=True))
+    def _spreads_and_noises(self) -> list[tuple[SumSpread, Noise]]:
+        return list(zip(self.spreads_by_answer.values(), self.noises, strict=True))
 
     def remaining_noise(self, name: str) -> FittedNoise:
-        """What is left of the noise in one answer."""
+        """Return the noise that remains in one answer."""
         place = self.joined.answers.index(name)
         others = tuple(other for other in self.joined.answers if other != name)
-        return FittedNoise(self.spreads[name], self.noises[place].step, others)
+        return FittedNoise(self.spreads_by_answer[name], self.noises[place].step_size, others)
 
-    def records(self, noisy: Mapping[str, Mapping[Key, int]]) -> dict[str, list[Record]]:
-        """The records of each answer, in the order of its noisy integers, given by key."""
-        tables = [self._table(place, noisy[name]) for place, name in enumerate(self.joined.answers)]
+    def fitted_records(self, noisy: Mapping[str, Mapping[Key, int]]) -> dict[str, list[Record]]:
+        """Return the records of each answer, in the order of its noisy integers, which are given by key."""
+        tables = [self._noisy_table(place, noisy[name]) for place, name in enumerate(self.joined.answers)]
         found: dict[str, list[Record]] = {}
-        for place, (name, table) in enumerate(zip(self.joined.answers, self.squares.fitted(tables), strict=True)):
+        for place, (name, table) in enumerate(
+            zip(self.joined.answers, self.least_squares.fit_tables(tables), strict=True)
+        ):
             own = self.remaining_noise(name)
-            found[name] = [own.record(table[self._cell(place, key)], integer) for key, integer in noisy[name].items()]
+            found[name] = [
+                own.fitted_record(table[self._cell_index(place, key)], integer) for key, integer in noisy[name].items()
+            ]
         return found
 
-    def _table(self, place: int, noisy: Mapping[Key, int]) -> Table:
-        table = blank(self.squares.sizes, self.squares.own[place])
+    def _noisy_table(self, place: int, noisy: Mapping[Key, int]) -> Table:
+        table = zero_table(self.least_squares.sizes, self.least_squares.own[place])
         for key, integer in noisy.items():
-            table[self._cell(place, key)] = Fraction(integer)
+            table[self._cell_index(place, key)] = Fraction(integer)
         return table
 
-    def _cell(self, place: int, key: Key) -> tuple[int, ...]:
-        """Where a key lies: on each axis that its answer has."""
-        own = self.joined.own[place]
-        entries = dict(zip(own, key if self.joined.shared == "groups" else (key,), strict=False))
-        return tuple(places[entries[axis]] if axis in entries else 0 for axis, places in enumerate(self._places))
+    def _cell_index(self, place: int, key: Key) -> tuple[int, ...]:
+        """Return the array index of a key."""
+        own = self.joined.axes_by_answer[place]
+        entries = dict(zip(own, key if self.joined.agreement_level == "groups" else (key,), strict=False))
+        return tuple(
+            places[entries[axis]] if axis in entries else 0 for axis, places in enumerate(self._axis_positions)
+        )
 
     @cached_property
-    def _places(self) -> tuple[dict[object, int], ...]:
+    def _axis_positions(self) -> tuple[dict[object, int], ...]:
         return tuple({value: at for at, value in enumerate(values)} for values in self.joined.axes)
 
-    def data(self) -> dict[str, Any]:
-        """For the certificate."""
+    def certificate_data(self) -> dict[str, Any]:
+        """Return the entry for the certificate."""
         return {
             "answers": list(self.joined.answers),
-            "shared": self.joined.shared,
-            "divided_by": [list(own) for own in self.joined.own],
-            "variances": [str(variance) for variance in self.variances],
+            "shared": self.joined.agreement_level,
+            "divided_by": [list(own) for own in self.joined.axes_by_answer],
+            "variances": [str(variance) for variance in self.noise_variances],
             "statement": FITTED_STATEMENT,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class FittedNoise:
-    """The noise that is left in each number of one answer, in its steps, and the answers that it agrees with."""
+    """The noise that remains in each number of one answer, in its steps, and the answers that it agrees with."""
 
-    spread: Spread
+    spread: SumSpread
     step: float
     others: tuple[str, ...]
 
     @property
-    def errors(self) -> tuple[float, float]:
+    def expected_error(self) -> tuple[float, float]:
         """E|error| and the half-width of the 95 % interval, in natural units."""
-        return self.spread.expected * self.step, self.spread.half * self.step
+        return self.spread.expected_error * self.step, self.spread.half_width * self.step
 
     @property
-    def worst(self) -> float:
-        """The largest error; ∞ without a bound."""
-        return self.spread.worst * self.step
+    def worst_error(self) -> float:
+        """The largest possible error, or ∞."""
+        return self.spread.worst_error * self.step
 
     @property
-    def note(self) -> str:
-        """What a reader must know."""
-        others = " and ".join(map(printable, self.others))
+    def reader_note(self) -> str:
+        """The note that is shown with the answer."""
+        others = " and ".join(map(escape_control_chars, self.others))
         return f"least squares made it consistent with {others}: values need not be whole, 'noisy' is what was drawn"
 
-    def record(self, fitted: Fraction, noisy: int) -> Record:
-        """The fitted number as the nearest double, its interval rounded outwards, and the number as it was drawn."""
-        value, half = float(fitted) * self.step, self.spread.half * self.step
+    def fitted_record(self, fitted: Fraction, noisy: int) -> Record:
+        """Return the fitted number as the nearest double, its interval rounded outwards, and the raw noisy number."""
+        value, half = float(fitted) * self.step, self.spread.half_width * self.step
         slack = abs(value) * IN_DOUBLES
         lower, upper = value - half - slack, value + half + slack
         drawn = noisy if self.step == 1 else noisy * self.step
@@ -587,18 +615,20 @@ class FittedNoise:
         return {"value": value, **ends, "noisy": drawn}
 
 
-def fitted(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Fitted]:
-    """Least squares for each set of answers about the same rows, whether it helps or not."""
-    noises = {one.question.asked.name: one.noises[0] for one in accuracies}
-    return [Fitted(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
+def fit_consistent_answers(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[ConsistentFit]:
+    """Return the least-squares fit for each set of answers about the same rows, including fits that do not help."""
+    noises = {one.question.asked.name: one.own_noises[0] for one in accuracies}
+    return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
 
 
-def lessened(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
-    """The same with what least squares leave of the noise, and with notes on answers that they leave alone."""
-    every = fitted(sums, accuracies)
-    helped = {name: one.remaining_noise(name) for one in every if one.helps for name in one.joined.answers}
-    lone = {name: (LONE,) for one in every if not one.helps for name in one.joined.answers}
+def with_remaining_noise(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
+    """Return the accuracies with the noise that remains after least squares, and with notes on unchanged answers."""
+    every = fit_consistent_answers(sums, accuracies)
+    helped = {name: one.remaining_noise(name) for one in every if one.shortens_intervals for name in one.joined.answers}
+    lone = {name: (LONE,) for one in every if not one.shortens_intervals for name in one.joined.answers}
     return [
-        replace(one, lessened=helped.get(name), beside=(*lone.get(name, ()), *sums.apart.get(name, ())))
+        replace(
+            one, remaining_noise=helped.get(name), beside=(*lone.get(name, ()), *sums.notes_by_answer.get(name, ()))
+        )
         for name, one in zip((one.question.asked.name for one in accuracies), accuracies, strict=True)
     ]

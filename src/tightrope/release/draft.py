@@ -1,4 +1,4 @@
-"""What will be released, with which noise, at which errors – made from the schema, before anything is spent."""
+"""Drafts: the planned answers with their noise and errors, made from the schema before anything is spent."""
 
 from __future__ import annotations
 
@@ -12,132 +12,135 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.documents.budget import Budget
-from tightrope.documents.document import BudgetPart, plain
+from tightrope.documents.document import BudgetPart, plain_data
 from tightrope.documents.release import PLANNED, WOULD_SAY, PlannedRelease
 from tightrope.documents.wording import of_release
-from tightrope.errors import BudgetRefused
+from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
-from tightrope.noise.allocation import Allocation, allocate
-from tightrope.noise.worst_split import BOX_STEPS, Choice, Unit
-from tightrope.numerics.checks import whole
+from tightrope.noise.allocation import NoiseAllocation, allocate_noise
+from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
+from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import SIZES, STATEMENT, Accuracy
-from tightrope.queries.query import Question
-from tightrope.queries.query_group import Person, Task, bounded_notes, rows_used
-from tightrope.queries.statistics import Noise, Vector
+from tightrope.queries.query import Query
+from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
+from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.release.bias_check import planned_costs
-from tightrope.release.consistency import Fitted, Sums, fitted, lessened
+from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
     attack_success,
-    attacker,
+    attacker_wording,
     guarantee_data,
-    large_delta,
-    large_epsilon,
-    neighbours_data,
+    large_delta_warning,
+    large_epsilon_warning,
+    neighbors_data,
 )
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.tables import PublicTable
 
-# Sums of several columns: with noise of their own, or as one point of a box, whichever has the smaller error.
+# Sums of several columns: with separate noise, or as one point of a box, whichever has the smaller error.
 
-Tasks = tuple[Task, ...]
+Tasks = tuple[QueryGroup, ...]
 APART, TOGETHER = "each sum by itself", "sums in one box"
 
 
-def arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
-    """The tasks as they are; then, where that is another way, with boxes for all sums that may share their noise.
+def list_arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
+    """Return the tasks unchanged and, if that differs, the tasks with boxes for all sums that may share their noise.
 
     ``fitted`` names questions that are made consistent with others: their noise stays independent.
     """
-    boxed = tuple(_boxed(task, fitted) for task in tasks)
+    boxed = tuple(_with_joint_noise(task, fitted) for task in tasks)
     return (tasks,) if boxed == tasks else (tasks, boxed)
 
 
-def allocated(
+def allocate_best_arrangement(
     ways: Sequence[Tasks],
     budget: Budget,
     *,
     compare: bool = True,
-    like: tuple[Tasks, Allocation] | None = None,
+    like: tuple[Tasks, NoiseAllocation] | None = None,
     times: int = 1,
-) -> tuple[Tasks, Allocation]:
-    """The way with the least error and its noise. Raises ``BudgetRefused`` where no noise keeps the budget.
+) -> tuple[Tasks, NoiseAllocation]:
+    """Return the arrangement with the smallest error and its noise. Raises ``InsufficientBudgetError``.
 
-    ``like`` what another budget took: its way and its families alone. ``times``: so many releases keep it together.
+    ``like``: the result for another budget; only its arrangement and its noise families are used. ``times``: the
+    number of releases that share the budget.
     """
     if like is not None:
-        return like[0], allocate(units_of(like[0]), budget, compare=compare, like=like[1])
+        return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
     (plain, *others), found = ways, []
-    found.append((plain, allocate(units_of(plain) * times, budget, compare=compare)))
+    found.append((plain, allocate_noise(composition_groups_of(plain) * times, budget, compare=compare)))
     for tasks in others if budget.delta > 0 else ():
         try:
-            found.append((tasks, allocate(units_of(tasks) * times, budget, compare=False)))
-        except BudgetRefused:
+            found.append((tasks, allocate_noise(composition_groups_of(tasks) * times, budget, compare=False)))
+        except InsufficientBudgetError:
             continue
-    tasks, best = min(found, key=lambda pair: pair[1].error)
-    beside = {_called(other): one.error / best.error for other, one in found if other is not tasks}
+    tasks, best = min(found, key=lambda pair: pair[1].total_error)
+    beside = {
+        _arrangement_name(other): one.total_error / best.total_error for other, one in found if other is not tasks
+    }
     return tasks, replace(best, alternatives={**beside, **best.alternatives})
 
 
-def units_of(tasks: Sequence[Task]) -> list[Unit]:
-    """The units of privacy of all tasks, in their order."""
-    return [unit for task in tasks for unit in task.units]
+def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]:
+    """Return the composition units of all tasks, in order."""
+    return [unit for task in tasks for unit in task.composition_groups]
 
 
-def _called(tasks: Tasks) -> str:
-    return TOGETHER if any(vector.boxed for task in tasks for vector in task.vectors) else APART
+def _arrangement_name(tasks: Tasks) -> str:
+    return TOGETHER if any(vector.joint_noise for task in tasks for vector in task.noisy_statistics) else APART
 
 
-def _boxed(task: Task, fitted: Collection[str]) -> Task:
-    """The same task with its sums in one box: those of the most common relative size, if there are several."""
-    bounds = task.contribution()
+def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
+    """Return the task with its sums of the most common relative size in one box, if there are several."""
+    bounds = task.group_contribution()
     ours = [
         vector
-        for question, own in task.served.items()
+        for question, own in task.vectors_by_query.items()
         if question.boxes and question.asked.name not in fitted
         for vector in own.values()
     ]
-    sizes = Counter(vector.spend.eighths for vector in ours)
+    sizes = Counter(vector.noise_spec.eighths for vector in ours)
     size, many = max(sizes.items(), key=lambda item: item[1], default=(0, 0))
-    if not (many > 1 and bounds.exact and bounds.largest_part <= BOX_STEPS):
+    if not (many > 1 and bounds.composes_every_split and bounds.largest_part <= BOX_STEPS):
         return task
-    chosen = [vector for vector in ours if vector.spend.eighths == size][:MOST_DIMENSIONS]
+    chosen = [vector for vector in ours if vector.noise_spec.eighths == size][:MOST_DIMENSIONS]
     served = {
-        question: MappingProxyType({name: replace(v, boxed=v in chosen) for name, v in own.items()})
-        for question, own in task.served.items()
+        question: MappingProxyType({name: replace(v, joint_noise=v in chosen) for name, v in own.items()})
+        for question, own in task.vectors_by_query.items()
     }
-    return replace(task, served=MappingProxyType(served))
+    return replace(task, vectors_by_query=MappingProxyType(served))
 
 
 Found = TypeVar("Found")
 
 AROUND, ROUNDED = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
-EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "3", "5", "10")
+EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """Questions with their noise, certified against a share of a budget. It spends nothing, and cannot.
+class NoisePlan:
+    """Questions with their noise, certified against a share of a budget; a draft cannot spend budget.
 
-    Nothing in it depends on the data. The loss composes all noisy vectors with **parameters fixed in advance**;
-    neighbours: add or remove one person.
+    It is independent of the data. The loss composes all noisy vectors with **parameters fixed in advance**;
+    neighbors: add or remove one person.
     """
 
-    tasks: tuple[Task, ...]
-    allocation: Allocation
+    tasks: tuple[QueryGroup, ...]
+    allocation: NoiseAllocation
     budget: Budget
     share: Decimal
-    person: Person
+    person: PrivacyUnit
     sizes: tuple[int, ...]
     public: tuple[PublicTable, ...] = ()
-    """Public tables in which something is looked up."""
+    """The public tables that the questions use."""
     costs: Decimal = Decimal(0)
-    """The part of the budget, at most, that tells what bounding and clamping cost."""
-    sums: Sums = field(default_factory=Sums)
-    """Which answers are about the same rows: what is released of them is made consistent, at no cost."""
-    ways: tuple[Tasks, ...] = ()
-    """The ways in which its noise may be arranged, where there are several: each budget takes the best."""
+    """The maximum part of the budget for measuring the bias of bounding and clamping."""
+    sums: ConsistencyPlan = field(default_factory=ConsistencyPlan)
+    """Answers about the same rows; their released values are made consistent, at no cost."""
+    possible_arrangements: tuple[Tasks, ...] = ()
+    """The possible arrangements of the noise, if there are several; the best one is chosen for each budget."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -145,134 +148,149 @@ class Draft:
         return self.allocation.loss
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Query, ...]:
         """The questions, in the order in which they were asked."""
-        return tuple(_as_asked(self.tasks, [task.questions for task in self.tasks]))
+        return tuple(_in_query_order(self.tasks, [task.ordered_queries for task in self.tasks]))
 
     def noises(self) -> list[tuple[Noise, ...]]:
-        """The noise of every vector, by task."""
-        choices = iter(self.allocation.choices)
-        return [_noises(task, [next(choices) for _ in task.sets]) for task in self.tasks]
+        """Return the noise of every vector, by task."""
+        choices = iter(self.allocation.selections)
+        return [_noise_of_group(task, [next(choices) for _ in task.composition_sets]) for task in self.tasks]
 
     def accuracies(self) -> list[Accuracy]:
-        """The errors of each question, in the order of ``questions``."""
-        found = [_of(task, noises) for task, noises in zip(self.tasks, self.noises(), strict=True)]
-        return lessened(self.sums, _as_asked(self.tasks, found))
+        """Return the errors of each question, in the order of ``questions``."""
+        found = [_accuracies_of_group(task, noises) for task, noises in zip(self.tasks, self.noises(), strict=True)]
+        return with_remaining_noise(self.sums, _in_query_order(self.tasks, found))
 
-    def fitted(self) -> tuple[Fitted, ...]:
-        """The least squares that make answers consistent."""
-        return tuple(one for one in fitted(self.sums, self.accuracies()) if one.helps)
+    def consistent_fits(self) -> tuple[ConsistentFit, ...]:
+        """Return the least-squares fits that make answers consistent."""
+        return tuple(one for one in fit_consistent_answers(self.sums, self.accuracies()) if one.shortens_intervals)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
-        """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.
+        """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
 
-        A row a budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question and,
-        where it depends on it, by group size. A budget that cannot be met has ``answers`` None.
+        One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
+        and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
         chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in EPSILONS]
-        return [self._row(budget) for budget in chosen]
+        return [self._budget_row(budget) for budget in chosen]
 
-    def _row(self, budget: Budget) -> dict[str, Any]:
+    def _budget_row(self, budget: Budget) -> dict[str, Any]:
         row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}
         try:
-            plan = self if budget == self.budget else self._under(budget)
-        except BudgetRefused:
+            plan = self if budget == self.budget else self._with_budget(budget)
+        except InsufficientBudgetError:
             return {**row, "attack_success": None, "answers": None}
         return {
             **row,
             "attack_success": attack_success(plan.loss),
-            "answers": {accuracy.question.asked.name: _widths(accuracy, self.sizes) for accuracy in plan.accuracies()},
+            "answers": {
+                accuracy.question.asked.name: _error_widths(accuracy, self.sizes) for accuracy in plan.accuracies()
+            },
         }
 
-    def _under(self, budget: Budget) -> Draft:
-        tasks, allocation = allocated(self.ways or (self.tasks,), budget, compare=False)
+    def _with_budget(self, budget: Budget) -> NoisePlan:
+        tasks, allocation = allocate_best_arrangement(
+            self.possible_arrangements or (self.tasks,), budget, compare=False
+        )
         return replace(self, tasks=tasks, allocation=allocation, budget=budget)
 
     def frontier(self) -> list[dict[str, Any]]:
-        """``table`` for ε from a quarter of the plan's to four times it, at its δ: what less and more would buy."""
+        """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
         own = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
         epsilons = (ROUNDED.multiply(own, Decimal(factor)) for factor in AROUND)
         return self.table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
 
     def to_data(self) -> dict[str, Any]:
-        """The document as plain data."""
-        return plain(self.document())
+        """Return the document as plain data."""
+        return plain_data(self.document())
 
     def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
-        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
         data = {
             "document": "planned release",
-            "version": 1,
+            "version": 2,
             "title": title,
             **guarantee_data(self.loss, self.budget),
-            "attacker": attacker(self.loss, self.person),
-            "budget": plain(BudgetPart.of(self.budget)),
-            "share": str(self.share),
-            "neighbours": neighbours_data(self.person),
+            "attacker": attacker_wording(self.loss, self.person),
+            "budget": plain_data(BudgetPart.from_budget(self.budget)),
+            "budget_fraction": str(self.share),
+            "neighbors": neighbors_data(self.person),
             "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
-            "alternatives": self.alternatives,
+            "alternatives": self.noise_alternatives,
             "table": None if budgets is None else self.table(budgets),
-            "costs": planned_costs(self.tasks, self.noises(), self.costs),
+            "bias_check": planned_costs(self.tasks, self.noises(), self.costs),
         }
-        return PLANNED.data(data, PlannedRelease)
+        return PLANNED.convert_data(data, PlannedRelease)
 
     @property
-    def alternatives(self) -> list[dict[str, Any]]:
-        """Families of noise, and how much more error each comes to."""
+    def noise_alternatives(self) -> list[dict[str, Any]]:
+        """The other noise families, with their error relative to the chosen noise."""
         return [{"family": name, "relative_error": error} for name, error in self.allocation.alternatives.items()]
 
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
-        """One question's errors and noise, and how much of one person is in it."""
-        question, why = accuracy.question, self._why()
-        bounds = self.person.bounds(question)
-        shown = [*accuracy.noises, *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.noises else [])]
-        sizes = [accuracy.at(people) for people in self.sizes]
-        uniform = sizes[0] if accuracy.uniform else {}
+        """Return one question's errors, noise and contribution bounds."""
+        question, why = accuracy.question, self._noise_choice_reason()
+        bounds = self.person.bounds_for_query(question)
+        shown = [
+            *accuracy.own_noises,
+            *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
+        ]
+        sizes = [accuracy.errors_at_size(people) for people in self.sizes]
+        uniform = sizes[0] if accuracy.uniform_error else {}
         return {
             "name": question.asked.name,
             "question": question.title_for(self.person.means),
             "kind": question.kind,
-            "meaning": question.asked.said.get("means") or question.meaning_for(self.person.means),
-            **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},
+            "meaning": question.asked.reader_texts.get("means") or question.meaning_for(self.person.means),
+            **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.asked.by),
             "additive": question.additive,
-            "by": list(question.columns),
-            "keys": ("discovered" if question.asked.keys is None else "given") if question.columns else "none",
+            "by": list(question.key_columns),
+            "keys": ("discovered" if question.asked.keys is None else "given") if question.key_columns else "none",
             "weight": question.asked.weight,
-            "rows_per_person": bounds.rows,
-            "rows_per_group": bounds.rows_per_group,
-            "groups_per_person": bounds.groups,
-            "noise": [noise.to_data(why) for noise in _said_once(shown)],
+            "max_rows": bounds.max_rows,
+            "max_rows_per_group": bounds.max_rows_per_group,
+            "max_groups": bounds.max_groups,
+            "noise": [noise.to_data(why) for noise in _distinct_noises(shown)],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
                 "half_width_95": uniform.get("half_width_95"),
-                "worst_error": accuracy.worst,
+                "worst_error": accuracy.worst_error,
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
             "edges": list(question.part_edges),
-            "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.asked.by), *self._warnings()],
+            "notes": [
+                *accuracy.reader_notes(),
+                *bounded_notes(bounds, self.person, question.asked.by),
+                *self._warning_texts(),
+            ],
         }
 
-    def _warnings(self) -> list[str]:
-        """Words of warning for a large ε or δ, and what a bound on many rows costs, where there is one."""
-        said = [warning for warning in (large_epsilon(self.budget), large_delta(self.budget)) if warning is not None]
-        if self.allocation.spare is None:
+    def _warning_texts(self) -> list[str]:
+        """Return warnings about a large ε or δ, and about extra noise from a simpler bound."""
+        said = [
+            warning
+            for warning in (large_epsilon_warning(self.budget), large_delta_warning(self.budget))
+            if warning is not None
+        ]
+        if self.allocation.avoidable_noise is None:
             return said
-        percent = math.ceil(1000 * self.allocation.spare) / 10
+        percent = math.ceil(1000 * self.allocation.avoidable_noise) / 10
         cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
         return [*said, cost]
 
-    def _why(self) -> str:
+    def _noise_choice_reason(self) -> str:
         if not self.allocation.alternatives:
             return "no integer noise has a smaller error under this budget (closed form)"
         return f"least expected error of {len(self.allocation.alternatives)} kinds of noise under this budget"
 
     def explain(self) -> str:
-        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         stated = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (stated[name] for name in ("epsilon", "delta", "attack_success"))
-        return str(of_release(epsilon, delta, success, self.person.protected, WOULD_SAY))
+        return str(of_release(epsilon, delta, success, self.person.protected_wording, WOULD_SAY))
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
@@ -280,50 +298,58 @@ class Draft:
         return plan_text(self.to_data())
 
 
-def _as_asked(tasks: Sequence[Task], found: Sequence[Sequence[Found]]) -> list[Found]:
-    """One for each question, found task by task, in the order of the questions."""
-    by_task = (zip(task.places, own, strict=True) for task, own in zip(tasks, found, strict=True))
+def _in_query_order(tasks: Sequence[QueryGroup], found: Sequence[Sequence[Found]]) -> list[Found]:
+    """Return results that are grouped by task in the order of the questions."""
+    by_task = (zip(task.query_positions, own, strict=True) for task, own in zip(tasks, found, strict=True))
     placed = dict(chain.from_iterable(by_task))
     return [placed[place] for place in sorted(placed)]
 
 
-def _noises(task: Task, choices: Sequence[tuple[Choice, ...]]) -> tuple[Noise, ...]:
-    """The noise of a task's vectors; those of an exclusive set, and of a box, have one choice between them."""
-    found: dict[Vector, Choice] = {}
-    for parts, chosen in zip(task.parts, choices, strict=True):
+def _noise_of_group(task: QueryGroup, choices: Sequence[tuple[SelectedNoise, ...]]) -> tuple[Noise, ...]:
+    """Return the noise of a task's vectors; vectors of an exclusive set or of a box share one choice."""
+    found: dict[NoisyStatistic, SelectedNoise] = {}
+    for parts, chosen in zip(task.joint_draws_by_set, choices, strict=True):
         found |= {vector: choice for own, choice in zip(parts, chosen, strict=True) for vector in own}
-    kept = ((vector, found[vector]) for vector in task.vectors)
-    return tuple(Noise(v, _family(v, c), c.table, c.shift, discovers=v == task.key_count) for v, c in kept)
+    kept = ((vector, found[vector]) for vector in task.noisy_statistics)
+    return tuple(
+        Noise(v, _noise_family(v, c), c.table, c.steps_per_row, discovers=v == task.key_count) for v, c in kept
+    )
 
 
-def _family(vector: Vector, choice: Choice) -> str:
-    """What runs: where a cell is chosen, the noise is what it is charged as."""
+def _noise_family(vector: NoisyStatistic, choice: SelectedNoise) -> str:
+    """Return the name of the mechanism."""
     if vector.choice is not None:
         return "exponential mechanism"
-    return f"{choice.family} in a box of {choice.spend.dimension}" if vector.boxed else choice.family
+    return (
+        f"{choice.family_name} in a box of {choice.noise_spec.dimension}" if vector.joint_noise else choice.family_name
+    )
 
 
-def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:
-    """The noise of each question's own vectors, and that of the key count where its groups are discovered by it."""
+def _accuracies_of_group(task: QueryGroup, noises: tuple[Noise, ...]) -> list[Accuracy]:
+    """Return the accuracy of each question: its vectors' noise, and the key count's if its groups are discovered."""
     found = {noise.vector: noise for noise in noises}
     keys = None if task.key_count is None else found[task.key_count]
     return [
-        Accuracy(question, {name: found[vector] for name, vector in own.items()}, None if question.left_over else keys)
-        for question, own in task.served.items()
+        Accuracy(
+            question,
+            {name: found[vector] for name, vector in own.items()},
+            None if question.counts_suppressed_groups else keys,
+        )
+        for question, own in task.vectors_by_query.items()
     ]
 
 
-def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
-    widths = {str(people): accuracy.at(people)["half_width_95"] for people in sizes}
-    return widths[str(sizes[0])] if accuracy.uniform else widths
+def _error_widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
+    widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in sizes}
+    return widths[str(sizes[0])] if accuracy.uniform_error else widths
 
 
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
-    """Group sizes to state errors at."""
-    return SIZES if expected_rows is None else (whole("expected_rows", expected_rows),)
+    """Return the group sizes for which errors are stated."""
+    return SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
 
 
-def _said_once(noises: Sequence[Noise]) -> list[Noise]:
-    """Vectors of one exclusive label are alike and get the noise of one: so one of them is named."""
-    labels = [noise.vector.exclusive for noise in noises]
+def _distinct_noises(noises: Sequence[Noise]) -> list[Noise]:
+    """Return the noises with one for each exclusive label, because all vectors of a label share one noise."""
+    labels = [noise.vector.disjoint_set for noise in noises]
     return [noise for place, noise in enumerate(noises) if labels[place] is None or labels[place] not in labels[:place]]

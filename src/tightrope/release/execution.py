@@ -1,4 +1,4 @@
-"""A plan whose release is charged in a ledger: paid once under its key, and never seen before it is kept there."""
+"""Release of a plan that is charged in a ledger: once per key, and stored there before it is returned."""
 
 from __future__ import annotations
 
@@ -10,25 +10,31 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
-from tightrope.documents.document import plain
-from tightrope.documents.release import RELEASES, Cost, LedgerEntry, LimitLeft, ReleaseCertificate
-from tightrope.errors import BudgetRefused, InputError, LedgerError
+from tightrope.documents.document import plain_data
+from tightrope.documents.release import RELEASES, BiasPart, LedgerEntry, LimitLeft, ReleaseCertificate
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Claim, Identity, Limit
 from tightrope.ledger.account import FAILED_READING
-from tightrope.ledger.chain import canonical, digest
+from tightrope.ledger.chain import canonical_json, sha256_hex
 from tightrope.ledger.limits import MAIN_LIMIT
-from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import left_by_addition, share_text
 from tightrope.release.answers import Answer, Answers
-from tightrope.release.draft import Draft, units_of
-from tightrope.release.plan_register import CHARGED_FIRST, Issued, refuse_again, refuse_fork, tell
+from tightrope.release.draft import NoisePlan, composition_groups_of
+from tightrope.release.plan_register import (
+    CHARGED_FIRST,
+    ReleaseHandle,
+    annotate_error,
+    refuse_fork,
+    refuse_second_release,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,66 +43,66 @@ if TYPE_CHECKING:
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
     from tightrope.ledger.state import State
-    from tightrope.queries.query_group import Person, Task
+    from tightrope.queries.query_group import PrivacyUnit, QueryGroup
     from tightrope.tables.schema import Schema
 
-# Answers as the text that a ledger keeps, and back: a value of a key is what it was, a date a date.
+# Conversion of answers to the text stored in a ledger and back; key values keep their types, such as dates.
 
 
-def _nanoseconds(text: str) -> Any:
+def _pandas_timestamp(text: str) -> Any:
     import pandas
 
     return pandas.Timestamp(text)
 
 
 READ: dict[str, Any] = {
-    "nanoseconds": _nanoseconds,
+    "nanoseconds": _pandas_timestamp,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "decimal": Decimal,
     "uuid": uuid.UUID,
     "float": float,
 }
-"""Kinds of values that JSON has no word for, and what reads them."""
+"""Parsers for the kinds of values that JSON cannot represent."""
 
 
 def stored_text(answers: Answers) -> str:
-    """The records of every answer by its name, and the certificate."""
+    """Return the records of every answer by its name, and the certificate, as JSON text."""
     kept = {one.name: [{name: _json_form(value) for name, value in row.items()} for row in one.rows] for one in answers}
-    costs = [plain(cost) for cost in answers.costs]
-    said = {"answers": kept, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
+    costs = [plain_data(cost) for cost in answers.bias]
+    said = {"answers": kept, "certificate": plain_data(answers.certificate_data), **({"costs": costs} if costs else {})}
     return json.dumps(said, allow_nan=False)
 
 
-def restored(text: str, draft: Draft) -> Answers:
-    """The answers of a draft that were kept: ``stored_text`` of them was. One plan may ask in several orders."""
+def restore_answers(text: str, draft: NoisePlan) -> Answers:
+    """Return the answers of a draft from their ``stored_text``; the questions may be in another order."""
     data = json.loads(text)
-    kept = data["answers"] if "answers" in data else _as_gathered(draft, data["rows"])
+    kept = data["answers"] if "answers" in data else _rows_by_answer_name(draft, data["rows"])
     found = [
         Answer(
             accuracy.question,
-            [{name: _stored_read(v) for name, v in row.items()} for row in kept[accuracy.question.asked.name]],
+            [{name: _stored_value(v) for name, v in row.items()} for row in kept[accuracy.question.asked.name]],
             draft.answer_data(accuracy),
         )
         for accuracy in draft.accuracies()
     ]
-    costs = tuple(RELEASES.data(cost, Cost) for cost in data.get("costs", ()))
-    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate), costs)
+    costs = tuple(RELEASES.convert_data(cost, BiasPart) for cost in data.get("costs", ()))
+    return Answers(tuple(found), RELEASES.convert_data(data["certificate"], ReleaseCertificate), costs)
 
 
-def _as_gathered(draft: Draft, rows: list[Any]) -> dict[str, Any]:
-    """Of ledgers before answers were kept by name: they stand task by task."""
-    names = (question.asked.name for task in draft.tasks for question in task.questions)
+def _rows_by_answer_name(draft: NoisePlan, rows: list[Any]) -> dict[str, Any]:
+    """Return the records by name from old ledgers, which stored them by task."""
+    names = (question.asked.name for task in draft.tasks for question in task.ordered_queries)
     return dict(zip(names, rows, strict=True))
 
 
 def _json_form(value: Any) -> Any:
-    """A value as JSON: what it has no word for is a table of its kind and its text."""
+    """Return a value as JSON: kinds that JSON lacks become an object of the kind and the text."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if getattr(value, "nanosecond", 0):  # of pandas: an instant that a datetime cannot hold
+    if getattr(value, "nanosecond", 0):  # a pandas timestamp too fine for datetime
         return {"nanoseconds": value.isoformat()}
     if isinstance(value, datetime.datetime | datetime.date):
         return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
@@ -105,214 +111,267 @@ def _json_form(value: Any) -> Any:
     return str(value)
 
 
-def _stored_read(value: Any) -> Any:
+def _stored_value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()
     return READ[kind](text)
 
 
-# What a ledger is told of a plan: who is protected, what is kept, which noise, and a digest of all that was asked.
+# The record of a plan in a ledger: the privacy unit, the budget, the noise, and a digest of the questions.
 
 
-def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
-    """A dataset as a ledger knows it."""
+def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
+    """Return the dataset's identity in a ledger."""
     columns = tuple((column.name, column.kind) for column in schema.columns)
-    return Identity(dataset, columns, person.column, person.means, person.rows, person.rows_per_group, person.groups)
+    return Identity(
+        dataset, columns, person.column, person.means, person.rows, person.max_rows_per_group, person.groups
+    )
 
 
-def with_total(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits with one for the whole budget: one that is called so says its rule, else shares add up."""
+def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Return the limits including the one for the whole budget; by default its shares add up."""
     own = next((limit for limit in limits if limit.name == MAIN_LIMIT), None)
     if own is None:
         return (Limit(MAIN_LIMIT, budget), *limits)
     if own.budget != budget:
-        remedy = "one that is called 'total' is the whole budget: give it the same promise"
+        remedy = "the limit named 'total' is the whole budget: give both the same budget"
         raise InputError("limits", str(own.budget), f"{budget} for the limit {MAIN_LIMIT!r}", remedy)
     return tuple(limits)
 
 
-def spending(account: Account) -> dict[str, Any]:
-    """What has been charged of the whole budget, in all sessions: a share, and where shares are of ε and δ those."""
+def spent_budget(account: Account) -> dict[str, Any]:
+    """Return the part of the whole budget charged so far, in all sessions: as a share, and as ε and δ or moments."""
     limit = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
-    share = 1 - account.state().balance(MAIN_LIMIT).fraction_left
+    share = 1 - account.current_state().balance_of(MAIN_LIMIT).fraction_left
     points = [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
-    place = f"dataset {account.name!r} in {account.book.name}"
+    place = f"dataset {account.dataset_name!r} in {account.book.display_name}"
     said = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
-    return {"share": share_text(share), **said, "ledger": place}
+    return {"budget_fraction": share_text(share), **said, "ledger": place}
 
 
-def recipe_of(draft: Draft) -> Recipe:
-    """The noise of a draft."""
+def recipe_of(draft: NoisePlan) -> NoiseRecord:
+    """Return the noise of a draft."""
     made = draft.allocation
-    return Recipe(tuple(units_of(draft.tasks)), made.choices, made.window, made.alternatives, made.spare)
+    return NoiseRecord(
+        tuple(composition_groups_of(draft.tasks)),
+        made.selections,
+        made.loss_lattice,
+        made.alternatives,
+        made.avoidable_noise,
+    )
 
 
-def plan_digest(draft: Draft, audience: str | None) -> str:
-    """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
+def plan_digest(draft: NoisePlan, audience: str | None) -> str:
+    """Return a digest of a plan's questions, budget and audience, without its noise; the same on every machine."""
     kept = [[str(Fraction(value)) for value in point] for point in draft.budget.checked_points]
-    public = [[table.name, table.digest, repr((table.on, table.kinds, table.added))] for table in draft.public]
-    said = [kept, str(Fraction(draft.budget.delta)), audience, [_query_group_data(task) for task in draft.tasks]]
-    return digest(canonical([*said, *([public] if public else [])]))
-
-
-def _query_group_data(task: Task) -> list[Any]:
-    """What the engine is asked, in full, with what each vector is for, and what people read."""
-    vectors = [
-        [v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block, *([True] if v.whole else [])]
-        for v in task.vectors
+    public = [
+        [table.name, table.content_digest, digest_text((table.key_pairs, table.key_kinds, table.added_schema))]
+        for table in draft.public
     ]
-    questions = [[question.asked.name, question.kind, str(question)] for question in task.questions]
-    return [repr(task.request), vectors, questions]
+    said = [kept, str(Fraction(draft.budget.delta)), audience, [_query_group_data(task) for task in draft.tasks]]
+    return sha256_hex(canonical_json([*said, *([public] if public else [])]))
 
 
-def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:
-    """What a release of the draft is charged by."""
-    recipe = recipe_of(draft).text
-    return Claim(key, digest(plan_digest(draft, audience) + digest(recipe)), draft.budget, recipe, audience)
+DIGEST_CLASSES = {"ContributionBounds": "PersonBounds", "DistinctCount": "Distinct", "ColumnRef": "Column"}
+DIGEST_FIELDS = {
+    "person_column": "person",
+    "max_rows": "rows",
+    "max_rows_per_group": "rows_per_group",
+    "max_groups": "groups",
+    "second_column": "beside",
+    "row_count_steps": "steps",
+    "center": "centre",
+}
+"""Names in digests of what has another name in Python: ledgers keep digests forever, so these never change."""
 
 
-def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
-    """The certificate with the entry under which it was charged."""
-    state, series = account.after(entry), entry.body_data["series"]
+def digest_text(value: object) -> str:
+    """Return the text of a request, or of a part of one, that digests are made of.
+
+    >>> digest_text(("a", None))
+    "('a', None)"
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(digest_text, value))}{',' if len(value) == 1 else ''})"
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value)
+    name = DIGEST_CLASSES.get(type(value).__name__, type(value).__name__)
+    shown = [one.name for one in fields(value) if one.repr]
+    parts = [f"{DIGEST_FIELDS.get(field, field)}={digest_text(getattr(value, field))}" for field in shown]
+    return f"{name}({', '.join(parts)})"
+
+
+def _query_group_data(task: QueryGroup) -> list[Any]:
+    """Return the full request of a task, its vectors, and the displayed text of its questions."""
+    vectors = [
+        [
+            v.noise_spec.statistic,
+            v.noise_spec.eighths,
+            v.sensitivity,
+            v.disjoint_set,
+            v.block,
+            *([True] if v.over_all_groups else []),
+        ]
+        for v in task.noisy_statistics
+    ]
+    questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
+    return [digest_text(task.table_request), vectors, questions]
+
+
+def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
+    """Return the claim with which a release of the draft is charged."""
+    recipe = recipe_of(draft).to_text
+    return Claim(key, sha256_hex(plan_digest(draft, audience) + sha256_hex(recipe)), draft.budget, recipe, audience)
+
+
+def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
+    """Return the certificate with the ledger entry of its charge."""
+    state, series = account.state_after(entry), entry.body_data["series"]
     running = None if series is None else state.series[series]
     part = LedgerEntry(
         ledger=account.book.id,
-        dataset=account.name,
+        dataset=account.dataset_name,
         key=str(entry.key),
         number=entry.number,
         hash=entry.hash,
-        share=str(account.fraction_charged(entry)),
-        left=str(state.balance("total").fraction_left),
+        budget_fraction=str(account.fraction_charged(entry)),
+        left=str(state.balance_of("total").fraction_left),
         position=state.releases if running is None else running.done,
         of=None if running is None else running.times,
         limits=tuple(
-            _limit_left(limit, state, entry) for limit in account.limits if limit.applies(entry.body_data["audience"])
+            _limit_left(limit, state, entry)
+            for limit in account.limits
+            if limit.applies_to(entry.body_data["audience"])
         ),
     )
-    return structs.replace(certificate, ledger=part.words, entry=part)
+    return structs.replace(certificate, ledger=part.entry_text, entry=part)
 
 
 def _limit_left(limit: Limit, state: State, entry: Entry) -> LimitLeft:
-    """What was left of a limit after an entry, in the entry's period."""
-    slot = limit.slot(entry.time)
+    """Return the remaining part of a limit after an entry, in the entry's period."""
+    slot = limit.slot_at(entry.time)
     added = None if limit.moments is None else left_by_addition(state, slot)
     rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
-    return LimitLeft(name=slot, rule=rule, left=share_text(state.balance(slot).fraction_left), left_by_addition=added)
+    return LimitLeft(
+        name=slot, rule=rule, left=share_text(state.balance_of(slot).fraction_left), left_by_addition=added
+    )
 
 
 WAITS, PAUSE = 120, 0.5
-"""How often, and after how many seconds each, the answers of another process are looked for."""
+"""Number of polls for the answers of another process, and seconds between them."""
 
 Prepared = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
 
 
 @dataclass(slots=True)
-class _Life:
-    """What became of a plan in this process. ``charging`` is set before the ledger is asked: a signal then waits."""
+class _ReleaseState:
+    """Release state of a plan in this process. ``charging`` is set before the charge, so that signals are deferred."""
 
     charging: bool = False
     kept: list[Answers] = field(default_factory=list)
 
 
-def recorded(
-    account: Account, claim: Claim, draft: Draft, prepared: Prepared, series: str | None = None
-) -> Issued[Answers]:
-    """A plan that a ledger knows by its key.
+def ledger_release_handle(
+    account: Account, claim: Claim, draft: NoisePlan, prepared: Prepared, series: str | None = None
+) -> ReleaseHandle[Answers]:
+    """Return the release handle of a plan that is charged in a ledger under a key.
 
-    Its release charges the ledger, reads the rows, draws, keeps the answers in the ledger and only then hands them
-    over. A reading that fails is charged and closes the key: whether it fails can depend on the rows. Killed after the
-    charge and tried again under its key, it reads and draws once more at no cost, because the first draw was seen by
-    no one; that is written down first, and a third reading is refused. Killed after the answers were kept, it finds
-    them. Of two processes that try at once both hand over the answers that were kept first. Every exception says
-    whether the budget was spent.
+    Its release charges the ledger, reads the rows, draws noise, stores the answers in the ledger and then returns
+    them. A reading that fails is charged and closes the key: whether it fails can depend on the rows. A release that
+    was killed after the charge may be repeated under its key: it reads and draws once more at no cost, because the
+    first draw was never published; that is recorded first, and a third reading is refused. If the answers were stored
+    before it was killed, they are returned. Two concurrent processes both return the answers that were stored first.
+    Every exception states whether the budget was spent.
     """
-    life, process = _Life(), os.getpid()
+    life, process = _ReleaseState(), os.getpid()
 
     def release() -> Answers:
         if os.getpid() != process:
             refuse_fork(process)
         if life.kept:
-            refuse_again()
+            refuse_second_release()
         try:
-            # The answers that were paid and kept under the key before.
-            if account.charged(claim) is None:
+            # The answers that were stored under the key before.
+            if account.find_charge(claim) is None:
                 stored = None
             else:
-                text = account.stored(claim.key)
+                text = account.stored_answers(claim.key)
                 stored = None if text is None else _stored_answers(text, draft, claim)
-            life.kept.append(stored or _paid(account, claim, draft, prepared, life, series))
-        except BudgetRefused:
-            life.charging = account.charged(claim) is not None
+            life.kept.append(stored or _charge_and_draw(account, claim, draft, prepared, life, series))
+        except InsufficientBudgetError:
+            life.charging = account.find_charge(claim) is not None
             raise
         except BaseException as error:
-            tell(error, _outcome(account, claim, life))
+            annotate_error(error, _charge_outcome(account, claim, life))
             raise
         return life.kept[0]
 
-    def answers() -> Answers:
+    def get_answers() -> Answers:
         if not life.kept:
-            raise InputError("answers", None, "those of a plan that was released", "plan.release() gives them")
+            raise InputError("answers", None, "the answers of a released plan", "call plan.release() first")
         return life.kept[0]
 
-    def rehearse() -> None:
+    def dry_run() -> None:
         with prepared():
             pass
 
-    return Issued(release, answers, lambda: life.charging or bool(life.kept), rehearse)
+    return ReleaseHandle(release, get_answers, lambda: life.charging or bool(life.kept), dry_run)
 
 
-def _stored_answers(text: str, draft: Draft, claim: Claim) -> Answers:
-    """The answers that were kept; raises ``BudgetRefused`` where the ledger keeps that reading failed."""
+def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
+    """Return the stored answers; raises ``InsufficientBudgetError`` if the stored outcome is a failed reading."""
     if text == FAILED_READING:
-        raise BudgetRefused(
+        raise InsufficientBudgetError(
             f"the release under the key {claim.key!r} failed while its table was read, and its budget was spent then; "
             f"choose another key to read again, at a further cost"
         )
-    return restored(text, draft)
+    return restore_answers(text, draft)
 
 
-def _paid(account: Account, claim: Claim, draft: Draft, prepared: Prepared, life: _Life, series: str | None) -> Answers:
-    account.check(claim, series)
+def _charge_and_draw(
+    account: Account, claim: Claim, draft: NoisePlan, prepared: Prepared, life: _ReleaseState, series: str | None
+) -> Answers:
+    account.check_charge(claim, series)
     with prepared() as work:
         life.charging = True
         entry, may_read = account.begin_reading(claim, series)
         if not may_read:
-            return _of_another(account, claim, draft)
+            return _await_other_process(account, claim, draft)
         try:
             drawn = work()
         except Exception:
-            with suppress(LedgerError):  # where it cannot be kept, one more reading is left, which is counted, too
-                account.answer(claim.key, FAILED_READING)
+            with suppress(LedgerError):  # if it cannot be stored, one more counted reading remains
+                account.store_answers(claim.key, FAILED_READING)
             raise
-        own = replace(drawn, certificate_data=named(drawn.certificate_data, entry, account))
+        own = replace(drawn, certificate_data=with_ledger_entry(drawn.certificate_data, entry, account))
         text = stored_text(own)
-        first = account.answer(claim.key, text)
+        first = account.store_answers(claim.key, text)
     return own if first == text else _stored_answers(first, draft, claim)
 
 
-def _of_another(account: Account, claim: Claim, draft: Draft) -> Answers:
-    """The answers of another process that reads under the same key, once it keeps them.
+def _await_other_process(account: Account, claim: Claim, draft: NoisePlan) -> Answers:
+    """Wait for the answers of another process that reads under the same key.
 
-    Raises ``BudgetRefused`` where none come: both readings that the charge paid for were killed.
+    Raises ``InsufficientBudgetError`` on timeout: both readings that the charge paid for were killed.
     """
     for _ in range(WAITS):
-        text = account.stored(claim.key)
+        text = account.stored_answers(claim.key)
         if text is not None:
             return _stored_answers(text, draft, claim)
         time.sleep(PAUSE)
-    raise BudgetRefused(
+    raise InsufficientBudgetError(
         f"the release under the key {claim.key!r} was charged, and both readings of the table that a charge pays for "
         f"were started and have no answers; if another process is still reading, try again later; else choose another "
         f"key to read again, at a further cost"
     )
 
 
-def _outcome(account: Account, claim: Claim, life: _Life) -> str:
-    """In words, whether the ledger was charged: it is asked, for an interrupt may have come at any moment."""
+def _charge_outcome(account: Account, claim: Claim, life: _ReleaseState) -> str:
+    """Return a sentence on whether the ledger was charged; it is queried, as an interrupt can occur at any time."""
     again = f"release it again under the key {claim.key!r}, which is charged once"
     try:
-        entry = account.charged(claim)
+        entry = account.find_charge(claim)
     except InputError:
         return "nothing was spent"
     except LedgerError:
@@ -322,13 +381,13 @@ def _outcome(account: Account, claim: Claim, life: _Life) -> str:
         return "nothing was spent"
     if life.kept:
         return "the budget was spent, and plan.answers has the answers"
-    return f"the budget was spent, {_published(account, claim.key, again)}"
+    return f"the budget was spent, {_publication_outcome(account, claim.key, again)}"
 
 
-def _published(account: Account, key: str, again: str) -> str:
-    """What became of paid answers that this process does not have."""
+def _publication_outcome(account: Account, key: str, again: str) -> str:
+    """Return a sentence on the state of charged answers that this process does not have."""
     try:
-        text, more = account.stored(key), account.may_read(key)
+        text, more = account.stored_answers(key), account.may_read(key)
     except LedgerError:
         return (
             f"and the answers that were kept under the key {key!r} are damaged: put the newest copy of the ledger "

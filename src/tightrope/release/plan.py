@@ -1,4 +1,4 @@
-"""A plan: a draft that can be released, once, by the session that made it."""
+"""Plans: drafts that the session that made them can release once."""
 
 from __future__ import annotations
 
@@ -7,112 +7,113 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from tightrope.documents.budget import Budget
-from tightrope.errors import SealedError
+from tightrope.errors import SingleUseError
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.documents.release import PlannedRelease
-    from tightrope.noise.allocation import Allocation
+    from tightrope.noise.allocation import NoiseAllocation
     from tightrope.queries.accuracy import Accuracy
-    from tightrope.queries.query import Question
+    from tightrope.queries.query import Query
     from tightrope.queries.statistics import Noise
     from tightrope.release.answers import Answers
-    from tightrope.release.draft import Draft
-    from tightrope.release.plan_register import Issued
+    from tightrope.release.draft import NoisePlan
+    from tightrope.release.plan_register import ReleaseHandle
 
-# Objects of one life: what is spent through them cannot be set, copied or written down and read back.
+# Single-use objects: immutable, not copyable, not picklable.
 
 
-class Sealed:
-    """Nothing on it can be set or deleted; ``copy``, ``deepcopy`` and ``pickle`` refuse it with ``SealedError``.
+class SingleUseObject:
+    """An immutable object; ``copy``, ``deepcopy`` and ``pickle`` raise ``SingleUseError``.
 
-    This stops what programs do by habit and what a library does for them. It is no wall against code that means to
-    break in: whoever runs code in this process can read the table itself.
+    This prevents accidental copies by programs and libraries. It does not protect against malicious code: code in
+    this process can read the table itself.
     """
 
     __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> None:
-        self._refuse(f"{name} cannot be set")
+        self._refuse_change(f"{name} cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        self._refuse(f"{name} cannot be deleted")
+        self._refuse_change(f"{name} cannot be deleted")
 
     def __copy__(self) -> NoReturn:
-        self._refuse("it cannot be copied")
+        self._refuse_change("it cannot be copied")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        self._refuse("it cannot be copied")
+        self._refuse_change("it cannot be copied")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        self._refuse("it cannot be pickled, nor sent to another process")
+        self._refuse_change("it cannot be pickled, nor sent to another process")
 
     def __replace__(self, **_: object) -> NoReturn:
-        self._refuse("it cannot be copied with changes")
+        self._refuse_change("it cannot be copied with changes")
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise SealedError(
+    def _refuse_change(self, what: str) -> NoReturn:
+        raise SingleUseError(
             f"a {type(self).__name__.lower()} is sealed: {what}, because a second one would spend its budget again; "
             f"session.plan(...) makes a plan, tr.Session(...) a session"
         )
 
 
 @final
-class Plan(Sealed):
+class Plan(SingleUseObject):
     """Questions with their noise, certified against a share of the session's budget.
 
-    Made by ``Session.plan``; ``print`` it, ``table()`` it, then ``release()`` it. Nothing in it depends on the data.
-    It is sealed: it cannot be changed, copied or pickled, and what a release costs stands with the session.
+    Made by ``Session.plan``; ``print`` it, view its ``table()``, then ``release()`` it. It is independent of the data.
+    It cannot be changed, copied or pickled; the session keeps the record of its charge.
     """
 
     __slots__ = ("__weakref__", "_draft", "_issued")
-    _draft: Draft
-    _issued: Issued[Answers]
+    _draft: NoisePlan
+    _issued: ReleaseHandle[Answers]
 
-    def __init__(self, draft: Draft, issued: Issued[Answers]) -> None:
+    def __init__(self, draft: NoisePlan, issued: ReleaseHandle[Answers]) -> None:
         object.__setattr__(self, "_draft", draft)
         object.__setattr__(self, "_issued", issued)
 
     def release(self) -> Answers:
-        """Charge the session, then read, draw noise and answer, once: drawing anew would tell more, and has to be paid.
+        """Charge the session, then read the rows, draw noise and return the answers; possible once per plan.
 
-        The charge comes before the first row is read, because whether reading fails can depend on the rows: a reading
-        that fails costs the whole release. What can be checked without the rows is checked before, at no cost.
-        Raises ``BudgetRefused`` where the session has not enough left (then nothing is drawn and nothing is spent) and
-        where the plan was released before. Whatever else is raised says whether the budget was spent.
+        The charge comes before the first row is read, because whether reading fails can depend on the rows: a failed
+        reading costs the whole release. Checks that do not need the rows come before the charge, at no cost.
+        Raises ``InsufficientBudgetError`` if the session has too little budget left (then no budget is spent), or if
+        the plan was released before. All other exceptions state whether the budget was spent.
         """
         return self._issued.release()
 
-    def rehearse(self) -> None:
-        """Do what a release does before its charge: certify, compute on zeros, look for the table. Reads no row.
+    def dry_run(self) -> None:
+        """Run the checks that a release makes before its charge: certify, compute on zeros, find the table.
 
-        Raises what a release would raise before it charges, but for what is left of the budget, which is not asked.
+        Does not read rows or check the remaining budget; otherwise raises the same errors as a release before its
+        charge.
         """
-        self._issued.rehearse()
+        self._issued.dry_run()
 
     @property
     def answers(self) -> Answers:
-        """What the release gave, again and at no cost; raises ``InputError`` before it."""
-        return self._issued.answers()
+        """The answers of the release, at no further cost; raises ``InputError`` before the release."""
+        return self._issued.get_answers()
 
     @property
     def charged(self) -> bool:
-        """Whether the session was charged for it, with answers or without."""
-        return self._issued.charged()
+        """Return whether the session was charged for the plan, with or without answers."""
+        return self._issued.was_charged()
 
     @property
-    def draft(self) -> Draft:
-        """What was planned, without a way to release it."""
+    def draft(self) -> NoisePlan:
+        """The planned questions and noise, which cannot be released by themselves."""
         return self._draft
 
     @property
     def budget(self) -> Budget:
-        """What all answers together keep: the session's budget times the share."""
+        """The budget that all answers together meet: the session's budget times the share."""
         return self._draft.budget
 
     @property
-    def share(self) -> Decimal:
-        """The share of the session's budget that a release is charged."""
+    def budget_fraction(self) -> Decimal:
+        """The fraction of the session's budget that a release is charged."""
         return self._draft.share
 
     @property
@@ -121,12 +122,12 @@ class Plan(Sealed):
         return self._draft.loss
 
     @property
-    def allocation(self) -> Allocation:
-        """The chosen noise, and how much more error other families come to."""
+    def allocation(self) -> NoiseAllocation:
+        """The chosen noise, and the relative error of other families."""
         return self._draft.allocation
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Query, ...]:
         """The questions, in the order in which they were asked."""
         return self._draft.questions
 
@@ -136,35 +137,35 @@ class Plan(Sealed):
         return self._draft.sizes
 
     def noises(self) -> list[tuple[Noise, ...]]:
-        """The noise of every vector, by task."""
+        """Return the noise of every vector, by task."""
         return self._draft.noises()
 
     def accuracies(self) -> list[Accuracy]:
-        """The errors of each question, in the order of ``questions``."""
+        """Return the errors of each question, in the order of ``questions``."""
         return self._draft.accuracies()
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
-        """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.
+        """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
 
-        A row a budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question and,
-        where it depends on it, by group size. A budget that cannot be met has ``answers`` None.
+        One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
+        and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
         return self._draft.table(budgets)
 
     def frontier(self) -> list[dict[str, Any]]:
-        """``table`` for ε from a quarter of the plan's to four times it, at its δ: what less and more would buy."""
+        """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
         return self._draft.frontier()
 
     def to_data(self) -> dict[str, Any]:
-        """``document`` as plain data."""
+        """Return ``document`` as plain data."""
         return self._draft.to_data()
 
     def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
-        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
         return self._draft.document(title, budgets)
 
     def explain(self) -> str:
-        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         return self._draft.explain()
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""A plan in a file: TOML that is read as a frozen document and becomes a session and its questions.
+"""Plan files: TOML that is parsed into a frozen document, then into a session and its questions.
 
-``docs/plan-file.md`` describes every key. Each mistake is one ``PlanError`` that says where it is and what to try.
+``docs/plan-file.md`` describes every key. Each mistake raises one ``PlanError`` with its location and a remedy.
 """
 
 from __future__ import annotations
@@ -17,81 +17,81 @@ from msgspec import Meta
 
 from tightrope.documents.budget import Number
 from tightrope.documents.document import Counted, Part
-from tightrope.documents.reader import Names, Reader, hidden, named_keys, tip
-from tightrope.documents.release import About
-from tightrope.errors import InputError, LedgerError, PlanError, listed, nearest
+from tightrope.documents.reader import Names, Reader, missing_field_tip, named_keys, redact_secret
+from tightrope.documents.release import PublisherPart
+from tightrope.errors import InputError, LedgerError, PlanError, quoted_names, suggest_nearest
 from tightrope.queries.count import count, count_distinct
 from tightrope.queries.histogram import histogram
 from tightrope.queries.mean import mean, sum
 from tightrope.queries.moments import correlation, covariance, standard_deviation, variance
-from tightrope.queries.options import ENTRIES, KEYS_BY_OPTION, RENAMED
-from tightrope.queries.proportion import share
+from tightrope.queries.options import ENTRIES
+from tightrope.queries.proportion import proportion
 from tightrope.queries.quantile import quantile
-from tightrope.queries.query import Question
+from tightrope.queries.query import Query
 from tightrope.queries.ratio import ratio
 from tightrope.queries.regression import regression
-from tightrope.queries.top_k import other, top
+from tightrope.queries.top_k import suppressed_count, top_k
 from tightrope.release.plan import Plan
 from tightrope.release.plan_sections import (
     LEDGER_FILE,
     BudgetSection,
     FurtherLimit,
     LedgerSection,
-    LookupSection,
-    PersonSection,
+    PrivacyUnitSection,
+    PublicTableSection,
     SourceSection,
     Text,
 )
 from tightrope.release.session import Session
 from tightrope.release.settings import Settings
-from tightrope.tables import Lookup, Table, is_there, lookup_in, open_on_spark, open_source
+from tightrope.tables import PublicTableSource, Table, open_on_spark, open_source, path_exists, public_table_source
 
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Limit
 
 # The kinds of questions that a plan file can name.
 
-KNOWN: tuple[type[Question], ...] = (
+KNOWN: tuple[type[Query], ...] = (
     count,
     count_distinct,
     sum,
     mean,
     histogram,
     quantile,
-    share,
+    proportion,
     ratio,
     variance,
     standard_deviation,
     covariance,
     correlation,
     regression,
-    top,
-    other,
+    top_k,
+    suppressed_count,
 )
-KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in KNOWN}
-"""By name; ``register`` adds to it."""
+KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in KNOWN}
+"""The kinds by name; ``register_query_kind`` adds to it."""
 
 
-def register(kind: type[Question]) -> None:
-    """Let plan files ask questions of this kind; raises ``InputError`` where the name is another kind's."""
+def register_query_kind(kind: type[Query]) -> None:
+    """Allow questions of this kind in plan files; raises ``InputError`` if another kind has the name."""
     if KINDS.setdefault(kind.kind, kind) is not kind:
         raise InputError("kind", kind.kind, "a name that no other kind of question has", "rename the new kind")
 
 
-# All that a plan file says, read key by key: misspelled keys and values of the wrong type are named.
+# The content of a plan file, parsed key by key: errors name misspelled keys and values of the wrong type.
 
 ELSEWHERE = "max", "min"
 NOT_YET = 'this kind is not offered: say kind = "quantile", where q = 0.5 is the median and q = 0.99 nearly the largest'
 MEDIAN = "median"
-"""A quantile without ``q``."""
+"""The kind of a quantile question without ``q``."""
 OTHER_SHARE = 'another share than a half is asked for with kind = "quantile"'
 
 
 class PlanDocument(Part, frozen=True, kw_only=True):
-    """All that a plan file says. The entries of a question are those of its kind (``release.questions``)."""
+    """The content of a plan file. The keys of a question depend on its kind (``tightrope.queries``)."""
 
     document: Literal["plan"] = "plan"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     title: Text | None = None
     description: Text | None = None
     origin: Text | None = None
@@ -99,187 +99,196 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     date: Text | None = None
     contact: Text | None = None
     expected_rows: Counted | None = None
-    where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
+    where: Annotated[Text, missing_field_tip('say where = "distance > 500"')] | None = None
     source: SourceSection
-    person: PersonSection
+    privacy_unit: PrivacyUnitSection
     budget: BudgetSection
-    lookup: tuple[LookupSection, ...] = ()
+    public_table: tuple[PublicTableSection, ...] = ()
     ledger: LedgerSection = LedgerSection()
     question: Annotated[
-        tuple[dict[str, Any], ...], Meta(min_length=1), tip("write [[question]] with double brackets, once or more")
+        tuple[dict[str, Any], ...],
+        Meta(min_length=1),
+        missing_field_tip("write [[question]] with double brackets, once or more"),
     ]
 
     def __post_init__(self) -> None:
-        self.questions()
+        self.make_queries()
 
-    def questions(self) -> tuple[Question, ...]:
-        """What is asked; raises ``InputError`` that names the question."""
-        return tuple(_question(f"question {number}", entry) for number, entry in enumerate(self.question, start=1))
+    def make_queries(self) -> tuple[Query, ...]:
+        """Return the questions; raises ``InputError`` with the name of an invalid one."""
+        return tuple(
+            _query_from_entry(f"question {number}", entry) for number, entry in enumerate(self.question, start=1)
+        )
 
 
-def _question(place: str, entry: Mapping[str, Any]) -> Question:
+def _query_from_entry(place: str, entry: Mapping[str, Any]) -> Query:
     kind = entry.get("kind")
     kinds = (*KINDS, MEDIAN)
     if kind not in kinds:
-        remedy = NOT_YET if kind in ELSEWHERE else nearest(kind, kinds)
-        raise PlanError(f"{place} kind", kind, f"one of {listed(kinds)}", remedy)
+        remedy = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
+        raise PlanError(f"{place} kind", kind, f"one of {quoted_names(kinds)}", remedy)
     node = KINDS["quantile" if kind == MEDIAN else kind]
     known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
     for key in entry:
         if key not in known:
-            remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else nearest(key, known)
-            raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", remedy)
-    with named_keys(place, RENAMED):
+            remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else suggest_nearest(key, known)
+            raise PlanError(f"key in {place}, a {kind}", key, f"one of {quoted_names(known)}", remedy)
+    with named_keys(place):
         return make_question(node, entry)
 
 
-def make_question(kind: type[Question], entry: Mapping[str, Any]) -> Question:
-    """The question of an entry whose keys are known and whose values are plain; raises ``PlanError``.
+def make_question(kind: type[Query], entry: Mapping[str, Any]) -> Query:
+    """Return the question of an entry with valid keys and plain values; raises ``PlanError``.
 
-    A parameter of its own that the entry leaves out is passed as None, so that the kind says what it needs.
+    A missing parameter of the kind is passed as None, so that the kind reports what it needs.
     """
     own = {key: entry.get(key, kind.entry_defaults.get(key)) for key in kind.entries}
-    common = {option: entry[key] for option, key in KEYS_BY_OPTION.items() if key in entry}
+    common = {key: entry[key] for key in ENTRIES if key in entry}
     return kind(**own, **common)
 
 
 PLAN_FILE = Reader(
-    "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
+    "the plan", "write a plan for your data with: tightrope init DATA --privacy-unit COLUMN", PlanError, by_hand=True
 )
 KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
     "types": "[source] types",
     "dialect": "[source.dialect]",
-    "person": "[person] column",
-    "rows_per_person": "[person] rows",
-    "rows_per_group": "[person] rows_per_group",
-    "groups_per_person": "[person] groups",
+    "privacy_unit": "[privacy_unit] column",
+    **{name: f"[privacy_unit] {name}" for name in ("max_rows", "max_rows_per_group", "max_groups")},
     "budget": "[budget]",
-    **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share", "costs")},
-    "lookup": "lookup",
+    **{
+        name: f"[budget] {name}"
+        for name in ("epsilon", "delta", "attack_success", "points", "budget_fraction", "bias_check")
+    },
+    "public_tables": "public_table",
     "questions": "question",
     "where": "where",
     "ledger": "[ledger] path",
     "limits": "[ledger] limit",
     **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
 }
-"""Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
-NEEDED = "source", "person", "budget"
+"""The plan-file keys of the parameters of ``open_source``, ``Session`` and ``Session.plan``."""
+NEEDED = "source", "privacy_unit", "budget"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan and where it lies: ``session()`` opens the table, ``plan()`` chooses the noise; neither spends."""
+    """A plan and its folder: ``session()`` opens the table, ``plan()`` chooses the noise; neither spends budget."""
 
     document: PlanDocument
     folder: Path
 
     @property
-    def title(self) -> str | None:
+    def plan_title(self) -> str | None:
         """The heading of the report."""
         return self.document.title
 
     @property
-    def about(self) -> About | None:
-        """What the plan says to readers besides; None where it says nothing."""
-        said = {name: getattr(self.document, name) for name in About.__struct_fields__}
-        return About(**said) if any(said.values()) else None
+    def reader_information(self) -> PublisherPart | None:
+        """The plan's information for readers, such as description and publisher; None if all of it is missing."""
+        said = {name: getattr(self.document, name) for name in PublisherPart.__struct_fields__}
+        return PublisherPart(**said) if any(said.values()) else None
 
     @property
-    def source(self) -> str | Path:
-        """The table: a path, from where the plan lies, or a URL."""
+    def source_location(self) -> str | Path:
+        """The table: a path relative to the plan, or a URL."""
         source = self.document.source
         given = source.path or source.spark or source.postgres or ""
         is_url = source.postgres or (source.spark and "://" in given)
         return given if is_url else self.folder / given
 
-    def table(self) -> Table:
-        """The table, of which the schema is read."""
+    def open_table(self) -> Table:
+        """Return the table; reads its schema only."""
         said = self.document.source
         if said.spark is not None:
-            return open_on_spark(str(self.source))
-        return open_source(self.source, table=said.table, types=said.types, dialect=said.dialect)
+            return open_on_spark(str(self.source_location))
+        return open_source(self.source_location, table=said.table, types=said.types, dialect=said.dialect)
 
-    def session(self) -> Session:
-        """The table with its person and budget; reads the schema only."""
-        with named_keys("", self._keys):
-            return Session(self.table(), **self._settings())
+    def open_session(self) -> Session:
+        """Return a session for the table with its privacy unit and budget; reads the schema only."""
+        with named_keys("", self._key_columns):
+            return Session(self.open_table(), **self._session_settings())
 
-    def _settings(self) -> Settings:
-        person = self.document.person
+    def _session_settings(self) -> Settings:
+        unit = self.document.privacy_unit
         return {
-            "person": (person.column, person.means),
-            "budget": self.document.budget.budget(),
-            "rows_per_person": person.rows,
-            "rows_per_group": person.rows_per_group,
-            "groups_per_person": person.groups,
-            "lookup": self.lookups(),
+            "privacy_unit": (unit.column, unit.noun),
+            "budget": self.document.budget.to_budget(),
+            "max_rows": unit.max_rows,
+            "max_rows_per_group": unit.max_rows_per_group,
+            "max_groups": unit.max_groups,
+            "public_tables": self.public_tables(),
         }
 
-    def lookups(self) -> tuple[Lookup, ...]:
-        """The public tables; paths are relative to the plan."""
-        tables = enumerate(self.document.lookup, start=1)
-        return tuple(self._lookup(number, said) for number, said in tables)
+    def public_tables(self) -> tuple[PublicTableSource, ...]:
+        """Return the public tables; paths are relative to the plan."""
+        tables = enumerate(self.document.public_table, start=1)
+        return tuple(self._public_table(number, said) for number, said in tables)
 
-    def _lookup(self, number: int, said: LookupSection) -> Lookup:
+    def _public_table(self, number: int, said: PublicTableSection) -> PublicTableSource:
         place = said.path if "://" in said.path else self.folder / said.path
         last = said.path.rstrip("/").rpartition("/")[2]
-        with named_keys(f"lookup {number}", {"source": "path"}):
+        with named_keys(f"public_table {number}", {"source": "path"}):
             opened = open_source(place, table=said.table, types=said.types, dialect=said.dialect)
-            return lookup_in(opened, said.on, said.columns, last if said.table is None else f"{last}: {said.table}")
+            return public_table_source(
+                opened, said.on, said.columns, last if said.table is None else f"{last}: {said.table}"
+            )
 
     @property
-    def _keys(self) -> Names:
-        return {**KEYS, "source": f"[source] {self.document.source.place}"}
+    def _key_columns(self) -> Names:
+        return {**KEYS, "source": f"[source] {self.document.source.location_key}"}
 
-    def plan(self, within: Mapping[str, Number | str] | None = None) -> Plan:
-        """The least noise for the questions, or the least budget for errors ``within`` these.
+    def make_plan(self, margin_of_error: Mapping[str, Number | str] | None = None) -> Plan:
+        """Return the plan with the least noise, or with the smallest budget for errors of at most ``margin_of_error``.
 
-        Reads the schema only, spends nothing, and opens no ledger.
+        Reads the schema only, spends no budget, and does not open the plan's ledger.
         """
         if all(one.rule == "basic" for one in self.document.ledger.limit):
-            return self._planned(self.session(), within=within)
-        with TemporaryDirectory() as folder:  # noise on a limit by moments is planned as its ledger would have it
-            return self._planned(self.recorded(ledger=str(Path(folder) / LEDGER_FILE)), within=within)
+            return self._plan_in_session(self.open_session(), margin_of_error=margin_of_error)
+        with TemporaryDirectory() as folder:  # a limit by moments needs a ledger, so plan with a temporary one
+            return self._plan_in_session(
+                self.open_ledger_session(ledger=str(Path(folder) / LEDGER_FILE)), margin_of_error=margin_of_error
+            )
 
-    def account(self) -> Account | None:
-        """The dataset in the ledger; None where nobody declared it yet. Makes nothing."""
-        if "://" not in self.ledger and not Path(self.ledger).exists():
+    def find_account(self) -> Account | None:
+        """Return the dataset's account in the ledger; None before it is declared. Does not create a ledger."""
+        if "://" not in self.ledger_location and not Path(self.ledger_location).exists():
             return None
         from tightrope.ledger import Ledger
 
-        ledger = Ledger(self.ledger)
-        return ledger.account(self.dataset) if self.dataset in ledger.datasets() else None
+        ledger = Ledger(self.ledger_location)
+        return ledger.open_account(self.dataset_name) if self.dataset_name in ledger.dataset_names() else None
 
     @property
-    def ledger(self) -> str:
-        """Where the ledger is: a URL, or a file; paths in a plan are relative to it."""
+    def ledger_location(self) -> str:
+        """The location of the ledger: a URL, or a file; paths are relative to the plan."""
         path = self.document.ledger.path
         return path if "://" in path else str(self.folder / path)
 
     @property
-    def dataset(self) -> str:
-        """The table's name in the ledger: as declared, or as the file and the table in it are called."""
-        table, place = self.document.source.table, self.source
-        # another link to a file is the same people
+    def dataset_name(self) -> str:
+        """The table's name in the ledger: as declared, else from the names of the file and the table in it."""
+        table, place = self.document.source.table, self.source_location
+        # resolve links: another link to a file is the same dataset
         last = place.resolve().name if isinstance(place, Path) else place.rstrip("/").rpartition("/")[2]
         return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
 
-    def recorded(self, note: str | None = None, ledger: str | None = None) -> Session:
-        """The session, charged in the ledger; makes the ledger and declares the dataset where they are not there.
+    def open_ledger_session(self, note: str | None = None, ledger: str | None = None) -> Session:
+        """Return the session, charged in the ledger; creates the ledger and declares the dataset if necessary.
 
-        ``note`` is what is written down then, instead of the plan's; ``ledger`` another place than the plan's.
+        ``note`` and ``ledger`` replace those in the plan.
         """
         section = self.document.ledger
-        with named_keys("", self._keys):
+        with named_keys("", self._key_columns):
             return Session.open(
-                self.table(), ledger=self.ledger if ledger is None else ledger, dataset=self.dataset,
-                limits=[self._limit(one) for one in section.limit], audience=section.audience,
-                note=note or section.note, **self._settings(),
+                self.open_table(), ledger=self.ledger_location if ledger is None else ledger, dataset=self.dataset_name,
+                limits=[self._ledger_limit(one) for one in section.limit], audience=section.audience,
+                note=note or section.note, **self._session_settings(),
             )  # fmt: skip
 
-    def _limit(self, one: FurtherLimit) -> Limit:
+    def _ledger_limit(self, one: FurtherLimit) -> Limit:
         from tightrope.ledger import Limit
         from tightrope.ledger.limits import MAIN_LIMIT
 
@@ -287,82 +296,93 @@ class PlanFile:
         said = {name: getattr(one, name) for name in ("epsilon", "delta", "attack_success", "points")}
         whole = one.name == MAIN_LIMIT and not any(value is not None for value in said.values())
         section = self.document.budget if whole else BudgetSection(**said)
-        return Limit(one.name, section.budget(), one.every, one.audience, one.rule, one.releases)
+        return Limit(one.name, section.to_budget(), one.every, one.audience, one.rule, one.releases)
 
     def release_plan(self, key: str | None = None) -> Plan:
-        """The plan of the next release, charged in the ledger: of the series, where there is one.
+        """Return the plan of the next release, charged in the ledger; of the next date if the plan declares a series.
 
-        One that was charged and never answered is taken up again, at no cost. Under a ``key`` it is that release.
+        A release that was charged but never answered is resumed, at no cost. A ``key`` selects that release.
         """
-        section, session = self.document.ledger, self.recorded()
-        plan = self._planned(session, key)
+        section, session = self.document.ledger, self.open_ledger_session()
+        plan = self._plan_in_session(session, key)
         if section.times is not None:
             return session.series(plan, times=section.times, key=section.series).next(key)
         return session.resumed(plan) if key is None else plan
 
-    def _planned(
-        self, session: Session, key: str | None = None, within: Mapping[str, Number | str] | None = None
+    def _plan_in_session(
+        self, session: Session, key: str | None = None, margin_of_error: Mapping[str, Number | str] | None = None
     ) -> Plan:
         kept, rows = self.document.budget, self.document.expected_rows
-        with named_keys("", self._keys):
-            where, questions = self.document.where, self.document.questions()
+        with named_keys("", self._key_columns):
+            where, questions = self.document.where, self.document.make_queries()
             return session.plan(
-                questions, where=where, share=kept.share, expected_rows=rows, within=within, key=key, costs=kept.costs
+                questions,
+                where=where,
+                budget_fraction=kept.budget_fraction,
+                expected_rows=rows,
+                margin_of_error=margin_of_error,
+                key=key,
+                bias_check=kept.bias_check,
             )
 
 
-def load(path: str | Path) -> PlanFile:
-    """The plan in a file. Raises ``PlanError`` for anything that is not a plan, and where its table is not there."""
+def load_plan_file(path: str | Path) -> PlanFile:
+    """Return the plan in a file. Raises ``PlanError`` if it is not a valid plan or its table does not exist."""
     place = Path(path)
-    file = PlanFile(read(place), place.parent)
-    if isinstance(file.source, Path) and not is_there(file.source):
+    file = PlanFile(read_plan_document(place), place.parent)
+    if isinstance(file.source_location, Path) and not path_exists(file.source_location):
         source = file.document.source
-        expected, given = f"a file that exists ({hidden(str(file.source))})", hidden(source.path or source.spark or "")
-        raise PlanError(f"[source] {source.place}", given, expected, "paths are relative to the plan")
+        expected, given = (
+            f"a file that exists ({redact_secret(str(file.source_location))})",
+            redact_secret(source.path or source.spark or ""),
+        )
+        raise PlanError(f"[source] {source.location_key}", given, expected, "paths are relative to the plan")
     return file
 
 
-def read(path: Path) -> PlanDocument:
-    """What a plan file says, whether or not its table is there; raises ``PlanError``."""
-    return parsed(PLAN_FILE.tables(path))
+def read_plan_document(path: Path) -> PlanDocument:
+    """Return the document of a plan file, without looking for its table; raises ``PlanError``."""
+    return parse_plan_document(PLAN_FILE.parse_toml(path))
 
 
-def parsed(tables: Mapping[str, Any]) -> PlanDocument:
-    """What the tables of a plan file say, numbers with a point as exact decimals; raises ``PlanError``."""
-    # a section that is left out is an empty one: the error then says which of its keys is needed
+def parse_plan_document(tables: Mapping[str, Any]) -> PlanDocument:
+    """Return the document from parsed TOML, with floats as exact decimals; raises ``PlanError``."""
+    # a missing section is parsed as an empty one, so that the error names the required key
     found = {**tables, **{name: tables.get(name, {}) for name in NEEDED}}
-    return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
+    return PLAN_FILE.convert_data(
+        {key: _plain_values(found[key]) if key == "question" else found[key] for key in found}, PlanDocument
+    )
 
 
-def _plain(value: Any) -> Any:
-    """Values as Python numbers: a column of numbers holds floats."""
+def _plain_values(value: Any) -> Any:
+    """Return the value with decimals as floats."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _plain_values(item) for key, item in value.items()}
+    return [_plain_values(item) for item in value] if isinstance(value, list) else value
 
 
-# What a plan's ledger says before a release: what is left, and whether it would be refused. Writes nothing.
+# The state of a plan's ledger before a release: the remaining budget, and whether a release would be refused.
 
 
-def standing(file: PlanFile, plan: Plan) -> list[str]:
-    """Sentences; none where nobody has declared the dataset yet."""
+def describe_balance(file: PlanFile, plan: Plan) -> list[str]:
+    """Return sentences about the ledger, without writing to it; an empty list before the dataset is declared."""
     try:
-        account = file.account()
+        account = file.find_account()
         if account is None:
             return []
-        file.recorded()  # the dataset is there: nothing is declared, and what differs is refused
-        # What is left of every limit, in its latest period.
-        from tightrope.ledger.overview import limits
+        file.open_ledger_session()  # the dataset exists, so this only raises if its declaration differs
+        # The remaining part of every limit, in its latest period.
+        from tightrope.ledger.overview import limit_overviews
 
-        said = [f"{limit['left']} of {limit['slot']!r}" for limit in limits(account)]
-        # Whether a release passes now; of a series, how far it is.
+        said = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
+        # Whether a release would be accepted now; for a series, its progress.
         from tightrope.release.execution import claim_of
 
         section = file.document.ledger
         if section.times is not None:
-            running = account.state().series.get(section.series)
+            running = account.current_state().series.get(section.series)
             done = 0 if running is None else running.done
             if running is None or done < section.times:
                 verdict = [f"Of the series {section.series!r} {done} of {section.times} are released."]
@@ -370,12 +390,12 @@ def standing(file: PlanFile, plan: Plan) -> list[str]:
                 verdict = [f"A release would be refused: all {done} of the series {section.series!r} are released."]
         else:
             claim = claim_of(plan.draft, secrets.token_hex(8), section.audience)
-            if account.unanswered(claim.plan) is not None:
+            if account.unanswered_key(claim.plan) is not None:
                 verdict = [
                     "A release of this very plan was paid and never answered: the next one takes it up, at no cost."
                 ]
             else:
-                refusal = account.refusal(claim)
+                refusal = account.find_refusal(claim)
                 verdict = [] if refusal is None else [f"A release would be refused: {refusal}."]
         return [*[f"The ledger has left: {', '.join(said)}."], *verdict]
     except (InputError, LedgerError) as error:

@@ -1,4 +1,4 @@
-"""What a session has spent: every plan that it issued, what that costs, and whether it was charged."""
+"""The budget of a session: charges for its plans, and the handles with which plans are released."""
 
 from __future__ import annotations
 
@@ -11,78 +11,78 @@ from functools import reduce
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 from tightrope.documents.budget import EXACT
-from tightrope.errors import BudgetRefused, InputError, TightropeError
+from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 
 Result = TypeVar("Result")
 CHARGED_FIRST = "a release is charged before it reads, because whether reading fails can depend on the rows"
-"""Why a failure costs: said wherever one does."""
+"""Explanation in error messages for charged failures."""
 
 
-class Attempt(NamedTuple):
-    """Somebody asked to charge a plan this share."""
+class ChargeAttempt(NamedTuple):
+    """An attempt to charge a plan this share."""
 
     plan: object
     share: Decimal
 
 
-class Charges(NamedTuple):
-    """One budget: ``charge`` a plan its share, or ``check`` that this would do; whether it ``has`` been; the ``total``.
+class InMemoryAccount(NamedTuple):
+    """The budget of a session: check and charge a plan's share, ask whether a plan was charged, and the total.
 
-    The charges themselves live in these functions alone: there is nothing to set.
+    The charges are stored in the closures of these functions only, so they cannot be set from outside.
     """
 
-    check: Callable[[object, Decimal], None]
-    charge: Callable[[object, Decimal], None]
-    has: Callable[[object], bool]
-    total: Callable[[], Decimal]
+    check_charge: Callable[[object, Decimal], None]
+    charge_share: Callable[[object, Decimal], None]
+    was_charged: Callable[[object], bool]
+    total_charged: Callable[[], Decimal]
 
 
-class Issued(NamedTuple, Generic[Result]):
-    """What can be done with an issued plan: ``release`` it, once; ask whether it was charged; have its ``answers``.
+class ReleaseHandle(NamedTuple, Generic[Result]):
+    """What can be done with a plan: release it once, get its answers, ask whether it was charged.
 
-    ``rehearse`` does all of a release but charging and drawing.
+    ``dry_run`` runs the checks of a release without charging or drawing noise.
     """
 
     release: Callable[[], Result]
-    answers: Callable[[], Result]
-    charged: Callable[[], bool]
-    rehearse: Callable[[], None]
+    get_answers: Callable[[], Result]
+    was_charged: Callable[[], bool]
+    dry_run: Callable[[], None]
 
 
-def open_charges() -> Charges:
-    """An unspent budget, in the process that calls this.
+def open_account() -> InMemoryAccount:
+    """Return an unspent budget, bound to the calling process.
 
-    A plan is known by an object that only ``issue`` holds. Asking appends to a list, and the order of the list alone
-    decides which attempts were charged. So there is no lock that an interrupt could leave closed, no moment between
-    a check and a charge, and nothing is ever taken back. Shares are exact: no decimal context can round them.
+    A plan is identified by an object that only ``issue_plan`` holds. An attempt is appended to a list, and the order of
+    the list determines which attempts were charged. This needs no lock, which an interrupt could leave closed; check
+    and charge are one step, and charges are never undone. Shares are exact, independent of the decimal context.
     """
-    attempts: list[Attempt] = []
+    attempts: list[ChargeAttempt] = []
     process = os.getpid()
 
-    def check(plan: object, share: Decimal) -> None:
+    def check_charge(plan: object, share: Decimal) -> None:
         if os.getpid() != process:
             refuse_fork(process)
-        _settle(Attempt(plan, share), attempts, final=False)
+        _confirm_charge(ChargeAttempt(plan, share), attempts, final=False)
 
-    def charge(plan: object, share: Decimal) -> None:
+    def charge_share(plan: object, share: Decimal) -> None:
         if os.getpid() != process:
             refuse_fork(process)
-        attempt = Attempt(plan, share)
+        attempt = ChargeAttempt(plan, share)
         attempts.append(attempt)
-        _settle(attempt, attempts, final=True)
+        _confirm_charge(attempt, attempts, final=True)
 
-    def has(plan: object) -> bool:
-        return plan in _charged(attempts)
+    def was_charged(plan: object) -> bool:
+        return plan in _charged_attempts(attempts)
 
-    def total() -> Decimal:
-        return _sum(_charged(attempts).values())
+    def total_charged() -> Decimal:
+        return _sum_shares(_charged_attempts(attempts).values())
 
-    return Charges(check, charge, has, total)
+    return InMemoryAccount(check_charge, charge_share, was_charged, total_charged)
 
 
-def _charged(attempts: Sequence[Attempt]) -> dict[object, Attempt]:
-    """Who was charged: in the order of the attempts, each plan once, while there is room."""
-    charged: dict[object, Attempt] = {}
+def _charged_attempts(attempts: Sequence[ChargeAttempt]) -> dict[object, ChargeAttempt]:
+    """Return the charged plans: in the order of the attempts, each once, while the budget suffices."""
+    charged: dict[object, ChargeAttempt] = {}
     gone = Fraction(0)
     for attempt in tuple(attempts):
         if attempt.plan not in charged and gone + Fraction(attempt.share) <= 1:
@@ -91,89 +91,93 @@ def _charged(attempts: Sequence[Attempt]) -> dict[object, Attempt]:
     return charged
 
 
-def _settle(attempt: Attempt, attempts: Sequence[Attempt], *, final: bool) -> None:
-    """Raise ``BudgetRefused`` unless the attempt was charged or, if it is not ``final``, would be."""
-    charged = _charged(attempts if final else [*attempts, attempt])
+def _confirm_charge(attempt: ChargeAttempt, attempts: Sequence[ChargeAttempt], *, final: bool) -> None:
+    """Raise ``InsufficientBudgetError`` unless the attempt was charged (``final``) or would be (not ``final``)."""
+    charged = _charged_attempts(attempts if final else [*attempts, attempt])
     if charged.get(attempt.plan) is attempt:
         return
     if attempt.plan in charged:
-        refuse_again()
-    _refuse_share(attempt.share, EXACT.subtract(Decimal(1), _sum(charged.values())))
+        refuse_second_release()
+    _refuse_share(attempt.share, EXACT.subtract(Decimal(1), _sum_shares(charged.values())))
 
 
-def _sum(charged: Iterable[Attempt]) -> Decimal:
+def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:
     return reduce(EXACT.add, (attempt.share for attempt in charged), Decimal(0))
 
 
-def issue(
-    charges: Charges, share: Decimal, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
-) -> Issued[Result]:
-    """A plan that ``charges`` knows: its release charges ``share``, once, when all is ``prepared`` and before it reads.
+def issue_plan(
+    charges: InMemoryAccount, share: Decimal, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
+) -> ReleaseHandle[Result]:
+    """Return a plan's release handle; its release charges ``share`` once, after ``prepared`` and before it reads.
 
-    The share is recorded here; nothing that is done to a plan changes it. A second release is refused: what noise
-    drawn anew would tell costs anew, and what was drawn is in ``answers``. Every exception, interrupts as well, leaves
-    with words that say whether the budget was spent.
+    The share is fixed here and cannot be changed through the plan. A second release is refused: new noise would have
+    to be charged again, and the first answers are in ``get_answers``. Every exception, including interrupts, states
+    whether the budget was spent.
     """
     plan = object()
     kept: list[Result] = []
 
     def release() -> Result:
         try:
-            charges.check(plan, share)
+            charges.check_charge(plan, share)
             with prepared() as work:
-                charges.charge(plan, share)
+                charges.charge_share(plan, share)
                 kept.append(work())
             return kept[0]
-        except BudgetRefused:
+        except InsufficientBudgetError:
             raise
         except BaseException as error:
-            tell(error, _outcome(share, charged=charges.has(plan), kept=kept))
+            annotate_error(error, _charge_outcome(share, charged=charges.was_charged(plan), kept=kept))
             raise
 
-    def answers() -> Result:
+    def get_answers() -> Result:
         if not kept:
-            raise InputError("answers", None, "those of a plan that was released", "plan.release() gives them")
+            raise InputError("answers", None, "the answers of a released plan", "call plan.release() first")
         return kept[0]
 
-    def rehearse() -> None:
+    def dry_run() -> None:
         with prepared():
             pass
 
-    return Issued(release, answers, lambda: charges.has(plan), rehearse)
+    return ReleaseHandle(release, get_answers, lambda: charges.was_charged(plan), dry_run)
 
 
 def refuse_fork(process: int) -> NoReturn:
-    """Refuse what a forked copy of a session asks."""
-    raise BudgetRefused(
+    """Refuse a release in a forked copy of a session's process."""
+    raise InsufficientBudgetError(
         f"this session was opened in process {process}, and a forked copy would spend its budget again; "
         f"release in the process that opened it; nothing was spent here"
     )
 
 
 def refuse_key(key: str | None) -> None:
-    """Refuse a name under which nothing would be kept."""
+    """Refuse a key without a ledger."""
     if key is not None:
         remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
-        raise InputError("key", key, "left out where there is no ledger", remedy)
+        raise InputError("key", key, "left out without a ledger", remedy)
 
 
-def refuse_again() -> NoReturn:
+def refuse_second_release() -> NoReturn:
     """Refuse a second release of one plan."""
-    raise BudgetRefused(
+    raise InsufficientBudgetError(
         "this plan was released before, and its share of the budget was spent then, once; plan.answers has what it "
         "gave; to draw anew, at a further cost, make the plan again with session.plan(...)"
     )
 
 
 def _refuse_share(share: Decimal, left: Decimal) -> NoReturn:
-    less = f"plan with share={left} or less, or open" if left > 0 else "the answers that were paid for are free: open"
-    raise BudgetRefused(
+    less = (
+        f"plan with budget_fraction={left} or less, or open"
+        if left > 0
+        else "the answers that were paid for are free: open"
+    )
+    raise InsufficientBudgetError(
         f"this release needs a share of {share} of the budget and {left} is left; {less} a session with a larger "
         f"budget; nothing was spent"
     )
 
 
-def _outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
+def _charge_outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
     if not charged:
         return "nothing was spent"
     if kept:
@@ -184,8 +188,8 @@ def _outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
     )
 
 
-def tell(error: BaseException, said: str) -> None:
-    """Add to the message of our own exceptions and of Ctrl-C; a note to others, whose arguments mean something."""
+def annotate_error(error: BaseException, said: str) -> None:
+    """Add text to the message of Tightrope's exceptions and of Ctrl-C, and as a note to other exceptions."""
     if isinstance(error, TightropeError | KeyboardInterrupt):
         error.args = (f"{str(error) or 'interrupted'}; {said}",)
     else:

@@ -1,4 +1,4 @@
-"""The sections of a plan file: the table, what is looked up, who is protected, what is promised, where it is kept."""
+"""The sections of a plan file: table, public tables, privacy unit, budget and ledger."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from msgspec import Meta
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.escaping import A_PERSON, toml_value
-from tightrope.documents.reader import APART_FROM_ZERO, hidden, tip, vanishes
-from tightrope.errors import InputError, SchemaError, listed
-from tightrope.release.bias_check import sliver
+from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
+from tightrope.errors import InputError, SchemaError, quoted_names
+from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.settings import MEANS as MEANING
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
@@ -27,20 +27,22 @@ WHO = 'say column = "...": all rows of one person are hidden together; or each_r
 A_NOUN = 'a noun with "a" or "an" before it, of at most 60 letters'
 A_NOUN_IS = 'say means = "a patient"'
 LEDGER_FILE = "tightrope.ledger"
-"""The ledger's file beside the plan, where the plan names none."""
+"""Default ledger file, in the plan's folder."""
 PLACES = "path", "spark", "postgres"
 DATABASES = "postgresql://", "postgres://"
 A_DATABASE = 'say postgres = "postgresql://role@host/database"'
 ON_A_CLUSTER = 'a file of another machine is copied first, or read by Spark: say spark = "..."'
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
-"""A number as it is typed: 0.1 is one tenth."""
-Noun = Annotated[str, Meta(extra_json_schema={"type": "string", "pattern": MEANING.pattern}), tip(A_NOUN_IS)]
-"""A pattern for programs; people are told in words."""
-Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
+"""An exact decimal: 0.1 is one tenth."""
+Noun = Annotated[
+    str, Meta(extra_json_schema={"type": "string", "pattern": MEANING.pattern}), missing_field_tip(A_NOUN_IS)
+]
+"""A noun; the pattern is only for the JSON schema, error messages describe it in words."""
+Text = Annotated[str, Meta(min_length=1), missing_field_tip("put it in quotes")]
 
 
 def is_a_noun(means: str) -> bool:
-    """Whether it says what a person is: a noun with its article, in letters that can be seen.
+    """Return whether the text is a noun with its article, in printable characters.
 
     >>> is_a_noun("a patient"), is_a_noun("an aircraft"), is_a_noun("patient"), is_a_noun("1")
     (True, True, False, False)
@@ -49,17 +51,17 @@ def is_a_noun(means: str) -> bool:
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
-    """Which table, and who reads it: files (DuckDB), Parquet on a cluster (Spark), or a database (PostgreSQL).
+    """The table and its backend: files (DuckDB), Parquet on a cluster (Spark), or a database (PostgreSQL).
 
-    Paths are relative to the plan. ``table`` is a name in a DuckDB file or a database; types and dialect are a CSV
-    file's, types those of partitions, too.
+    Paths are relative to the plan. ``table`` is a name in a DuckDB file or a database; ``types`` and ``dialect`` are
+    for CSV files, ``types`` also for the columns of partitions.
     """
 
-    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')] | None = None
-    spark: Annotated[str, Meta(min_length=1), tip('say spark = "people.parquet"')] | None = None
-    postgres: Annotated[str, Meta(min_length=1), tip(A_DATABASE)] | None = None
+    path: Annotated[str, Meta(min_length=1), missing_field_tip('say path = "people.parquet"')] | None = None
+    spark: Annotated[str, Meta(min_length=1), missing_field_tip('say spark = "people.parquet"')] | None = None
+    postgres: Annotated[str, Meta(min_length=1), missing_field_tip(A_DATABASE)] | None = None
     table: Text | None = None
-    types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
+    types: dict[str, Annotated[str, missing_field_tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
@@ -69,77 +71,82 @@ class SourceSection(Part, frozen=True, kw_only=True):
             remedy = 'say path = "people.parquet"'
             raise InputError(
                 "path",
-                self.path and hidden(self.path),
-                f"given, or else one of {listed(PLACES[1:])}, and no two",
+                self.path and redact_secret(self.path),
+                f"given, or exactly one of {quoted_names(PLACES[1:])} instead",
                 remedy,
             )
         if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
             raise InputError("postgres", "...", "a URL", A_DATABASE)
-        postgres.checked_address(self.postgres or self.spark or "", given[0])
+        postgres.check_address(self.postgres or self.spark or "", given[0])
         for name in ("table", "types", "dialect") if self.spark is not None else ():
             if getattr(self, name) is not None:
-                raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
+                raise InputError(name, getattr(self, name), "left out with spark", "Parquet files declare their types")
 
     def _refuse_misplaced(self) -> None:
-        """First of all: what opens a URL that stands under another key may repeat it, and it may hold a password."""
+        """Refuse a URL under another key first: later errors could repeat it, and it may contain a password."""
         for name, expected in (("path", "a file or folder"), ("spark", "Parquet")):
             address = getattr(self, name) or ""
             if address.startswith(DATABASES):
-                raise InputError(name, hidden(address), expected, f"{A_DATABASE} instead of {name}")
+                raise InputError(name, redact_secret(address), expected, f"{A_DATABASE} instead of {name}")
         if self.path is not None and "://" in self.path:
-            raise InputError("path", hidden(self.path), "a file or folder", ON_A_CLUSTER)
+            raise InputError("path", redact_secret(self.path), "a file or folder", ON_A_CLUSTER)
 
     @property
-    def place(self) -> str:
-        """The key that says where the table is."""
+    def location_key(self) -> str:
+        """The key that holds the table's location."""
         return next(name for name in PLACES if getattr(self, name) is not None)
 
 
-class PersonSection(Part, frozen=True, kw_only=True):
-    """Who is protected, and how many rows of one person count."""
+class PrivacyUnitSection(Part, frozen=True, kw_only=True):
+    """The privacy unit, and its contribution bounds."""
 
     column: Text | None = None
-    each_row: Annotated[bool, tip("say each_row = true, without quotes")] = False
-    rows: Counted | None = None
-    rows_per_group: Counted | None = None
-    groups: Counted | None = None
-    means: Noun = A_PERSON
+    each_row: Annotated[bool, missing_field_tip("say each_row = true, without quotes")] = False
+    max_rows: Counted | None = None
+    max_rows_per_group: Counted | None = None
+    max_groups: Counted | None = None
+    noun: Noun = A_PERSON
 
     def __post_init__(self) -> None:
-        if not is_a_noun(self.means):
-            raise InputError("means", self.means, A_NOUN, A_NOUN_IS)
+        if not is_a_noun(self.noun):
+            raise InputError("noun", self.noun, A_NOUN, A_NOUN_IS)
         if (self.column is None) != self.each_row:
             raise InputError("column", self.column, "given, or each_row = true, and not both", WHO)
-        if self.column is not None and self.rows is None:
-            raise InputError("rows", None, "a whole number >= 1", "how many rows of one person may count at most?")
-        for name in ("rows", "rows_per_group", "groups"):
+        if self.column is not None and self.max_rows is None:
+            raise InputError("max_rows", None, "a whole number >= 1", "how many rows of one person may count at most?")
+        for name in ("max_rows", "max_rows_per_group", "max_groups"):
             if self.each_row and getattr(self, name) not in (None, 1):
                 remedy = "a person with one row has no bounds"
-                raise InputError(name, getattr(self, name), "left out beside each_row = true", remedy)
+                raise InputError(name, getattr(self, name), "left out with each_row = true", remedy)
 
 
 class BudgetSection(Part, frozen=True, kw_only=True):
-    """What is promised, the share of it that a plan may spend, and the part of that which counts what bounds cost."""
+    """The privacy budget, the fraction of it that a plan may spend, and the part of that for the bias check."""
 
     epsilon: Exact | None = None
     delta: Exact | None = None
     attack_success: Exact | None = None
-    points: Annotated[tuple[tuple[Exact, Exact], ...], tip("say points = [[1, 1e-6]]")] | None = None
-    share: Exact = Decimal(1)
-    costs: Exact = Decimal(0)
+    points: Annotated[tuple[tuple[Exact, Exact], ...], missing_field_tip("say points = [[1, 1e-6]]")] | None = None
+    budget_fraction: Exact = Decimal(1)
+    bias_check: Exact = Decimal(0)
 
     def __post_init__(self) -> None:
-        named = [(name, getattr(self, name)) for name in ("epsilon", "delta", "attack_success", "share", "costs")]
+        named = [
+            (name, getattr(self, name))
+            for name in ("epsilon", "delta", "attack_success", "budget_fraction", "bias_check")
+        ]
         for name, value in (*named, *(("points", number) for point in self.points or () for number in point)):
-            if value is not None and vanishes(value):  # also one in quotes, which no reader of TOML looks at
+            if value is not None and underflows_to_zero(
+                value
+            ):  # also numbers in quotes, which TOML parsers do not check
                 raise InputError(name, str(value), APART_FROM_ZERO, "it would be taken for 0")
-        self.budget().share(self.share)
-        sliver(self.costs)
+        self.to_budget().scale_by(self.budget_fraction)
+        bias_check_fraction(self.bias_check)
 
-    def budget(self) -> Budget:
-        """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""
+    def to_budget(self) -> Budget:
+        """Return the whole budget; raises ``InputError`` if it is missing or a number is out of range."""
         if (self.epsilon, self.attack_success, self.points) == (None, None, None):
-            expected = "given, beside epsilon, attack_success or points"
+            expected = "given together with epsilon, attack_success or points"
             raise InputError("delta", self.delta, expected, "say epsilon = 1 and delta = 1e-8")
         return Budget(
             epsilon=self.epsilon,
@@ -150,9 +157,9 @@ class BudgetSection(Part, frozen=True, kw_only=True):
 
 
 class FurtherLimit(Part, frozen=True, kw_only=True):
-    """A limit beside the whole budget: every year or month anew, or for what one audience sees.
+    """A limit in addition to the whole budget: for each year or month, or for the answers to one audience.
 
-    One that is called "total" is the whole budget, and says by which rule releases add up.
+    The limit named "total" is the whole budget and sets the composition rule for its releases.
     """
 
     name: Text
@@ -167,9 +174,9 @@ class FurtherLimit(Part, frozen=True, kw_only=True):
 
 
 class LedgerSection(Part, frozen=True, kw_only=True):
-    """Where spending is remembered: a file beside the plan, or ``postgresql://...``; the dataset's name in it.
+    """The ledger of spent budget: a file with a path relative to the plan, or ``postgresql://...``; the dataset's name.
 
-    ``times`` declares so many equal releases together; ``series`` names them.
+    ``times`` declares a number of equal releases together; ``series`` names them.
     """
 
     path: Text = LEDGER_FILE
@@ -181,42 +188,47 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     limit: tuple[FurtherLimit, ...] = ()
 
     def __post_init__(self) -> None:
-        if "://" in self.path:  # a plan opens no ledger, and would hold a password until a release does
+        if "://" in self.path:  # check for a password now: planning does not open the ledger
             from tightrope.ledger.places import checked_url
 
             checked_url(self.path, "path")
 
 
-class LookupSection(Part, frozen=True, kw_only=True):
-    """A public table in which rows look something up, by ``on``: ``tr.lookup``. ``columns`` are those that they get."""
+class PublicTableSection(Part, frozen=True, kw_only=True):
+    """A public table that is joined to the rows by ``on`` (``tr.public_table``).
 
-    path: Annotated[str, Meta(min_length=1), tip('say path = "airports.csv"')]
-    on: Annotated[Text | tuple[Text, ...] | dict[str, Text], tip('say on = "city", or on = { dest = "faa" }')]
-    columns: Annotated[tuple[Text, ...] | dict[str, Text], tip('say columns = ["region"]')] | None = None
+    ``columns`` are the columns that are added to the rows.
+    """
+
+    path: Annotated[str, Meta(min_length=1), missing_field_tip('say path = "airports.csv"')]
+    on: Annotated[
+        Text | tuple[Text, ...] | dict[str, Text], missing_field_tip('say on = "city", or on = { dest = "faa" }')
+    ]
+    columns: Annotated[tuple[Text, ...] | dict[str, Text], missing_field_tip('say columns = ["region"]')] | None = None
     table: Text | None = None
-    types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
+    types: dict[str, Annotated[str, missing_field_tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
         if "://" in self.path and not self.path.startswith(DATABASES):
             remedy = "copy the file here first"
-            raise InputError("path", hidden(self.path), "a file, or postgresql://role@host/database", remedy)
-        postgres.checked_address(self.path, "path")
+            raise InputError("path", redact_secret(self.path), "a file, or postgresql://role@host/database", remedy)
+        postgres.check_address(self.path, "path")
 
 
-# A first plan for somebody's own table, written from its schema: it runs, and says what every setting means.
+# A first plan for a user's table, written from its schema: it runs, and comments explain every setting.
 
 GROUPS = ("text", "boolean", "integer", "date")
-"""Kinds of columns to group by, the likeliest first."""
+"""Kinds of columns to group by, most likely first."""
 NUMBER_COLUMNS = ("number", "integer")
 MOST_COLUMNS, WIDE = 100, 110
 
-MEANS = '# means = "an aircraft"   # where a person is no human'
+MEANS = '# noun = "an aircraft"   # where a person is not a human'
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a user was asked: how many rows of a person count, what a person is, and the entries of questions."""
+class StarterOptions:
+    """A user's choices: the maximum number of rows of a person, the noun for a person, and the questions' entries."""
 
     rows: int = 1
     means: str | None = None
@@ -253,20 +265,20 @@ TYPES = """
 """
 
 PERSON = """
-[person]
+[privacy_unit]
 # The promise is made to a person: all rows with the same {column} are hidden together.
 column = {column}
 {means}
 # At most this many rows of one person count, in each question. More rows: more of the data is used, and more noise.
-rows = {rows}
-# rows_per_group = 1   # at most this many of them in one group
-# groups = 1           # in at most this many groups; fewer mean less noise
+max_rows = {rows}
+# max_rows_per_group = 1   # at most this many of them in one group
+# max_groups = 1           # in at most this many groups; fewer mean less noise
 """
 
 EACH_ROW = """
-[person]
+[privacy_unit]
 # The promise is made to a person, and here each row is one: nobody may have two rows.
-# If somebody can, use column = "..." for the column that says whose row it is, and rows = ...
+# If somebody can, use column = "..." for the column that says whose row it is, and max_rows = ...
 each_row = true
 """
 
@@ -279,8 +291,8 @@ epsilon = 1
 # delta: how improbable a failure of that promise must be. Well below one over the number of people:
 # 1e-8 suits up to a million people, 1e-10 a hundred million.
 delta = 1e-8
-# costs: so much of it, at most, tells how many rows and values the bounds left out. 0 counts nothing.
-costs = 0.02
+# bias_check: at most this fraction of it measures how much the bounds leave out. 0 measures nothing.
+bias_check = 0.02
 
 # The questions share the budget. weight = 4 gives one of them half the noise it would have with weight = 1.
 [[question]]
@@ -302,107 +314,114 @@ RANGED = """
 # [[question]]
 # kind = "mean"
 # column = {column}
-# between = [?, ?]
+# bounds = [?, ?]
 {by}
 """
 
 
-def starter(
+def starter_plan_text(
     schema: Schema,
     path: str,
     person: str | None,
     *,
     table: str | None = None,
     dialect: Mapping[str, str] = MappingProxyType({}),
-    chosen: Chosen | None = None,
+    chosen: StarterOptions | None = None,
 ) -> str:
-    """The text of a plan for the table with this schema at ``path``; no value of the table is read.
+    """Return the text of a plan for the table with this schema at ``path``; reads no values of the table.
 
-    It loads and runs as it is: one total. ``person`` is the column that says whose row it is, None where each row is
-    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file written in another way. Groups and
-    means are comments to fill in: no range is made up. ``chosen`` is what somebody was asked instead.
-    Raises ``SchemaError`` where the person column is missing or cannot name people.
+    It runs without changes, with one total. ``person`` is the column that identifies the person, None if each row is
+    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file in another dialect. Groups and means
+    are comments to fill in, because ranges cannot be guessed. ``chosen`` replaces the defaults with a user's choices.
+    Raises ``SchemaError`` if the person column is missing or cannot identify people.
 
-    >>> print(starter(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
+    >>> print(starter_plan_text(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
     title = "a"
     """
     in_database = path.startswith(("postgresql://", "postgres://"))
     title, column = (
         (table or "") if in_database else PurePath(path).stem,
-        None if person is None else _person(schema, person),
+        None if person is None else _privacy_unit_hint(schema, person),
     )
     others = [other for other in schema.columns if other.name != person]
     parts = [
-        HEAD.format(title=quoted(title), place=(DATABASE if in_database else FILE).format(path=quoted(path))),
-        "" if table is None else TABLE_LINE.format(table=quoted(table)),
+        HEAD.format(title=toml_string(title), place=(DATABASE if in_database else FILE).format(path=toml_string(path))),
+        "" if table is None else TABLE_LINE.format(table=toml_string(table)),
     ]
     typed = not path.lower().endswith(".csv")
-    written = "".join(f"{key} = {quoted(mark)}\n" for key, mark in dialect.items())
+    written = "".join(f"{key} = {toml_string(mark)}\n" for key, mark in dialect.items())
     parts += [DIALECT + written] if written else []
-    parts += [_columns(others) if typed else _types(others)]
-    wishes = chosen or Chosen()
-    parts += [EACH_ROW if column is None else _who(column, wishes), BUDGET]
-    return "".join([*parts, *(map(_entry, wishes.questions) if wishes.questions else _examples(others, typed))])
+    parts += [_column_comments(others) if typed else _type_lines(others)]
+    wishes = chosen or StarterOptions()
+    parts += [EACH_ROW if column is None else _privacy_unit_lines(column, wishes), BUDGET]
+    return "".join(
+        [*parts, *(map(_query_entry, wishes.questions) if wishes.questions else _example_queries(others, typed))]
+    )
 
 
-def _who(column: str, wishes: Chosen) -> str:
-    means = MEANS if wishes.means is None else f"means = {quoted(wishes.means)}"
-    return PERSON.format(column=quoted(column), means=means, rows=wishes.rows)
+def _privacy_unit_lines(column: str, wishes: StarterOptions) -> str:
+    means = MEANS if wishes.means is None else f"noun = {toml_string(wishes.means)}"
+    return PERSON.format(column=toml_string(column), means=means, rows=wishes.rows)
 
 
-def _entry(question: Mapping[str, str | tuple[float, float]]) -> str:
-    """One question as a plan has it."""
-    lines = [f"{key} = {quoted(said) if isinstance(said, str) else list(said)}" for key, said in question.items()]
+def _query_entry(question: Mapping[str, str | tuple[float, float]]) -> str:
+    """Return the TOML entry of a question."""
+    lines = [f"{key} = {toml_string(said) if isinstance(said, str) else list(said)}" for key, said in question.items()]
     return "\n".join(["\n[[question]]", *lines, ""])
 
 
-def quoted(text: str) -> str:
-    r"""A TOML string, on one line whatever the text holds.
+def toml_string(text: str) -> str:
+    r"""Return the text as a TOML string on one line.
 
-    >>> print(quoted('say "a"'))
+    >>> print(toml_string('say "a"'))
     "say \"a\""
     """
     return toml_value(text)
 
 
-def _person(schema: Schema, name: str) -> str:
-    if schema.column(name).kind == "other":
+def _privacy_unit_hint(schema: Schema, name: str) -> str:
+    if schema.find_column(name).kind == "other":
         raise SchemaError("person", name, "a column of plain values", "lists and structs cannot name people")
     return name
 
 
-def _types(columns: list[Column]) -> str:
-    """A line to declare the type of each column."""
-    lines = [f'# {quoted(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
-    return TYPES.format(columns="\n".join(lines) + _more(columns))
+def _type_lines(columns: list[Column]) -> str:
+    """Return commented lines that declare the type of each column."""
+    lines = [f'# {toml_string(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
+    return TYPES.format(columns="\n".join(lines) + _shortened_list(columns))
 
 
-def _columns(columns: list[Column]) -> str:
-    """What there is to ask about, by kind, as a comment."""
+def _column_comments(columns: list[Column]) -> str:
+    """Return a comment that lists the columns by kind."""
     kinds = dict.fromkeys(column.kind for column in columns)
-    named = {kind: [quoted(column.name) for column in columns if column.kind == kind] for kind in kinds}
-    lines = [f"{kind}: {', '.join(names[:MOST_COLUMNS])}{_more(names)}" for kind, names in named.items()]
+    named = {kind: [toml_string(column.name) for column in columns if column.kind == kind] for kind in kinds}
+    lines = [f"{kind}: {', '.join(names[:MOST_COLUMNS])}{_shortened_list(names)}" for kind, names in named.items()]
     wrapped = [part for line in lines for part in textwrap.wrap(line, WIDE, break_long_words=False)]
     return "".join(["\n# The other columns, by kind\n" if lines else "", *(f"#   {part}\n" for part in wrapped)])
 
 
-def _more(names: Sequence[object]) -> str:
+def _shortened_list(names: Sequence[object]) -> str:
     return f" ... and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
 
 
-def _examples(columns: list[Column], typed: bool) -> list[str]:
-    """A grouped count and a mean, for the columns that look most like it; without types nobody knows the numbers."""
-    group = _first(columns, GROUPS)
-    value = _first([column for column in columns if column != group], NUMBER_COLUMNS) or _first(columns, NUMBER_COLUMNS)
+def _example_queries(columns: list[Column], typed: bool) -> list[str]:
+    """Return commented examples of a grouped count and a mean, for the most suitable columns.
+
+    Without types the numeric columns are unknown, so the mean has a placeholder.
+    """
+    group = _first_of_kinds(columns, GROUPS)
+    value = _first_of_kinds([column for column in columns if column != group], NUMBER_COLUMNS) or _first_of_kinds(
+        columns, NUMBER_COLUMNS
+    )
     value = value if typed else Column("...", "number")
-    examples = [] if group is None else [GROUPED.format(group=quoted(group.name))]
+    examples = [] if group is None else [GROUPED.format(group=toml_string(group.name))]
     if value is None:
         return examples
-    by = "" if group is None or group == value else f"# by = {quoted(group.name)}"
-    return [*examples, RANGED.format(column=quoted(value.name), by=by).rstrip() + "\n"]
+    by = "" if group is None or group == value else f"# by = {toml_string(group.name)}"
+    return [*examples, RANGED.format(column=toml_string(value.name), by=by).rstrip() + "\n"]
 
 
-def _first(columns: list[Column], kinds: tuple[str, ...]) -> Column | None:
-    """The first column of the likeliest kind."""
+def _first_of_kinds(columns: list[Column], kinds: tuple[str, ...]) -> Column | None:
+    """Return the first column of the most likely kind, or None."""
     ordered = [column for kind in kinds for column in columns if column.kind == kind]
     return ordered[0] if ordered else None

@@ -1,172 +1,99 @@
-"""What a session is told beside its source, keyword by keyword."""
+"""The privacy unit of a session, and the guarantee of a release as data and in words."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tightrope.documents.budget import TYPICAL, Budget, at_most
-from tightrope.documents.escaping import A_PERSON, printable
-from tightrope.documents.wording import Attack
-from tightrope.errors import InputError, listed, nearest
+from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.documents.wording import AttackWording
+from tightrope.errors import InputError
 from tightrope.noise.allocation import MOST_EPSILON
-from tightrope.numerics.checks import whole
-from tightrope.queries.query_group import Person, Task
-from tightrope.tables import Lookup
+from tightrope.numerics.checks import check_integer
+from tightrope.queries.query_group import PrivacyUnit, QueryGroup
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.tables import PublicTableSource
 
-# Who a person is and how much of them counts, as a session is told: checked.
+# Validation of a session's privacy unit and contribution bounds.
 
-LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
+LIMITS = ("max_rows", "max_rows_per_group", "max_groups")
 MOST = 10**9
-"""Rows and groups of a person at most: noise for more would drown any table."""
+"""Maximum for bounds on a person's rows and groups: with more, noise would exceed the counts of any table."""
 MEANS = re.compile(r"^an? [^ ].{0,60}$")
 
 
-Given = str | tuple[str | None, str] | None
-"""The column of a person, with what a person is where it is no human; None: each row is one."""
+UnitSpec = str | tuple[str | None, str] | None
+"""The privacy unit's column, with a noun if the unit is not a human; None if each row is one unit."""
 
 
-def person_of(given: Given, limits: tuple[int | None, int | None, int | None]) -> Person:
-    """The person and their bounds, in the order of ``LIMITS``; raises ``InputError``."""
+def person_of(given: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
+    """Return the privacy unit with its bounds (``limits`` in the order of ``LIMITS``); raises ``InputError``."""
     person, means = given if isinstance(given, tuple) and len(given) == 2 else (given, A_PERSON)
     if not (isinstance(means, str) and MEANS.fullmatch(means) and means.isprintable()):
-        raise InputError("person", means, "a noun with its article behind the column", "('tail', 'an aircraft')")
+        raise InputError("privacy_unit", means, "a noun with its article after the column", "('tail', 'an aircraft')")
     rows, per_group, groups = limits
     if person is None:
         for name, value in zip(LIMITS, limits, strict=True):
             if value not in (None, 1):
-                remedy = "each row is a person; or name the person column"
-                raise InputError(name, value, "left out when person=None", remedy)
-        return Person(None, 1, 1, 1, means)
+                remedy = "each row is a person; or name the column of the privacy unit"
+                raise InputError(name, value, "left out when privacy_unit=None", remedy)
+        return PrivacyUnit(None, 1, 1, 1, means)
     if not isinstance(person, str) or not person:
-        raise InputError("person", person, "the name of a column, or None when each row is a person")
+        raise InputError("privacy_unit", person, "the name of a column, or None when each row is a person")
     if rows is None:
         remedy = "how many rows of one person may count at most?"
-        raise InputError("rows_per_person", rows, "a whole number >= 1", remedy)
-    rows = _bound("rows_per_person", rows)
-    return Person(
+        raise InputError("max_rows", rows, "a whole number >= 1", remedy)
+    rows = _checked_bound("max_rows", rows)
+    return PrivacyUnit(
         person,
         rows,
-        rows if per_group is None else _bound("rows_per_group", per_group),
-        rows if groups is None else _bound("groups_per_person", groups),
+        rows if per_group is None else _checked_bound("max_rows_per_group", per_group),
+        rows if groups is None else _checked_bound("max_groups", groups),
         means,
     )
 
 
-def _bound(name: str, value: int) -> int:
-    if whole(name, value) > MOST:
+def _checked_bound(name: str, value: int) -> int:
+    if check_integer(name, value) > MOST:
         raise InputError(name, "a larger one", f"at most {MOST:,}", "how many rows of one person may count at most?")
     return int(value)
 
 
 class Settings(TypedDict):
-    """What ``Session`` takes beside its source."""
+    """The keyword parameters of ``Session`` that a plan file sets."""
 
-    person: Given
+    privacy_unit: UnitSpec
     budget: Budget
-    rows_per_person: NotRequired[int | None]
-    rows_per_group: NotRequired[int | None]
-    groups_per_person: NotRequired[int | None]
-    table: NotRequired[str | None]
-    types: NotRequired[Mapping[str, str] | None]
-    lookup: NotRequired[Lookup | Sequence[Lookup]]
+    max_rows: int | None
+    max_rows_per_group: int | None
+    max_groups: int | None
+    public_tables: Sequence[PublicTableSource]
 
 
-class Settled(TypedDict):
-    """The same, each of them said."""
-
-    person: Given
-    budget: Budget
-    rows_per_person: int | None
-    rows_per_group: int | None
-    groups_per_person: int | None
-    table: str | None
-    types: Mapping[str, str] | None
-    lookup: Lookup | Sequence[Lookup]
-
-
-REQUIRED: Mapping[str, tuple[str, str]] = {
-    "person": ("the column that says whose row it is, or None", "say person=None only where each row is a person"),
-    "budget": ("a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)"),
-}
-"""What has to be said: what it is, and how."""
-RECORDED = frozenset({"ledger", "dataset", "limits", "audience", "note"})
-"""Settings of ``Session.open`` alone."""
-
-
-def settled(**said: Unpack[Settings]) -> Settled:
-    """Every setting, by default as ``spelled_out`` has it.
-
-    Raises ``InputError`` for one that is not known, one that has to be said and is not, and a budget that is none.
-    """
-    for name in said:
-        if name not in Settled.__annotations__:
-            known = tuple(Settled.__annotations__)
-            remedy = "tr.Session.open charges a ledger" if name in RECORDED else nearest(name, known)
-            raise InputError("setting", name, f"one of {listed(known)}", remedy)
-    for name, (expected, remedy) in REQUIRED.items():
-        if name not in said:
-            raise InputError(name, None, f"said: {expected}", remedy)
-    return spelled_out(**said)
-
-
-def spelled_out(
-    *,
-    person: Given,
-    budget: Budget,
-    rows_per_person: int | None = None,
-    rows_per_group: int | None = None,
-    groups_per_person: int | None = None,
-    table: str | None = None,
-    types: Mapping[str, str] | None = None,
-    lookup: Lookup | Sequence[Lookup] = (),
-) -> Settled:
-    """Every setting, by default as it is here; raises ``InputError`` for a budget that is none."""
-    if not isinstance(budget, Budget):
-        raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-    return {
-        "person": person,
-        "budget": budget,
-        "rows_per_person": rows_per_person,
-        "rows_per_group": rows_per_group,
-        "groups_per_person": groups_per_person,
-        "table": table,
-        "types": types,
-        "lookup": lookup,
-    }
-
-
-def signature(*first: str) -> inspect.Signature:
-    """What ``help`` shows of a function that takes settings after these."""
-    own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in first]
-    return inspect.Signature([*own, *inspect.signature(spelled_out).parameters.values()])
-
-
-# The promise of a release as data and in words: what is kept, what an attacker gains, whose rows are hidden.
+# The guarantee of a release as data and in words: the budget met, an attacker's gain, and the neighbors.
 
 
 def attack_success(loss: PrivacyLoss) -> float:
-    """(1 + η)/2, rounded up."""
+    """Return (1 + η)/2, rounded up."""
     return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
 
 
-def attacker(loss: PrivacyLoss, person: Person) -> str:
-    """What an attacker could gain, in words; percentages are rounded up."""
-    return str(Attack.on(person.protected.guess, attack_success(loss)))
+def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
+    """Return an attacker's possible gain in words; percentages are rounded up."""
+    return str(AttackWording.from_guess(person.protected_wording.guess_text, attack_success(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
-    """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
+    """Return ε at the stated δ, η and attack success: rounded conservatively, and as exact decimal strings."""
     delta, proven = float(budget.delta), at_most(budget.delta)
-    # ε at δ, never above what was asked for and is kept: a search for it ends some roundings above.
-    kept = [epsilon for epsilon, most in budget.rounded if most <= proven and loss.delta(epsilon) <= most]
+    # ε at δ, at most the requested ε that the loss meets: a numerical search ends slightly above it.
+    kept = [epsilon for epsilon, most in budget.rounded_points if most <= proven and loss.delta(epsilon) <= most]
     epsilon, eta = min([loss.epsilon(proven), *kept]), loss.total_variation()
     return {
         "epsilon": epsilon,
@@ -179,49 +106,52 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     }
 
 
-def neighbours_data(person: Person) -> Mapping[str, Any]:
-    """What the guarantee protects, as data and in a sentence."""
+def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
+    """Return the neighboring relation as data and in a sentence."""
     if person.column is None:
         return {
             "relation": "add-remove",
-            "person": None,
-            "means": person.means,
-            "rows_per_person": 1,
-            "rows_per_group": 1,
-            "groups_per_person": 1,
+            "privacy_unit": None,
+            "noun": person.means,
+            "max_rows": 1,
+            "max_rows_per_group": 1,
+            "max_groups": 1,
             "statement": f"Adding or removing one row (each row is {person.means})",
         }
-    whose = "their rows" if person.human else "its rows"
+    whose = "their rows" if person.is_human else "its rows"
     return {
         "relation": "add-remove",
-        "person": person.column,
-        "means": person.means,
-        "rows_per_person": person.rows,
-        "rows_per_group": person.rows_per_group,
-        "groups_per_person": person.groups,
-        "statement": f"Adding or removing one {person.noun} (a value of {printable(person.column)}) with all {whose}",
+        "privacy_unit": person.column,
+        "noun": person.means,
+        "max_rows": person.rows,
+        "max_rows_per_group": person.max_rows_per_group,
+        "max_groups": person.groups,
+        "statement": f"Adding or removing one {person.unit_noun} (a value of "
+        f"{escape_control_chars(person.column)}) with all {whose}",
     }
 
 
-# Promises that protect nobody, or hardly: refused, or said in words.
+# Guarantees that are too weak: refused, or with a warning.
 
 LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
-"""A δ that is refused; and one from which on a plan warns."""
+"""The smallest δ that is refused, and the smallest δ with a warning."""
 
 
-def usable_delta(budget: Budget, tasks: Sequence[Task]) -> None:
-    """Raises ``InputError`` for a δ that protects nobody, and for none where keys must be hidden."""
+def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
+    """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
     if not budget.delta < LARGEST_DELTA:
         remedy = f"delta is the chance that somebody is given away for certain; {TYPICAL}"
         raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
-    discovered = [question.asked.name for task in tasks if task.key_count is not None for question in task.questions]
+    discovered = [
+        question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
+    ]
     if discovered and not budget.delta > 0:
         remedy = f"list the keys of {discovered[0]} with keys=[...], or say delta=1e-12: it costs next to nothing"
         raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)
 
 
-def large_delta(budget: Budget) -> str | None:
-    """Words of warning for a δ that would be one over the number of people in a small town, or more."""
+def large_delta_warning(budget: Budget) -> str | None:
+    """Return a warning for a δ of at least one over the population of a small town, else None."""
     if budget.delta < WORRYING_DELTA:
         return None
     return (
@@ -230,8 +160,8 @@ def large_delta(budget: Budget) -> str | None:
     )
 
 
-def large_epsilon(budget: Budget) -> str | None:
-    """Words of warning for an ε beyond every noise that is made."""
+def large_epsilon_warning(budget: Budget) -> str | None:
+    """Return a warning for an ε above ``MOST_EPSILON``, the largest for which noise is made, else None."""
     largest = max(epsilon for epsilon, _ in budget.checked_points)
     if largest <= MOST_EPSILON:
         return None

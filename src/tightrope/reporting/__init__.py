@@ -1,10 +1,10 @@
-"""What a release or a study says, for people: one self-contained HTML page, and pictures for a paper or a notebook.
+"""Reports of a release or a study: one self-contained HTML page, and figures for a paper or a notebook.
 
 >>> from tightrope import reporting
 >>> reporting.html({"title": "census"}).startswith("<!doctype html>")
 True
 
-Importing is cheap: each name of the stub beside this file loads its module on first use.
+Importing is cheap: each name in the stub next to this file loads its module on first use.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A local page to make a plan by eye: who a person is, what is asked, which promise; thin, and loopback only."""
+"""A local page to edit a plan in the browser: privacy unit, questions and guarantee. Listens on this machine only."""

@@ -1,4 +1,4 @@
-"""The page on this machine alone: a socket on 127.0.0.1, a link with a fresh token, until Ctrl-C."""
+"""The local web server: a socket on 127.0.0.1 and a link with a fresh token, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tightrope.documents.numbers import UP, significant
+from tightrope.documents.numbers import UP, significant_text
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.release.plan import Plan
-from tightrope.release.plan_file import PlanFile, load, standing
-from tightrope.studio.plan_editor import Desk, Lent
-from tightrope.studio.plan_form import WISHES, Agreed, Opened, Wishes
+from tightrope.release.plan_file import PlanFile, describe_balance, load_plan_file
+from tightrope.studio.plan_editor import HostCallbacks, PlanEditor
+from tightrope.studio.plan_form import WISHES, EditorState, PlanForm, ReleaseConsent
 
 if TYPE_CHECKING:
     import uvicorn
 
 SWITCH = 0.0005
-"""Seconds after which the thread that computes lets the one that answers go on."""
+"""Thread switch interval in seconds, so that the computing thread does not block responses."""
 
 
-def serve(opened: Opened, lent: Lent, *, port: int, ready: Callable[[str], None]) -> None:
-    """Serve the page until the process is asked to stop; a release that runs then is finished first.
+def serve_studio(opened: EditorState, lent: HostCallbacks, *, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page until the process is asked to stop; a running release is finished first.
 
-    ``ready`` is given the link once the socket listens. ``port`` 0 takes a free one. Raises ``InputError`` where the
-    port is taken, ``MissingExtraError`` without the extra ``studio``.
+    ``ready`` is called with the link once the socket listens. ``port`` 0 selects a free port. Raises ``InputError`` if
+    the port is taken, ``MissingExtraError`` without the extra ``studio``.
     """
-    listening, token = loopback(port), secrets.token_urlsafe(32)
+    listening, token = loopback_socket(port), secrets.token_urlsafe(32)
     sys.setswitchinterval(SWITCH)
-    desk = Desk(opened, lent)
+    desk = PlanEditor(opened, lent)
     with listening, ExitStack() as stack:
-        stack.callback(desk.end)
-        server = server_of(desk, token, listening)
-        desk.look(
-            opened.with_likely_unit
-        )  # libraries load, and the first figures are computed, before somebody opens the link
-        ready(link_of(token, listening))
+        stack.callback(desk.stop_worker)
+        server = build_server(desk, token, listening)
+        desk.look_up_figures(
+            opened.form_with_likely_unit
+        )  # load libraries and compute the first figures before the link is opened
+        ready(studio_link(token, listening))
         server.run(sockets=[listening])
 
 
-def server_of(desk: Desk, token: str, listening: socket.socket) -> uvicorn.Server:
-    """The server of a desk, for a socket; raises ``MissingExtraError`` without its libraries."""
+def build_server(desk: PlanEditor, token: str, listening: socket.socket) -> uvicorn.Server:
+    """Return the server for an editor and a socket; raises ``MissingExtraError`` without its libraries."""
     try:
         import uvicorn
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", "studio") from None
-    app = studio_app(desk, token=token, port=listening.getsockname()[1])
+    app = build_app(desk, token=token, port=listening.getsockname()[1])
     return uvicorn.Server(
         uvicorn.Config(
             app, proxy_headers=False, server_header=False, ws="none", lifespan="off", log_config=None, access_log=False
@@ -69,13 +69,13 @@ def server_of(desk: Desk, token: str, listening: socket.socket) -> uvicorn.Serve
     )
 
 
-def link_of(token: str, listening: socket.socket) -> str:
-    """The link: what follows # stays in the browser, and is in no request, no log and no other page's referrer."""
+def studio_link(token: str, listening: socket.socket) -> str:
+    """Return the link. The part after # stays in the browser: it is in no request, log or referrer."""
     return f"http://127.0.0.1:{listening.getsockname()[1]}/#{token}"
 
 
-def loopback(port: int) -> socket.socket:
-    """A socket that listens to this machine alone; raises ``InputError`` where the port is taken."""
+def loopback_socket(port: int) -> socket.socket:
+    """Return a socket that listens on this machine only; raises ``InputError`` if the port is taken."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.bind(("127.0.0.1", port))
@@ -86,21 +86,21 @@ def loopback(port: int) -> socket.socket:
     return listening
 
 
-# The door: this machine's own page alone gets in, and nothing on the page can reach out.
+# Access control: only the page on this machine can send requests, and the page cannot load external content.
 #
-# What it keeps out: another machine (the socket is 127.0.0.1), a name that was pointed here (Host), another site in
-# the same browser (Origin, and a token in a header, which no form and no image can send), another user of this
-# machine (the token, which travels in the part of the link that browsers keep to themselves), and scripts that
-# somebody's column is called like (the content security policy; the page writes text, never HTML).
+# Rejected: other machines (the socket is 127.0.0.1), DNS names that point here (Host), other sites in the same browser
+# (Origin, and a token in a header, which forms and images cannot send), other users of this machine (the token, in the
+# part of the link that browsers do not send), and scripts in column names (the content security policy; the page writes
+# text, never HTML).
 
 TOKEN = "x-tightrope-token"  # noqa: S105 - the header's name
 HOST = "127.0.0.1"
 OURS = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
 SHUT = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
-"""A report holds its own style, and needs nothing else."""
+"""A report contains its own styles and needs no other source."""
 ONCE = ("host", "origin", "content-type", "content-length", "transfer-encoding", TOKEN)
-"""Headers that decide whether a request is let in: two of one name are refused, for two readers could take either."""
+"""Headers that decide about access: duplicates are refused, because two parsers could read different ones."""
 HEADERS = {
     "content-security-policy": f"{OURS}; {SHUT}",
     "cache-control": "no-store",
@@ -113,39 +113,39 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """Lets a request through to the page, or answers it; what it says is the same whatever was asked for."""
+class RequestGuard:
+    """Pass a request to the page or refuse it; refusals do not depend on the requested path."""
 
     app: ASGIApp
     token: str
     port: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request of HTTP; nothing else is spoken here."""
+        """Handle one HTTP request; other protocols are ignored."""
         if scope["type"] != "http":
             return
-        problem = self._problem(scope["method"], scope["path"], Headers(scope=scope))
+        problem = self._refusal_reason(scope["method"], scope["path"], Headers(scope=scope))
         app = self.app if problem is None else PlainTextResponse(problem, status_code=403)
-        await app(scope, receive, _sealed(send))
+        await app(scope, receive, _add_security_headers(send))
 
-    def _problem(self, method: str, path: str, headers: Headers) -> str | None:
-        """Why a request is refused; None where it is the page's own."""
+    def _refusal_reason(self, method: str, path: str, headers: Headers) -> str | None:
+        """Return the reason to refuse a request; None if it is valid."""
         if any(len(headers.getlist(name)) > 1 for name in ONCE):
-            return "A header is there twice."
+            return "A header occurs twice."
         if headers.get("host") != f"{HOST}:{self.port}":
             return "This address is not the studio's."
         if method != "POST":
-            return None if method in ("GET", "HEAD") and not path.startswith("/api/") else "Not so."
+            return None if method in ("GET", "HEAD") and not path.startswith("/api/") else "Request not allowed."
         if headers.get("origin") != f"http://{HOST}:{self.port}":
-            return "Another site asked for this."
+            return "This request comes from another site."
         if headers.get("content-type") != "application/json":
-            return "Not so."
+            return "Request not allowed."
         said = headers.get(TOKEN, "").encode()
         return None if secrets.compare_digest(said, self.token.encode()) else "Open the link that the studio printed."
 
 
-def _sealed(send: Send) -> Send:
-    """Every answer leaves with ``HEADERS``; one that states its own policy keeps that."""
+def _add_security_headers(send: Send) -> Send:
+    """Add ``HEADERS`` to every response; a policy that the response already has is kept."""
 
     async def sealed(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -157,131 +157,137 @@ def _sealed(send: Send) -> Send:
     return sealed
 
 
-# Where a release is paid: what it spends is said first, and what was agreed to happens once.
+# Releases: the cost is shown first, and each confirmed ticket is released exactly once.
 
 Json = dict[str, Any]
 COUNTER_REPORT = "report.html"
 MOST_TICKETS = 100
 
 
-class Counter:
-    """Tickets and what became of them. A ticket is one plan's text, and is good for one release."""
+class ReleaseService:
+    """Tickets and their results. A ticket belongs to one plan's text and is valid for one release."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PlanEditor) -> None:
         self._desk = desk
         self._open: dict[str, str] = {}
         self._done: dict[str, Future[Json]] = {}
         self._reports: dict[str, Path] = {}
         self._turn = threading.Lock()
 
-    def price(self, wishes: Wishes) -> Json:
-        """What a release of this plan would spend, in words, and a ticket for it. Saves the plan; spends nothing."""
-        text = self._desk.text(wishes)
+    def issue_ticket(self, wishes: PlanForm) -> Json:
+        """Return the cost of releasing this plan, in words, and a ticket. Saves the plan; spends no budget."""
+        text = self._desk.plan_text(wishes)
         with self._desk.plan_on_disk(text) as path:
-            file = load(path)
-        plan = file.plan()
+            file = load_plan_file(path)
+        plan = file.make_plan()
         ticket = secrets.token_urlsafe()
         with self._turn:
             while len(self._open) >= MOST_TICKETS:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
-        return {"ticket": ticket, "plan": str(path), "spends": _spends(file, plan), "standing": standing(file, plan)}
+        return {
+            "ticket": ticket,
+            "plan": str(path),
+            "spends": _spending_summary(file, plan),
+            "standing": describe_balance(file, plan),
+        }
 
-    def release(self, agreed: Agreed) -> Json:
-        """Charge, draw and write, once: who asks again with the same ticket is told what became of it, at no cost."""
+    def release_plan(self, agreed: ReleaseConsent) -> Json:
+        """Charge, draw and write once; the same ticket again returns the first result without a new charge."""
         with self._turn:
             text = self._open.pop(agreed.ticket, None)
             if text is None and agreed.ticket not in self._done:
-                raise InputError("ticket", "...", "one that is open", "nothing was spent: ask again what it spends")
+                raise InputError("ticket", "...", "a valid ticket", "nothing was spent: request the cost again")
             ours = text is not None
             done = self._done.setdefault(agreed.ticket, Future())
         if ours and text is not None:
-            self._settle(done, text)
+            self._resolve_release(done, text)
         return done.result()
 
-    def report(self, name: str) -> Path | None:
-        """The page of a release by its name, which only who released it was told."""
+    def report_path(self, name: str) -> Path | None:
+        """Return the path of a release's report by its secret name."""
         return self._reports.get(name)
 
-    def _settle(self, done: Future[Json], text: str) -> None:
+    def _resolve_release(self, done: Future[Json], text: str) -> None:
         try:
-            done.set_result(self._released(text))
+            done.set_result(self._run_release(text))
         except BaseException as error:
             done.set_exception(error)
 
-    def _released(self, text: str) -> Json:
+    def _run_release(self, text: str) -> Json:
         with self._desk.plan_on_disk(text) as path:
-            # A folder beside the plan that is not there yet.
+            # A new folder next to the plan.
             number = 1
             while (folder := path.with_name(f"{path.stem}-release-{number}")).exists():
                 number += 1
-            self._desk.lent.release(path, folder)
+            self._desk.lent.run_release(path, folder)
         name = secrets.token_urlsafe()
         self._reports[name] = folder / COUNTER_REPORT
         return {"folder": str(folder), "report": f"/report/{name}"}
 
 
-def _spends(file: PlanFile, plan: Plan) -> str:
-    """What is spent, and where it is written down."""
+def _spending_summary(file: PlanFile, plan: Plan) -> str:
+    """Return a sentence with the cost and the ledger that is charged."""
     data = plan.draft.to_data()
-    epsilon, delta = significant(data["epsilon"], 3, UP), significant(data["delta"], 2, UP)
-    part = "the whole budget" if plan.share == 1 else f"a share of {plan.share} of the budget"
+    epsilon, delta = significant_text(data["epsilon"], 3, UP), significant_text(data["delta"], 2, UP)
+    part = "the whole budget" if plan.budget_fraction == 1 else f"a share of {plan.budget_fraction} of the budget"
     return (
-        f"This spends epsilon {epsilon} at delta {delta}, {part} of {file.dataset!r}, in the ledger {_place(file)}. "
+        f"This spends epsilon {epsilon} at delta {delta}, {part} of {file.dataset_name!r}, in the ledger "
+        f"{_ledger_location(file)}. "
         f"It cannot be taken back, and releasing again is charged again."
     )
 
 
-def _place(file: PlanFile) -> str:
-    """The ledger without what a URL may hold besides."""
-    return file.ledger.rpartition("@")[2] if "://" in file.ledger else file.ledger
+def _ledger_location(file: PlanFile) -> str:
+    """Return the ledger's location without credentials."""
+    return file.ledger_location.rpartition("@")[2] if "://" in file.ledger_location else file.ledger_location
 
 
-# The routes: a static page, and five questions that it may ask.
+# The routes: static files and five API calls.
 
 Kind = TypeVar("Kind")
 Handler = Callable[[Request], Awaitable[Response]]
 PAGE = {"/": ("studio.html", "text/html"), "/studio.css": ("studio.css", "text/css")}
 SCRIPTS = "studio", "ask", "show", "parts"
 BODY_LIMIT = 64 * 1024
-"""Bytes of a request that are read."""
+"""Maximum size of a request body in bytes."""
 
 
-def studio_app(desk: Desk, *, token: str, port: int) -> Guard:
-    """The whole application behind its door."""
-    counter = Counter(desk)
+def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
+    """Return the application with its access control."""
+    counter = ReleaseService(desk)
     asked: dict[str, Callable[[str], Any]] = {
-        "start": lambda _: desk.start(),
-        "look": lambda text: desk.look(_read_form(text, Wishes)),
-        "save": lambda text: {"saved": str(desk.save(_read_form(text, Wishes)))},
-        "price": lambda text: counter.price(_read_form(text, Wishes)),
-        "release": lambda text: counter.release(_read_form(text, Agreed)),
+        "start": lambda _: desk.initial_state(),
+        "look": lambda text: desk.look_up_figures(_read_form(text, PlanForm)),
+        "save": lambda text: {"saved": str(desk.save_plan(_read_form(text, PlanForm)))},
+        "price": lambda text: counter.issue_ticket(_read_form(text, PlanForm)),
+        "release": lambda text: counter.release_plan(_read_form(text, ReleaseConsent)),
     }
-    routes = [Route(f"/api/{name}", _answering(act, desk), methods=["POST"]) for name, act in asked.items()]
-    routes += [Route(path, _static(*file)) for path, file in PAGE.items()]
-    routes += [Route(f"/{name}.js", _static(f"{name}.js", "text/javascript")) for name in SCRIPTS]
+    routes = [Route(f"/api/{name}", _json_handler(act, desk), methods=["POST"]) for name, act in asked.items()]
+    routes += [Route(path, _static_handler(*file)) for path, file in PAGE.items()]
+    routes += [Route(f"/{name}.js", _static_handler(f"{name}.js", "text/javascript")) for name in SCRIPTS]
     routes.append(Route("/favicon.ico", _nothing))
-    routes.append(Route("/report/{name}", _report(counter)))
-    return Guard(Starlette(routes=routes), token, port)
+    routes.append(Route("/report/{name}", _report_handler(counter)))
+    return RequestGuard(Starlette(routes=routes), token, port)
 
 
-def _answering(act: Callable[[str], Any], desk: Desk) -> Handler:
-    """JSON from JSON; whatever goes wrong is one line in words, without a value of the data."""
+def _json_handler(act: Callable[[str], Any], desk: PlanEditor) -> Handler:
+    """Return a handler from JSON to JSON; errors become one line without data values."""
 
     async def answer(request: Request) -> Response:
         text = await _body(request)
         if text is None:
-            return JSONResponse({"problem": "This is too long."}, status_code=413)
+            return JSONResponse({"problem": "The request is too long."}, status_code=413)
         try:
             return JSONResponse(await run_in_threadpool(act, text))
         except Exception as error:
-            return JSONResponse({"problem": desk.lent.told(error)}, status_code=400)
+            return JSONResponse({"problem": desk.lent.describe_error(error)}, status_code=400)
 
     return answer
 
 
 async def _body(request: Request) -> str | None:
-    """The text of a request; None where it is too long or no text."""
+    """Return the body of a request; None if it is too long."""
     read = bytearray()
     async for part in request.stream():
         read += part
@@ -291,10 +297,10 @@ async def _body(request: Request) -> str | None:
 
 
 def _read_form(text: str, kind: type[Kind]) -> Kind:
-    return WISHES.json(text, kind)
+    return WISHES.parse_json(text, kind)
 
 
-def _static(name: str, kind: str) -> Handler:
+def _static_handler(name: str, kind: str) -> Handler:
     content = resources.files("tightrope.studio").joinpath("static", name).read_bytes()
 
     async def page(_: Request) -> Response:
@@ -307,11 +313,11 @@ async def _nothing(_: Request) -> Response:
     return Response(status_code=204)
 
 
-def _report(counter: Counter) -> Handler:
+def _report_handler(counter: ReleaseService) -> Handler:
     async def page(request: Request) -> Response:
-        path = counter.report(request.path_params["name"])
+        path = counter.report_path(request.path_params["name"])
         if path is None:
-            return Response("There is no such report.", status_code=404, media_type="text/plain")
+            return Response("Report not found.", status_code=404, media_type="text/plain")
         content = await run_in_threadpool(path.read_bytes)
         return Response(content, media_type="text/html", headers={"content-security-policy": REPORT})
 

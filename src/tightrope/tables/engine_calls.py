@@ -1,6 +1,7 @@
-"""The only door to the libraries behind the engines: loading them, and keeping their messages inside.
+"""The only interface to the engines' libraries: loads them, and keeps their messages private.
 
-Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"), so every call runs in ``guarded``.
+Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"), so every call runs in
+``engine_call``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tightrope.errors import EngineError, MissingExtraError, TightropeError
 Result = TypeVar("Result")
 
 
-def load(library: str, extra: str = "release") -> Any:
+def load_library(library: str, extra: str = "release") -> Any:
     """The library, imported now and not before; ``MissingExtraError`` names the extra to install."""
     try:
         with _QUIET:
@@ -29,7 +30,7 @@ def load(library: str, extra: str = "release") -> Any:
         raise MissingExtraError(library.partition(".")[0], extra) from None
 
 
-def needed(*libraries: str) -> None:
+def require_libraries(*libraries: str) -> None:
     """``MissingExtraError`` where one is not installed: said at once, though it is loaded when it is used."""
     for library in libraries:
         there = sys.modules[library] if library in sys.modules else importlib.util.find_spec(library)
@@ -37,8 +38,8 @@ def needed(*libraries: str) -> None:
             raise MissingExtraError(library, "release")
 
 
-class Once:
-    """What is made when it is first asked for, and is the same from then on, in every thread."""
+class LazyValue:
+    """A value computed at its first use and shared by all threads from then on."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._turn = make, threading.Lock()
@@ -52,8 +53,8 @@ class Once:
             return self._made[0]
 
 
-def guarded(step: str, work: Callable[[], Result]) -> Result:
-    """``work()``; whatever goes wrong in the engine becomes an ``EngineError`` that names the step and no value.
+def engine_call(step: str, work: Callable[[], Result]) -> Result:
+    """Return ``work()``; every failure in the engine becomes an ``EngineError`` that names the step and no value.
 
     Ctrl-C stays ``KeyboardInterrupt``: DuckDB stops at a signal, loses what its handler raised, and says this instead.
 
@@ -75,7 +76,7 @@ def guarded(step: str, work: Callable[[], Result]) -> Result:
     )
 
 
-class _Quiet:
+class _WarningSuppressor:
     """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass.
 
     Nor with the messages of Spark's logger, which repeats its errors and may quote a value. Filters and loggers are
@@ -89,7 +90,7 @@ class _Quiet:
         with self._turn:
             if not self._inside:
                 self._restore.enter_context(_without_warnings())
-                self._restore.enter_context(_unlogged("SQLQueryContextLogger"))
+                self._restore.enter_context(_without_logger("SQLQueryContextLogger"))
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -99,7 +100,7 @@ class _Quiet:
                 self._restore.close()
 
 
-_QUIET = _Quiet()
+_QUIET = _WarningSuppressor()
 
 
 @contextmanager
@@ -114,7 +115,7 @@ def _without_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _unlogged(name: str) -> Iterator[None]:
+def _without_logger(name: str) -> Iterator[None]:
     logger = logging.getLogger(name)
     before, logger.disabled = logger.disabled, True
     try:

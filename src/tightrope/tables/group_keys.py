@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.backends.column_types import NANOSECONDS, is_wide, kind_of, short_text
-from tightrope.tables.engine_calls import load
+from tightrope.tables.backends.column_types import NANOSECONDS, is_wide, kind_of, shorten_text
+from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.expression import Term, facts_of
 from tightrope.tables.schema import Kind, Schema
 
@@ -42,10 +42,10 @@ _SAID: dict[Kind, str] = {
 }
 
 
-def rank(key: Key) -> tuple[tuple[Any, ...], ...]:
-    """What keys are sorted by: entry by entry, None first, then numbers by size, text by code point, False before True.
+def key_sort_order(key: Key) -> tuple[tuple[Any, ...], ...]:
+    """Return the sort key: entry by entry, None first, then numbers by size, text by code point, False before True.
 
-    >>> sorted([("b", 1), (None, 2), ("B", None)], key=rank)
+    >>> sorted([("b", 1), (None, 2), ("B", None)], key=key_sort_order)
     [(None, 2), ('B', None), ('b', 1)]
     """
     return tuple((0,) if entry is None else (1, entry) for entry in key)
@@ -53,65 +53,68 @@ def rank(key: Key) -> tuple[tuple[Any, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class GivenKeys:
-    """Keys that a question names, sorted, beside their form in the engine (None where no row can have that key)."""
+    """Keys that a question names, sorted, with their form in the engine (None if no row can have that key)."""
 
     keys: tuple[Key, ...]
-    located: tuple[Key | None, ...]
+    engine_keys: tuple[Key | None, ...]
     types: tuple[Any, ...]
 
-    def table(self) -> ir.Table:
+    def to_engine_table(self) -> ir.Table:
         """An engine table ``key0, key1, ..., number``: each key that a row can have, and its place in ``keys``."""
-        pyarrow = load("pyarrow")
-        present = [(number, key) for number, key in enumerate(self.located) if key is not None]
+        pyarrow = load_library("pyarrow")
+        present = [(number, key) for number, key in enumerate(self.engine_keys) if key is not None]
         columns = {
             f"key{place}": pyarrow.array([key[place] for _, key in present], kind)
             for place, kind in enumerate(self.types)
         }
         columns["number"] = pyarrow.array([number for number, _ in present], pyarrow.int32())
-        return load("ibis").memtable(pyarrow.table(columns))
+        return load_library("ibis").memtable(pyarrow.table(columns))
 
 
-def check_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
+def check_key_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
     """``SchemaError`` for a key of another kind than its column: the schema tells, before a row is read."""
     names, kinds = tuple(map(str, by)), tuple(facts_of(term, schema).kind for term in by)
     for key in keys:
         for entry, name, kind in zip(key, names, kinds, strict=True):
-            _fitting(entry, name, kind)
+            _convert_entry(entry, name, kind)
 
 
-def given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
+def resolve_given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
     """The keys checked against the columns' types and sorted.
 
     Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when two keys are one in the
     columns' types (0.0 and -0.0, None and NaN, two instants that the column's ticks do not tell apart): a row would be
     in two groups.
     """
-    forms = tuple(_Form(dtype) for dtype in types)
+    forms = tuple(_KeyForm(dtype) for dtype in types)
     placed: dict[Key, Key] = {}
     taken: set[Key] = set()
     for place, key in enumerate(keys):
-        canonical = tuple(map(_canonical, key, by, types))
-        located = _located(canonical, forms)
+        canonical = tuple(map(_canonical_entry, key, by, types))
+        located = _to_engine_key(canonical, forms)
         same = canonical if located is None else located
         if canonical in placed or same in taken:
             expected = "keys that are different in the types of their columns"
             raise InputError("keys", f"key {place + 1} of the list", expected, "remove it: another one equals it")
         placed[canonical] = key
         taken.add(same)
-    order = sorted(placed, key=rank)
-    located_keys = tuple(_located(key, forms) for key in order)
+    order = sorted(placed, key=key_sort_order)
+    located_keys = tuple(_to_engine_key(key, forms) for key in order)
     return GivenKeys(tuple(placed[key] for key in order), located_keys, tuple(form.arrow for form in forms))
 
 
-class _Form:
-    """How keys of one column travel to the engine: the Arrow type of ``column_types.comparable``, texts ``short``."""
+class _KeyForm:
+    """The form of one column's keys in the engine.
+
+    The Arrow type of ``column_types.comparable``, texts ``shorten_texts``.
+    """
 
     __slots__ = ("arrow", "wide")
 
     def __init__(self, dtype: dt.DataType) -> None:
         self.wide = is_wide(dtype)
         # The Arrow type of a column in comparable form.
-        pyarrow = load("pyarrow")
+        pyarrow = load_library("pyarrow")
         if dtype.is_floating():
             arrow = pyarrow.float64()
         elif dtype.is_timestamp():
@@ -121,28 +124,28 @@ class _Form:
             arrow = pyarrow.string() if is_wide(dtype) or kind_of(dtype) == "text" else dtype.to_pyarrow()
         self.arrow = arrow
 
-    def of(self, entry: object) -> object:
+    def to_engine_value(self, entry: object) -> object:
         """The entry as a value of the Arrow type; raises when the column cannot hold it."""
         exact = str(entry) if self.wide and entry is not None else entry
-        found = load("pyarrow").scalar(exact, self.arrow).as_py()
-        return short_text(found) if isinstance(found, str) else found
+        found = load_library("pyarrow").scalar(exact, self.arrow).as_py()
+        return shorten_text(found) if isinstance(found, str) else found
 
 
-def _located(key: Key, forms: tuple[_Form, ...]) -> Key | None:
+def _to_engine_key(key: Key, forms: tuple[_KeyForm, ...]) -> Key | None:
     """The key in the engine's form, or None when the columns cannot hold it (300 in a column of bytes)."""
     try:
-        return tuple(form.of(entry) for form, entry in zip(forms, key, strict=True))
+        return tuple(form.to_engine_value(entry) for form, entry in zip(forms, key, strict=True))
     except (ArithmeticError, TypeError, ValueError):  # Arrow's own errors are ValueErrors
         return None
 
 
-def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
+def _canonical_entry(entry: object, name: str, dtype: dt.DataType) -> object:
     """The entry in the one form that equal keys share; ``SchemaError`` when the column holds something else.
 
     Instants are in UTC: Python takes the two instants of the hour that autumn repeats for equal.
     """
     kind = kind_of(dtype)
-    value = _fitting(entry, name, kind)
+    value = _convert_entry(entry, name, kind)
     if value is None:
         return None
     if kind == "timestamp" and (value.tzinfo is None) != (dtype.timezone is None):
@@ -150,12 +153,12 @@ def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
         raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
     if kind == "timestamp" and value.tzinfo is not None:
         return value.astimezone(UTC)
-    return _number(value, dtype) if kind == "number" else value
+    return _nearest_number(value, dtype) if kind == "number" else value
 
 
-def _fitting(entry: object, name: str, kind: Kind) -> Any:
+def _convert_entry(entry: object, name: str, kind: Kind) -> Any:
     """The entry as a Python value of this kind, None for the missing key; ``SchemaError`` when it is of another."""
-    value = _python(entry, kind)
+    value = _to_python_value(entry, kind)
     if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)) or value != value:  # noqa: PLR0124 - NaT is not itself
         return None
     if not _FITS[kind](value):
@@ -164,29 +167,29 @@ def _fitting(entry: object, name: str, kind: Kind) -> Any:
     return value
 
 
-def _python(entry: object, kind: Kind) -> Any:
+def _to_python_value(entry: object, kind: Kind) -> Any:
     """The entry as a Python value: numpy's and pandas' own, and UUIDs, are taken for what they say."""
     value: Any = entry
     if type(entry).__module__ == "numpy" and hasattr(entry, "item"):
-        value = _instant(entry) if type(entry).__name__ == "datetime64" else entry.item()
+        value = _from_numpy_datetime(entry) if type(entry).__name__ == "datetime64" else entry.item()
     if kind == "text" and isinstance(value, UUID):
         return str(value)
     whole_day = kind == "date" and type(value).__name__ == "Timestamp" and value == value.normalize()
     return value.date() if whole_day and value.tzinfo is None else value
 
 
-def _instant(entry: Any) -> Any:
+def _from_numpy_datetime(entry: Any) -> Any:
     """A day of numpy is a date; finer ones are instants, nanoseconds kept."""
-    return entry.item() if str(entry.dtype) == "datetime64[D]" else load("pandas").Timestamp(entry)
+    return entry.item() if str(entry.dtype) == "datetime64[D]" else load_library("pandas").Timestamp(entry)
 
 
-def _number(value: Any, dtype: dt.DataType) -> object:
+def _nearest_number(value: Any, dtype: dt.DataType) -> object:
     """The nearest value of a float column (0.1 in 32 bits), without a negative zero; the exact value for decimals."""
     if dtype.is_decimal():
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     try:
         wide = float(value)
-        narrow = float(load("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
+        narrow = float(load_library("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
     except OverflowError:
         return value
     return narrow + 0.0

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, SchemaError
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 from tightrope.tables.backends.backend import check_destination
-from tightrope.tables.backends.registry import of
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.backends.registry import backend_for
+from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import (
     ROWS,
-    Folding,
     Progress,
-    RowGroups,
+    RowGroupWriter,
+    SumJob,
     Totals,
     Work,
-    Writing,
-    destination_exists,
-    whole_file,
+    WriteJob,
+    atomic_parquet_file,
+    destination_exists_error,
 )
 from tightrope.tables.table import Table
 
@@ -51,12 +51,12 @@ def write_columns(
         work: gets Arrow record batches of at most ``rows`` rows with ``columns``; gives as many rows of ``schema`` (an
             Arrow schema). On Spark it travels to the workers and must draw its randomness there.
         destination: a ``.parquet`` file, or on Spark a folder of Parquet parts. It must not exist.
-        keep: columns that are written beside the result, unchanged; no other column of the table is.
+        keep: columns that are written next to the result, unchanged; other columns are not.
         progress: told how many rows are done (on Spark once, at the end).
 
-    The order of rows may change, which is no shuffling: often it does not. Here, the file appears when it is whole, or
-    not at all, and its row groups have ``rows`` rows each, whatever the data are; a process that is killed leaves a
-    hidden ``.NAME.….part`` beside it, which nobody should see who sees the file of a second run. On Spark a folder is
+    The order of rows may change, but this is not a shuffle. Here, the file appears when it is whole, or
+    not at all, and its row groups have ``rows`` rows each, for all data; a process that is killed leaves a
+    hidden ``.NAME.….part`` next to it; keep it from readers of the file of a second run. On Spark a folder is
     whole when Spark says so (``_SUCCESS``): a task that fails is tried again, and the output committer keeps one of its
     tries only. What a lost try drew stays in a temporary file on the cluster until Spark removes it. Speculative
     execution, which runs tasks twice on purpose, is refused. A part has the rows of a partition: where a file is read,
@@ -71,15 +71,15 @@ def write_columns(
         raise InputError(
             "keep", tuple(keep), f"columns named unlike each other and {list(schema.names)}", "rename the column"
         )
-    backend, chosen = _chosen(table, [*columns, *keep])
-    job = Writing(tuple(columns), tuple(keep), work, schema, whole("rows", rows))
+    backend, chosen = _select_columns(table, [*columns, *keep])
+    job = WriteJob(tuple(columns), tuple(keep), work, schema, check_integer("rows", rows))
     place = Path(destination)
     if place.exists():
-        raise destination_exists(place)
-    return of(backend).write(backend, chosen, job, place, progress or _silent)
+        raise destination_exists_error(place)
+    return backend_for(backend).run_write_job(backend, chosen, job, place, progress or _ignore_progress)
 
 
-def folded(
+def sum_over_batches(
     table: Table,
     columns: Sequence[str],
     work: Work,
@@ -88,37 +88,37 @@ def folded(
     rows: int = ROWS,
     progress: Progress | None = None,
 ) -> Totals:
-    """The sum over all batches of what ``work`` makes of each: whole numbers, shape [length].
+    """Return the sum of ``work`` over all batches: integers, shape [length].
 
     ``work`` gives an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
-    randomness: Spark may work on a batch again. ``progress`` is told nothing on Spark. Raises like ``write_columns``.
+    randomness: Spark may work on a batch again. ``progress`` is not called on Spark. Raises like ``write_columns``.
     """
-    backend, chosen = _chosen(table, columns)
-    job = Folding(tuple(columns), work, whole("length", length), whole("rows", rows))
-    return of(backend).fold(backend, chosen, job, progress or _silent)
+    backend, chosen = _select_columns(table, columns)
+    job = SumJob(tuple(columns), work, check_integer("length", length), check_integer("rows", rows))
+    return backend_for(backend).run_sum_job(backend, chosen, job, progress or _ignore_progress)
 
 
-def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
+def _select_columns(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
     """The back end and the named columns, each once."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
     wanted = tuple(dict.fromkeys(names))
     if len({name.casefold() for name in wanted}) != len(wanted):
         raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
-    return table.chosen(wanted)
+    return table.select_columns(wanted)
 
 
-def _silent(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     """No progress."""
 
 
 # Jobs whose rows come out in an order of their own: where a row stands must not tell where it stood.
 
 MEMORY = "400MB"
-"""What sorting may hold; the rest waits on disk."""
+"""Memory limit of sorting; the rest is spilled to disk."""
 
 
-def written_in_order(
+def write_sorted_columns(
     table: Table,
     columns: Sequence[str],
     work: Work,
@@ -138,39 +138,41 @@ def written_in_order(
     >>> from tightrope.tables import open_source
     >>> rows, schema = open_source(pyarrow.table({"x": [3, 1, 2]})), pyarrow.schema([("x", "int64")])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = written_in_order(rows, ["x"], lambda batch: batch, schema, f"{folder}/a.parquet")
-    ...     load("pyarrow.parquet").read_table(f"{folder}/a.parquet")["x"].to_pylist()
+    ...     _ = write_sorted_columns(rows, ["x"], lambda batch: batch, schema, f"{folder}/a.parquet")
+    ...     load_library("pyarrow.parquet").read_table(f"{folder}/a.parquet")["x"].to_pylist()
     [1, 2, 3]
     """
     place = Path(destination)
-    if table.engine.in_parts:
+    if table.backend_adapter.writes_parts:
         return write_columns(table, columns, work, schema, destination, keep=keep, progress=progress)
     check_destination(place)
     if place.exists():
-        raise destination_exists(place)
+        raise destination_exists_error(place)
     part = place.with_name(f".{place.stem}.{uuid.uuid4().hex}{place.suffix}")
     try:
         count = write_columns(table, columns, work, schema, part, keep=keep, progress=progress)
-        _sort(part, place)
+        _sort_file(part, place)
     finally:
         part.unlink(missing_ok=True)
     return count
 
 
-def _sort(source: Path, destination: Path) -> None:
-    """The rows of a Parquet file, sorted, into another; what does not fit in memory waits on disk beside it."""
-    rows = guarded("read what was drawn", lambda: load("pyarrow.dataset").dataset(str(source), format="parquet"))
+def _sort_file(source: Path, destination: Path) -> None:
+    """The rows of a Parquet file, sorted, into another; rows beyond memory are spilled to disk next to it."""
+    rows = engine_call(
+        "read what was drawn", lambda: load_library("pyarrow.dataset").dataset(str(source), format="parquet")
+    )
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=f".{destination.name}.") as folder:
-        connection = load("duckdb").connect(config={"temp_directory": folder, "memory_limit": MEMORY})
+        connection = load_library("duckdb").connect(config={"temp_directory": folder, "memory_limit": MEMORY})
         try:
-            query = guarded("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
-            reader = guarded("sort what was drawn", lambda: query.to_arrow_reader(ROWS))
-            with whole_file(destination, rows.schema, ROWS) as groups:
-                guarded("write what was sorted", lambda: _copy(reader, groups, rows.schema))
+            query = engine_call("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
+            reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(ROWS))
+            with atomic_parquet_file(destination, rows.schema, ROWS) as groups:
+                engine_call("write what was sorted", lambda: _copy_batches(reader, groups, rows.schema))
         finally:
             connection.close()
 
 
-def _copy(reader: Any, groups: RowGroups, schema: Any) -> None:
+def _copy_batches(reader: Any, groups: RowGroupWriter, schema: Any) -> None:
     for batch in reader:
-        groups.add(batch.cast(schema))
+        groups.add_batch(batch.cast(schema))

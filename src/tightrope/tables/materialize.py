@@ -1,6 +1,6 @@
-"""The room: a table of ours in a connection of ours, filled once, then shut.
+"""The snapshot: a table in a private connection, filled once, then sealed.
 
-Nobody else's macro, collation, view or setting is in it, and every scan of it sees the same rows. Its columns are
+It is free of foreign macros, collations, views and settings, and every scan of it sees the same rows. Its columns are
 called ``c0, c1, ...``: no name of the user's reaches the engine.
 """
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.tables.backends.duckdb import connect, seal
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.backends.duckdb import open_connection, seal_connection
+from tightrope.tables.engine_calls import engine_call, load_library
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -31,21 +31,21 @@ A_DAY = 86_400_000
 _TICKS = {"s": 1_000_000, "ms": 1_000}
 """Microseconds in a tick."""
 NO_TIME = np.iinfo(np.int64).min
-"""What numpy and pandas take for no instant: it equals nothing, itself included, and has no place in an order."""
+"""The missing instant of numpy and pandas: it is unequal to every value, itself included, and unordered."""
 
 
-def settled_schema(schema: Any) -> Any:
+def storage_schema(schema: Any) -> Any:
     """The schema that ``normalize_batch`` gives for a batch of this one."""
-    arrow = load("pyarrow")
-    return arrow.schema([arrow.field(field.name, settled_type(field.type)) for field in schema])
+    arrow = load_library("pyarrow")
+    return arrow.schema([arrow.field(field.name, storage_type(field.type)) for field in schema])
 
 
-def settled_type(given: Any) -> Any:
+def storage_type(given: Any) -> Any:
     """The type that is stored: dictionaries spelled out, days of one width, instants in UTC."""
-    arrow = load("pyarrow")
+    arrow = load_library("pyarrow")
     types = arrow.types
     if types.is_dictionary(given):
-        return settled_type(given.value_type)
+        return storage_type(given.value_type)
     if types.is_timestamp(given):
         fine = given.unit == "ns" and given.tz is None
         return arrow.timestamp("ns" if fine else "us", tz=given.tz and "UTC")
@@ -60,24 +60,24 @@ def settled_type(given: Any) -> Any:
 
 
 def normalize_batch(batch: Any, schema: Any) -> Any:
-    """A record batch in ``settled_schema``; columns that need no rule are not copied."""
-    columns = [_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    return load("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
+    """A record batch in ``storage_schema``; columns that need no rule are not copied."""
+    columns = [_normalize_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
 
 
-def within(batch: Any, longest: int | None) -> Any:
+def drop_long_texts(batch: Any, longest: int | None) -> Any:
     """The batch without texts of more bytes than this: they are missing. In a dictionary, before it is spelled out."""
     if longest is None:
         return batch
-    columns = [_settled_within(column, longest) for column in batch.columns]
-    return load("pyarrow").RecordBatch.from_arrays(columns, schema=batch.schema)
+    columns = [_drop_long_entries(column, longest) for column in batch.columns]
+    return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _settled_within(column: Any, longest: int) -> Any:
-    arrow, compute, given = load("pyarrow"), load("pyarrow.compute"), column.type
+def _drop_long_entries(column: Any, longest: int) -> Any:
+    arrow, compute, given = load_library("pyarrow"), load_library("pyarrow.compute"), column.type
     if arrow.types.is_dictionary(given):
-        entries = _settled_within(column.dictionary, longest)
-        return column if entries is column.dictionary else _with_entries(column, entries)
+        entries = _drop_long_entries(column.dictionary, longest)
+        return column if entries is column.dictionary else _with_dictionary(column, entries)
     if not (arrow.types.is_string(given) or arrow.types.is_large_string(given)):
         return column
     too_long = compute.greater(compute.binary_length(column), longest)
@@ -86,49 +86,49 @@ def _settled_within(column: Any, longest: int) -> Any:
     return compute.if_else(too_long, arrow.scalar(None, given), column)
 
 
-def _with_entries(column: Any, entries: Any) -> Any:
-    dictionary = load("pyarrow").DictionaryArray
+def _with_dictionary(column: Any, entries: Any) -> Any:
+    dictionary = load_library("pyarrow").DictionaryArray
     return dictionary.from_arrays(column.indices, entries, ordered=column.type.ordered)
 
 
-def _column(column: Any, wanted: Any) -> Any:
-    arrow = load("pyarrow")
+def _normalize_column(column: Any, wanted: Any) -> Any:
+    arrow = load_library("pyarrow")
     types, given = arrow.types, column.type
     if types.is_dictionary(given):
-        return _column(column.dictionary_decode(), wanted)
+        return _normalize_column(column.dictionary_decode(), wanted)
     if types.is_timestamp(given):
-        return _instants(column, wanted)
+        return _normalize_instants(column, wanted)
     if types.is_date64(given):
         # Milliseconds that are a whole number of days, as days.
-        ticks, missing = _whole(column)
+        ticks, missing = _ticks_and_missing(column)
         days, rest = np.divmod(ticks, A_DAY)
         missing = missing | (rest != 0) | (np.abs(days) > np.iinfo(np.int32).max)
-        return _of(np.where(missing, 0, days).astype(np.int32), missing, load("pyarrow").date32())
+        return _masked_array(np.where(missing, 0, days).astype(np.int32), missing, load_library("pyarrow").date32())
     if types.is_string(wanted) or types.is_large_string(wanted):
-        return readable(column.cast(wanted) if given != wanted else column)
+        return drop_invalid_utf8(column.cast(wanted) if given != wanted else column)
     return column if given == wanted else column.cast(wanted)
 
 
-def readable(column: Any) -> Any:
-    """A column of text in which what is not UTF-8 is missing."""
+def drop_invalid_utf8(column: Any) -> Any:
+    """Return a column of text in which invalid UTF-8 is missing."""
     try:
         column.validate(full=True)
-    except load("pyarrow").ArrowInvalid:
+    except load_library("pyarrow").ArrowInvalid:
         raw = column.cast("large_binary").to_pylist()
-        return load("pyarrow").array([_decoded(entry) for entry in raw], column.type)
+        return load_library("pyarrow").array([_decode_text(entry) for entry in raw], column.type)
     return column
 
 
-def _decoded(entry: bytes | None) -> str | None:
+def _decode_text(entry: bytes | None) -> str | None:
     try:
         return None if entry is None else entry.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _instants(column: Any, wanted: Any) -> Any:
-    """In microseconds and UTC; what does not fit in 64 bits is missing."""
-    ticks, missing = _whole(column)
+def _normalize_instants(column: Any, wanted: Any) -> Any:
+    """Convert to microseconds and UTC; values that do not fit in 64 bits are missing."""
+    ticks, missing = _ticks_and_missing(column)
     gone = ticks == NO_TIME
     factor = _TICKS.get(column.type.unit)
     if factor is not None:
@@ -139,17 +139,17 @@ def _instants(column: Any, wanted: Any) -> Any:
         ticks = ticks // 1_000
     elif column.type.unit == wanted.unit and not np.any(gone):
         return column.view(wanted)
-    return _of(ticks, missing | gone, wanted)
+    return _masked_array(ticks, missing | gone, wanted)
 
 
-def _whole(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _ticks_and_missing(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The numbers behind a column of times, and which of them are missing."""
     missing = np.asarray(column.is_null())
     return column.view("int64").fill_null(0).to_numpy(zero_copy_only=False), missing
 
 
-def _of(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any) -> Any:
-    return load("pyarrow").array(values, mask=missing).view(wanted)
+def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any) -> Any:
+    return load_library("pyarrow").array(values, mask=missing).view(wanted)
 
 
 def _is_text_view(given: Any) -> bool:
@@ -160,43 +160,43 @@ TABLE = "tightrope_rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Where rows come from: the Arrow schema of ``batches``, and what makes an iterator of them, each row once.
+class RowSource:
+    """The source of rows: the Arrow schema of ``read_batches``, and a function that iterates over them, each row once.
 
-    ``parquet`` are files that hold the same rows, if there are such: what needs no rule is read from them without a
-    detour. ``check`` raises where the source has changed; ``batches`` do so by themselves.
+    ``parquet_files`` are files that hold the same rows, if there are such: what needs no rule is read from them without
+    a detour. ``check_unchanged`` raises where the source has changed; ``read_batches`` do so by themselves.
     """
 
     schema: Any
-    batches: Callable[[], Iterable[Any]]
-    parquet: tuple[Path, ...] = ()
-    check: Callable[[], None] = lambda: None
+    read_batches: Callable[[], Iterable[Any]]
+    parquet_files: tuple[Path, ...] = ()
+    check_unchanged: Callable[[], None] = lambda: None
 
 
 @contextmanager
-def filled(rows: Rows, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+def materialize_rows(rows: RowSource, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
     """A back end and the one table in it: all the rows, settled, under their names.
 
     A text of more than ``longest`` bytes is missing: it is left out before anything else is done with it.
 
-    Errors of the batches pass as they are; those of the engine are ``EngineError``.
+    Errors of the batches pass as they are; errors of the engine are ``EngineError``.
     """
-    backend = guarded("open a room of our own", connect)
+    backend = engine_call("open a room of our own", open_connection)
     try:
-        if not _copied(backend.con, rows, longest):
-            batches = (within(batch, longest) for batch in rows.batches())
-            schema = settled_schema(rows.schema)
-            arrow = load("pyarrow")
+        if not _copy_from_parquet(backend.con, rows, longest):
+            batches = (drop_long_texts(batch, longest) for batch in rows.read_batches())
+            schema = storage_schema(rows.schema)
+            arrow = load_library("pyarrow")
             stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
-            guarded("make the table", lambda: backend.con.from_arrow(stored.empty_table()).create(TABLE))
+            engine_call("make the table", lambda: backend.con.from_arrow(stored.empty_table()).create(TABLE))
             for fill_batch in batches:
-                _store(backend.con, within(normalize_batch(fill_batch, schema), longest), stored)
-        guarded("shut the room", lambda: seal(backend))
-        table = guarded("read the room's own schema", lambda: backend.table(TABLE))
+                _store_batch(backend.con, drop_long_texts(normalize_batch(fill_batch, schema), longest), stored)
+        engine_call("shut the room", lambda: seal_connection(backend))
+        table = engine_call("read the room's own schema", lambda: backend.table(TABLE))
         names = {name: table[f"c{place}"] for place, name in enumerate(rows.schema.names)}
         yield backend, table.select(**names)
     finally:
-        guarded("leave the room", backend.disconnect)
+        engine_call("leave the room", backend.disconnect)
 
 
 DIRECT = {
@@ -218,14 +218,14 @@ DIRECT = {
 """Arrow types for which DuckDB reads from a Parquet file exactly what Arrow does, and what it calls them."""
 
 
-def _copied(connection: Any, rows: Rows, longest: int | None) -> bool:
-    """Whether the rows were read from their files by DuckDB itself: no rule had anything to do in them."""
-    if not rows.parquet or not all(str(field.type) in DIRECT for field in rows.schema):
+def _copy_from_parquet(connection: Any, rows: RowSource, longest: int | None) -> bool:
+    """Return whether DuckDB itself read the rows from their files, as no rule applied to them."""
+    if not rows.parquet_files or not all(str(field.type) in DIRECT for field in rows.schema):
         return False
-    rows.check()
-    duckdb = load("duckdb")
-    places = [glob.escape(str(path.absolute())) for path in rows.parquet]
-    columns = [_within(field, longest).alias(f"c{place}") for place, field in enumerate(rows.schema)]
+    rows.check_unchanged()
+    duckdb = load_library("duckdb")
+    places = [glob.escape(str(path.absolute())) for path in rows.parquet_files]
+    columns = [_short_text_expression(field, longest).alias(f"c{place}") for place, field in enumerate(rows.schema)]
     try:
         found = connection.read_parquet(places, hive_partitioning=False).select(*columns)
         if list(map(str, found.types)) != [DIRECT[str(field.type)] for field in rows.schema]:
@@ -233,13 +233,13 @@ def _copied(connection: Any, rows: Rows, longest: int | None) -> bool:
         found.create(TABLE)
     except duckdb.Error:  # text that is not UTF-8, say: batch by batch, by rule
         return False
-    rows.check()
+    rows.check_unchanged()
     return True
 
 
-def _within(field: Any, longest: int | None) -> Any:
+def _short_text_expression(field: Any, longest: int | None) -> Any:
     """DuckDB's expression for a column of a Parquet file, without texts that are too long."""
-    duckdb = load("duckdb")
+    duckdb = load_library("duckdb")
     column = duckdb.ColumnExpression(field.name)
     if longest is None or DIRECT[str(field.type)] != "VARCHAR":
         return column
@@ -247,7 +247,7 @@ def _within(field: Any, longest: int | None) -> Any:
     return duckdb.CaseExpression(fits, column)
 
 
-def _store(connection: Any, batch: Any, stored: Any) -> None:
-    arrow = load("pyarrow")
+def _store_batch(connection: Any, batch: Any, stored: Any) -> None:
+    arrow = load_library("pyarrow")
     rows = arrow.Table.from_batches([arrow.RecordBatch.from_arrays(batch.columns, schema=stored)])
-    guarded("store a batch of rows", lambda: connection.from_arrow(rows).insert_into(TABLE))
+    engine_call("store a batch of rows", lambda: connection.from_arrow(rows).insert_into(TABLE))

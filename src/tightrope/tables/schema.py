@@ -1,11 +1,11 @@
-"""What a table looks like from outside: names and kinds of columns, never a value."""
+"""The schema of a table: names and kinds of columns, without any values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tightrope.errors import SchemaError, listed, nearest
+from tightrope.errors import SchemaError, quoted_names, suggest_nearest
 
 Kind = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 
@@ -29,21 +29,23 @@ class Schema:
     columns: tuple[Column, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
-    def column(self, name: str) -> Column:
+    def find_column(self, name: str) -> Column:
         """The column of this exact name; ``SchemaError`` lists what exists and suggests the closest.
 
         >>> table = Schema((Column("age", "integer"), Column("city", "text")))
-        >>> table.column("age")
+        >>> table.find_column("age")
         Column(name='age', kind='integer')
-        >>> table.column("cty")
+        >>> table.find_column("cty")
         Traceback (most recent call last):
         tightrope.errors.SchemaError: expected column to be one of 'age', 'city', got column='cty'; did you mean 'city'?
         """
         for column in self.columns:
             if column.name == name:
                 return column
-        raise SchemaError("column", name, f"one of {listed(self.names)}", nearest(name, self.names))
+        raise SchemaError(
+            "column", name, f"one of {quoted_names(self.column_names)}", suggest_nearest(name, self.column_names)
+        )

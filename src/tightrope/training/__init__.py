@@ -3,7 +3,7 @@
 >>> "OpacusAccountant" in __all__
 True
 
-Importing is cheap: each name of the stub beside this file loads its module on first use.
+Importing is cheap: each name of the stub next to this file loads its module on first use.
 """
 
 from __future__ import annotations

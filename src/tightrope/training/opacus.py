@@ -10,7 +10,7 @@ from typing import Any
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.training.history import History, composed, entry, recorded
+from tightrope.training.history import History, check_entry, compose_history, record_steps
 
 try:
     from opacus.accountants import IAccountant, register_accountant
@@ -21,7 +21,7 @@ NAME = "tightrope"
 
 
 class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus is not installed
-    """Privacy of Opacus' training steps, each a Gaussian on a Poisson sample; neighbours: add or remove one example.
+    """Privacy of Opacus' training steps, each a Gaussian on a Poisson sample; neighbors: add or remove one example.
 
     Holds for loaders that sample by Poisson, as ``make_private`` makes them unless told otherwise, and for noise and
     rates that were fixed in advance: a schedule is fine, a choice after seeing the model is not.
@@ -45,13 +45,13 @@ class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus i
         return sum(count for *_, count in self.history)
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Record one step; equal ones are counted together. Raises ``InputError`` for what is no step."""
-        self.history = recorded(self.history, noise_multiplier, sample_rate)
+        """Record one step; equal ones are counted together. Raises ``InputError`` for an invalid step."""
+        self.history = record_steps(self.history, noise_multiplier, sample_rate)
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The loss of all steps so far: everything that a ``PrivacyLoss`` can tell."""
-        return composed(entry(*step) for step in self.history)
+        """The privacy loss of all steps so far."""
+        return compose_history(check_entry(*step) for step in self.history)
 
     def get_epsilon(self, delta: float) -> float:
         """Upper bound on the ε spent so far at δ; ∞ after a step without noise. Raises ``InputError``."""
@@ -62,15 +62,15 @@ class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus i
         return self.loss.total_variation()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """The history of ``state_dict()``, copied; raises ``ValueError`` where it is none of ours or holds no steps."""
+        """Load a copy of the history of ``state_dict()``; raises ``ValueError`` if it is invalid or from elsewhere."""
         super().load_state_dict(state_dict)
         try:
-            self.history = [entry(*step) for step in state_dict["history"]]
+            self.history = [check_entry(*step) for step in state_dict["history"]]
         except TypeError:
             expected = "a list of (noise multiplier, sampling rate, steps)"
             raise InputError("history", state_dict["history"], expected) from None
 
 
 def register() -> None:
-    """Tell Opacus the name "tightrope"; again is harmless."""
+    """Register "tightrope" with Opacus; calling it again is harmless."""
     register_accountant(NAME, OpacusAccountant, force=True)

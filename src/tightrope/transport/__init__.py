@@ -1,6 +1,6 @@
-"""Optimal transport, exact and with a proof of optimality; couplings that hide where a value comes from (theory §6).
+"""Optimal transport, exact and with a proof of optimality; couplings that hide the group of a value (theory §6).
 
-Importing is cheap: each name of the stub beside this file loads its module on first use.
+Importing is cheap: each name of the stub file next to this one loads its module on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ε·d privacy: a map whose outputs for two points tell them apart the less, the nearer they are."""
+"""ε·d privacy: maps whose outputs for two points are harder to distinguish the nearer the points are."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from scipy import sparse
 
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.arrays import Floats, Integers, array_of
-from tightrope.numerics.checks import finite, positive, whole
-from tightrope.numerics.rounding import rounded
+from tightrope.numerics.checks import check_finite, check_integer, check_positive
+from tightrope.numerics.rounding import round_outward
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import Source
 from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.exact.plan import Law
+from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.exact.tables import RowTables
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 
 LOG_ERROR = 2.0**-51
-"""Relative: what a logarithm of a weight may be off; their difference is off by that of both."""
+"""Relative error of the logarithm of a weight; a difference has the errors of both."""
 DIVIDED = 1e-15
-"""Relative: the roundings of a difference, a quotient and a product."""
+"""Relative rounding error of a difference, a quotient and a product."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricMechanism:
-    """A map on the points of a metric d, and the ε for which log P(y|x)/P(y|x′) ≤ ε d(x, x′) is certain.
+    """A map on the points of a metric d, and an ε such that log P(y|x)/P(y|x′) ≤ ε d(x, x′) is proven.
 
-    ``epsilon`` is computed from the integer weights that are drawn from and rounded up. It speaks of one draw: k draws
-    for one value spend k times as much.
+    ``epsilon`` is computed from the actual sampling weights and rounded up. It covers one draw: k draws for one value
+    spend k times as much.
     """
 
     tables: RowTables
     epsilon: float
 
     @classmethod
-    def of(cls, matrix: ArrayLike, cost: CostLike) -> Self:
-        """Any channel, shape [n, m], as one that is drawn from exactly and certified for the metric ``cost``, [n, n].
+    def from_channel(cls, matrix: ArrayLike, cost: CostLike) -> Self:
+        """Return any channel, shape [n, m], as an exact sampler certified for the metric ``cost``, [n, n].
 
-        Raises ``InputError`` where a row is no law, or the sizes differ.
+        Raises ``InputError`` if a row is not a distribution, or the sizes differ.
 
-        >>> fair = MetricMechanism.of([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]])
+        >>> fair = MetricMechanism.from_channel([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]])
         >>> round(fair.epsilon, 12)
         0.549306144334
         """
         rows = array_of("matrix", matrix, "a channel of shape [n, m]")
         if rows.ndim != 2 or not rows.size:
             raise InputError("matrix", rows.shape, "a channel of shape [n, m]")
-        laws = [Law.of(f"row {x}", row) for x, row in enumerate(rows)]
-        tables = RowTables.of([dict(enumerate(law.masses)) for law in laws], rows.shape[1])
+        laws = [ExactDistribution.from_probabilities(f"row {x}", row) for x, row in enumerate(rows)]
+        tables = RowTables.from_weights([dict(enumerate(law.masses)) for law in laws], rows.shape[1])
         return cls(tables, metric_epsilon(tables, cost))
 
     @property
@@ -64,39 +64,41 @@ class MetricMechanism:
         """P(y | x), shape [n, m], each correctly rounded."""
         out = np.zeros((len(self.tables), self.tables.outcomes))
         for x in range(len(self.tables)):
-            for y, weight in self.tables.weights(x).items():
+            for y, weight in self.tables.row_weights(x).items():
                 out[x, y] = weight / TOTAL
         return out
 
     def apply(self, values: ArrayLike, randomness: Source | None = None) -> Integers:
-        """A fresh draw for each of ``values`` (numbers of points, shape [k])."""
+        """Return a fresh draw for each of ``values`` (indices of points, shape [k])."""
         places = array_of("values", values, "whole numbers of shape [k]")
         if places.ndim != 1 or places.dtype.kind not in "iu" or not np.all((places >= 0) & (places < len(self.tables))):
             shown = f"{places.dtype} of shape {places.shape}"
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")
-        return self.tables.draw(places.astype(np.int64), randomness)
+        return self.tables.draw_outcomes(places.astype(np.int64), randomness)
 
     def loss(self, law: ArrayLike, cost: CostLike) -> float:
-        """Σ_x law[x] Σ_y P(y|x) d(x, y): the expected distance."""
-        return expected_loss(self.matrix, Law.of("law", law, len(self.tables)).floats, cost)
+        """Return the expected distance Σ_x law[x] Σ_y P(y|x) d(x, y)."""
+        return expected_loss(
+            self.matrix, ExactDistribution.from_probabilities("law", law, len(self.tables)).float_masses, cost
+        )
 
 
 def metric_epsilon(tables: RowTables, cost: CostLike) -> float:
-    """The largest, over x, x′, y, of (log P(y|x) − log P(y|x′)) / d(x, x′), rounded up, from the weights drawn from.
+    """Return the maximum over x, x′, y of (log P(y|x) − log P(y|x′)) / d(x, x′), rounded up, from the sampling weights.
 
-    ∞ where only one of two points can give an output, and where points at distance 0 have unequal rows. n² m
-    subtractions. Raises ``InputError`` unless ``cost`` is of shape [n, n].
+    ∞ if only one of two points can produce an output, and if points at distance 0 have unequal rows. n² m subtractions.
+    Raises ``InputError`` unless ``cost`` is of shape [n, n].
 
-    >>> metric_epsilon(RowTables.of([{0: 1, 1: 1}, {0: 1, 1: 1}], 2), [[0, 1], [1, 0]])
+    >>> metric_epsilon(RowTables.from_weights([{0: 1, 1: 1}, {0: 1, 1: 1}], 2), [[0, 1], [1, 0]])
     0.0
     """
-    distances, logs = as_cost(cost).matrix(), log_weights(tables)
+    distances, logs = as_cost(cost).to_matrix(), log_weights(tables)
     if distances.shape != (len(logs), len(logs)):
         raise InputError("cost", distances.shape, f"a metric on the inputs, shape {(len(logs), len(logs))}")
     worst = 0.0
     for x in range(len(logs)):
         others = np.flatnonzero(tables.starts != tables.starts[x])  # equal rows share one table
-        # The worst of one row against others, its logs less theirs.
+        # The largest log-ratio of one row to others.
         own = logs[x]
         row_epsilon_others = logs[others]
         row_epsilon_distances = distances[x, others]
@@ -105,37 +107,37 @@ def metric_epsilon(tables: RowTables, cost: CostLike) -> float:
         gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
         with np.errstate(divide="ignore"):
             ratios = np.max(gaps, axis=1, initial=0.0) / row_epsilon_distances
-        worst = max(worst, rounded(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED))
+        worst = max(worst, round_outward(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED))
     return worst
 
 
 def log_weights(tables: RowTables) -> Floats:
-    """Logarithms of the weights that are drawn from, shape [n, m]; −∞ for none."""
+    """Return logarithms of the sampling weights, shape [n, m]; −∞ for weight 0."""
     out = np.full((len(tables), tables.outcomes), -math.inf)
     for x in range(len(tables)):
-        for y, weight in tables.weights(x).items():
+        for y, weight in tables.row_weights(x).items():
             out[x, y] = math.log(weight)
     return out
 
 
 def expected_loss(matrix: Floats, law: Floats, cost: CostLike) -> float:
-    """Σ_x law[x] Σ_y matrix[x, y] d(x, y)."""
-    distances = as_cost(cost).matrix()
+    """Return Σ_x law[x] Σ_y matrix[x, y] d(x, y)."""
+    distances = as_cost(cost).to_matrix()
     return float(np.sum(law[:, None] * matrix * distances))
 
 
 def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
-    """``matrix`` mixed with as little of ``private`` as makes its integer table ε·d private; both of shape [n, m].
+    """Return ``matrix`` mixed with as little of ``private`` as makes its integer table ε·d private, shapes [n, m].
 
-    Rows are made laws first. ``private`` must be more private than ε: its share doubles from 1e−12 until the check of
-    the integers passes, at the latest at 1. Raises ``InputError`` where ``private`` itself does not pass.
+    Rows are normalized first. ``private`` must be more private than ε: its fraction doubles from 1e−12 until the
+    integer check passes, at the latest at 1. Raises ``InputError`` if ``private`` itself does not pass.
     """
     clean = np.maximum(matrix, 0.0)
     clean = clean / clean.sum(axis=1, keepdims=True)
     share = 1e-12
     while True:
         mixed = clean * (1 - share) + share * private
-        found = MetricMechanism.of(mixed / mixed.sum(axis=1, keepdims=True), cost)
+        found = MetricMechanism.from_channel(mixed / mixed.sum(axis=1, keepdims=True), cost)
         if found.epsilon <= epsilon:
             return found
         if share >= 1:
@@ -143,12 +145,12 @@ def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -
         share = min(1.0, 2 * share)
 
 
-# Planar Laplace noise on a grid: exactly ε·d private, certified from the integers that are drawn from.
+# Planar Laplace noise on a grid: exactly ε·d private, certified from the sampling integers.
 
 EPSILON_MARGIN = 1e-9
-"""Relative: how much less than ε the kernel uses, so that roundings of its table stay within ε."""
+"""Relative reduction of ε for the kernel, so that roundings of its table stay within ε."""
 KERNEL_REACH = 45.0
-"""Beyond the grid by this over ε, the kernel has e^−45 of its mass at most, per place."""
+"""Beyond the grid by this over ε, the kernel has at most e^−45 of its mass, for each point."""
 LARGEST_STRETCH = 50.0
 """Largest ε times diameter: weights stay above 2³⁰ units of 2⁻¹²⁸."""
 MOST_CELLS, MOST_REACH = 900, 3000
@@ -156,24 +158,24 @@ METRICS = ("euclidean", "cityblock")
 
 
 def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euclidean") -> MetricMechanism:
-    """The map x ↦ the nearest grid point to x + Z with P(Z = z) ∝ e^{−ε ‖z‖} on all of ℤ².
+    """Return the map x ↦ the nearest grid point to x + Z with P(Z = z) ∝ e^{−ε ‖z‖} on all of ℤ².
 
-    The normaliser is the same at every x, so log-ratios are at most ε d(x, x′): the full ε, not half of it as for the
-    exponential mechanism on the grid alone. What falls outside goes to the edge, coordinate by coordinate
+    The normalizer is the same at every x, so log-ratios are at most ε d(x, x′): the full ε, not half of it as for the
+    exponential mechanism on the grid alone. Points outside are clamped to the edge, coordinate by coordinate
     (post-processing). Points are numbered row by row; distances count cells.
 
     Raises ``InputError`` for shapes other than two numbers, more than 900 cells, ε times the diameter above 50 (the
-    noise would never cross the grid: take a coarser one), and an ε so small that the kernel reaches over 3000 cells.
+    noise would never cross the grid: use a coarser one), and an ε so small that the kernel covers over 3000 cells.
 
     >>> noisy = planar_laplace((3, 4), 1.0)
     >>> noisy.epsilon <= 1.0, noisy.matrix.shape
     (True, (12, 12))
     """
-    checked_shape_height, checked_shape_width = _pair(shape)
+    checked_shape_height, checked_shape_width = _check_shape(shape)
     if not 2 <= checked_shape_height * checked_shape_width <= MOST_CELLS:
         raise InputError("shape", shape, f"2 to {MOST_CELLS} cells", "take larger cells")
     height, width = checked_shape_height, checked_shape_width
-    epsilon = positive("epsilon", epsilon)
+    epsilon = check_positive("epsilon", epsilon)
     cost = grid_distances((height, width), metric)
     if not epsilon * float(cost.max()) <= LARGEST_STRETCH:
         raise InputError("epsilon", epsilon, f"at most {LARGEST_STRETCH / float(cost.max()):g} on this grid")
@@ -189,7 +191,7 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     axis = np.arange(-reach, reach + 1, dtype=np.float64)
     down = axis[:, None]
     right = axis[None, :]
-    # P(y | x) for x, y on the grid: sums of the kernel over what is clamped to y, shape [n, n].
+    # P(y | x) for x, y on the grid: sums of the kernel over the points clamped to y, shape [n, n].
     kernel = np.exp(
         -kernel_epsilon * np.asarray(np.hypot(down, right) if metric == "euclidean" else np.abs(down) + np.abs(right))
     )
@@ -203,14 +205,14 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
         .reshape(clamped_height * clamped_width, clamped_height * clamped_width)
     )
     matrix = np.asarray(cells / cells.sum(axis=1, keepdims=True))
-    found = MetricMechanism.of(matrix, cost)
+    found = MetricMechanism.from_channel(matrix, cost)
     if not found.epsilon <= epsilon:
         raise InputError("epsilon", epsilon, f"at least {found.epsilon!r}, what the table's rounding allows")
     return found
 
 
 def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
-    """Distances between the points of a grid, numbered row by row, in cells, shape [n, n].
+    """Return distances between the points of a grid, numbered row by row, in cells, shape [n, n].
 
     ``metric``: "euclidean" or "cityblock"; raises ``InputError`` for another.
 
@@ -219,17 +221,17 @@ def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
     """
     if metric not in METRICS:
         raise InputError("metric", metric, f"one of {list(METRICS)}")
-    return grid(_pair(shape), metric=metric).matrix()
+    return grid(_check_shape(shape), metric=metric).to_matrix()
 
 
-def _pair(shape: tuple[int, int]) -> tuple[int, int]:
+def _check_shape(shape: tuple[int, int]) -> tuple[int, int]:
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise InputError("shape", shape, "a pair of whole numbers (height, width)")
-    return whole("height", shape[0]), whole("width", shape[1])
+    return check_integer("height", shape[0]), check_integer("width", shape[1])
 
 
 def _sums_by_shift(kernel: Floats, size: int) -> Floats:
-    """Sums over the first axis of what moves a to b on a line of ``size`` points with clamped ends, [a, b, rest]."""
+    """Return sums over the first axis of all moves from a to b on a line of ``size`` points, clamped, [a, b, rest]."""
     reach, out = len(kernel) // 2, np.empty((size, size, kernel.shape[1]))
     for a in range(size):
         for b in range(size):
@@ -239,26 +241,26 @@ def _sums_by_shift(kernel: Floats, size: int) -> Floats:
     return out
 
 
-# The ε·d private map of least expected distance for a known law: a linear program, repaired and certified.
+# The ε·d private map of least expected distance for a known distribution: a linear program, repaired and certified.
 
 Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 MOST_PLACES = 150
-"""n² unknowns and a row for each arc and output: HiGHS takes about a minute at the end of it."""
+"""n² unknowns and a row for each arc and output: HiGHS takes about a minute at this size."""
 METRIC_OPTIMUM_EPSILON_MARGIN = 1e-9
-"""Relative: how much less than ε the program uses, so that its roundings need little mixing."""
+"""Relative reduction of ε for the program, so that its roundings need little mixing."""
 METRIC_OPTIMUM_LARGEST_STRETCH = 50.0
-"""Largest ε times diameter: smaller probabilities are below what 2⁻¹²⁸ can hold to a part in a billion."""
+"""Largest ε times diameter: 2⁻¹²⁸ resolves the smallest probabilities to a part in a billion."""
 STIFFEST = 20.0
-"""Logarithm of the largest coefficient: HiGHS errs beyond; e^20 where more is allowed costs 1e−8 of the diameter."""
+"""Logarithm of the largest coefficient, the limit of HiGHS's accuracy; capping at e^20 costs 1e−8 of the diameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalMetric:
-    """The certified mechanism, its expected distance under the law it was made for, and the optimum of the program.
+    """The certified mechanism, its expected distance under its design distribution, and the optimum of the program.
 
-    ``optimum`` is the solver's value for ``dilation`` 1 (to its tolerance of 1e−7): no ε·d private map on these points
-    does better. With a larger dilation it is the optimum of the narrower program.
+    ``optimum`` is the solver's value for ``dilation`` 1 (to its tolerance of 1e−7): a lower bound for every ε·d private
+    map on these points. With a larger dilation it is the optimum of the narrower program.
     """
 
     mechanism: MetricMechanism
@@ -268,60 +270,60 @@ class OptimalMetric:
 
 
 def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: float = 1.0) -> OptimalMetric:
-    """Minimise Σ_x law[x] Σ_y P(y|x) d(x, y) subject to P(y|x) ≤ e^{ε d(x, x′)} P(y|x′).
+    """Minimize Σ_x law[x] Σ_y P(y|x) d(x, y) subject to P(y|x) ≤ e^{ε d(x, x′)} P(y|x′).
 
     Only pairs without a point in between need a constraint (a 1-spanner): on a grid with the cityblock metric the
-    edges. ``dilation`` t > 1 keeps the arcs of a greedy t-spanner only, at ε/t along them: faster, a little worse, as
-    private. The solution is mixed with what makes its integer table pass the check for ε itself.
+    edges. ``dilation`` t > 1 keeps only the arcs of a greedy t-spanner, at ε/t along them: faster, slightly worse, as
+    private. The solution is mixed until its integer table passes the check for ε itself.
 
-    Raises ``InputError`` for laws that are none, a metric with d = 0 between two points, more than 150 points, and
-    ε·diameter above 50; ``PrecisionError`` where the solver fails.
+    Raises ``InputError`` for invalid distributions, a metric with d = 0 between two points, more than 150 points, and
+    ε·diameter above 50; ``PrecisionError`` if the solver fails.
 
     >>> best = optimal_metric([0.5, 0.5], [[0, 1], [1, 0]], 1.0)
     >>> round(best.loss, 6), best.mechanism.epsilon <= 1.0
     (0.268941, True)
     """
-    distances = as_cost(cost).matrix()
+    distances = as_cost(cost).to_matrix()
     size = len(distances)
     if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
         raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
     apart = distances[~np.eye(size, dtype=bool)]
     if not (apart.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
         raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")
-    weights = Law.of("law", law, len(distances)).floats
-    epsilon, stretch = positive("epsilon", epsilon), finite("dilation", dilation)
+    weights = ExactDistribution.from_probabilities("law", law, len(distances)).float_masses
+    epsilon, stretch = check_positive("epsilon", epsilon), check_finite("dilation", dilation)
     if not stretch >= 1:
         raise InputError("dilation", dilation, "at least 1")
     if not epsilon * float(distances.max()) <= METRIC_OPTIMUM_LARGEST_STRETCH:
         raise InputError(
             "epsilon", epsilon, f"at most {METRIC_OPTIMUM_LARGEST_STRETCH / float(distances.max()):g} on these points"
         )
-    arcs = _between(distances) if stretch == 1 else _spanner(distances, stretch)
-    matrix, optimum = _solved(weights, distances, arcs, epsilon / stretch * (1 - METRIC_OPTIMUM_EPSILON_MARGIN))
+    arcs = _direct_pairs(distances) if stretch == 1 else _greedy_spanner(distances, stretch)
+    matrix, optimum = _solve_program(weights, distances, arcs, epsilon / stretch * (1 - METRIC_OPTIMUM_EPSILON_MARGIN))
     mechanism = certified(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
     return OptimalMetric(mechanism, expected_loss(mechanism.matrix, weights, distances), optimum, 2 * len(arcs[0]))
 
 
 def exponential_rows(distances: Floats, epsilon: float) -> Floats:
-    """P(y|x) ∝ e^{−ε d(x, y) / 2}: ε·d private on any metric, shape [n, n]."""
+    """Return P(y|x) ∝ e^{−ε d(x, y) / 2}: ε·d private on any metric, shape [n, n]."""
     rows = np.exp(-epsilon / 2 * distances)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def _between(distances: Floats) -> Arcs:
-    """Pairs x < x′ with no third point on a shortest way from one to the other."""
+def _direct_pairs(distances: Floats) -> Arcs:
+    """Return pairs x < x′ without a third point on a shortest path between them."""
     size = len(distances)
     direct = np.triu(np.ones((size, size), dtype=bool), 1)
     for z in range(size):
-        through = distances[:, z, None] + distances[None, z, :] <= distances  # exact ties only: more arcs are safe
+        through = distances[:, z, None] + distances[None, z, :] <= distances  # exact ties only: extra arcs are safe
         through[z, :] = through[:, z] = False
         direct &= ~through
     first, second = np.nonzero(direct)
     return first, second
 
 
-def _spanner(distances: Floats, stretch: float) -> Arcs:
-    """Greedy: an arc is kept where the ways so far are more than ``stretch`` times as long (Althöfer et al. 1993)."""
+def _greedy_spanner(distances: Floats, stretch: float) -> Arcs:
+    """Return a greedy spanner: keep arcs if all paths so far exceed ``stretch`` times their length (Althöfer 1993)."""
     size = len(distances)
     ways = np.where(np.eye(size, dtype=bool), 0.0, np.inf)
     kept = []
@@ -336,8 +338,8 @@ def _spanner(distances: Floats, stretch: float) -> Arcs:
     return first, second
 
 
-def _solved(law: Floats, distances: Floats, arcs: Arcs, epsilon: float) -> tuple[Floats, float]:
-    """The program in HiGHS: unknown x·n + y is P(y|x)."""
+def _solve_program(law: Floats, distances: Floats, arcs: Arcs, epsilon: float) -> tuple[Floats, float]:
+    """Solve the program with HiGHS: unknown x·n + y is P(y|x)."""
     from scipy.optimize import linprog
 
     size, (first, second) = len(law), arcs
@@ -357,15 +359,16 @@ def _solved(law: Floats, distances: Floats, arcs: Arcs, epsilon: float) -> tuple
     return result.x.reshape(size, size), float(result.fun)
 
 
-# Coupling, optimal metric map and planar Laplace on the same data: what each costs and what each hides.
+# Coupling, optimal metric map and planar Laplace on the same data: distances and guarantees.
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One mechanism: expected distance over all people, ε per cell of distance, and what tells the groups apart.
+    """One mechanism: expected distance over all people, ε per cell of distance, and how distinguishable the groups are.
 
-    ``point_epsilon`` is ε of ε·d privacy, within the worst group for a coupling (∞: a value may be told from its
-    neighbour). ``group_total_variation`` and ``group_epsilon`` (D_∞) speak of the outputs of any two groups, one draw.
+    ``point_epsilon`` is ε of ε·d privacy, within the worst group for a coupling (∞: a value may be distinguishable from
+    its neighbor). ``group_total_variation`` and ``group_epsilon`` (D_∞) refer to the outputs of any two groups, one
+    draw.
     """
 
     name: str
@@ -378,10 +381,10 @@ class ComparisonRow:
 def compare_on_grid(
     groups: Mapping[Any, ArrayLike], shape: tuple[int, int], epsilon: float, *, metric: str = "euclidean"
 ) -> list[ComparisonRow]:
-    """The three mechanisms for groups of equal size with laws on a grid (row by row), with one ε per cell of distance.
+    """Return the three mechanisms for groups of equal size on a grid (row by row), with one ε per cell of distance.
 
-    The coupling hides the group and nothing else; the metric maps hide the place, and of the group what ε hides.
-    Raises ``InputError`` as the mechanisms do, and for fewer than two groups.
+    The coupling hides only the group; the metric maps hide the location, and the group as far as ε does. Raises
+    ``InputError`` as the mechanisms do, and for fewer than two groups.
 
     >>> rows = compare_on_grid({"a": [0.6, 0.2, 0.2, 0.0], "b": [0.0, 0.2, 0.2, 0.6]}, (2, 2), 1.0)
     >>> [row.name for row in rows], round(rows[0].group_total_variation, 12)
@@ -390,24 +393,27 @@ def compare_on_grid(
     if not isinstance(groups, Mapping) or len(groups) < 2:
         raise InputError("groups", groups, "a mapping with the laws of at least two groups")
     cost = grid_distances(shape, metric)
-    laws = {group: Law.of(f"law of {group!r}", law, len(cost)).floats for group, law in groups.items()}
+    laws = {
+        group: ExactDistribution.from_probabilities(f"law of {group!r}", law, len(cost)).float_masses
+        for group, law in groups.items()
+    }
     everyone = np.mean(list(laws.values()), axis=0)
     best = optimal_metric(everyone / everyone.sum(), cost, epsilon)
     maps = {"optimal": best.mechanism, "planar laplace": planar_laplace(shape, epsilon, metric=metric)}
-    rows = [_of_map(name, found, (laws, everyone), cost) for name, found in maps.items()]
+    rows = [_compare_map(name, found, (laws, everyone), cost) for name, found in maps.items()]
     mechanism = CouplingMechanism.fit(laws, cost)
     loss = float(np.mean(list(mechanism.loss.values())))
     point = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
-    return [ComparisonRow("coupling", loss, point, *_groups_apart(mechanism, list(mechanism.groups))), *rows]
+    return [ComparisonRow("coupling", loss, point, *_group_separation(mechanism, list(mechanism.groups))), *rows]
 
 
-def _of_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Floats) -> ComparisonRow:
+def _compare_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Floats) -> ComparisonRow:
     laws, everyone = data
-    apart = _groups_apart(found.matrix, list(laws.values()))
+    apart = _group_separation(found.matrix, list(laws.values()))
     return ComparisonRow(name, expected_loss(found.matrix, everyone, cost), found.epsilon, *apart)
 
 
-def _groups_apart(mechanism: Any, sides: list[Any]) -> tuple[float, float]:
+def _group_separation(mechanism: Any, sides: list[Any]) -> tuple[float, float]:
     pairs = list(combinations(sides, 2))
     names = ("total_variation", "max")
     variation, largest = (distribution_privacy(mechanism, pairs, name).epsilon for name in names)

@@ -19,14 +19,14 @@ from tightrope.verify.claims import (
     UNCHECKED,
     BrokenError,
     Claim,
-    Clock,
+    ProcessorClock,
     TooMuchError,
-    unchecked,
-    verdict,
+    unchecked_claim,
+    worst_verdict,
 )
 from tightrope.verify.couplings import coupling_claims
 from tightrope.verify.findings import answers_claims, findings_claims, served_claims
-from tightrope.verify.forms import FORMS
+from tightrope.verify.forms import FORMS, upgraded
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
@@ -34,7 +34,7 @@ from tightrope.verify.promises import release_claims
 PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
-"""Exit codes; 2 for what is no document of ours."""
+"""Exit codes; 2 for input that is not a Tightrope document."""
 SECONDS = 15.0
 """Processor seconds that the claims of one document may take on a command line, unless more are allowed."""
 MOST_TEXT = 1 << 26
@@ -51,24 +51,25 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
         *release_claims(data["certificate"]),
         *served_claims(data),
         *answers_claims(data),
-        unchecked("title, answers, costs, about", "what was answered: sums are checked, and how large noise is"),
+        unchecked_claim("title, answers, costs, about", "what was answered: sums are checked, and how large noise is"),
     ],
 }
 
 
-def checked(text: str, seconds: float = math.inf) -> list[Claim]:
-    """Every claim of a document; raises ``ValueError`` for what is none of ours.
+def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
+    """Check every claim of a document; raises ``ValueError`` for input that is not a Tightrope document.
 
     What more than ``seconds`` of the processor would take is left open. With the default of the command line, any file
     that may be read ends within a minute and a gigabyte (docs/verify.md).
     """
-    data, around = _inner(_parsed(text))
+    data, around = _embedded_certificate(_parse_json(text))
+    data = upgraded(data)
     kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
     if kind not in KINDS:
         raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!a}")
     FORMS[kind](kind, data)
     flint.ctx.prec = PRECISION
-    Clock.start(seconds)
+    ProcessorClock.start_counting(seconds)
     try:
         return [*KINDS[kind](data), *around]
     except BrokenError as broken:
@@ -81,71 +82,73 @@ def checked(text: str, seconds: float = math.inf) -> list[Claim]:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys)
     except RecursionError:
-        raise ValueError("tables within tables within tables: no document of ours") from None
+        raise ValueError("tables within tables within tables: not a Tightrope document") from None
 
 
-def _inner(data: Any) -> tuple[Any, list[Claim]]:
+def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
     """The certificate in what ``tightrope noise --json`` prints around one; what stands around it is not checked."""
     if not isinstance(data, dict) or "document" in data or not isinstance(data.get("certificate"), dict):
         return data, []
     others = ", ".join(name for name in data if name != "certificate")
-    return data["certificate"], [unchecked(others, "stands around the certificate, which alone is computed again")]
+    return data["certificate"], [
+        unchecked_claim(others, "stands around the certificate, which alone is computed again")
+    ]
 
 
 def document_text(path: Path) -> str:
-    """The text of a file that somebody was handed; raises ``ValueError`` for one that is far too long."""
+    """Return the text of a file; raises ``ValueError`` if it is far too long."""
     with path.open("rb") as file:
         content = file.read(MOST_TEXT + 1)
     if len(content) > MOST_TEXT:
-        raise ValueError(f"a file of more than {MOST_TEXT} bytes: no document of ours")
+        raise ValueError(f"a file of more than {MOST_TEXT} bytes: not a Tightrope document")
     return content.decode("utf-8")
 
 
 def verdict_text(claims: list[Claim]) -> str:
     """One line a claim, and the verdict; what a document says begins no line and moves no cursor."""
     lines = ["  ".join(map(_printable_line, (f"{one.verdict:13}", one.name, one.stated, one.found))) for one in claims]
-    return "\n".join([*lines, f"{verdict(claims).upper()}: {_counted(claims)}."])
+    return "\n".join([*lines, f"{worst_verdict(claims).upper()}: {_count_verdicts(claims)}."])
 
 
 def _printable_line(text: str) -> str:
-    """Printable on one line, whatever a document holds."""
+    """Return the text with unprintable characters escaped, on one line."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-def _counted(claims: list[Claim]) -> str:
-    """How many claims of each verdict, and how many only up to a factor."""
+def _count_verdicts(claims: list[Claim]) -> str:
+    """Count the claims by verdict, and the claims that hold only up to a factor."""
     counts = {one: sum(claim.verdict == one for claim in claims) for one in (CONFIRMED, REFUTED, OPEN, UNCHECKED)}
-    nearly = sum(claim.nearly for claim in claims)
+    nearly = sum(claim.confirms_nearly for claim in claims)
     parts = [f"{count} {word}" for word, count in counts.items() if count or word == CONFIRMED]
     if nearly:
         parts[0] += f" ({nearly} of them for a little more than is stated: the line says how much)"
     return f"of {len(claims)} lines {', '.join(parts)}"
 
 
-def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
         raise ValueError("a key that stands twice in one table")
     return dict(pairs)
 
 
 def main() -> None:
-    """``python check.py FILE [SECONDS]``: exit 0 confirmed, 1 refuted, 4 neither, 2 no document of ours."""
+    """Run ``python check.py FILE [SECONDS]``: exit 0 confirmed, 1 refuted, 4 neither, 2 not a Tightrope document."""
     try:
         seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
-        claims = checked(document_text(Path(sys.argv[1])), seconds)
+        claims = check_document(document_text(Path(sys.argv[1])), seconds)
     except (ValueError, OSError, IndexError) as problem:
         sys.stderr.write(f"check: {problem}\n")
         sys.exit(2)
     sys.stdout.write(verdict_text(claims) + "\n")
-    sys.exit(CODES[verdict(claims)])
+    sys.exit(CODES[worst_verdict(claims)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is checked of a document: a claim, what was found, and the verdict in words."""
+"""Claims of a document: the stated value, the finding, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ class BrokenError(ValueError):
 
 
 class TooMuchError(ValueError):
-    """More work than somebody who was handed a file should have to wait for: what it is for is left open."""
+    """The work exceeds the limit for a single document; the claim is left open."""
 
 
-class Clock:
-    """Processor seconds that the claims of one document may take; without a limit where ``limit`` is infinite."""
+class ProcessorClock:
+    """A limit on the processor seconds for the claims of one document; ``limit`` may be infinite."""
 
     began = 0.0
     limit = math.inf
 
     @classmethod
-    def start(cls, seconds: float) -> None:
+    def start_counting(cls, seconds: float) -> None:
         """Count from now."""
         cls.began, cls.limit = time.process_time(), seconds
 
 
 def in_time() -> None:
-    """Raise ``TooMuchError`` where the document has taken its processor seconds."""
-    if time.process_time() - Clock.began > Clock.limit:
+    """Raise ``TooMuchError`` if the document has used its processor seconds."""
+    if time.process_time() - ProcessorClock.began > ProcessorClock.limit:
         raise TooMuchError(
-            f"more than {Clock.limit:g} processor seconds of work, so that it was not computed: --seconds allows more"
+            f"more than {ProcessorClock.limit:g} processor seconds of work, so that it was not computed: "
+            f"--seconds allows more"
         )
 
 
-def timed(items: Iterable[Item]) -> Iterator[Item]:
+def check_time(items: Iterable[Item]) -> Iterator[Item]:
     """The items; every 256th looks at the clock, so that no long loop outlasts the document's processor seconds."""
     for number, item in enumerate(items):
         if not number & 255:
@@ -57,7 +58,7 @@ def timed(items: Iterable[Item]) -> Iterator[Item]:
         yield item
 
 
-def affordable(work: int, most: int, words: str) -> None:
+def require_affordable(work: int, most: int, words: str) -> None:
     """Raise ``TooMuchError`` for more than ``most``."""
     if work > most:
         raise TooMuchError(f"{words}: more than {most}, so that it was not computed")
@@ -72,12 +73,12 @@ class Claim(NamedTuple):
     verdict: str
 
     @property
-    def nearly(self) -> bool:
-        """Whether what was shown is a little more than what is stated."""
+    def confirms_nearly(self) -> bool:
+        """True if the value was shown only up to a slightly larger bound than stated."""
         return self.verdict == CONFIRMED and any(words in self.found for words in (TIMES, AT_MORE))
 
 
-def fact(name: str, stated: object, wanted: object) -> Claim:
+def equality_claim(name: str, stated: object, wanted: object) -> Claim:
     """Two things that must be the same."""
     return Claim(name, str(stated), f"= {wanted}", CONFIRMED if stated == wanted else REFUTED)
 
@@ -87,20 +88,25 @@ def at_most(name: str, stated: object, limit: object, holds: bool) -> Claim:
     return Claim(name, str(stated), f"<= {limit}", CONFIRMED if holds else REFUTED)
 
 
-def unchecked(name: str, why: str) -> Claim:
-    """What no computation can confirm; ``why`` says so."""
+def unchecked_claim(name: str, why: str) -> Claim:
+    """Return a claim that cannot be confirmed by computation, with the reason ``why``."""
     return Claim(name, "", why, UNCHECKED)
 
 
-def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE) -> Claim:
-    """An upper bound that is stated: refuted below the truth, open where what was found is above it.
+def upper_bound_claim(
+    name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE
+) -> Claim:
+    """Check a stated upper bound: refuted below the exact value, open if the computed bound is above it.
 
-    What is true is confirmed in its direction, and it is said how much looser it is than what was found. ``tight``: one
-    of the numbers that a document is known by, which follow from its tables: where it is loose, it, or they, may have
+    A valid bound is confirmed, and the finding states how much looser it is than the computed one. ``tight``: one
+    of a document's main numbers, which follow from its tables: if it is loose, it or the tables may have
     been altered, and it is left open.
     """
-    low, high, said = lower.lower(), upper.upper(), f"<= {digits(stated)}"
-    found = f"in [{digits(low, -1)}, {digits(high, 1)}], {agreeing(stated, high)} digits agree"
+    low, high, said = lower.lower(), upper.upper(), f"<= {shortest_float_text(stated)}"
+    found = (
+        f"in [{shortest_float_text(low, -1)}, {shortest_float_text(high, 1)}], "
+        f"{count_agreeing_digits(stated, high)} digits agree"
+    )
     if stated < low:
         return Claim(name, said, f"{found}: the truth is above what is stated", REFUTED)
     if stated >= high:
@@ -114,24 +120,24 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
 
 
 def is_settled(claims: list[Claim]) -> bool:
-    """Whether no finer grid makes all of them confirmed: what was found from above only falls."""
+    """Return whether a finer grid cannot confirm all claims: upper bounds only decrease."""
     return any(one.verdict == REFUTED or (one.verdict == OPEN and LOOSER in one.found) for one in claims)
 
 
-def agreeing(one: Any, other: Any) -> int:
-    """To how many significant digits two numbers are the same."""
+def count_agreeing_digits(one: Any, other: Any) -> int:
+    """Count the significant digits in which two numbers agree."""
     first, second = float(one), float(other)
     apart = abs(first - second) / max(abs(first), abs(second), 1e-300)
     return 16 if apart < 1e-16 else max(0, math.floor(-math.log10(apart)))
 
 
-def digits(value: Any, direction: int = 0) -> str:
-    """The shortest float beside it: above it (1), below it (−1), or the nearest (0)."""
+def shortest_float_text(value: Any, direction: int = 0) -> str:
+    """Return the shortest float above (1), below (−1) or nearest to (0) the value."""
     nearest = float(value)
     return repr(math.nextafter(nearest, math.inf * direction) if direction and nearest else nearest)
 
 
-def verdict(claims: list[Claim]) -> str:
+def worst_verdict(claims: list[Claim]) -> str:
     """The verdict on all of them: the worst."""
     found = {claim.verdict for claim in claims}
     return next(one for one in (REFUTED, OPEN, CONFIRMED) if one in found) if found - {UNCHECKED} else OPEN

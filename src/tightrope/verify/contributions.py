@@ -1,7 +1,7 @@
-"""What one row, and one person, can do to each mechanism: derived again from what the mechanism counts.
+"""The effect of one row, and of one person, on each mechanism, derived again from the stated statistics.
 
-A writer derives sensitivities, groups and parts from a question. Whoever alters one of these numbers contradicts the
-others, and what is counted.
+A writer derives sensitivities, groups and parts from a question. An altered number contradicts the
+others, and the stated statistic.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, at_most, fact, unchecked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, at_most, equality_claim, unchecked_claim
 
 COUNTED = (
     "count",
@@ -32,13 +32,13 @@ CHOSEN = "choice of the value, in rows below it", "choice of the width, in rows 
 LEFT_OVER = "rows in groups that are not shown"
 TALLY = re.compile(r"rows, (used|all|below|above|missing)( of (.*))?, over all groups", re.DOTALL)
 MANY_TIMES = {"all": 16}
-"""All rows of a person are counted up to so many times as many as are used."""
+"""Bound on all rows of a person, as a multiple of the rows used."""
 ENDS = {"below": " < ", "above": " > ", "missing": " is None"}
 NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.ASCII)
 JOINING = re.compile(r"[<>=!,]|\b(and|or|not|in|is|if|else|lambda)\b")
-"""What joins parts of an expression less tightly than a comparison does."""
+"""Operators that bind less tightly than a comparison."""
 ALIKE = "table", "table_steps_per_row", "unit", "sensitivity_per_row", "factor", "by", "where", "family"
-"""What mechanisms of one exclusive set have in common: they are one mechanism over so many times the groups."""
+"""Fields shared by the mechanisms of an exclusive set, which act as one mechanism over that many times the groups."""
 HALVED = Decimal(1) - Decimal(10) ** -6
 Mechanism = dict[str, Any]
 
@@ -52,12 +52,12 @@ def gathered_units(mechanisms: Sequence[Mechanism]) -> list[list[Mechanism]]:
 
 
 def over_all_groups(one: Mechanism) -> bool:
-    """Whether it counts all groups together: then a person adds to it once, at most its sensitivity."""
+    """Return whether it counts all groups together: a person contributes once, at most its sensitivity."""
     return one["statistic"] == LEFT_OVER or TALLY.fullmatch(one["statistic"]) is not None
 
 
 def contribution_claims(mechanisms: Sequence[Mechanism], whose: Mechanism) -> Iterator[Claim]:
-    """Rows, groups and sensitivities of all mechanisms; ``whose`` are the neighbours, with the bounds on a person."""
+    """Rows, groups and sensitivities of all mechanisms; ``whose`` are the neighbors, with the bounds on a person."""
     units = gathered_units(mechanisms)
     parts = parts_of(mechanisms)
     rows: dict[str, set[int]] = {}
@@ -65,9 +65,9 @@ def contribution_claims(mechanisms: Sequence[Mechanism], whose: Mechanism) -> It
     for one in mechanisms:
         for answer in () if over_all_groups(one) else one["answers"]:
             rows.setdefault(answer, set()).add(one["rows"])
-            said = [one["by"], one.get("where"), one["rows"], one["rows_per_group"], one["groups"] / parts[id(one)]]
+            said = [one["by"], one.get("where"), one["rows"], one["max_rows_per_group"], one["groups"] / parts[id(one)]]
             fallen.setdefault(answer, set()).add(json.dumps(said))
-    yield fact(
+    yield equality_claim(
         "mechanisms of one answer that count other rows or groups", [one for one in fallen if len(fallen[one]) > 1], []
     )
     for place, one in enumerate(mechanisms):
@@ -79,19 +79,21 @@ def contribution_claims(mechanisms: Sequence[Mechanism], whose: Mechanism) -> It
             yield from _sensitivity_of(name, one)
     for unit in units:
         where = {json.dumps([one["by"], one.get("where")]) for one in unit}
-        yield fact(f"together {unit[0].get('together')!a}: one by and where", len(where), 1)
+        yield equality_claim(f"together {unit[0].get('together')!a}: one by and where", len(where), 1)
         if unit[0].get("exclusive") is not None:
             # An exclusive set: parts that are drawn alike, and that no row is in two of.
             exclusive_name = f"exclusive set {unit[0]['exclusive']!a}"
             exclusive_said = {json.dumps([one.get(part) for part in ALIKE], sort_keys=True) for one in unit}
-            yield fact(f"{exclusive_name}: one table, unit, sensitivity, by and where", len(exclusive_said), 1)
-            yield Claim(f"{exclusive_name}: no row is in two of its parts", str(len(unit)), *disjoint(unit))
-    yield from _ranges(mechanisms)
-    yield from _powers(mechanisms)
+            yield equality_claim(
+                f"{exclusive_name}: one table, unit, sensitivity, by and where", len(exclusive_said), 1
+            )
+            yield Claim(f"{exclusive_name}: no row is in two of its parts", str(len(unit)), *disjoint_parts_claim(unit))
+    yield from _sum_reaches(mechanisms)
+    yield from _power_reaches(mechanisms)
 
 
 def parts_of(mechanisms: Sequence[Mechanism]) -> dict[int, int]:
-    """How many mechanisms are one exclusive set with each: of one number ``together``, or in version 1 alike."""
+    """Count the mechanisms in each exclusive set: equal ``together`` numbers, or in version 1 equal fields."""
     sets: dict[str, list[int]] = {}
     for place, one in enumerate(mechanisms):
         label, number = one.get("exclusive"), one.get("together")
@@ -102,48 +104,54 @@ def parts_of(mechanisms: Sequence[Mechanism]) -> dict[int, int]:
 
 def _of_all_groups(name: str, one: Mechanism, rows: dict[str, set[int]], parts: int) -> Iterator[Claim]:
     """A person adds once, to one of its parts, as many as rows of theirs are used for the answers that it is about."""
-    shape = one["by"], one["rows"], one["rows_per_group"], one["groups"], Decimal(one["unit"])
-    yield fact(f"{name}: over all groups a person adds once", shape, ([], 1, 1, parts, 1))
+    shape = one["by"], one["rows"], one["max_rows_per_group"], one["groups"], Decimal(one["unit"])
+    yield equality_claim(f"{name}: over all groups a person adds once", shape, ([], 1, 1, parts, 1))
     found = TALLY.fullmatch(one["statistic"])
     times = 1 if found is None else MANY_TIMES.get(found[1], 1)
     used = [times * most for most in sorted(set.union(set(), *(rows.get(answer, set()) for answer in one["answers"])))]
-    yield fact(f"{name}.sensitivity_per_row: the rows of a person", [int(one["sensitivity_per_row"])], used)
+    yield equality_claim(f"{name}.sensitivity_per_row: the rows of a person", [int(one["sensitivity_per_row"])], used)
     if one.get("exclusive") is None:
         yield Claim(f"{name}.exclusive", "null", "a set of its own", REFUTED)
 
 
 def _bounded_as(name: str, one: Mechanism, whose: Mechanism, parts: int) -> Iterator[Claim]:
-    """A mechanism counts the rows that the neighbours say, or fewer; in the groups that its ``by`` and parts make."""
-    rows, per_group, groups = one["rows"], one["rows_per_group"], one["groups"] // parts
-    most, listed = whose["rows_per_person"], whose["groups_per_person"]
-    yield fact(f"{name}.groups: so many parts a group", (one["groups"] % parts, groups > 0), (0, True))
+    """A mechanism counts the rows that the neighbors say, or fewer; in the groups that its ``by`` and parts make."""
+    rows, per_group, groups = one["rows"], one["max_rows_per_group"], one["groups"] // parts
+    most, listed = whose["max_rows"], whose["max_groups"]
+    yield equality_claim(f"{name}.groups: so many parts a group", (one["groups"] % parts, groups > 0), (0, True))
     if not one["by"]:
-        yield fact(f"{name}.groups: without a by", groups, 1)
+        yield equality_claim(f"{name}.groups: without a by", groups, 1)
     per_person = min(most, per_group * groups)
-    yield fact(f"{name}: rows, and whether a group may hold more", (rows, per_group > most), (per_person, False))
+    yield equality_claim(
+        f"{name}: rows, and whether a group may hold more", (rows, per_group > most), (per_person, False)
+    )
     if one["statistic"] in IN_CELLS:
-        yield fact(f"{name}: rows fall into cells in any way", (per_group, groups), (rows, rows))
+        yield equality_claim(f"{name}: rows fall into cells in any way", (per_group, groups), (rows, rows))
     if one.get("choice") is not None:
-        yield fact(f"{name}.rows_per_group: rows fall into cells in any way", per_group, rows)
+        yield equality_claim(f"{name}.max_rows_per_group: rows fall into cells in any way", per_group, rows)
         yield at_most(f"{name}.groups: of all but the cells", groups, 1, len(one["by"]) > 1 or groups == 1)
     if len(one["by"]) > 1 and (one["statistic"] in IN_CELLS or one.get("choice") is not None):
-        yield fact(f"{name}.rows: no group of its cells is bounded by itself", rows, most)
-    if per_group < min(most, whose["rows_per_group"]):
-        fewer = f"{per_group}, of up to {whose['rows_per_group']}: that no more rows of a person count in a group here"
-        yield unchecked(f"{name}.rows_per_group", fewer)
+        yield equality_claim(f"{name}.rows: no group of its cells is bounded by itself", rows, most)
+    if per_group < min(most, whose["max_rows_per_group"]):
+        fewer = (
+            f"{per_group}, of up to {whose['max_rows_per_group']}: that no more rows of a person count in a group here"
+        )
+        yield unchecked_claim(f"{name}.max_rows_per_group", fewer)
     if one["by"] and groups < min(listed, rows):
-        yield unchecked(f"{name}.groups", f"{groups}, of up to {listed}: that there are no more keys")
+        yield unchecked_claim(f"{name}.groups", f"{groups}, of up to {listed}: that there are no more keys")
 
 
 def _sensitivity_of(name: str, one: Mechanism) -> Iterator[Claim]:
-    """The sensitivity of a count is one row, in units of rows; that of a sum is stated, and not 0."""
+    """Check the sensitivity: one row for a count; a stated value above 0 for a sum."""
     statistic, size = one["statistic"], int(one["sensitivity_per_row"])
     if statistic in COUNTED:
-        yield fact(f"{name}: a row counts once", (size, Decimal(one["unit"])), (1, 1))
+        yield equality_claim(f"{name}: a row counts once", (size, Decimal(one["unit"])), (1, 1))
         if statistic == "count":
-            yield fact(f"{name}.column: rows are counted", one["column"], None)
+            yield equality_claim(f"{name}.column: rows are counted", one["column"], None)
     elif one.get("choice") is not None or statistic.startswith(CHOSEN):
-        yield fact(f"{name}.statistic of a choice", (statistic in CHOSEN, one.get("choice") is not None), (True, True))
+        yield equality_claim(
+            f"{name}.statistic of a choice", (statistic in CHOSEN, one.get("choice") is not None), (True, True)
+        )
     elif statistic.startswith(SUMMED):
         holds = size >= 1 and one["column"] is not None and Decimal(one["unit"]) > 0
         yield at_most(f"{name}.sensitivity_per_row: of a sum", "1", size, holds)
@@ -151,8 +159,8 @@ def _sensitivity_of(name: str, one: Mechanism) -> Iterator[Claim]:
         yield Claim(f"{name}.statistic", statistic, "a statistic that is not known here", OPEN)
 
 
-def disjoint(parts: Sequence[Mechanism]) -> tuple[str, str]:
-    """Whether no row can be in two of these parts, by what they count: in words, and the verdict.
+def disjoint_parts_claim(parts: Sequence[Mechanism]) -> tuple[str, str]:
+    """Return whether these parts are disjoint by their statistics: the words and the verdict.
 
     One part alone; the ones and the zeros of one column; values below, above and missing of one column.
     """
@@ -167,12 +175,12 @@ def disjoint(parts: Sequence[Mechanism]) -> tuple[str, str]:
     columns = {match[3] for match in found if match is not None}
     if not len(kinds) == len(parts) == len(set(kinds)) or len(columns) != 1:
         return "statistics that one row may enter together", REFUTED
-    return _apart([str(one["column"]) for one in parts], kinds)
+    return _conditions_exclude([str(one["column"]) for one in parts], kinds)
 
 
-def _apart(columns: Sequence[str], kinds: Sequence[str]) -> tuple[str, str]:
-    """Whether one expression is below a number, above one that is no smaller, or without a value."""
-    read = [condition(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+def _conditions_exclude(columns: Sequence[str], kinds: Sequence[str]) -> tuple[str, str]:
+    """Return whether the expressions exclude each other: below a number, above one no smaller, or without a value."""
+    read = [parse_condition(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     if None in read:
         return "conditions that could not be read", OPEN
     tests = {kind: one for kind, one in zip(kinds, read, strict=True) if one is not None}
@@ -185,30 +193,31 @@ def _apart(columns: Sequence[str], kinds: Sequence[str]) -> tuple[str, str]:
     return ("values of one column", CONFIRMED if same and ordered else REFUTED)
 
 
-def condition(column: str, kind: str) -> tuple[str, Decimal | None] | None:
+def parse_condition(column: str, kind: str) -> tuple[str, Decimal | None] | None:
     """The expression and the number of a count of values at one ``kind`` of end; None for what no writer writes.
 
-    >>> condition("case(age < 0.0, 1, None)", "below")
+    >>> parse_condition("case(age < 0.0, 1, None)", "below")
     ('age', Decimal('0.0'))
-    >>> condition("case(age is None, 1, None)", "missing"), condition("case(a < 3 or b < 0.0, 1, None)", "below")
-    (('age', None), None)
+    >>> parse_condition("case(age is None, 1, None)", "missing")
+    ('age', None)
+    >>> parse_condition("case(a < 3 or b < 0.0, 1, None)", "below")
     """
     start, end = "case(", ", 1, None)"
     if not (column.startswith(start) and column.endswith(end)):
         return None
     term, sign, number = column[len(start) : -len(end)].rpartition(ENDS[kind])
-    if not sign or not single(term):
+    if not sign or not is_single_expression(term):
         return None
     if kind == "missing":
         return None if number else (term, None)
     return (term, Decimal(number)) if NUMBER.fullmatch(number) else None
 
 
-def single(term: str) -> bool:
-    """Whether an expression is one value beside a comparison: outside of brackets and quotes nothing joins parts of it.
+def is_single_expression(term: str) -> bool:
+    """Return whether an expression is one operand of a comparison: no looser operator outside brackets and quotes.
 
-    >>> single("age"), single("case(a < 3, 1, 0)"), single("column('a or b') + 1"), single("a or b"), single("f('")
-    (True, True, True, False, False)
+    >>> [is_single_expression(text) for text in ("age", "case(a < 3, 1, 0)", "column('a or b') + 1", "a or b", "f('")]
+    [True, True, True, False, False]
     """
     bare, depth, quote, escaped = [], 0, "", False
     for letter in term:
@@ -223,16 +232,16 @@ def single(term: str) -> bool:
     return bool(term) and not quote and not depth and JOINING.search("".join(bare)) is None
 
 
-def _ranges(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
+def _sum_reaches(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
     """A sum whose values are counted below a and above b reaches as far as they do, or (b − a)/2 from their middle."""
     ends: dict[str, dict[str, dict[str, Decimal]]] = {}
     for one in mechanisms:
         match = TALLY.fullmatch(one["statistic"])
-        read = condition(str(one["column"]), match[1]) if match is not None and match[1] in ENDS else None
+        read = parse_condition(str(one["column"]), match[1]) if match is not None and match[1] in ENDS else None
         if match is not None and read is not None and read[1] is not None:
             for answer in one["answers"]:
                 ends.setdefault(answer, {}).setdefault(read[0], {}).setdefault(match[1], read[1])
-    centred = {answer for one in mechanisms if one["statistic"] == "usable values" for answer in one["answers"]}
+    centered = {answer for one in mechanisms if one["statistic"] == "usable values" for answer in one["answers"]}
     for place, one in enumerate(mechanisms):
         plain = one["statistic"] == SUMMED[0]
         if not plain and (not one["statistic"].startswith(SUMMED[1]) or one["statistic"].startswith(SUMMED[2:])):
@@ -242,9 +251,9 @@ def _ranges(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
             found = _ends_of(column, ends.get(answer, {}))
             if len(found) == 2:
                 half = (found["above"] - found["below"]) / 2
-                least = max(map(abs, found.values())) if plain and answer not in centred else half
+                least = max(map(abs, found.values())) if plain and answer not in centered else half
                 name = f"mechanisms[{place}].sensitivity_per_row: of a range this wide"
-                yield at_most(name, least * HALVED, _size(one), least * HALVED <= _size(one))
+                yield at_most(name, least * HALVED, _row_reach(one), least * HALVED <= _row_reach(one))
 
 
 def _ends_of(column: str, ends: dict[str, dict[str, Decimal]]) -> dict[str, Decimal]:
@@ -256,24 +265,24 @@ def _ends_of(column: str, ends: dict[str, dict[str, Decimal]]) -> dict[str, Deci
     return ends.get(names.get(column, ""), {})
 
 
-def _powers(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    """Squares and products of one answer reach as far as its sums: half of a centred square, and a whole product."""
+def _power_reaches(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
+    """Squares and products of one answer reach as far as its sums: half of a centered square, and a whole product."""
     reach: dict[str, dict[str, Decimal]] = {}
     for one in mechanisms:
         if one["statistic"].startswith(SUMMED[1]) and not one["statistic"].startswith(SUMMED[2:]):
-            column, size = one["statistic"].removeprefix(SUMMED[1]), _size(one)
+            column, size = one["statistic"].removeprefix(SUMMED[1]), _row_reach(one)
             for answer in one["answers"]:
                 own = reach.setdefault(answer, {})
                 own[column] = min(size, own.get(column, size))
     for place, one in enumerate(mechanisms):
         for answer in one["answers"] if one["statistic"].startswith(SUMMED[2:]) else ():
-            least = _power(one["statistic"], reach.get(answer, {}))
+            least = _power_reach(one["statistic"], reach.get(answer, {}))
             if least is not None:
                 name = f"mechanisms[{place}].sensitivity_per_row: of sums that reach so far"
-                yield at_most(name, least * HALVED, _size(one), least * HALVED <= _size(one))
+                yield at_most(name, least * HALVED, _row_reach(one), least * HALVED <= _row_reach(one))
 
 
-def _power(statistic: str, reach: dict[str, Decimal]) -> Decimal | None:
+def _power_reach(statistic: str, reach: dict[str, Decimal]) -> Decimal | None:
     squared = reach.get(statistic.removeprefix(SUMMED[2]))
     if statistic.startswith(SUMMED[2]):
         return None if squared is None else squared * squared / 2
@@ -285,6 +294,6 @@ def _power(statistic: str, reach: dict[str, Decimal]) -> Decimal | None:
     return None
 
 
-def _size(one: Mechanism) -> Decimal:
-    """What a row adds at most, in the unit of the answer."""
+def _row_reach(one: Mechanism) -> Decimal:
+    """Return the most that a row adds, in the unit of the answer."""
     return int(one["sensitivity_per_row"]) * Decimal(one["unit"])

@@ -1,4 +1,4 @@
-"""A coupling: whatever group somebody is from, the law of what is written for them is the target's, exactly counted."""
+"""Couplings: the distribution of each group's written values equals the target, counted exactly."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, affordable, at_most, fact, timed, unchecked
+from tightrope.verify.claims import (
+    CONFIRMED,
+    REFUTED,
+    BrokenError,
+    Claim,
+    at_most,
+    check_time,
+    equality_claim,
+    require_affordable,
+    unchecked_claim,
+)
 
 DRAWN = 1 << 128
 OFF = Fraction(1, 1 << 100)
-"""How far a written probability may be from the target's: weights of 2¹²⁸ are rounded."""
+"""Tolerance of a written probability from the target: weights of 2¹²⁸ are rounded."""
 LOSS_ERROR = 1e-9
-"""How far a stated loss may be from that of the weights, as a part of the largest distance: sums of floats."""
+"""Tolerance of a stated loss, as a part of the largest distance: sums of floats are rounded."""
 NEGLIGIBLE = 2e-12
 MOST_DRAWN = 1 << 20
 """Weights that are added up for all points of all groups."""
@@ -30,49 +40,58 @@ METRICS: dict[str, Callable[[Place, Place], float]] = {
 
 def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a coupling, in whole numbers."""
-    target, groups = shares(data["target"]), data["groups"]
+    target, groups = normalized_masses(data["target"]), data["groups"]
     points = len(target)
-    affordable(
-        sum(_work(group, points) for group in groups), MOST_DRAWN, "weights that the points of all groups draw from"
+    require_affordable(
+        sum(_count_weights(group, points) for group in groups),
+        MOST_DRAWN,
+        "weights that the points of all groups draw from",
     )
-    claims = [fact("groups", len(groups), len(data["group"]["names"])), *_support(data["support"], points)]
-    claims += [*_labels_of("group.names", data["group"]["names"]), *_stray(data["stray"]), *_origin(data["origin"])]
+    claims = [
+        equality_claim("groups", len(groups), len(data["group"]["names"])),
+        *_check_support(data["support"], points),
+    ]
+    claims += [
+        *_labels_of("group.names", data["group"]["names"]),
+        *_check_stray_mass(data["stray"]),
+        *_check_origin(data["origin"]),
+    ]
     for number, group in enumerate(groups):
-        claims += _group(f"groups[{number}]", group, target)
-        claims += _loss(f"groups[{number}].loss", group, data["support"], data["objective"])
-    claims.append(unchecked("stray, objective", "how far values move: no claim of privacy"))
-    claims.append(unchecked("support, group.column, group.names", "what points, columns and groups are called"))
-    return [*claims, unchecked("origin", "where the laws came from: nobody can recompute it")]
+        claims += _group_claims(f"groups[{number}]", group, target)
+        claims += _coupling_loss(f"groups[{number}].loss", group, data["support"], data["objective"])
+    claims.append(unchecked_claim("stray, objective", "how far values move: no claim of privacy"))
+    claims.append(unchecked_claim("support, group.column, group.names", "what points, columns and groups are called"))
+    return [*claims, unchecked_claim("origin", "where the laws came from: nobody can recompute it")]
 
 
-def _work(group: dict[str, Any], points: int) -> int:
-    """How many weights are added up: each point's table, and the target for each point that nobody has."""
+def _count_weights(group: dict[str, Any], points: int) -> int:
+    """Count the weights to add: the table of each point, and the target for each point without mass."""
     sizes = [len(table["outcomes"]) for table in group["tables"]]
     empty = sum(1 for mass in group["law"] if not mass.strip("0"))
     drawn = sum(sizes[row] for row in group["rows"] if row < len(sizes))
     return int(drawn + points * min(empty, len(sizes)) + points)
 
 
-def _support(support: dict[str, Any], points: int) -> Iterator[Claim]:
-    """That the support has as many points as the laws, and names or axes that can be."""
+def _check_support(support: dict[str, Any], points: int) -> Iterator[Claim]:
+    """Check that the support has as many points as the laws, and valid names or axes."""
     if support["kind"] == "categories":
-        yield fact("support.names", len(support["names"]), points)
+        yield equality_claim("support.names", len(support["names"]), points)
         yield from _labels_of("support.names", support["names"])
         whole = all(isinstance(name, int) for name in support["names"])
         known: tuple[str, ...] = ("discrete", "cityblock") if whole else ("discrete",)
-        yield fact("support.metric", support["metric"] in known, True)
+        yield equality_claim("support.metric", support["metric"] in known, True)
         return
     axes = support["axes"]
-    yield fact("support.axes: cells of all", math.prod(axis["cells"] for axis in axes), points)
-    yield fact("support.axes: columns", len({axis["column"] for axis in axes}), len(axes))
+    yield equality_claim("support.axes: cells of all", math.prod(axis["cells"] for axis in axes), points)
+    yield equality_claim("support.axes: columns", len({axis["column"] for axis in axes}), len(axes))
     parted = [axis["lower"] < axis["upper"] < math.inf and _can_hold(axis) for axis in axes]
-    yield fact("support.axes: a range for each, that holds its cells", all(parted), True)
+    yield equality_claim("support.axes: a range for each, that holds its cells", all(parted), True)
     known = LINE_METRICS if len(axes) == 1 else MAP_METRICS
-    yield fact("support.metric", support["metric"] in known, True)
+    yield equality_claim("support.metric", support["metric"] in known, True)
 
 
 def _can_hold(axis: dict[str, Any]) -> bool:
-    """Whether half a cell is no rounding of its range."""
+    """Return whether half a cell exceeds the rounding of its range."""
     lower, upper = float(axis["lower"]), float(axis["upper"])
     half = (upper - lower) / axis["cells"] / 2
     return math.isfinite(half) and lower + half > lower and upper - half < upper
@@ -82,29 +101,31 @@ def _labels_of(name: str, names: list[Any]) -> Iterator[Claim]:
     """All text or all whole numbers of 64 bits, none twice."""
     kinds = {type(one) for one in names}
     wide = kinds == {int} and not all(-(1 << 63) <= one < 1 << 63 for one in names)
-    yield fact(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not wide, True)
-    yield fact(f"{name}: different ones", len(set(map(str, names))), len(names))
+    yield equality_claim(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not wide, True)
+    yield equality_claim(f"{name}: different ones", len(set(map(str, names))), len(names))
 
 
-def _stray(stray: list[str]) -> Iterator[Claim]:
+def _check_stray_mass(stray: list[str]) -> Iterator[Claim]:
     """The share of the mass that a fit moved is one, and small."""
     above, below = (int(part, 16) for part in stray)
-    yield fact("stray: a share of the mass, of at most 1e-9", below > 0 and above * 10**9 <= below, True)
+    yield equality_claim("stray: a share of the mass, of at most 1e-9", below > 0 and above * 10**9 <= below, True)
 
 
-def _origin(origin: dict[str, Any]) -> Iterator[Claim]:
+def _check_origin(origin: dict[str, Any]) -> Iterator[Claim]:
     """Laws that were learned say how, and no others."""
-    yield fact("origin: learned exactly if private", origin["learning"] is not None, origin["kind"] == "private")
+    yield equality_claim(
+        "origin: learned exactly if private", origin["learning"] is not None, origin["kind"] == "private"
+    )
 
 
-def _loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
-    """What its values lose: the mean of the distances that they are moved, or the largest but for some 2e-12."""
-    place, distance, wide = _distances(support)
+def _coupling_loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
+    """Return the loss of the values: the mean distance moved, or the largest except for a probability of 2e-12."""
+    place, distance, wide = _distance_tables(support)
     masses, moved = [int(mass, 16) for mass in group["law"]], dict[float, float]()
     whole = sum(masses)
-    for x, (mass, row) in timed(enumerate(zip(masses, group["rows"], strict=True))):
+    for x, (mass, row) in check_time(enumerate(zip(masses, group["rows"], strict=True))):
         table, here = group["tables"][row], place(x)
-        for y, weight in timed(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
+        for y, weight in check_time(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
             far = distance(here, place(y))
             moved[far] = moved.get(far, 0.0) + mass / whole * (int(weight, 16) / DRAWN)
     found = math.fsum(far * share for far, share in moved.items())
@@ -118,8 +139,8 @@ def _loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: 
     yield Claim(name, repr(group["loss"]), f"= {found:.12g}", CONFIRMED if holds else REFUTED)
 
 
-def _distances(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callable[[Place, Place], float], float]:
-    """Where a point is, how far two are apart, and the largest distance of all."""
+def _distance_tables(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callable[[Place, Place], float], float]:
+    """Return the position of each point, the distance of two points, and the largest distance."""
     metric = METRICS[support["metric"]]
     if support["kind"] == "categories":
         names = support["names"]
@@ -133,45 +154,45 @@ def _distances(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callabl
         return lambda x: (lower + (x + 0.5) * width,), metric, (axes[0]["cells"] - 1) * width
     sizes = [axis["cells"] for axis in axes]
 
-    def cell(x: int) -> Place:
+    def cell_coordinates(x: int) -> Place:
         place = []
         for size in reversed(sizes):
             x, here = divmod(x, size)
             place.append(float(here))
         return tuple(reversed(place))
 
-    return cell, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
+    return cell_coordinates, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
 
 
-def shares(masses: list[str]) -> list[Fraction]:
+def normalized_masses(masses: list[str]) -> list[Fraction]:
     """A law in proportion to masses in hexadecimal."""
     whole = [int(mass, 16) for mass in masses]
     if not sum(whole):
         raise BrokenError("a law of which all masses are 0")
     total = sum(whole)
-    return [Fraction(mass, total) for mass in timed(whole)]
+    return [Fraction(mass, total) for mass in check_time(whole)]
 
 
-def _group(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator[Claim]:
-    law, tables = shares(group["law"]), [_table(table) for table in group["tables"]]
-    yield fact(f"{name}.law", len(law), len(target))
-    yield fact(f"{name}.rows", len(group["rows"]), len(target))
+def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator[Claim]:
+    law, tables = normalized_masses(group["law"]), [_outcome_weights(table) for table in group["tables"]]
+    yield equality_claim(f"{name}.law", len(law), len(target))
+    yield equality_claim(f"{name}.rows", len(group["rows"]), len(target))
     sums = {sum(table.values()) for table in tables}
-    yield fact(f"{name}.tables add up to 2^128", sums, {DRAWN})
-    yield fact(f"{name}.tables are above 0", all(min(table.values()) > 0 for table in tables), True)
+    yield equality_claim(f"{name}.tables add up to 2^128", sums, {DRAWN})
+    yield equality_claim(f"{name}.tables are above 0", all(min(table.values()) > 0 for table in tables), True)
     written = [Fraction(0)] * len(target)
-    for mass, row in timed(zip(law, group["rows"], strict=True)):
-        for outcome, weight in timed(tables[row].items()) if mass else ():
+    for mass, row in check_time(zip(law, group["rows"], strict=True)):
+        for outcome, weight in check_time(tables[row].items()) if mass else ():
             written[outcome] += mass * Fraction(weight, DRAWN)
     off = max(abs(a - b) for a, b in zip(written, target, strict=True))
     yield at_most(f"{name}: its law of what is written is the target", float(off), float(OFF), off <= OFF)
     empty = {row for mass, row in zip(law, group["rows"], strict=True) if not mass}
-    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in timed(enumerate(target)))
+    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in check_time(enumerate(target)))
     gap = max(gaps, default=Fraction(0))
     yield at_most(f"{name}: points that nobody has tell nothing", float(gap), float(OFF), gap <= OFF)
 
 
-def _table(table: dict[str, Any]) -> dict[int, int]:
+def _outcome_weights(table: dict[str, Any]) -> dict[int, int]:
     if len(set(table["outcomes"])) != len(table["outcomes"]):
         raise BrokenError("a point that stands twice in one table")
     return dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True))

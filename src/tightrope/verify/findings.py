@@ -1,4 +1,4 @@
-"""What was found: findings of a study, and answers that least squares made consistent, where it can be checked."""
+"""Findings of a study, and consistent answers by least squares, checked as far as their numbers allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, affordable, at_most, fact, unchecked
+from tightrope.verify.claims import (
+    CONFIRMED,
+    OPEN,
+    REFUTED,
+    BrokenError,
+    Claim,
+    at_most,
+    equality_claim,
+    require_affordable,
+    unchecked_claim,
+)
 from tightrope.verify.contributions import IN_CELLS, TALLY, over_all_groups, parts_of
 from tightrope.verify.releases import noise_of
 
@@ -36,14 +46,16 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
             )
         )
     for number, chance in enumerate(data["mechanism"]["probabilities"]):
-        claims.append(fact(f"probabilities[{number}].value", chance["value"], float(Fraction(chance["exact"]))))
+        claims.append(
+            equality_claim(f"probabilities[{number}].value", chance["value"], float(Fraction(chance["exact"])))
+        )
     claims.append(at_most("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
     why = "what one report tells follows from the whole table of the mechanism, which findings do not hold"
     claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, OPEN))
-    return [*claims, unchecked("estimates, effort, confidence, title", "what was found: no claim of privacy")]
+    return [*claims, unchecked_claim("estimates, effort, confidence, title", "what was found: no claim of privacy")]
 
 
-class Numbers(NamedTuple):
+class AnswerNumbers(NamedTuple):
     """One answer: what divides its rows, and by group the number as it was drawn and as it was answered."""
 
     axes: tuple[int, ...]
@@ -52,15 +64,15 @@ class Numbers(NamedTuple):
     variance: float
 
     @property
-    def size(self) -> float:
-        """How large they are together."""
+    def total_magnitude(self) -> float:
+        """Return the sum of the magnitudes."""
         return math.fsum(map(abs, (*self.drawn.values(), *self.fitted.values())))
 
-    def values(self, axis: int) -> Iterator[str]:
+    def axis_values(self, axis: int) -> Iterator[str]:
         """All values of one of its axes; none of another."""
         return (cell[self.axes.index(axis)] for cell in self.drawn if axis in self.axes)
 
-    def summed(self, axes: Sequence[int]) -> dict[tuple[str, ...], float]:
+    def sums_by_axes(self, axes: Sequence[int]) -> dict[tuple[str, ...], float]:
         """Its answered numbers by these of its axes."""
         found: dict[tuple[str, ...], list[float]] = {}
         for cell, value in self.fitted.items():
@@ -78,44 +90,47 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
         raise BrokenError("two answers of one name")
     consistent = data["certificate"].get("consistent", [])
     fitted = {name for part in consistent for name in part["answers"]}
-    outside = [name for name, one in answers.items() if not all(map(_inside, one["rows"]))]
-    yield fact("answers: values outside of their intervals", outside, [])
+    outside = [name for name, one in answers.items() if not all(map(_value_in_interval, one["rows"]))]
+    yield equality_claim("answers: values outside of their intervals", outside, [])
     moved = [name for name, one in answers.items() if any("noisy" in row for row in one["rows"]) != (name in fitted)]
-    yield fact("answers: moved, and not by what the certificate says", moved, [])
+    yield equality_claim("answers: moved, and not by what the certificate says", moved, [])
     for part in consistent:
         named = ", ".join(map(ascii, part["answers"]))
-        numbers = [_numbers(answers[name], part, place) for place, name in enumerate(part["answers"])]
+        numbers = [_answer_numbers(answers[name], part, place) for place, name in enumerate(part["answers"])]
         _named_alike([answers[name] for name in part["answers"]], part)
         if any(
-            len({frozenset(one.values(axis)) for one in numbers if axis in one.axes}) > 1 for axis in _axes(numbers)
+            len({frozenset(one.axis_values(axis)) for one in numbers if axis in one.axes}) > 1
+            for axis in _all_axes(numbers)
         ):
             raise BrokenError("answers that divide the same rows by other groups")
-        yield _judged(f"answers {named}", "parts add up to totals", _agree(numbers))
-        yield _judged(f"answers {named}", "nearest to what was drawn", _nearest(numbers))
+        yield _verdict_claim(f"answers {named}", "parts add up to totals", _shared_sums_agree(numbers))
+        yield _verdict_claim(f"answers {named}", "nearest to what was drawn", _is_least_squares(numbers))
 
 
 def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """That answers and mechanisms speak of each other: the same names, bounds on a person's rows, groups and noise.
+    """Check that answers and mechanisms agree: the same names, bounds on a person's rows, groups and noise.
 
-    A certificate alone does not tell that a mechanism was left out, or that its table is that of wider noise: answers
-    say how large their noise is.
+    A certificate alone does not reveal an omitted mechanism or a table of wider noise: answers
+    state the size of their noise.
     """
     answers, mechanisms = {one["name"]: one for one in data["answers"]}, data["certificate"]["mechanisms"]
     served = {name for one in mechanisms for name in one["answers"]}
-    yield fact("answers: those that mechanisms serve", sorted(served ^ set(answers)), [])
+    yield equality_claim("answers: those that mechanisms serve", sorted(served ^ set(answers)), [])
     if served != set(answers):
         return
     parts, known = parts_of(mechanisms), dict[str, float]()
     errors: dict[str, list[tuple[str, float]]] = {name: [] for name in answers}
     for place, one in enumerate(mechanisms):
         if TALLY.fullmatch(one["statistic"]) is not None:
-            continue  # what bounding costs is no answer
+            continue  # a count for bias is not an answer
         text = json.dumps([one["table"], one.get("box"), one["factor"], one["unit"]], sort_keys=True)
         if text not in known:
             known[text] = mean_absolute_error(one)
         own = one["statistic"], known[text]
-        said = [noise for name in one["answers"] for noise in answers[name]["noise"] if _same(noise, own)]
-        yield fact(f"mechanisms[{place}]: answers state noise of {own[1]:.6g} on average", bool(said), True)
+        said = [
+            noise for name in one["answers"] for noise in answers[name]["noise"] if _noise_matches_statistic(noise, own)
+        ]
+        yield equality_claim(f"mechanisms[{place}]: answers state noise of {own[1]:.6g} on average", bool(said), True)
         for name in one["answers"]:
             errors[name].append(own)
             if not over_all_groups(one):
@@ -124,24 +139,28 @@ def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
                 )
     for number, (name, own_errors) in enumerate(errors.items()):
         other = [
-            noise["statistic"] for noise in answers[name]["noise"] if not any(_same(noise, own) for own in own_errors)
+            noise["statistic"]
+            for noise in answers[name]["noise"]
+            if not any(_noise_matches_statistic(noise, own) for own in own_errors)
         ]
-        yield fact(f"answers[{number}].noise: of no mechanism", other, [])
+        yield equality_claim(f"answers[{number}].noise: of no mechanism", other, [])
 
 
-def _same(noise: dict[str, Any], own: tuple[str, float]) -> bool:
-    """Whether noise that is stated is that of a statistic, and as large on average."""
+def _noise_matches_statistic(noise: dict[str, Any], own: tuple[str, float]) -> bool:
+    """Return whether stated noise belongs to a statistic and has the same mean absolute error."""
     statistic, error = own
     return bool(noise["statistic"] == statistic and abs(noise["mean_absolute_error"] - error) <= ROUNDED_NOISE * error)
 
 
 def _bounds_of(name: str, one: dict[str, Any], answer: dict[str, Any], parts: int) -> Claim:
-    """Rows and groups of a person are those of its answer, whose groups are no fewer; of a choice those listed."""
-    rows, per_group, groups = answer["rows_per_person"], answer["rows_per_group"], answer["groups_per_person"]
+    """Check a person's rows and groups: equal to its answer's, with no fewer groups; for a choice those listed."""
+    rows, per_group, groups = answer["max_rows"], answer["max_rows_per_group"], answer["max_groups"]
     chosen, cells = one.get("choice") is not None, one["statistic"] in IN_CELLS
     if (answer["keys"] == "given" and not cells) or chosen:
         groups = min(groups, len(answer["rows"]))
-    return fact(name, (one["rows"], one["rows_per_group"], one["groups"]), (rows, per_group, groups * parts))
+    return equality_claim(
+        name, (one["rows"], one["max_rows_per_group"], one["groups"]), (rows, per_group, groups * parts)
+    )
 
 
 def mean_absolute_error(one: dict[str, Any]) -> float:
@@ -151,25 +170,25 @@ def mean_absolute_error(one: dict[str, Any]) -> float:
     """
     noise, factor = noise_of(one), int(one["factor"])
     apart = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
-    return (factor * noise.absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
+    return (factor * noise.mean_absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
 
 
-def _inside(row: dict[str, Any]) -> bool:
-    """Whether an answer lies between its ends; one that is withheld has no value."""
+def _value_in_interval(row: dict[str, Any]) -> bool:
+    """Return whether an answer lies in its interval; a suppressed answer has no value."""
     value = row.get("value")
     return value is None or bool(row["lower"] <= value <= row["upper"])
 
 
-def _axes(numbers: Sequence[Numbers]) -> list[int]:
+def _all_axes(numbers: Sequence[AnswerNumbers]) -> list[int]:
     return list(dict.fromkeys(axis for one in numbers for axis in one.axes))
 
 
-def _judged(name: str, words: str, holds: bool) -> Claim:
+def _verdict_claim(name: str, words: str, holds: bool) -> Claim:
     return Claim(name, words, "computed again from the noisy numbers", CONFIRMED if holds else REFUTED)
 
 
 def _named_alike(answers: Sequence[dict[str, Any]], part: dict[str, Any]) -> None:
-    """Raises ``BrokenError`` where key columns of two names are one division of the rows."""
+    """Raise ``BrokenError`` if key columns of two names divide the rows in the same way."""
     named: dict[int, str] = {}
     for answer, own in zip(answers, part["divided_by"], strict=True):
         columns = answer["by"] if part["shared"] == "groups" else [json.dumps(answer["by"])] * len(own)
@@ -177,46 +196,46 @@ def _named_alike(answers: Sequence[dict[str, Any]], part: dict[str, Any]) -> Non
             raise BrokenError("columns of two names that divide the same rows by the same groups")
 
 
-def _wide(answer: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether an interval is as wide as the answer says that all of them are."""
+def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Return whether an interval has the width that the answer states for all of them."""
     half, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
     return all(abs(end - half) <= ROUNDED_ANSWERS * (half + size) for end in ends)
 
 
-def _numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> Numbers:
+def _answer_numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> AnswerNumbers:
     axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
     for row in answer["rows"]:
         key = [row[name] for name in answer["by"]]
         cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
-        if len(cell) != len(axes) or cell in drawn or not _wide(answer, row):
+        if len(cell) != len(axes) or cell in drawn or not _width_matches(answer, row):
             raise BrokenError("an answer whose groups or intervals are not those that it says")
         drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
     if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
         raise BrokenError("an answer that lacks a group: parts without it add up to no total")
-    return Numbers(axes, drawn, fitted, float(part["variances"][place]))
+    return AnswerNumbers(axes, drawn, fitted, float(part["variances"][place]))
 
 
-def _agree(numbers: Sequence[Numbers]) -> bool:
-    """Whether any two have the same sums over all that only one of them divides."""
+def _shared_sums_agree(numbers: Sequence[AnswerNumbers]) -> bool:
+    """Return whether any two have equal sums over the axes that only one of them has."""
     for one, other in combinations(numbers, 2):
         shared = [axis for axis in one.axes if axis in other.axes]
-        first, second = one.summed(shared), other.summed(shared)
-        most = ROUNDED_ANSWERS * (one.size + other.size)
+        first, second = one.sums_by_axes(shared), other.sums_by_axes(shared)
+        most = ROUNDED_ANSWERS * (one.total_magnitude + other.total_magnitude)
         if set(first) != set(second) or any(abs(first[cell] - second[cell]) > most for cell in first):
             return False
     return True
 
 
-def _nearest(numbers: Sequence[Numbers]) -> bool:
-    """Whether Σ (drawn − answered) / variance is 0 at every place of the grid of all axes.
+def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
+    """Return whether Σ (drawn − answered) / variance is 0 at every position of the grid of all axes.
 
     With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A sum
     of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
     """
-    affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MOST_FITTED, "places of a grid")
+    require_affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MOST_FITTED, "places of a grid")
     moved = [{cell: (drawn - one.fitted[cell]) / one.variance for cell, drawn in one.drawn.items()} for one in numbers]
-    most = ROUNDED_ANSWERS * math.fsum(one.size / one.variance for one in numbers)
+    most = ROUNDED_ANSWERS * math.fsum(one.total_magnitude / one.variance for one in numbers)
     first = {axis: value for one in numbers for axis, value in zip(one.axes, next(iter(one.drawn)), strict=True)}
     for one in numbers:
         for cell in one.drawn:

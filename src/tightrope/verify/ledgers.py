@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, at_most, fact, unchecked
+from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, at_most, equality_claim, unchecked_claim
 
 HELD = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
-"""What the hash of an entry is of; body and state as JSON with sorted keys."""
+"""Fields covered by the hash of an entry; body and state as JSON with sorted keys."""
 
 
 LONGEST_LEDGER_NUMBER = 10_000
@@ -23,47 +23,53 @@ ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
 def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of an exported ledger."""
     entries = data["entries"]
-    claims = [*_chain(data["ledger"], entries), *_texts(data["documents"], entries), *_paid(data["documents"], entries)]
+    claims = [
+        *_chain_claims(data["ledger"], entries),
+        *_text_claims(data["documents"], entries),
+        *_answer_charge_claims(data["documents"], entries),
+    ]
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
-        claims += _sums(dataset, [entry for entry in entries if entry["dataset"] == dataset])
+        claims += _spent_share_claims(dataset, [entry for entry in entries if entry["dataset"] == dataset])
     why = "entries left out at the end, or a ledger written anew, show in what a certificate says of its entry alone"
-    return [*claims, unchecked("the last entry", f"{why}: tightrope ledger check")]
+    return [*claims, unchecked_claim("the last entry", f"{why}: tightrope ledger check")]
 
 
 def sha256(text: str) -> str:
-    """In hexadecimal."""
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def spelled(data: Any) -> str:
-    """The one JSON text of the data."""
+def canonical_text(data: Any) -> str:
+    """Return the canonical JSON text of the data."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def _chain(name: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
+def _chain_claims(name: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
     previous, time, keys = sha256(f"tightrope ledger {name}"), "", set()
     for number, entry in enumerate(entries, start=1):
         place = f"entries[{number - 1}]"
-        held = [spelled(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
         holds = (entry["number"], entry["previous"], entry["time"] >= time) == (number, previous, True)
         own = (entry["dataset"], entry["kind"], entry["key"])
-        yield fact(f"{place} follows the one before, later and with a key of its own", holds and own not in keys, True)
-        yield fact(f"{place}.hash", entry["hash"], sha256(spelled(held)))
+        yield equality_claim(
+            f"{place} follows the one before, later and with a key of its own", holds and own not in keys, True
+        )
+        yield equality_claim(f"{place}.hash", entry["hash"], sha256(canonical_text(held)))
         previous, time = entry["hash"], entry["time"]
         keys |= {own} if entry["key"] is not None else set()
 
 
-def _texts(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
+def _text_claims(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
     for name, text in documents.items():
-        yield fact(f"documents.{name[:12]}", name, sha256(text))
+        yield equality_claim(f"documents.{name[:12]}", name, sha256(text))
     named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
-    yield fact("documents that entries name are there", named <= set(documents), True)
+    yield equality_claim("documents that entries name are there", named <= set(documents), True)
 
 
-def _paid(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
+def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
     """Answers are of what was charged before them; their certificate says its number, its hash and what it kept."""
     charged: dict[Any, dict[str, Any]] = {}
-    yield fact(
+    yield equality_claim(
         "kinds of entries that are not known", sorted({entry["kind"] for entry in entries} - set(ENTRY_KINDS)), []
     )
     for place, entry in enumerate(entries):
@@ -72,19 +78,21 @@ def _paid(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[
             charged[own] = entry
         if entry["kind"] not in {"answered", "retried"}:
             continue
-        yield fact(f"entries[{place}] is of a charge before it", own in charged, True)
-        said = _certificate(documents.get(str(entry["body"].get("document"))))
+        yield equality_claim(f"entries[{place}] is of a charge before it", own in charged, True)
+        said = _answer_certificate(documents.get(str(entry["body"].get("document"))))
         if own in charged and isinstance(said.get("entry"), dict):
             paid, named = charged[own], said["entry"]
             found = [named.get("number"), named.get("hash")]
-            yield fact(f"entries[{place}]: its certificate names the charge", found, [paid["number"], paid["hash"]])
+            yield equality_claim(
+                f"entries[{place}]: its certificate names the charge", found, [paid["number"], paid["hash"]]
+            )
             if paid["body"].get("series") is None:
                 kept = said.get("budget") == paid["body"].get("kept")
-                yield fact(f"entries[{place}]: its certificate keeps what was charged", kept, True)
+                yield equality_claim(f"entries[{place}]: its certificate keeps what was charged", kept, True)
 
 
-def _certificate(text: str | None) -> dict[str, Any]:
-    """The certificate in the text of an answer; nothing, where there is none."""
+def _answer_certificate(text: str | None) -> dict[str, Any]:
+    """Return the certificate in the text of an answer, if it has one."""
     try:
         data = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -93,20 +101,20 @@ def _certificate(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
-    """What was spent of the one limit of a dataset; other limits are not added up again."""
+def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    """Check the share spent of the limit of a dataset with one limit; other limits are not added up again."""
     limits = entries[0]["body"].get("limits", [])
     kinds = {entry["kind"] for entry in entries[1:]}
     simple = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
     if not simple or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
-        yield unchecked(
+        yield unchecked_claim(
             f"balances of {dataset!r}", "limits by moments, of audiences, that renew: tightrope ledger check"
         )
         return
     limit, spent, releases = limits[0], Fraction(0), 0
     for entry in entries:
         if entry["kind"] == "charged":
-            part = _share(entry["body"]["kept"], limit)
+            part = _charged_factor(entry["body"]["kept"], limit)
             spent, releases = spent + part, releases + 1
             if part < 0:
                 yield Claim(
@@ -115,7 +123,7 @@ def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
         state = entry["state"]
         balance = [str(spelled_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
         found, wanted = [*balance, state["releases"]], [str(spent), "0", releases]
-        yield fact(f"entry {entry['number']}.state", found, wanted)
+        yield equality_claim(f"entry {entry['number']}.state", found, wanted)
     yield at_most(f"spent of {dataset!r}", spent, 1, spent <= 1)
     yield Claim(f"left of {dataset!r}", str(1 - spent), f"{releases} releases", CONFIRMED)
 
@@ -126,12 +134,12 @@ def spelled_number(text: object) -> Fraction:
     Raises ``BrokenError`` for others: 1e999999999 would take gigabytes.
     """
     if not isinstance(text, str) or len(text) > LONGEST_LEDGER_NUMBER or LEDGER_NUMBER.fullmatch(text) is None:
-        raise BrokenError("a number of a ledger that is none, or too long")
+        raise BrokenError("an invalid or too long number in a ledger")
     return Fraction(text)
 
 
-def _share(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
-    """The one factor between what a release keeps and the limit; −1 where there is none."""
+def _charged_factor(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
+    """Return the ratio of a release's guarantee to the limit; −1 if they are not proportional."""
     pairs = [(kept["delta"], limit["delta"])]
     pairs += [
         pair

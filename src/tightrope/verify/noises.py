@@ -1,4 +1,4 @@
-"""A noise certificate: what the table realises, what it costs, and why nothing costs much less."""
+"""A noise certificate: what the table realizes, what it costs, and why nothing costs much less."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tightrope.verify.claims import (
     REFUTED,
     Claim,
     at_most,
-    bounded,
-    digits,
-    fact,
+    equality_claim,
     in_time,
-    unchecked,
+    shortest_float_text,
+    unchecked_claim,
+    upper_bound_claim,
 )
-from tightrope.verify.laws import Grid, Law
-from tightrope.verify.promises import Ends, exactly, least_of, refined
+from tightrope.verify.laws import Grid, GridDistribution
+from tightrope.verify.promises import Ends, exact_interval, least_of, refine_claims
 from tightrope.verify.releases import common_spacing
 from tightrope.verify.tables import TOTAL, Noise
 
@@ -33,7 +33,7 @@ FAINT_TAIL = 2.0**-200
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a noise certificate."""
-    claims = [*_follows(data), *_cost_bound_claims(data), *_other_words()]
+    claims = [*_certificate_claims(data), *_cost_bound_claims(data), *_other_words()]
     if data.get("table") is None:
         why = "the certificate holds no table: version 1, or real-valued noise"
         return [*claims, Claim("guarantee", str(data["guarantee"]), why, OPEN)]
@@ -41,72 +41,72 @@ def noise_claims(data: dict[str, Any]) -> list[Claim]:
     if shift != data["sensitivity"] or shift < 1 or data["releases"] < 1:
         return [*claims, Claim("sensitivity", str(data["sensitivity"]), "no whole number", REFUTED)]
     if data["shape"] == "unimodal":
-        claims.append(fact("shape", noise.unimodal, True))
-    claims += _costs(data, noise)
+        claims.append(equality_claim("shape", noise.is_unimodal, True))
+    claims += _cost_claims(data, noise)
     if data["releases"] == 1:
-        return [*claims, *_realised(data, lambda epsilon: (noise.delta(epsilon, shift),) * 2)]
-    largest = _largest(noise, shift, data["releases"])
+        return [*claims, *_realized_delta_claims(data, lambda epsilon: (noise.delta(epsilon, shift),) * 2)]
+    largest = _largest_shift_loss(noise, shift, data["releases"])
     deltas = [data["guarantee"]["delta"], *(point[2] for point in data["realised"])]
 
-    def law(grid: Grid) -> Law:
-        return grid.times(noise.law(grid, shift), data["releases"])
+    def loss_on_grid(grid: Grid) -> GridDistribution:
+        return grid.convolve_power(noise.loss_on_grid(grid, shift), data["releases"])
 
-    def judged(ends: Ends) -> list[Claim]:
-        return [*_realised(data, lambda epsilon: _profile(ends, epsilon, largest))]
+    def realized_claims(ends: Ends) -> list[Claim]:
+        return [*_realized_delta_claims(data, lambda epsilon: _delta_ends(ends, epsilon, largest))]
 
     scales = max([data["guarantee"]["epsilon"], *(point[0] for point in data["realised"])]), least_of(*deltas)
-    return claims + refined(law, scales, judged, common_spacing(noise.falls))
+    return claims + refine_claims(loss_on_grid, scales, realized_claims, common_spacing(noise.log_ratios))
 
 
-def _largest(noise: Noise, shift: int, releases: int) -> Any:
-    """The largest loss under any shift; None where it is infinite."""
-    shifts = [shift] if noise.unimodal else range(1, shift + 1)
-    if any(noise.never(s) > 0 for s in shifts):
+def _largest_shift_loss(noise: Noise, shift: int, releases: int) -> Any:
+    """Return the largest loss under any shift; None for an infinite loss."""
+    shifts = [shift] if noise.is_unimodal else range(1, shift + 1)
+    if any(noise.one_sided_mass(s) > 0 for s in shifts):
         return None
-    return max(noise.largest(s) for s in shifts) * releases
+    return max(noise.largest_loss(s) for s in shifts) * releases
 
 
-def _profile(ends: Ends, epsilon: Any, largest: Any) -> tuple[Any, Any]:
+def _delta_ends(ends: Ends, epsilon: Any, largest: Any) -> tuple[Any, Any]:
     """The ends of δ(ε); 0 from the largest loss on."""
     if largest is not None and epsilon >= largest:
         return arb(0), arb(0)
     return ends[0].delta(epsilon), ends[1].delta(epsilon)
 
 
-def _realised(data: dict[str, Any], profile: Callable[[Any], tuple[Any, Any]]) -> Iterator[Claim]:
+def _realized_delta_claims(data: dict[str, Any], profile: Callable[[Any], tuple[Any, Any]]) -> Iterator[Claim]:
     """Δ at every ε that is stated; what was promised is kept."""
 
-    def below(name: str, at: float, stated: float) -> Claim:
-        return bounded(name, exactly(stated), *profile(exactly(at)))
+    def delta_claim(name: str, at: float, stated: float) -> Claim:
+        return upper_bound_claim(name, exact_interval(stated), *profile(exact_interval(at)))
 
     triple = data["guarantee"]
-    yield below(f"guarantee.delta: delta({triple['epsilon']})", triple["epsilon"], triple["delta"])
-    yield below("guarantee.total_variation: delta(0)", 0.0, triple["total_variation"])
-    for number, (epsilon, promised, realised) in enumerate(data["realised"]):
-        yield below(f"realised[{number}]: delta({epsilon})", epsilon, realised)
-        yield at_most(f"realised[{number}]: realised and promised", realised, promised, realised <= promised)
+    yield delta_claim(f"guarantee.delta: delta({triple['epsilon']})", triple["epsilon"], triple["delta"])
+    yield delta_claim("guarantee.total_variation: delta(0)", 0.0, triple["total_variation"])
+    for number, (epsilon, promised, realized) in enumerate(data["realised"]):
+        yield delta_claim(f"realized[{number}]: delta({epsilon})", epsilon, realized)
+        yield at_most(f"realized[{number}]: realized and promised", realized, promised, realized <= promised)
     if data["realised"]:
-        points = [(epsilon, realised) for epsilon, _, realised in data["realised"]]
-        yield fact("guarantee", (triple["epsilon"], triple["delta"]) in points, True)
+        points = [(epsilon, realized) for epsilon, _, realized in data["realised"]]
+        yield equality_claim("guarantee", (triple["epsilon"], triple["delta"]) in points, True)
 
 
-def _costs(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
+def _cost_claims(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
     """Errors, exactly from the weights."""
-    first, second = moments(noise)
-    yield fact("mean_absolute_error", data["mean_absolute_error"], float(first))
-    yield fact("mean_squared_error", data["mean_squared_error"], float(second))
+    first, second = absolute_and_squared_moments(noise)
+    yield equality_claim("mean_absolute_error", data["mean_absolute_error"], float(first))
+    yield equality_claim("mean_squared_error", data["mean_squared_error"], float(second))
     reach = max((x for x, weight in enumerate(noise.half, start=1) if weight), default=0)
-    yield fact("worst_error", data["worst_error"], None if noise.block else float(reach))
+    yield equality_claim("worst_error", data["worst_error"], None if noise.block else float(reach))
     power = POWERS.get(data["cost"])
     if power is None:
-        yield unchecked("upper, lower, cost, argument, gap", "a cost that the document does not hold")
+        yield unchecked_claim("upper, lower, cost, argument, gap", "a cost that the document does not hold")
     else:
         exact = exactly_of(first if power == 1 else second)
-        yield bounded("upper", exactly(data["upper"]), exact, exact)
-        yield fact("upper is no larger", bool(exactly(data["upper"]) <= exact * (1 + 2.0**-50)), True)
+        yield upper_bound_claim("upper", exact_interval(data["upper"]), exact, exact)
+        yield equality_claim("upper is no larger", bool(exact_interval(data["upper"]) <= exact * (1 + 2.0**-50)), True)
 
 
-def moments(noise: Noise) -> tuple[Fraction, Fraction]:
+def absolute_and_squared_moments(noise: Noise) -> tuple[Fraction, Fraction]:
     """E|X| and E X²: the head, and an endless tail, where each turn adds a block's length."""
     turn, stay, start = len(noise.block), sum(noise.block), noise.reach + 1
     first = Fraction(sum(x * w for x, w in enumerate(noise.half, start=1)))
@@ -125,12 +125,12 @@ def exactly_of(value: Fraction) -> Any:
     return arb(value.numerator) / value.denominator
 
 
-def _follows(data: dict[str, Any]) -> Iterator[Claim]:
+def _certificate_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """The gap, and the order of the bounds; whether a version has a table."""
     yield at_most("version", data["version"], 2, data["version"] > 1 or data.get("table") is None)
     lower, upper = data["lower"], data["upper"]
     gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
-    yield fact("gap", data["gap"], gap)
+    yield equality_claim("gap", data["gap"], gap)
     yield at_most("lower", lower, upper, lower <= upper)
 
 
@@ -139,40 +139,40 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     why, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
     promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}
     if power is None or data["releases"] != 1 or data.get("table") is None:
-        yield unchecked(
+        yield unchecked_claim(
             "lower, gap", f"proven by {why['kind']}; not computed again for several or for real-valued noises"
         )
         return
     if why["kind"] == "dual":
         points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
-        yield fact("argument.numbers: its points are promised", points <= promised, True)
-        found = _dual(numbers["multipliers"], power, round(data["sensitivity"]))
+        yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
+        found = _dual_lower_bound(numbers["multipliers"], power, round(data["sensitivity"]))
     elif "points" in numbers and data["sensitivity"] == 1:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
-        yield fact("argument.numbers: its points are promised", points <= promised, True)
-        found = _tails(sorted(points), power)
+        yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
+        found = _tail_lower_bound(sorted(points), power)
     elif "points" in numbers:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
-        yield fact("argument.numbers: its points are promised", points <= promised, True)
+        yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
         found = _next_to_zero(sorted(points), power, round(data["sensitivity"]))
     else:
-        yield unchecked("lower, gap", "the argument is not computed again")
+        yield unchecked_claim("lower, gap", "the argument is not computed again")
         return
-    yield _at_least(exactly(data["lower"]), found)
+    yield _at_least(exact_interval(data["lower"]), found)
 
 
 def _at_least(stated: Any, found: Any) -> Claim:
     """A lower bound that is stated, against one that was proven."""
     shown = found.lower()
-    words = f"proven: >= {digits(shown, -1)}"
+    words = f"proven: >= {shortest_float_text(shown, -1)}"
     if stated * (1 - CLOSE**1.5) > shown:
-        return Claim("lower", f">= {digits(stated)}", f"{words}: what is stated could not be shown", OPEN)
+        return Claim("lower", f">= {shortest_float_text(stated)}", f"{words}: what is stated could not be shown", OPEN)
     loose = stated < shown * (1 - LOOSE)
-    return Claim("lower", f">= {digits(stated)}", words, REFUTED if loose else CONFIRMED)
+    return Claim("lower", f">= {shortest_float_text(stated)}", words, REFUTED if loose else CONFIRMED)
 
 
-def _dual(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
-    """The least of (r_k + r_−k)/2 minus what is paid: for any y between 0 and its cap; −1 where one is not."""
+def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
+    """Return the least of (r_k + r_−k)/2 minus the payment: for any y between 0 and its cap; −1 if one is outside."""
     values = [[one["left"], *one["values"]] for one in multipliers]
     if any(not 0 <= y <= one["cap"] for one, own in zip(multipliers, values, strict=True) for y in own):
         return arb(-1)
@@ -180,28 +180,31 @@ def _dual(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> An
         return arb(-1)
     reach = max((abs(one["start"]) + len(one["values"]) + one["shift"] + 1 for one in multipliers), default=1)
 
-    def weight(one: dict[str, Any], k: int) -> Any:
+    def multiplier_at(one: dict[str, Any], k: int) -> Any:
         place = k - one["start"]
-        return exactly(one["left"] if place < 0 else one["values"][place] if place < len(one["values"]) else 0)
+        return exact_interval(one["left"] if place < 0 else one["values"][place] if place < len(one["values"]) else 0)
 
-    growth = [exactly(one["epsilon"]).exp() for one in multipliers]
+    growth = [exact_interval(one["epsilon"]).exp() for one in multipliers]
 
-    def reduced(k: int) -> Any:
-        parts = (weight(one, k) - g * weight(one, k + one["shift"]) for one, g in zip(multipliers, growth, strict=True))
+    def reduced_cost(k: int) -> Any:
+        parts = (
+            multiplier_at(one, k) - g * multiplier_at(one, k + one["shift"])
+            for one, g in zip(multipliers, growth, strict=True)
+        )
         return abs(k) ** power + sum(parts, arb(0))
 
-    paid = sum((exactly(one["cap"]) * exactly(one["delta"]) for one in multipliers), arb(0))
+    paid = sum((exact_interval(one["cap"]) * exact_interval(one["delta"]) for one in multipliers), arb(0))
     least = None
     for k in range(reach + 2):
         in_time()
-        here = ((reduced(k) + reduced(-k)) / 2 - paid).lower()
+        here = ((reduced_cost(k) + reduced_cost(-k)) / 2 - paid).lower()
         least = here if least is None or here < least else least
     return least
 
 
-def _tails(points: list[tuple[float, float]], power: int) -> Any:
+def _tail_lower_bound(points: list[tuple[float, float]], power: int) -> Any:
     """Twice the sum of (k^p − (k−1)^p) G_k: G_1 = max (1 − δ)/(1 + e^ε), G_(k+1) = max e^−ε (G_k − δ)."""
-    lines = [(exactly(epsilon).exp(), exactly(delta)) for epsilon, delta in points]
+    lines = [(exact_interval(epsilon).exp(), exact_interval(delta)) for epsilon, delta in points]
     tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
     while tail > FAINT_TAIL and k < 1 << 20:
         in_time()
@@ -213,11 +216,11 @@ def _tails(points: list[tuple[float, float]], power: int) -> Any:
 def _next_to_zero(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
     """(1 − δ) λ with λ = 2 Σ_d d^p / (e^ε + 2Δ), d ≤ Δ, of a point where λ ≤ 1: P(0) ≤ e^ε P(±d) + δ for every d."""
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
-    levels = [(total / (exactly(e).exp() + 2 * sensitivity), exactly(delta)) for e, delta in points]
+    levels = [(total / (exact_interval(e).exp() + 2 * sensitivity), exact_interval(delta)) for e, delta in points]
     return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))
 
 
 def _other_words() -> Iterator[Claim]:
-    yield unchecked("shape, shape_lower, unimodal_price", "what noise of another shape costs")
-    yield unchecked("argument.kind, argument.statement", "words; the proof is in docs/proofs/optimal-noise.md")
-    yield unchecked("argument.numbers, table.steps", "other numbers may prove the same")
+    yield unchecked_claim("shape, shape_lower, unimodal_price", "what noise of another shape costs")
+    yield unchecked_claim("argument.kind, argument.statement", "words; the proof is in docs/proofs/optimal-noise.md")
+    yield unchecked_claim("argument.numbers, table.steps", "other numbers may prove the same")

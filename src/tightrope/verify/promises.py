@@ -1,4 +1,4 @@
-"""What a release certificate promises, against what its mechanisms come to."""
+"""The guarantee of a release certificate, compared with the composition of its mechanisms."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tightrope.verify.claims import (
     BrokenError,
     Claim,
     TooMuchError,
-    bounded,
-    fact,
+    equality_claim,
     is_settled,
-    unchecked,
+    unchecked_claim,
+    upper_bound_claim,
 )
 from tightrope.verify.contributions import contribution_claims
-from tightrope.verify.laws import Curve, Grid, Law
+from tightrope.verify.laws import Curve, Grid, GridDistribution
 from tightrope.verify.releases import Composition, choice_claims, pair_claims
 
 STEPS = (6, 8, 10, 12)
@@ -36,21 +36,21 @@ SMALLEST = 64
 FEW_WAYS, MOST_WAYS = 2500, 40_000
 """Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
 BESIDE = 1e-11
-"""What cannot be shown at ε may be shown at this more: so many digits of ε are confirmed."""
+"""Tolerance of ε: a bound is also accepted if it is shown at ε plus this."""
 NEARLY = 1e-5
 """A variance is stated to six digits."""
 Ends = tuple[Curve, Curve]
 """The profile from below and from above."""
 
 
-def exactly(value: object) -> Any:
+def exact_interval(value: object) -> Any:
     """A number of the document as an interval: floats are exact, text is an exact decimal."""
     fraction = Fraction(value) if isinstance(value, (int, float)) else Fraction(Decimal(str(value)))
     return arb(fraction.numerator) / fraction.denominator
 
 
-def refined(
-    law: Callable[[Grid], Law],
+def refine_claims(
+    law: Callable[[Grid], GridDistribution],
     scales: tuple[float, float],
     judged: Callable[[Ends], list[Claim]],
     spacing: Fraction | None = None,
@@ -63,7 +63,7 @@ def refined(
     """
     claims: list[Claim] = []
     for step in STEPS:
-        grids = grids_of(step + halvings(scales[0]), scales[1], spacing)
+        grids = grids_of(step + count_halvings(scales[0]), scales[1], spacing)
         try:
             low, high = (Curve(grid, law(grid)) for grid in grids)
         except TooMuchError as problem:
@@ -74,8 +74,8 @@ def refined(
     return claims
 
 
-def halvings(epsilon: float) -> int:
-    """How often a nat is halved until it is about this ε; never for one that is larger, or 0."""
+def count_halvings(epsilon: float) -> int:
+    """Count how often a nat is halved to reach about this ε; 0 for larger values or 0."""
     return min(SMALLEST, max(0, -math.frexp(epsilon)[1])) if epsilon > 0 else 0
 
 
@@ -99,12 +99,12 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
     claims = [
-        *_spelled(data),
-        *contribution_claims(data["mechanisms"], data["neighbours"]),
-        *_parameters(data, composition),
-        *_weights(data, composition),
+        *_spelled_twice_claims(data),
+        *contribution_claims(data["mechanisms"], data["neighbors"]),
+        *_parameter_claims(data, composition),
+        *_weight_claims(data, composition),
     ]
-    if not all(noise.unimodal for noise in composition.noises.values()):
+    if not all(noise.is_unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.composition_count for unit in composition.units)
     if ways > MOST_WAYS:
@@ -113,45 +113,49 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
             Claim("epsilon", str(data["epsilon"]), f"one person's rows fall in {ways} ways: too many", OPEN),
         ]
     deltas = [data["delta"], *data["profile"]["delta"]]
-    largest = composition.largest() if 0 in deltas else None
-    claims += _pure(data, largest) if Decimal(data["delta_exact"]) == 0 else []
+    largest = composition.largest_loss() if 0 in deltas else None
+    claims += _pure_epsilon_claims(data, largest) if Decimal(data["delta_exact"]) == 0 else []
 
-    def judged(ends: Ends) -> list[Claim]:
-        return [*_promised(data, ends, largest, tight=ways <= FEW_WAYS)]
+    def promise_claims(ends: Ends) -> list[Claim]:
+        return [*_promised_claims(data, ends, largest, tight=ways <= FEW_WAYS)]
 
     scales = data["epsilon"] or max(data["profile"]["epsilon"]), least_of(*deltas)
-    return [*claims, *refined(composition.law, scales, judged, composition.spacing), *_names(data)]
+    return [
+        *claims,
+        *refine_claims(composition.loss_on_grid, scales, promise_claims, composition.loss_spacing),
+        *_unchecked_name_claims(data),
+    ]
 
 
-def _spelled(data: dict[str, Any]) -> Iterator[Claim]:
+def _spelled_twice_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """Numbers that are written twice; whether it says which mechanisms share rows."""
     said = {one.get("together") is not None for one in data["mechanisms"]}
-    yield fact("mechanisms.together is given", said, {data["version"] > 1})
+    yield equality_claim("mechanisms.together is given", said, {data["version"] > 1})
     for name in ("epsilon", "total_variation"):
-        yield fact(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
-    yield fact("delta", data["delta"], float(Decimal(data["delta_exact"])))
-    yield fact("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"]))
+        yield equality_claim(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
+    yield equality_claim("delta", data["delta"], float(Decimal(data["delta_exact"])))
+    yield equality_claim("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"]))
     success = min(1.0, math.nextafter((1 + data["total_variation"]) / 2, 2.0))
-    yield fact("attack_success", data["attack_success"], success)
+    yield equality_claim("attack_success", data["attack_success"], success)
     if data["profile"]["epsilon"][0] == 0:
-        yield fact("profile.delta[0]", data["profile"]["delta"][0], data["total_variation"])
+        yield equality_claim("profile.delta[0]", data["profile"]["delta"][0], data["total_variation"])
 
 
-def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
-    """What each mechanism says of itself; neighbours whose rows it counts."""
-    whose = data["neighbours"]
-    if whose["person"] is None:
-        bounds = tuple(whose[name] for name in ("rows_per_person", "rows_per_group", "groups_per_person"))
-        yield fact("neighbours", bounds, (1, 1, 1))
+def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
+    """Check the stated parameters of each mechanism, and the neighboring relation of its rows."""
+    whose = data["neighbors"]
+    if whose["privacy_unit"] is None:
+        bounds = tuple(whose[name] for name in ("max_rows", "max_rows_per_group", "max_groups"))
+        yield equality_claim("neighbors", bounds, (1, 1, 1))
     for place, one in enumerate(data["mechanisms"]):
         name, steps = f"mechanisms[{place}]", one["table_steps_per_row"]
-        yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
-        yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
+        yield equality_claim(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
+        yield equality_claim(f"{name}.table is unimodal", composition.noises[id(one)].is_unimodal, True)
         yield from choice_claims(name, one, composition.noises[id(one)])
     yield from pair_claims(data["mechanisms"])
 
 
-def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
+def _weight_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
     """Answers that were made consistent have the weights of the noise that ran."""
     for place, part in enumerate(data.get("consistent", [])):
         for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
@@ -160,76 +164,82 @@ def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
             if len(ran) != 1:
                 raise BrokenError("an answer that was made consistent and has not one noise")
             square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]
-            variance = square * noise.squared + (square - 1) / 6
+            variance = square * noise.mean_squared + (square - 1) / 6
             same = abs(float(stated) - variance) <= NEARLY * variance
             found = f"= {variance:.6g}"
             yield Claim(f"consistent[{place}].variances[{number}]", stated, found, CONFIRMED if same else REFUTED)
 
 
-def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
+def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
     """The guarantee, the profile and the attacker's rates, against both ends; and the budget that was to be kept.
 
-    From the ``largest`` loss on, where there is one (not None), δ is 0.
+    From the ``largest`` loss on (if not None), δ is 0.
     """
     low, high = ends
 
-    def below(name: str, at: object, stated: object, *, tight: bool = False) -> Claim:
-        epsilon = exactly(at)
+    def delta_claim(name: str, at: object, stated: object, *, tight: bool = False) -> Claim:
+        epsilon = exact_interval(at)
         if largest is not None and epsilon + BESIDE >= largest:
-            claim = bounded(name, exactly(stated), arb(0), arb(0), tight=tight)
+            claim = upper_bound_claim(name, exact_interval(stated), arb(0), arb(0), tight=tight)
             return claim if epsilon >= largest else claim._replace(found=f"{claim.found}: {AT_MORE} {BESIDE}")
-        claim = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
+        claim = upper_bound_claim(name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
         if claim.verdict != OPEN:
             return claim
-        beside = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon + BESIDE), tight=tight)
+        beside = upper_bound_claim(
+            name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon + BESIDE), tight=tight
+        )
         return beside._replace(found=f"{beside.found}: {AT_MORE} {BESIDE}") if beside.verdict != OPEN else claim
 
     delta = data["delta_exact"]
-    yield below(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta)
+    yield delta_claim(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta)
     yield from _tight_epsilon(data, high) if tight else ()
-    yield below("total_variation: delta(0)", 0, data["total_variation_exact"], tight=tight)
+    yield delta_claim("total_variation: delta(0)", 0, data["total_variation_exact"], tight=tight)
     for number, (epsilon, allowed) in enumerate(data["budget"]["points"]):
-        yield below(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed)
+        yield delta_claim(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed)
     for number, (at, stated) in enumerate(zip(data["profile"]["epsilon"], data["profile"]["delta"], strict=True)):
-        yield below(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
+        yield delta_claim(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
     rates = zip(*(data["tradeoff"][name] for name in ("false_positive_rate", "true_positive_rate")), strict=True)
     for number, (alarms, stated) in enumerate(rates):
-        share = exactly(alarms)
+        share = exact_interval(alarms)
         name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
-        yield bounded(name, exactly(stated), low.power_at(share), high.power_at(share), tight=False)
+        yield upper_bound_claim(name, exact_interval(stated), low.power_at(share), high.power_at(share), tight=False)
 
 
 def _tight_epsilon(data: dict[str, Any], high: Curve) -> Iterator[Claim]:
     """An ε that is larger than needed is true, but follows from no table here: it, or they, may have been altered."""
-    smaller = exactly(data["epsilon_exact"]) * (1 - 0.01) - exactly(1e-9)
-    shown = smaller > 0 and high.delta(smaller).upper() < exactly(data["delta_exact"])
+    smaller = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
+    shown = smaller > 0 and high.delta(smaller).upper() < exact_interval(data["delta_exact"])
     name = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
     yield Claim(name, str(data["epsilon"]), "<= 1.01 of the least", OPEN if shown else CONFIRMED)
 
 
-def _pure(data: dict[str, Any], largest: Any) -> Iterator[Claim]:
+def _pure_epsilon_claims(data: dict[str, Any], largest: Any) -> Iterator[Claim]:
     """Δ = 0: no loss is infinite, and the largest of all is at most ε."""
     if largest is None:
         yield Claim("epsilon", str(data["epsilon"]), "an output that gives somebody away: infinite", REFUTED)
         return
-    yield bounded("epsilon: the largest loss", exactly(data["epsilon_exact"]), largest, largest)
+    yield upper_bound_claim("epsilon: the largest loss", exact_interval(data["epsilon_exact"]), largest, largest)
 
 
-def _names(data: dict[str, Any]) -> Iterator[Claim]:
-    """What no computation confirms."""
+def _unchecked_name_claims(data: dict[str, Any]) -> Iterator[Claim]:
+    """List the statements that cannot be confirmed by computation."""
     if data["version"] == 1:
         why = "version 1 does not say which mechanisms the same rows shift: each was taken by itself, which costs more"
-        yield unchecked("mechanisms.together", why)
+        yield unchecked_claim("mechanisms.together", why)
     parts = "answers", "statistic", "column", "by", "where", "unit", "family", "table.steps", "choice"
-    yield unchecked(", ".join(f"mechanisms.{name}" for name in parts), "names of what ran, in which units")
-    bounds = ("rows", "rows_per_group", "groups", "together", "exclusive", "sensitivity_per_row")
+    yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in parts), "names of what ran, in which units")
+    bounds = ("rows", "max_rows_per_group", "groups", "together", "exclusive", "sensitivity_per_row")
     why = "that rows were bounded so, say those who ran it: all above holds for what is written here"
-    yield unchecked(", ".join(f"mechanisms.{name}" for name in bounds), why)
-    yield unchecked("neighbours", "whom it protects, in words; of the bounds, what the mechanisms say counts")
-    yield unchecked("budget.points, share", "what was asked for: kept by the guarantee, but not fixed by it")
+    yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in bounds), why)
+    yield unchecked_claim("neighbors", "whom it protects, in words; of the bounds, what the mechanisms say counts")
+    yield unchecked_claim(
+        "budget.points, budget_fraction", "what was asked for: kept by the guarantee, but not fixed by it"
+    )
     if data.get("consistent"):
         sums = "consistent.shared, consistent.divided_by, consistent.statement"
-        yield unchecked(sums, "that these answers count the same rows follows from the questions, which are not here")
-    yield unchecked("alternatives", "what other noise would have cost: no claim of privacy")
-    yield unchecked("computed, versions, public_tables", "words about how it was made")
-    yield unchecked("ledger, entry", "whether it was charged says the ledger: tightrope ledger check")
+        yield unchecked_claim(
+            sums, "that these answers count the same rows follows from the questions, which are not here"
+        )
+    yield unchecked_claim("alternatives", "what other noise would have cost: no claim of privacy")
+    yield unchecked_claim("computed, versions, public_tables", "words about how it was made")
+    yield unchecked_claim("ledger, entry", "whether it was charged says the ledger: tightrope ledger check")

@@ -11,54 +11,54 @@ from typing import Any, NamedTuple, TypeVar
 
 from flint import arb
 
-from tightrope.verify.claims import BrokenError, Claim, affordable, fact, in_time
+from tightrope.verify.claims import BrokenError, Claim, equality_claim, in_time, require_affordable
 from tightrope.verify.contributions import gathered_units
-from tightrope.verify.laws import Grid, Law, composed
-from tightrope.verify.tables import MOST_CELLS, TOTAL, Box, Noise
+from tightrope.verify.laws import Grid, GridDistribution, compose_all
+from tightrope.verify.tables import MOST_CELLS, TOTAL, BoxNoise, Noise
 
 T = TypeVar("T")
 SAME, LEAST_SPACING = 1e-11, 2.0**-14
 CHOOSING, PARTS, HEAVIEST, MISSED = "exponential mechanism", 10**6, 1 << 100, 0.05
 NEEDED = 1e-12
-"""What a mechanism that chooses is called; into what its distances divide a row; the weight at distance 0; how often an
+"""Name of the exponential mechanism; parts of a row in its distances; the weight at distance 0; how often an
 interval may leave out what it is about; and how much more slowly its weights fall than its table does."""
 
 
-class Unit(NamedTuple):
+class CompositionGroup(NamedTuple):
     """Mechanisms that the same rows shift, and how one person's rows fall into their groups."""
 
     mechanisms: tuple[dict[str, Any], ...]
-    one_of: bool
+    is_choice: bool
     rows: int
     largest: int
     groups: int
 
     @property
     def composition_count(self) -> int:
-        """How many compositions all ways take."""
+        """Count the compositions of all row splits."""
         if self.groups == 1 or self.largest == 1:
             return 1
         return self.rows * self.largest * (1 if self.groups >= self.rows else self.groups)
 
 
-def units_of(mechanisms: Sequence[dict[str, Any]]) -> list[Unit]:
+def composition_groups(mechanisms: Sequence[dict[str, Any]]) -> list[CompositionGroup]:
     """The units of a document."""
-    return [_unit(own) for own in gathered_units(mechanisms)]
+    return [_composition_group(own) for own in gathered_units(mechanisms)]
 
 
-def _unit(own: list[dict[str, Any]]) -> Unit:
-    shared = {(one["rows"], one["rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
+def _composition_group(own: list[dict[str, Any]]) -> CompositionGroup:
+    shared = {(one["rows"], one["max_rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
     if len(shared) != 1:
         raise BrokenError("mechanisms of one unit whose rows fall in different ways")
     rows, per_group, groups, label = shared.pop()
     if min(rows, per_group, groups) < 1:
         raise BrokenError("fewer than one row, or one group")
     largest = min(rows, per_group)
-    return Unit(tuple(_noise_draws(own)), label is not None, min(rows, largest * groups), largest, groups)
+    return CompositionGroup(tuple(_noise_draws(own)), label is not None, min(rows, largest * groups), largest, groups)
 
 
 def _noise_draws(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What is drawn: each mechanism, but of those in a box, which are drawn at once, the first."""
+    """Return the noise draws: each mechanism; of those in a box, drawn jointly, the first."""
     boxed = [one for one in own if one.get("box") is not None]
     for one in boxed:
         names = "box", "table", "table_steps_per_row", "by", "where"
@@ -83,7 +83,9 @@ def common_spacing(losses: Sequence[Any]) -> Fraction | None:
     return Fraction(int((first * (1 << 160)).mid().floor().unique_fmpz()), 1 << 160)
 
 
-def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], worst: Callable[[list[T]], T]) -> T:
+def all_row_splits(
+    unit: CompositionGroup, part: Callable[[int], T], both: Callable[[T, T], T], worst: Callable[[list[T]], T]
+) -> T:
     """The worst way in which the rows may fall: c into one group, the others in the worst way into the other groups.
 
     More rows in a group lose at least as much, so that all rows are used.
@@ -112,16 +114,20 @@ def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], w
 def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Claim]:
     """A choice by the exponential mechanism is dominated by the noise it is charged as; few intervals leave it out."""
     choice = one.get("choice")
-    yield fact(f"{name}.family is the exponential mechanism", one["family"] == CHOOSING, choice is not None)
+    yield equality_claim(f"{name}.family is the exponential mechanism", one["family"] == CHOOSING, choice is not None)
     if choice is None:
         return
-    yield fact(f"{name}.exclusive: rows move every choice of their group", one.get("exclusive"), None)
+    yield equality_claim(f"{name}.exclusive: rows move every choice of their group", one.get("exclusive"), None)
     below, root, factor = int(choice["below"]), int(choice["root"]), int(one["factor"])
-    yield fact(f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS - below))
-    yield fact(f"{name}.unit", Decimal(one["unit"]) * PARTS, 1)
+    yield equality_claim(f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS - below))
+    yield equality_claim(f"{name}.unit", Decimal(one["unit"]) * PARTS, 1)
     steeper = (arb(root) / TOTAL) ** 2
-    yield fact(f"{name}.choice.root: the table dominates the choice", noise.lighter(steeper), True)
-    yield fact(f"{name}.choice.root is no larger than needed", steeper <= noise.fall * (1 + NEEDED), True)
+    yield equality_claim(
+        f"{name}.choice.root: the table dominates the choice", noise.is_lighter_than_laplace(steeper), True
+    )
+    yield equality_claim(
+        f"{name}.choice.root is no larger than needed", steeper <= noise.tail_ratio * (1 + NEEDED), True
+    )
     if choice["target"] is not None:
         # The first place whose weight is so small that all half-widths together have it 5 % of the time at most.
         cells = choice["cells"]
@@ -131,9 +137,9 @@ def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Clai
         weight, far = HEAVIEST, 0
         while Fraction(len(widths) * weight, HEAVIEST) > MISSED:
             following = -(-weight * root // TOTAL)
-            affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
+            require_affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
             weight, far = following, far + 1
-        yield fact(f"{name}.choice.target", int(choice["target"]), -(-far * factor // 2))
+        yield equality_claim(f"{name}.choice.target", int(choice["target"]), -(-far * factor // 2))
 
 
 def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
@@ -141,27 +147,27 @@ def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
     chosen = [one for one in mechanisms if one.get("choice") is not None]
     for number, answer in enumerate(dict.fromkeys(name for one in chosen for name in one["answers"])):
         own = [one for one in mechanisms if answer in one["answers"] and one.get("exclusive") is None]
-        kinds = sorted("noise" if one.get("choice") is None else _sought(one) for one in own)
-        yield fact(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
-        names = "by", "where", "rows", "rows_per_group", "groups", "together"
+        kinds = sorted("noise" if one.get("choice") is None else _choice_target_text(one) for one in own)
+        yield equality_claim(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
+        names = "by", "where", "rows", "max_rows_per_group", "groups", "together"
         said = {json.dumps([[one.get(name) for name in names], one["choice"]["below"]]) for one in own if one in chosen}
-        yield fact(f"chosen answer {number}: both speak of the same rows and share", len(said), 1)
+        yield equality_claim(f"chosen answer {number}: both speak of the same rows and share", len(said), 1)
         counted = {one["by"][-1].rpartition(",")[2].strip(" )") if one["by"] else "" for one in own}
         cells = {str(one["choice"]["cells"]) for one in own if one in chosen}
-        yield fact(f"chosen answer {number}: cells", cells, counted)
+        yield equality_claim(f"chosen answer {number}: cells", cells, counted)
 
 
-def _sought(one: dict[str, Any]) -> str:
+def _choice_target_text(one: dict[str, Any]) -> str:
     return "a cell" if one["choice"]["target"] is None else "a width"
 
 
 def noise_of(one: dict[str, Any]) -> Noise:
-    """What is drawn for a mechanism, from its table."""
-    return Noise(one["table"]) if one.get("box") is None else Box(one["table"], one["box"])
+    """Return the noise of a mechanism, from its table."""
+    return Noise(one["table"]) if one.get("box") is None else BoxNoise(one["table"], one["box"])
 
 
-def _cells(one: dict[str, Any], unit: Unit) -> int:
-    """How many cells its table has, over all shifts that are composed: each number of rows, or the largest alone."""
+def _count_cells(one: dict[str, Any], unit: CompositionGroup) -> int:
+    """Count the cells of its table over all composed shifts: each number of rows, or only the largest."""
     shift, half = unit.largest * one["table_steps_per_row"], len(one["table"]["half"])
     shifts = 1 if unit.groups == 1 or unit.largest == 1 else unit.largest
     return int(shifts * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
@@ -171,58 +177,60 @@ class Composition:
     """All mechanisms of a certificate, composed on a grid."""
 
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
-        self.units = units_of(mechanisms)
-        cells = (_cells(one, unit) for unit in self.units for one in unit.mechanisms)
-        affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
+        self.units = composition_groups(mechanisms)
+        cells = (_count_cells(one, unit) for unit in self.units for one in unit.mechanisms)
+        require_affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}
         for one in mechanisms:
             text = json.dumps([one["table"], one.get("box")], sort_keys=True)
             self.noises[id(one)] = known[text] = known.get(text) or noise_of(one)
-        self._laws: dict[Any, Law] = {}
+        self._laws: dict[Any, GridDistribution] = {}
 
-    def law(self, grid: Grid) -> Law:
+    def loss_on_grid(self, grid: Grid) -> GridDistribution:
         """The loss of everything; rounded down: of the fullest way of the rows."""
         self._laws.clear()
-        return composed(grid, [self._of_unit(grid, unit) for unit in self.units])
+        return compose_all(grid, [self._group_loss(grid, unit) for unit in self.units])
 
     @property
-    def spacing(self) -> Fraction | None:
-        """What all losses are multiples of, nearly; None where there is no such number that is large enough."""
+    def loss_spacing(self) -> Fraction | None:
+        """Return the approximate common divisor of all losses; None if it does not exist or is too small."""
         return common_spacing(
-            [fall for noise in {id(n): n for n in self.noises.values()}.values() for fall in noise.falls]
+            [fall for noise in {id(n): n for n in self.noises.values()}.values() for fall in noise.log_ratios]
         )
 
-    def largest(self) -> Any:
-        """The largest loss of all, where none is infinite; else None."""
-        if any(self._never(unit) > 0 for unit in self.units):
+    def largest_loss(self) -> Any:
+        """Return the largest loss; None if some loss is infinite."""
+        if any(self._infinite_loss_mass(unit) > 0 for unit in self.units):
             return None
-        return sum((self._largest(unit) for unit in self.units), arb(0))
+        return sum((self._largest_group_loss(unit) for unit in self.units), arb(0))
 
-    def _of_unit(self, grid: Grid, unit: Unit) -> Law:
-        def part(rows: int) -> Law:
-            laws = [self._shifted(grid, one, rows) for one in unit.mechanisms]
-            if unit.one_of:
-                return grid.worst(list({id(law): law for law in laws}.values())) if grid.up else laws[0]
-            return composed(grid, laws)
+    def _group_loss(self, grid: Grid, unit: CompositionGroup) -> GridDistribution:
+        def loss_for_rows(rows: int) -> GridDistribution:
+            laws = [self._mechanism_loss(grid, one, rows) for one in unit.mechanisms]
+            if unit.is_choice:
+                return grid.pointwise_worst(list({id(law): law for law in laws}.values())) if grid.up else laws[0]
+            return compose_all(grid, laws)
 
         if unit.groups == 1 or unit.largest == 1 or not grid.up:
-            return grid.times(cache(part)(unit.largest), unit.rows // unit.largest)
-        return every_way(unit, cache(part), grid.both, grid.worst)
+            return grid.convolve_power(cache(loss_for_rows)(unit.largest), unit.rows // unit.largest)
+        return all_row_splits(unit, cache(loss_for_rows), grid.convolve_pair, grid.pointwise_worst)
 
-    def _shifted(self, grid: Grid, one: dict[str, Any], rows: int) -> Law:
+    def _mechanism_loss(self, grid: Grid, one: dict[str, Any], rows: int) -> GridDistribution:
         noise, shift = self.noises[id(one)], rows * one["table_steps_per_row"]
         if (grid.up, id(noise), shift) not in self._laws:
-            self._laws[grid.up, id(noise), shift] = noise.law(grid, shift)
+            self._laws[grid.up, id(noise), shift] = noise.loss_on_grid(grid, shift)
         return self._laws[grid.up, id(noise), shift]
 
-    def _never(self, unit: Unit) -> Any:
+    def _infinite_loss_mass(self, unit: CompositionGroup) -> Any:
         shift = unit.largest
-        return sum((self.noises[id(one)].never(shift * one["table_steps_per_row"]) for one in unit.mechanisms), arb(0))
+        return sum(
+            (self.noises[id(one)].one_sided_mass(shift * one["table_steps_per_row"]) for one in unit.mechanisms), arb(0)
+        )
 
-    def _largest(self, unit: Unit) -> Any:
-        def part(rows: int) -> Any:
-            tops = [self.noises[id(one)].largest(rows * one["table_steps_per_row"]) for one in unit.mechanisms]
-            return max(tops) if unit.one_of else sum(tops, arb(0)).upper()
+    def _largest_group_loss(self, unit: CompositionGroup) -> Any:
+        def largest_for_rows(rows: int) -> Any:
+            tops = [self.noises[id(one)].largest_loss(rows * one["table_steps_per_row"]) for one in unit.mechanisms]
+            return max(tops) if unit.is_choice else sum(tops, arb(0)).upper()
 
-        return every_way(unit, cache(part), lambda a, b: (a + b).upper(), max)
+        return all_row_splits(unit, cache(largest_for_rows), lambda a, b: (a + b).upper(), max)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tightrope.accounting.tradeoff import HIGHEST, Scale, _around, _sought, least_value
+from tightrope.accounting.tradeoff import HIGHEST, SinhScale, _bracket_minimum, _minimizing_epsilon, least_value
 
 WIDTH = 1e-15
 FLOOR = -40.0
@@ -62,11 +62,11 @@ def test_a_hint_saves_evaluations() -> None:
 @pytest.mark.parametrize("least_at", [-0.4, 0.0, 0.4])
 def test_where_it_rises_on_both_sides_of_the_start_both_are_searched(least_at: float) -> None:
     """Only the right one was: a least value just left of the start was missed, and its bracket was wide."""
-    low, middle, high = _around(lambda place: (place - least_at) ** 2, 0.0, -50.0, 50.0)
+    low, middle, high = _bracket_minimum(lambda place: (place - least_at) ** 2, 0.0, -50.0, 50.0)
     assert low < least_at < high
     assert low < middle < high
 
 
 def test_a_value_that_falls_to_the_end_ends_there() -> None:
-    assert _sought(lambda epsilon: -epsilon, Scale(), (1.0, FLOOR), 1e-3) >= HIGHEST * (1 - 1e-6)
-    assert _sought(lambda epsilon: epsilon, Scale(1.0, 0.1), (1.0, FLOOR), 1e-3) == pytest.approx(FLOOR)
+    assert _minimizing_epsilon(lambda epsilon: -epsilon, SinhScale(), (1.0, FLOOR), 1e-3) >= HIGHEST * (1 - 1e-6)
+    assert _minimizing_epsilon(lambda epsilon: epsilon, SinhScale(1.0, 0.1), (1.0, FLOOR), 1e-3) == pytest.approx(FLOOR)

@@ -86,9 +86,9 @@ def test_sampled_gaussian_at_a_rate_near_one() -> None:
 
 
 def test_a_reversed_law_stays_inexact_when_erased() -> None:
-    law = tr.from_pair([2.0**-200, 1.0], [0.5, 0.5]).loss.remove.laws[0].reverse()
-    kept = tr.PrivacyLoss.of(law).erase(0.25).remove.laws[0]
-    assert kept.inexact >= law.inexact > 0
+    law = tr.from_pair([2.0**-200, 1.0], [0.5, 0.5]).loss.remove.laws[0].reverse_distribution()
+    kept = tr.PrivacyLoss.from_distribution(law).erase(0.25).remove.laws[0]
+    assert kept.relative_mass_error >= law.relative_mass_error > 0
 
 
 class TestInfiniteMass:
@@ -208,7 +208,7 @@ def test_a_far_loss_beside_a_fine_lattice(epsilon: float) -> None:
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4])
 def test_rates_at_a_kink_are_known_to_more_than_a_digit(epsilon: float, rate: float) -> None:
-    """Of randomised response e^ε t is caught; the lower end was t at the smallest rates."""
+    """Of randomized response e^ε t is caught; the lower end was t at the smallest rates."""
     truth = exponential(epsilon) * Fraction(rate)
     lower, upper = tr.approx_dp(epsilon).loss.true_positive_rate_bounds(rate)
     assert Fraction(lower) <= truth * (1 + Fraction(1, 10**14)) and truth <= Fraction(upper) * (1 + Fraction(1, 10**14))

@@ -10,8 +10,8 @@ import pytest
 import tightrope as tr
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods import contour, grid
-from tightrope.accounting.methods.grid import Gridded
-from tightrope.accounting.methods.select import choose
+from tightrope.accounting.methods.grid import GridMethod
+from tightrope.accounting.methods.select import choose_method
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
 
@@ -42,15 +42,15 @@ G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, d
     ],
 )
 def test_the_engine_that_fits(loss: tr.PrivacyLoss, engine: str) -> None:
-    assert loss.engine == engine
+    assert loss.method == engine
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.7, 3.0])
 @pytest.mark.parametrize("epsilon", [-2.0, 0.0, 0.3, 2.0, 9.0])
 def test_contour_against_the_closed_form_of_a_gaussian(mu: float, epsilon: float) -> None:
     total = tr.gaussian(scale=1, sensitivity=mu).loss.remove
-    first = contour.Contour(total, Gridded(total)).delta(epsilon)
-    lower, upper = choose(total).delta(epsilon)
+    first = contour.ContourMethod(total, GridMethod(total)).delta(epsilon)
+    lower, upper = choose_method(total).delta(epsilon)
     assert first[0] <= upper
     assert first[1] >= lower
     assert first[1] - first[0] <= 1e-9 * first[0] + 1e-300
@@ -63,8 +63,8 @@ def test_the_grid_brackets_exact_triples(count: int, share: float) -> None:
     step_loss = 0.25
     total = (count * tr.approx_dp(step_loss, delta=1e-7, total_variation=0.05).loss).remove
     epsilon = share * count * step_loss
-    exact = choose(total).delta(epsilon)
-    low, high = grid.grid(total, 300).delta(epsilon)
+    exact = choose_method(total).delta(epsilon)
+    low, high = grid.compose_on_grid(total, 300).delta(epsilon)
     assert low <= exact[1]
     assert high >= exact[0]
     assert high - low <= 1e-2 * count
@@ -75,7 +75,7 @@ def test_splitting_keeps_both_masses() -> None:
     rng = np.random.default_rng(1)
     losses, step = rng.normal(0, 2, 200), 0.037
     masses = rng.dirichlet(np.ones(200))
-    offsets, moved = grid.split(losses, masses, step)
+    offsets, moved = grid.split_to_lattice(losses, masses, step)
     assert np.all(moved >= 0)
     np.testing.assert_allclose(moved[:200] + moved[200:], masses, rtol=1e-14)
     under_q = moved * np.exp(-offsets * step)
@@ -99,11 +99,11 @@ def test_splitting_keeps_both_masses() -> None:
 def test_cells_hold_all_the_mass(loss: tr.PrivacyLoss, direction: str) -> None:
     """P and Q each sum to one with their infinite mass, and each cell's loss lies between its ends."""
     (law,) = getattr(loss, direction).laws
-    cells = law.cells(0.01)
-    assert math.fsum(cells.p) + cells.infinite_mass == pytest.approx(1, abs=1e-12)
-    assert math.fsum(cells.q) + cells.opposite_mass == pytest.approx(1, abs=1e-12)
-    held = cells.q > 1e-280
-    mean = np.log(cells.p[held] / cells.q[held])
+    cells = law.loss_cells(0.01)
+    assert math.fsum(cells.p_masses) + cells.infinite_mass == pytest.approx(1, abs=1e-12)
+    assert math.fsum(cells.q_masses) + cells.opposite_mass == pytest.approx(1, abs=1e-12)
+    held = cells.q_masses > 1e-280
+    mean = np.log(cells.p_masses[held] / cells.q_masses[held])
     assert np.all(cells.lower[held] - 1e-6 <= mean)
     assert np.all(mean <= cells.upper[held] + 1e-6)
     assert np.all(cells.upper - cells.lower <= 0.01 * (1 + 1e-6))
@@ -123,10 +123,10 @@ def test_cells_hold_all_the_mass(loss: tr.PrivacyLoss, direction: str) -> None:
 def test_moments_are_the_transform_of_the_cells(law: object) -> None:
     """M(z) = Σ p e^{zl} over fine cells, at complex z."""
     z = np.array([0.3 + 0j, 1.0 + 0.7j, 2.0 - 3.0j, 0.05 + 5j])
-    cells = law.cells(1e-4)
+    cells = law.loss_cells(1e-4)
     middle = (cells.lower + cells.upper) / 2
-    held = cells.p > 1e-60
-    expected = np.exp(z[:, None] * middle[held]) @ cells.p[held]
+    held = cells.p_masses > 1e-60
+    expected = np.exp(z[:, None] * middle[held]) @ cells.p_masses[held]
     np.testing.assert_allclose(np.exp(law.log_moment(z)), expected, rtol=2e-6)
 
 
@@ -147,7 +147,7 @@ def test_the_decay_is_a_bound_further_out(law: object, c: float) -> None:
     moments = law.log_moment(c + 1j * heights).real
     sizes = np.exp(moments - moments[0])
     for start in (0, 10, 100, 777, 2500, 3200):
-        assert np.max(sizes[start:]) <= law.decay(c, float(heights[start])) * (1 + 1e-9)
+        assert np.max(sizes[start:]) <= law.moment_decay_bound(c, float(heights[start])) * (1 + 1e-9)
 
 
 def test_equal_laws_are_counted_and_gaussians_merge() -> None:
@@ -158,10 +158,10 @@ def test_equal_laws_are_counted_and_gaussians_merge() -> None:
 
 def test_reversing_twice_changes_nothing() -> None:
     total = (3 * T + 2 * tr.from_pair([0.5, 0.3, 0.2], [0.2, 0.5, 0.3]).loss).remove
-    again = total.reverse().reverse()
+    again = total.reverse_distribution().reverse_distribution()
     assert isinstance(again, Composition)
     for epsilon in (-1.0, 0.0, 0.4):
-        first, second = choose(total).delta(epsilon), choose(again).delta(epsilon)
+        first, second = choose_method(total).delta(epsilon), choose_method(again).delta(epsilon)
         assert max(first[0], second[0]) <= min(first[1], second[1])
 
 
@@ -176,9 +176,9 @@ def test_the_infinite_mass_of_many_steps_does_not_cancel() -> None:
 def test_chernoff_brackets_what_the_contour_knows(count: int, epsilon: float) -> None:
     """What is left where the integral cancels is still on the safe side, from above and from below."""
     total = (count * tr.bounded_range(epsilon=0.3).loss).remove
-    engine = contour.Contour(total, Gridded(total))
+    engine = contour.ContourMethod(total, GridMethod(total))
     low, high = engine.delta(epsilon)
-    least, most = engine._otherwise(epsilon, (0.0, 1.0))
+    least, most = engine._fallback_bounds(epsilon, (0.0, 1.0))
     assert least <= high
     assert low <= most
 

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 
 import tightrope as tr
 from tests.oracle.slow_composition import pole
-from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.grid import GridMethod
 
 
 def residue_sum(epsilon: str, count: int, q: str) -> mpmath.mpf:
@@ -45,7 +45,7 @@ def test_the_bracket_holds_the_residue_sum(epsilon, count, q):
     loss = count * tr.laplace(scale=1, sensitivity=float(epsilon)).loss
     lower, upper = loss.delta_bounds(float(q))
     truth = residue_sum(epsilon, count, q)
-    assert loss.engine == "exact sum"
+    assert loss.method == "exact sum"
     assert lower <= truth <= upper
     assert upper - lower <= 1e-11 * upper
 
@@ -62,11 +62,11 @@ def test_the_bracket_holds_the_residue_sum(epsilon, count, q):
 )
 def test_the_grid_agrees(step, count):
     loss = count * step
-    low, high = loss.remove.infinite_mass, loss.remove.largest
+    low, high = loss.remove.infinite_mass, loss.remove.largest_loss
     for share in (-0.2, 0.0, 0.1, 0.5, 0.9):
         epsilon = share * high
         lower, upper = loss.delta_bounds(epsilon)
-        below, above = Gridded(loss.remove).delta(epsilon)
+        below, above = GridMethod(loss.remove).delta(epsilon)
         assert max(lower, below) <= min(upper, above)
         assert low * (1 - 1e-14) <= lower
         assert upper - lower <= 1e-10 * upper
@@ -109,11 +109,11 @@ SEVERAL = {
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_scales_against_partial_fractions(name: str, share: float) -> None:
     loss = sum_of(SEVERAL[name])
-    epsilon = share * loss.remove.largest
+    epsilon = share * loss.remove.largest_loss
     lower, upper = loss.delta_bounds(epsilon)
     with mp.workdps(80):
         truth = pole(SEVERAL[name], mpf(epsilon))
-        assert loss.engine == "exact sum"
+        assert loss.method == "exact sum"
         assert lower <= truth <= upper
     assert upper - lower <= 2e-11 * upper
 
@@ -136,24 +136,24 @@ def test_far_into_the_tail_of_several_scales() -> None:
 
 
 def test_one_scale_is_a_case_of_several() -> None:
-    from tightrope.accounting.methods.laplace_sum import ManyScales, OneScale
+    from tightrope.accounting.methods.laplace_sum import MultiScaleSum, SingleScaleSum
 
-    flat = tr.laplace(scale=2).loss.remove.laws[0].flat
+    flat = tr.laplace(scale=2).loss.remove.laws[0].flat_form
     for theta in (-3.0, 0.25, 1.875, 7.5):
-        scale, value, error = OneScale(flat, 9).at(theta)
-        other, halves, _ = ManyScales((flat, flat), (4, 5)).at(theta)
+        scale, value, error = SingleScaleSum(flat, 9).scaled_delta_at(theta)
+        other, halves, _ = MultiScaleSum((flat, flat), (4, 5)).scaled_delta_at(theta)
         assert np.exp(scale) * value == pytest.approx(np.exp(other) * halves, rel=20 * error)
 
 
 def test_rounded_widths_join_the_slack() -> None:
-    from tightrope.accounting.methods.laplace_sum import ManyScales
+    from tightrope.accounting.methods.laplace_sum import MultiScaleSum
 
-    flats = tuple(tr.laplace(scale=1, sensitivity=e).loss.remove.laws[0].flat for e in (0.7, 0.3, 0.1))
-    sums = ManyScales(flats, (2, 3, 4))
-    pairs = zip(flats, sums.widths, (2, 3, 4), strict=True)
+    flats = tuple(tr.laplace(scale=1, sensitivity=e).loss.remove.laws[0].flat_form for e in (0.7, 0.3, 0.1))
+    sums = MultiScaleSum(flats, (2, 3, 4))
+    pairs = zip(flats, sums.integer_widths, (2, 3, 4), strict=True)
     moved = sum(n * abs(Fraction(f.epsilon) - Fraction(w) * Fraction(0.7)) for f, w, n in pairs)
-    assert 0 < moved <= Fraction(sums.slack) <= Fraction(1e-13)
-    assert ManyScales(flats[:1] * 2, (2, 3)).slack == 0
+    assert 0 < moved <= Fraction(sums.rounding_bound) <= Fraction(1e-13)
+    assert MultiScaleSum(flats[:1] * 2, (2, 3)).rounding_bound == 0
 
 
 def test_far_out_the_grid_or_chernoff_answers():

@@ -18,7 +18,7 @@ SUBSETS = 3 * tr.gaussian(scale=2.11).loss.subset_sample(36, 18_200)
 
 def _fresh(loss: tr.PrivacyLoss) -> tr.PrivacyLoss:
     """With nothing known yet."""
-    return tr.PrivacyLoss(loss.remove, loss.add, loss.neighbours)
+    return tr.PrivacyLoss(loss.remove, loss.add, loss.neighbors)
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_a_search_takes_few_convolutions_and_lines(
 ) -> None:
     """There were 78 of one kind and 34 of the other: one for each ε, or nearly."""
     made: list[str] = []
-    convolved, lined = lattice._composed, smoothing.smooth_line
-    monkeypatch.setattr(lattice, "_composed", lambda *a: made.append("sum") or convolved(*a))
+    convolved, lined = lattice._compose_by_transform, smoothing.smooth_line
+    monkeypatch.setattr(lattice, "_compose_by_transform", lambda *a: made.append("sum") or convolved(*a))
     monkeypatch.setattr(smoothing, "smooth_line", lambda *a: made.append("line") or lined(*a))
     assert math.isfinite(search(_fresh(loss)))
     assert len(made) <= most, made
@@ -60,13 +60,13 @@ def _two_steps(epsilon: float) -> float:
     x = 2.0**-12 * np.arange(-(12 << 12), 14 << 12)
     removed, kept = np.exp(-((x - law.mu) ** 2) / 2), np.exp(-(x**2) / 2)
     masses = (law.rate * removed + (1 - law.rate) * kept) * 2.0**-12 / math.sqrt(2 * math.pi)
-    inner = law.profile(epsilon - law.loss(x))
+    inner = law.profile(epsilon - law.sampled_loss(x))
     assert inner is not None
     return math.fsum(masses * inner)
 
 
 def test_folding_is_weighed_from_below() -> None:
-    """Upper and lower ends hold each other at neighbouring ε, in windows of different ends."""
+    """Upper and lower ends hold each other at neighboring ε, in windows of different ends."""
     loss = _fresh(SUBSETS)
     epsilons = np.geomspace(1e-4, 0.03, 8)
     bounds = loss.delta_bounds(epsilons)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.grid import GridMethod
 
 Law = tuple[float, float, float, float, float]
 """The share of the first loss, three losses (the first one below 0), the mass of the last one."""
@@ -59,7 +59,7 @@ def test_what_is_folded_is_weighed_from_below_to_the_last_digit(epsilon: float) 
     """A part in 1e13 of what is folded goes to infinity, and was not taken off the lower end."""
     total = one_way(WIDER, 14)
     exact = enumerated(WIDER, 14, epsilon)
-    for low, high in (Gridded(total.remove).delta(epsilon), total.delta_bounds(epsilon)):
+    for low, high in (GridMethod(total.remove).delta(epsilon), total.delta_bounds(epsilon)):
         assert low <= exact * (1 + 1e-15) <= high * (1 + 3e-15)
 
 
@@ -67,7 +67,7 @@ def test_what_is_folded_is_weighed_from_below_to_the_last_digit(epsilon: float) 
 def test_far_atoms_do_not_make_the_grid_long(epsilon: float) -> None:
     """They were folded onto the nearest of them, at nine nats, of a step that was made for a window of a hundredth."""
     total = one_way(NEAR, 30)
-    low, high = Gridded(total.remove).delta(epsilon)
+    low, high = GridMethod(total.remove).delta(epsilon)
     assert high - low <= 1e-6 * high
     bounds = total.delta_bounds(epsilon)
     assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper

@@ -221,7 +221,7 @@ def test_transcripts_obey_the_odometer(options: tuple[Option, ...], leak: float,
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("share", [1.0, 0.4])
-def test_the_realised_loss_stays_below_the_reading_at_all_times(reverse: bool, share: float) -> None:
+def test_the_realized_loss_stays_below_the_reading_at_all_times(reverse: bool, share: float) -> None:
     """P(loss > reading at some time) ≤ δ for the worst adaptive policy; readings × 0.4 are caught."""
     options, delta = (FAIR, SKEWED), 0.3
     losses = [option.loss for option in options]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.laws.losses import pairs, triples
-from tightrope.accounting import Neighbours, filters
-from tightrope.accounting.distributions.gaussian import GaussianLaw
+from tightrope.accounting import Neighbors, filters
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.filters import (
     BasicFilter,
     EnvelopeFilter,
@@ -32,7 +32,7 @@ from tightrope.accounting.filters import (
 )
 from tightrope.accounting.filters.gaussian import gaussian_mu
 from tightrope.accounting.filters.moments import log_moments
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 
 LAPLACE, GAUSS = tr.laplace(scale=10).loss, tr.gaussian(scale=10).loss
 PURE, LEAKY = tr.approx_dp(0.1).loss, tr.approx_dp(0.1, delta=1e-3).loss
@@ -43,7 +43,7 @@ EVERY: dict[str, Callable[[], Any]] = {
     "tokens": lambda: TokenFilter([PURE, PURE]),
     "menu": lambda: MenuFilter([PURE, LAPLACE], steps=2),
     "envelope": lambda: EnvelopeFilter([PURE, LAPLACE], steps=2),
-    "moments": lambda: MomentFilter.around(2 * PURE, delta=1e-6),
+    "moments": lambda: MomentFilter.fit_to_plan(2 * PURE, delta=1e-6),
     "gaussian": lambda: GaussianFilter(mu=math.sqrt(2) * 0.1253090123),
     "basic": lambda: BasicFilter(epsilon=0.2, delta=0),
 }
@@ -69,7 +69,7 @@ class TestEveryFilter:
             assert current.admits(PURE)
             current.charge(PURE)
         assert not current.admits(PURE)
-        with pytest.raises(BudgetRefused, match="stop"):
+        with pytest.raises(InsufficientBudgetError, match="stop"):
             current.charge(PURE)
         assert [current.delta(e) for e in GRID] == before
 
@@ -115,7 +115,7 @@ class TestEveryFilter:
         current = EVERY[name]()
         monkeypatch.setattr(os, "getpid", lambda: -1)
         assert not current.admits(PURE)
-        with pytest.raises(BudgetRefused, match="forked"):
+        with pytest.raises(InsufficientBudgetError, match="forked"):
             current.charge(PURE)
 
 
@@ -125,22 +125,22 @@ def test_public_names_are_sorted_and_documented() -> None:
 
 
 def test_relations_do_not_mix() -> None:
-    added = tr.PrivacyLoss(PURE.remove, PURE.add, Neighbours.ADD_REMOVE)
-    replaced = tr.PrivacyLoss(PURE.remove, PURE.add, Neighbours.REPLACE_ONE)
+    added = tr.PrivacyLoss(PURE.remove, PURE.add, Neighbors.ADD_REMOVE)
+    replaced = tr.PrivacyLoss(PURE.remove, PURE.add, Neighbors.REPLACE_ONE)
     current = BasicFilter(epsilon=1, delta=0)
     current.charge(PURE)
-    assert current.neighbours is Neighbours.UNSPECIFIED
+    assert current.neighbors is Neighbors.UNSPECIFIED
     current.charge(added)
-    assert current.neighbours is Neighbours.ADD_REMOVE
-    assert current.loss.neighbours is Neighbours.ADD_REMOVE
+    assert current.neighbors is Neighbors.ADD_REMOVE
+    assert current.loss.neighbors is Neighbors.ADD_REMOVE
     for ask in (current.charge, current.admits):
-        with pytest.raises(InputError, match="neighbours"):
+        with pytest.raises(InputError, match="neighbors"):
             ask(replaced)
-    with pytest.raises(InputError, match="neighbours"):
+    with pytest.raises(InputError, match="neighbors"):
         TokenFilter([added, replaced])
-    assert MenuFilter([PURE, replaced], steps=1).neighbours is Neighbours.REPLACE_ONE
-    with pytest.raises(InputError, match="neighbours"):
-        GaussianFilter(mu=1, neighbours="add-remove")  # type: ignore[arg-type]
+    assert MenuFilter([PURE, replaced], steps=1).neighbors is Neighbors.REPLACE_ONE
+    with pytest.raises(InputError, match="neighbors"):
+        GaussianFilter(mu=1, neighbors="add-remove")  # type: ignore[arg-type]
 
 
 def test_threads_together_spend_no_more_than_is_there() -> None:
@@ -151,7 +151,7 @@ def test_threads_together_spend_no_more_than_is_there() -> None:
         for _ in range(20):
             try:
                 current.charge(PURE)
-            except BudgetRefused:
+            except InsufficientBudgetError:
                 continue
             passed.append(1)
 
@@ -174,7 +174,7 @@ class TestTokens:
         current = TokenFilter(3 * [GAUSS])
         for other in (LAPLACE, 2 * GAUSS, tr.gaussian(scale=11).loss, LEAKY):
             assert not current.admits(other)
-            with pytest.raises(BudgetRefused, match="MomentFilter"):
+            with pytest.raises(InsufficientBudgetError, match="MomentFilter"):
                 current.charge(other)
 
     @pytest.mark.parametrize("nonsense", [[], None, PURE, [PURE, 1], "tokens"])
@@ -235,7 +235,7 @@ class TestMenu:
                 EnvelopeFilter([PURE], steps=1, step=step)
         with pytest.raises(InputError, match="menu"):
             MenuFilter([], steps=1)
-        with pytest.raises(BudgetRefused, match="menu"):
+        with pytest.raises(InsufficientBudgetError, match="menu"):
             MenuFilter([PURE], steps=1).charge(GAUSS)
 
     @settings(max_examples=6)
@@ -265,7 +265,7 @@ class TestMoments:
 
     @pytest.mark.parametrize("loss", PLANS, ids=str)
     def test_the_filter_around_a_plan_holds_it_and_is_above_it(self, loss: tr.PrivacyLoss) -> None:
-        current = MomentFilter.around(loss, delta=0.05)
+        current = MomentFilter.fit_to_plan(loss, delta=0.05)
         current.charge(loss)
         assert not current.admits(loss)
         low, high = loss.epsilon_bounds(0.05)
@@ -274,7 +274,7 @@ class TestMoments:
             assert current.delta(epsilon) >= loss.delta_bounds(epsilon).lower
 
     def test_pieces_of_a_plan_fit(self) -> None:
-        current = MomentFilter.around(40 * LEAKY, delta=0.1)
+        current = MomentFilter.fit_to_plan(40 * LEAKY, delta=0.1)
         for _ in range(40):
             current.charge(LEAKY)
         assert not current.admits(LEAKY)
@@ -282,7 +282,7 @@ class TestMoments:
     def test_infinite_masses_are_declared(self) -> None:
         current = MomentFilter(order=5, budget=100)
         assert current.admits(PURE)
-        with pytest.raises(BudgetRefused, match=r"infinite mass of 0\.001"):
+        with pytest.raises(InsufficientBudgetError, match=r"infinite mass of 0\.001"):
             current.charge(LEAKY)
         assert not MomentFilter(order=5, budget=100, infinite_mass=0.9).admits(tr.approx_dp(0, delta=1).loss)
 
@@ -300,8 +300,8 @@ class TestMoments:
         sampled = base.poisson_sample(0.5).remove
         assert sampled.log_moment(np.array([1 + 0j])) is None
         order, (value,) = 7.0, log_moments(sampled, (7.0,)).values
-        cells = base.remove.laws[0].cells(1e-4).poisson_remove(0.5)
-        losses, masses = cells.ends()
+        cells = base.remove.laws[0].loss_cells(1e-4).poisson_remove(0.5)
+        losses, masses = cells.dominating_atoms()
         assert value == pytest.approx(math.log(float(np.dot(masses, np.exp(order * losses)))), rel=1e-4)
         assert value >= math.log(float(np.dot(masses, np.exp(order * losses)))) * (1 - 1e-9)
 
@@ -325,7 +325,7 @@ class TestMoments:
                 MomentFilter(order=1, budget=1, infinite_mass=mass)
         for delta in (1e-4, 1.0, math.nan):
             with pytest.raises(InputError, match="delta"):
-                MomentFilter.around(LEAKY, delta=delta)
+                MomentFilter.fit_to_plan(LEAKY, delta=delta)
 
 
 class TestGaussian:
@@ -353,7 +353,7 @@ class TestGaussian:
             assert mus == [None, None]
             return
         assert mus[0] == pytest.approx(mus[1], rel=1e-9, abs=1e-9)
-        gaussian = tr.PrivacyLoss.of(GaussianLaw(max(mus[0] or 0.0, mus[1] or 0.0, 1e-9)))
+        gaussian = tr.PrivacyLoss.from_distribution(GaussianLossDistribution(max(mus[0] or 0.0, mus[1] or 0.0, 1e-9)))
         for epsilon in (-1.0, -0.2, 0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
             assert loss.delta_bounds(epsilon).lower <= gaussian.delta(epsilon)
 
@@ -361,7 +361,7 @@ class TestGaussian:
         current = GaussianFilter(mu=10)
         for other in (LEAKY, GAUSS.poisson_sample(0.1), GAUSS + LEAKY, tr.approx_dp(1000).loss):
             assert not current.admits(other)
-            with pytest.raises(BudgetRefused, match="MomentFilter"):
+            with pytest.raises(InsufficientBudgetError, match="MomentFilter"):
                 current.charge(other)
         assert current.admits(GAUSS + 3 * LAPLACE)
 
@@ -381,19 +381,19 @@ class TestBasic:
         assert current.epsilon(0.01 * (1 + 1e-9)) == pytest.approx(1, rel=1e-9)
 
     def test_unbounded_losses_are_read_at_a_delta_declared_beforehand(self) -> None:
-        with pytest.raises(BudgetRefused, match="each"):
+        with pytest.raises(InsufficientBudgetError, match="each"):
             BasicFilter(epsilon=1, delta=1e-6).charge(GAUSS)
         current = BasicFilter(epsilon=1.5, delta=1e-6, each=5e-7)
         current.charge(GAUSS)
         current.charge(GAUSS)
-        with pytest.raises(BudgetRefused, match="left are"):
+        with pytest.raises(InsufficientBudgetError, match="left are"):
             current.charge(GAUSS)
 
     def test_nonsense(self) -> None:
         for wrong in ({"epsilon": -1}, {"delta": 1}, {"delta": math.nan}, {"each": -1}):
             with pytest.raises(InputError, match=next(iter(wrong))):
                 BasicFilter(**{"epsilon": 1, "delta": 0, **wrong})
-        with pytest.raises(BudgetRefused, match="infinite"):
+        with pytest.raises(InsufficientBudgetError, match="infinite"):
             BasicFilter(epsilon=1, delta=0.5).charge(tr.approx_dp(0, delta=1).loss)
 
     def test_no_budget_at_all(self) -> None:
@@ -428,7 +428,7 @@ class TestThePage:
         self.check(TokenFilter(100 * menu).epsilon(1e-6), 2.549)
         self.check(MenuFilter(menu, steps=100).epsilon(1e-6), 2.255)
         self.check(EnvelopeFilter(menu, steps=100).epsilon(1e-6), 2.255)
-        self.check(MomentFilter.around(100 * menu[0], delta=1e-6).epsilon(1e-6), 2.42)
+        self.check(MomentFilter.fit_to_plan(100 * menu[0], delta=1e-6).epsilon(1e-6), 2.42)
         self.check(GaussianFilter(mu=0.5).epsilon(1e-6), 2.255)
         self.check(100 * menu[0].epsilon(1e-8), 23.86)
         self.check(reading(100 * [menu[0]]), 3.139)
@@ -437,7 +437,7 @@ class TestThePage:
     def test_fifty_laplace_steps(self) -> None:
         step = tr.discrete_laplace(scale=10).loss
         self.check((50 * step).epsilon(1e-6), 3.173)
-        self.check(MomentFilter.around(50 * step, delta=1e-6).epsilon(1e-6), 3.356)
+        self.check(MomentFilter.fit_to_plan(50 * step, delta=1e-6).epsilon(1e-6), 3.356)
         self.check(GaussianFilter(mu=math.sqrt(50) * (gaussian_mu(step.remove.laws[0]) or 0)).epsilon(1e-6), 4.261)
         self.check(reading(50 * [step]), 4.048)
 
@@ -477,7 +477,7 @@ class TestOdometer:
         odometer = Odometer(delta=0.01, infinite_mass=0.0025, orders=[8.0])
         odometer.charge(LEAKY)
         odometer.charge(LEAKY)
-        with pytest.raises(BudgetRefused, match=r"add up to 0\.003"):
+        with pytest.raises(InsufficientBudgetError, match=r"add up to 0\.003"):
             odometer.charge(LEAKY)
         for _ in range(200):
             odometer.charge(PURE)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.accounting.distributions.gaussian import GaussianLaw
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.errors import InputError
 
-LAW = GaussianLaw(1.0)
+LAW = GaussianLossDistribution(1.0)
 TRUE = LAW.profile
 
 
@@ -38,7 +38,7 @@ REFUSED = {
     "one number": (lambda e: 0.5, {}, "shape"),
     "a matrix": (lambda e: np.ones((2, len(e))), {}, "shape"),
     "concave in the middle": (lambda e: 0.4 * np.exp(-4 * e), {}, "mirrored"),
-    "another total variation": (TRUE, {"reverse": GaussianLaw(0.9).profile}, "reverse to be 0.38"),
+    "another total variation": (TRUE, {"reverse": GaussianLossDistribution(0.9).profile}, "reverse to be 0.38"),
     "a reverse that rises": (TRUE, {"reverse": lambda e: TRUE(np.zeros(1))[0] + e / 1e4}, "reverse"),
     "below its own limit": (TRUE, {"infinite_mass": 0.01}, "infinite_mass to be at most"),
     "no function": (0.5, {}, "profile to be a function"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.loss_pmf import Masses, Window
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.privacy_loss import PrivacyLoss
 
 END, RAISED = 0.01, 1e-11
@@ -23,17 +23,17 @@ def true(epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [-0.02, -0.005, -1e-9, -1e-12])
 def test_what_is_raised_stays_above(epsilon):
-    assert PrivacyLoss.of(LAW, reverse=LAW).delta(epsilon) >= true(epsilon)
+    assert PrivacyLoss.from_distribution(LAW, reverse=LAW).delta(epsilon) >= true(epsilon)
 
 
 def test_what_was_asked_below_zero_lowers_nothing_above():
-    loss = PrivacyLoss.of(LAW, reverse=LAW)
+    loss = PrivacyLoss.from_distribution(LAW, reverse=LAW)
     loss.delta([-1e-9, -1e-12])
     assert loss.delta(0.0) >= true(0.0)
     assert loss.true_positive_rate(0.5) >= 1 - 0.5 * math.exp(-END)
 
 
 def test_masses_of_a_plan_are_above_one_order():
-    law = Masses.certain(Window(0.01, 10)).atoms()
+    law = LossPMF.zero_loss(LossLattice(0.01, 10)).to_atoms()
     assert law.one_order
-    assert not law.reversible
+    assert not law.has_exact_reverse

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.grid import GridMethod
 from tightrope.errors import PrecisionError
 
 CASES = [(1.0, 1e-4), (1.0, 0.1), (1e-3, 0.3), (5.0, 1e-3), (0.2, 0.999)]
@@ -41,8 +41,8 @@ def off(value: complex, truth: mp.mpc) -> float:
     return abs(complex(apart.real, math.remainder(apart.imag, 2 * math.pi)))
 
 
-def known(law: LossLaw, z: complex) -> tuple[complex, float]:
-    found = law.enclosed(np.array([z]))
+def known(law: LossDistribution, z: complex) -> tuple[complex, float]:
+    found = law.enclose_cumulant(np.array([z]))
     assert found is not None
     return complex(found[0][0]), float(found[1][0])
 
@@ -76,13 +76,13 @@ def test_no_modulus_further_out_is_above_the_bound(base: float, rate: float, kin
     plain = tr.laplace(scale=1 / base).loss
     sampled = plain.subset_sample(round(1000 * rate) or 1, 1000) if kind == "subset" else plain.poisson_sample(rate)
     law = getattr(sampled, "add" if kind == "add" else "remove").laws[0]
-    span = law.largest * 2
+    span = law.largest_loss * 2
     rng, checked = np.random.default_rng(3), 0
     for c in (0.3, 5.0, 40.0):
         top, _ = known(law, complex(c))
         for turns in rng.uniform(0.01, 12, 12):
             y = turns / span
-            bound = law.decay(c, y)
+            bound = law.moment_decay_bound(c, y)
             for further in y * (1 + rng.exponential(1.0, 8)):
                 try:
                     value, error = known(law, complex(c, further))
@@ -97,10 +97,10 @@ def test_bounded_ranges_and_truncated_noise_have_them_too() -> None:
     """Without atoms, and with an infinite loss: the contour agrees with the grid, and says far more."""
     for base in (tr.bounded_range(epsilon=0.7).loss, tr.truncated_laplace(epsilon=1, delta=1e-9).loss):
         loss = 2000 * base.poisson_sample(1e-3)
-        assert loss.engine == "contour"
+        assert loss.method == "contour"
         epsilon = loss.epsilon(1e-5)
         for total in (loss.remove, loss.add):
-            low, high = Gridded(total).delta(epsilon)
+            low, high = GridMethod(total).delta(epsilon)
             engine = (tr.PrivacyLoss(total, total)).delta_bounds(epsilon)
             assert max(low, engine.lower) <= min(high, engine.upper) * (1 + 1e-12)
         bounds = loss.delta_bounds(epsilon)
@@ -117,8 +117,8 @@ def test_small_rates_are_as_narrow_as_those_of_gaussians(count: int) -> None:
 def test_large_losses_are_left_to_the_grid() -> None:
     loss = tr.laplace(scale=1 / 60).loss.poisson_sample(1e-3)
     assert loss.remove.laws[0].log_moment(np.array([1.0 + 0j])) is None
-    assert Composition.of(loss.remove.laws[0]).log_moment(np.array([1.0 + 0j])) is None
-    assert (3 * loss).engine == "grid"
+    assert Composition.from_distribution(loss.remove.laws[0]).log_moment(np.array([1.0 + 0j])) is None
+    assert (3 * loss).method == "grid"
 
 
 def test_beside_the_largest_loss_the_heaviest_atoms_are_all_that_counts() -> None:
@@ -139,7 +139,7 @@ def test_beside_the_largest_loss_the_heaviest_atoms_are_all_that_counts() -> Non
 
 def test_finite_losses_off_every_lattice_need_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where more nodes of the smoothed integral are cheaper than a grid that says no more."""
-    monkeypatch.setattr(Gridded, "delta", lambda _, epsilon: pytest.fail(f"a grid was asked at {epsilon!r}"))
+    monkeypatch.setattr(GridMethod, "delta", lambda _, epsilon: pytest.fail(f"a grid was asked at {epsilon!r}"))
     loss = 36 * tr.discrete_gaussian(scale=1.03, sensitivity=3).loss.poisson_sample(0.00444)
     upper = loss.epsilon(1e-8)
     lower, delta = loss.delta_bounds(upper)

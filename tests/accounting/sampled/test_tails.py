@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tightrope as tr
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian, cut_for
 from tightrope.accounting.distributions.subset import SubsetGaussian
-from tightrope.accounting.methods.grid import grid
+from tightrope.accounting.methods.grid import compose_on_grid
 
 SCALES = st.floats(math.log(0.3), math.log(8)).map(math.exp)
 RATES = st.floats(math.log(1e-6), math.log(0.95)).map(math.exp)
@@ -38,7 +38,7 @@ def exact_tail(mu: float, rate: float, cut: float, power: int) -> mp.mpf:
 def test_a_tail_is_all_there_wherever_its_peak_is(scale, rate, mass, power):
     """Beside the whole law next to nothing, a peak far beyond the cut may hold nearly all of the tail."""
     mu, cut = 1 / scale, cut_for(mass, 1 / scale, rate)
-    found, error = PoissonGaussian(mu, rate, remove=True, end=cut).tail(np.array([complex(power - 1)]))
+    found, error = PoissonGaussian(mu, rate, remove=True, end=cut).log_tail_integral(np.array([complex(power - 1)]))
     assert abs(float(found[0].real - exact_tail(mu, rate, cut, power))) <= error[0] < 1e-8
 
 
@@ -48,7 +48,11 @@ def test_body_and_tail_are_the_whole(law, scale, rate, mass, c, y):
     whole = law(1 / scale, rate, True) if law is PoissonGaussian else law(1 / scale, rate)
     body = replace(whole, end=cut_for(mass, whole.mu, rate))
     z = np.array([complex(c, y)])
-    (total, off), (inner, lost), (outer, gone) = whole.enclosed(z), body.enclosed(z), body.tail(z)
+    (total, off), (inner, lost), (outer, gone) = (
+        whole.enclose_cumulant(z),
+        body.enclose_cumulant(z),
+        body.log_tail_integral(z),
+    )
     top = max(total[0].real, inner[0].real, outer[0].real)
     one, two, three = (np.exp(value[0] - top) for value in (total, inner, outer))
     errors = [abs(size) * math.expm1(min(error[0], 700.0)) for size, error in ((one, off), (two, lost), (three, gone))]
@@ -90,4 +94,4 @@ def test_the_masses_of_very_many_copies_do_not_get_lost():
     step = tr.truncated_laplace(epsilon=10.741972569635182, delta=2.6133528692199672e-12).loss.poisson_sample(0.5)
     loss = 10_000 * step
     for points in (32, 256):
-        assert grid(loss.remove, points).delta(16239.8)[1] >= 1 - 1e-15
+        assert compose_on_grid(loss.remove, points).delta(16239.8)[1] >= 1 - 1e-15

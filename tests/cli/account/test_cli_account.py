@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 import tightrope as tr
-from tightrope.cli.account import composed
+from tightrope.cli.account import compose_steps
 from tightrope.documents.account import read_account
 from tightrope.documents.document import to_json_text
 from tightrope.documents.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
@@ -65,7 +65,7 @@ def test_text(run, steps):
     shown = run("account", steps(STEPS))
     assert (shown.code, shown.err) == (0, "")
     for words in ("gaussian", "scale 20", "everybody", "100", "Epsilon at delta", "…", "relative width",
-                  "members recognised", "engine",
+                  "members recognized", "method",
                   "Parameters fixed in advance"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out
@@ -74,7 +74,7 @@ def test_text(run, steps):
 def test_a_poisson_rate(steps):
     path = steps('[[step]]\nmechanism = "gaussian"\nscale = 1.3\npoisson_rate = 0.01\ncount = 50\n')
     expected = 50 * tr.gaussian(scale=1.3).loss.poisson_sample(0.01)
-    found = composed(read_steps(path).step)
+    found = compose_steps(read_steps(path).step)
     assert found.remove.laws == expected.remove.laws  # δ itself takes seconds
     assert (found.add.laws, found.add.counts) == (expected.add.laws, expected.add.counts)
 
@@ -82,8 +82,8 @@ def test_a_poisson_rate(steps):
 def test_a_subset_and_an_erasure(run, steps):
     path = steps('[[step]]\nmechanism = "laplace"\nscale = 2\nsubset = [10, 100]\nerase = 0.25\n')
     expected = tr.laplace(scale=2).loss.subset_sample(10, 100).erase(0.25)
-    found = composed(read_steps(path).step)
-    assert (found.remove.laws, found.neighbours) == (expected.remove.laws, expected.neighbours)
+    found = compose_steps(read_steps(path).step)
+    assert (found.remove.laws, found.neighbors) == (expected.remove.laws, expected.neighbors)
     shown = run("account", path, "--delta", "1e-3")
     for words in ("10 of 100", "25 %", "replace-one"):
         assert words in shown.out
@@ -92,7 +92,7 @@ def test_a_subset_and_an_erasure(run, steps):
 
 def test_a_pair(steps):
     path = steps('[[step]]\nmechanism = "from_pair"\np = [0.75, 0.25]\nq = [0.25, 0.75]\n')
-    assert composed(read_steps(path).step).total_variation() == pytest.approx(0.5, rel=1e-12)
+    assert compose_steps(read_steps(path).step).total_variation() == pytest.approx(0.5, rel=1e-12)
 
 
 VALUES = {"scale": "2", "epsilon": "0.5", "delta": "1e-6", "points": "[[1, 1e-6], [0.5, 1e-3]]", "sensitivity": "1",
@@ -105,9 +105,9 @@ def test_every_mechanism_and_every_parameter(steps, kind):
     lines = [f"{parameter} = {VALUES[parameter]}" for parameter in own]
     path = steps("\n".join(["[[step]]", f'mechanism = "{kind.__struct_config__.tag}"', *lines, "count = 2"]))
     document = read_steps(path)
-    assert STEPS_FILE.json(to_json_text(document), StepsDocument) == document
-    assert list(document.step[0].parameters) == own
-    assert 0 < composed(read_steps(path).step).total_variation() < 1
+    assert STEPS_FILE.parse_json(to_json_text(document), StepsDocument) == document
+    assert list(document.step[0].maker_arguments) == own
+    assert 0 < compose_steps(read_steps(path).step).total_variation() < 1
 
 
 def test_infinite_epsilon_is_null(run, steps):
@@ -139,7 +139,7 @@ def test_infinite_epsilon_is_null(run, steps):
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\n[[step]]\nmechanism = 'laplace'\nscale = -1", "step 2 scale=-1"),
         ("[[step]]\nmechanism = 'from_points'\npoints = 3", "step 1"),
         ("[[step]]\nmechanism = 'from_points'\npoints = []", "points=[]"),
-        ("[[step]]\nmechanism = 'randomized_response'\nepsilon = 1\npoisson_rate = 0.1", "neighbours"),
+        ("[[step]]\nmechanism = 'randomized_response'\nepsilon = 1\npoisson_rate = 0.1", "neighbors"),
         ("nonsense\nx = 1", "line 1"),
         ("version = 2\n[[step]]\nmechanism = 'gaussian'\nscale = 1", "version=2"),
         ("[[step]]\nmechanism = 3", "step 1 mechanism=3"),

@@ -23,7 +23,7 @@ def data(shown):
 def test_the_run_of_the_paper(run):
     found = data(run("dpsgd", *RUN, "--noise", "1.3", "--epochs", "15", "--json"))
     loss = 3515 * tr.gaussian(scale=1.3).loss.poisson_sample(256 / 60_000)
-    assert (found["steps"], found["neighbours"], found["sampling"]) == (3515, "add-remove", "poisson")
+    assert (found["steps"], found["neighbors"], found["sampling"]) == (3515, "add-remove", "poisson")
     assert found["epsilon"] == found["upper"] == pytest.approx(0.86440991689, rel=1e-10)
     assert 0 < found["lower"] <= found["upper"]
     assert found["total_variation"] == pytest.approx(loss.total_variation(), rel=1e-12)
@@ -58,7 +58,7 @@ def test_the_noise_for_an_attack_success(run):
 def test_subsets_are_about_replacing(run):
     words = ("dpsgd", "--examples", "100", "--batch", "100", "--delta", "1e-4", "--steps", "1", "--no-compare")
     found = data(run(*words, "--noise", "4", "--sampling", "subset", "--json"))
-    assert found["neighbours"] == "replace-one"
+    assert found["neighbors"] == "replace-one"
     assert found["epsilon"] == pytest.approx(tr.gaussian(scale=2).loss.epsilon(1e-4), rel=1e-6)  # 2C at 4C of noise
     shown = run(*words, "--noise", "4", "--sampling", "subset")
     assert "twice the clip norm" in " ".join(shown.out.split())
@@ -68,7 +68,7 @@ def test_text(run):
     shown = run("dpsgd", *RUN, "--noise", "1.3", "--epochs", "15")
     assert (shown.code, shown.err) == (0, "")
     for words in ("3,515 steps", "epsilon = 0.86441 at delta = 1e-05", "relative width", "contour", "54.6 %",
-                  "members recognised", "GI Theorem 2", "not a bound", "one example is added or removed",
+                  "members recognized", "GI Theorem 2", "not a bound", "one example is added or removed",
                   "fixed in advance", "shuffled"):  # fmt: skip
         assert words in shown.out, words
     assert "\x1b" not in shown.out

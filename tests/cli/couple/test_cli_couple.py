@@ -12,12 +12,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.cli.couple.check import _number
+from tightrope.cli.couple.check import _format_number
 
 LAWS = "point,group,mass\nnorth,f,0.5\nsouth,f,0.5\nnorth,m,0.25\neast,m,0.75\n"
-MAP = ("--value", "lat", "--value", "lon", "--group", "sex", "--grid", "3x4", "--between", "0,3", "--between=-2,2")
+MAP = ("--value", "lat", "--value", "lon", "--group", "sex", "--grid", "3x4", "--bounds", "0,3", "--bounds=-2,2")
 HOMES = ("--value", "home", "--group", "sex")
-AGES = ("--value", "age", "--group", "sex", "--bins", "5", "--between", "0,100")
+AGES = ("--value", "age", "--group", "sex", "--bins", "5", "--bounds", "0,100")
 
 
 @pytest.fixture
@@ -120,7 +120,20 @@ def test_other_columns_and_csv(run, data, tmp_path):
 
 def test_learned_privately(run, data, tmp_path):
     out = tmp_path / "m.json"
-    words = ("couple", "fit", data, *AGES, "--epsilon", "1", "--groups", "f,m", "--person", "person", "--out", out)
+    words = (
+        "couple",
+        "fit",
+        data,
+        *AGES,
+        "--epsilon",
+        "1",
+        "--groups",
+        "f,m",
+        "--privacy-unit",
+        "person",
+        "--out",
+        out,
+    )
     found = json.loads(run(*words, "--json").out)
     learning = found["origin"]["learning"]
     assert (found["origin"]["kind"], learning["epsilon"], learning["person"]) == ("private", 1.0, "person")
@@ -181,8 +194,8 @@ def test_any_channel(run, tmp_path):
         (("--value", "home", "--group", "six"), "did you mean 'sex'"),
         (("--value", "hom", "--group", "sex"), "did you mean 'home'"),
         (("--value", "home", "--value", "age", "--group", "sex"), "one column"),
-        (("--value", "home", "--group", "sex", "--between", "0,1"), "--bins"),
-        (("--value", "home", "--group", "sex", "--bins", "3", "--between", "0,1"), "numeric"),
+        (("--value", "home", "--group", "sex", "--bounds", "0,1"), "--bins"),
+        (("--value", "home", "--group", "sex", "--bins", "3", "--bounds", "0,1"), "numeric"),
         (("--value", "home", "--group", "sex", "--metric", "euclidean"), "discrete"),
         (("--value", "home", "--group", "sex", "--target", "x"), "barycenter"),
         (("--value", "home", "--group", "sex", "--objective", "least"), "objective"),
@@ -193,18 +206,18 @@ def test_any_channel(run, tmp_path):
         (("--value", "home", "--group", "sex", "--groups", "f"), "at least 2"),
         (("--value", "home", "--group", "sex", "--plot", "x.gif"), ".png"),
         (("--value", "home", "--group", "sex", "--table", "t"), "table"),
-        (("--value", "home", "--group", "sex", "--person", "who"), "who"),
+        (("--value", "home", "--group", "sex", "--privacy-unit", "who"), "who"),
         ((*AGES, "--epsilon", "nan", "--groups", "f,m"), "epsilon"),
         ((*AGES, "--epsilon", "-1", "--groups", "f,m"), "epsilon"),
         ((*AGES, "--points", "a"), "points"),
-        ((*AGES, "--between", "0,5"), "columns, each with a --between"),
+        ((*AGES, "--bounds", "0,5"), "columns, each with a --bounds"),
         ((*AGES, "--grid", "2x2"), "--bins"),
-        ((*AGES[:-1], "0"), "between"),
+        ((*AGES[:-1], "0"), "bounds"),
         ((*AGES[:-1], "0,nan"), "finite"),
         ((*AGES[:-1], "5,1"), "above"),
-        ((*AGES[:-2], "--between", "a,b"), "two numbers"),
-        (("--value", "age", "--group", "sex", "--bins", "0", "--between", "0,1"), "cells"),
-        (("--value", "age", "--group", "sex", "--bins", "x", "--between", "0,1"), "bins"),
+        ((*AGES[:-2], "--bounds", "a,b"), "two numbers"),
+        (("--value", "age", "--group", "sex", "--bins", "0", "--bounds", "0,1"), "cells"),
+        (("--value", "age", "--group", "sex", "--bins", "x", "--bounds", "0,1"), "bins"),
         ((*MAP[:7], "3by4", *MAP[8:]), "ROWSxCOLUMNS"),
         ((*MAP[:7], "0x4", *MAP[8:]), "cells"),
         ((*MAP, "--metric", "manhattan"), "cityblock"),
@@ -245,7 +258,7 @@ def test_what_contradicts(run, data, laws, tmp_path):
     run(*words, "--laws", laws, "--epsilon", "1").refused_with("epsilon")
     run(*words, "--laws", tmp_path / "none.csv").refused_with("laws")
     run(*words, tmp_path / "none.parquet").refused_with("exists")
-    run(*words, "--laws", laws, "--bins", "3", "--between", "0,1").refused_with("point")
+    run(*words, "--laws", laws, "--bins", "3", "--bounds", "0,1").refused_with("point")
 
 
 def test_noisy_laws_are_no_shares_of_samples(run, data, tmp_path):
@@ -259,7 +272,7 @@ def test_noisy_laws_are_no_shares_of_samples(run, data, tmp_path):
     ("value", "shown"), [(0.16617, "0.1662"), (0.12341, "0.1235"), (2.1e-39, "2.1 × 10⁻³⁹"), (math.inf, "∞"), (0, "0")]
 )
 def test_bounds_are_shown_rounded_up(value, shown):
-    assert _number(float(value)) == shown
+    assert _format_number(float(value)) == shown
 
 
 def test_what_is_written_overwrites_nothing_that_is_read(run, data, laws, tmp_path):

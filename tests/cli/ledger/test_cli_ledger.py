@@ -10,7 +10,7 @@ import pytest
 
 from tests import postgres_server
 
-PART = "delta = 1e-6\nshare = 0.25"
+PART = "delta = 1e-6\nbudget_fraction = 0.25"
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def test_show_has_a_table_a_picture_and_the_rules(run, released):
 def test_show_says_what_planning_ahead_would_have_saved(run, plan):
     """Listed keys need no noise with an end: many small releases compose better than they add up."""
     text = plan.read_text(encoding="utf-8").replace('by = "city"', 'by = "member"\nkeys = [false, true]')
-    plan.write_text(text.replace("share = 0.25", "share = 0.05"), encoding="utf-8")
+    plan.write_text(text.replace("budget_fraction = 0.25", "budget_fraction = 0.05"), encoding="utf-8")
     for number in range(8):
         assert run("release", plan, "--out", plan.parent / str(number)).code == 0
     assert "Had all of this been declared together" in run("ledger", "show", plan).out
 
 
 def test_history_lists_what_happened_refusals_too(run, released):
-    text = released.read_text(encoding="utf-8").replace("share = 0.25", "share = 0.9")
+    text = released.read_text(encoding="utf-8").replace("budget_fraction = 0.25", "budget_fraction = 0.9")
     released.write_text(text, encoding="utf-8")
     run("release", released, "--out", released.parent / "more").refused_with("0.75 is left", code=3)
     shown = run("ledger", "history", released)
@@ -144,7 +144,9 @@ def test_a_ledger_in_postgresql_by_its_url(run, plan):
     again = run("release", plan, "--key", "march", "--out", plan.parent / "again")
     assert (again.code, again.err) == (0, "")
     assert (plan.parent / "again/result.json").read_bytes() == (plan.parent / "result.json").read_bytes()
-    plan.write_text(plan.read_text(encoding="utf-8").replace("share = 0.25", "share = 0.8"), encoding="utf-8")
+    plan.write_text(
+        plan.read_text(encoding="utf-8").replace("budget_fraction = 0.25", "budget_fraction = 0.8"), encoding="utf-8"
+    )
     run("release", plan, "--out", plan.parent / "more").refused_with("0.75 is left", code=3)
     assert "visits: 1 released, 1 refused" in run("ledger", "show", url).out
     checked = run("ledger", "check", url, plan.parent / "certificate.json")
@@ -158,7 +160,7 @@ BY_MOMENTS = '\n[[ledger.limit]]\nname = "total"\nrule = "moments"\nreleases = 8
 def by_moments(plan: Path) -> Path:
     """A plan that takes a tenth of a whole budget by moments, by listed keys."""
     text = plan.read_text(encoding="utf-8").replace('by = "city"', 'by = "member"\nkeys = [false, true]')
-    plan.write_text(text.replace("share = 0.25", "share = 0.4") + BY_MOMENTS, encoding="utf-8")
+    plan.write_text(text.replace("budget_fraction = 0.25", "budget_fraction = 0.4") + BY_MOMENTS, encoding="utf-8")
     return plan
 
 
@@ -174,8 +176,8 @@ def test_a_plan_by_moments_is_planned_and_shown_by_its_rule(run, by_moments):
     assert "by moments" in (by_moments.parent / "two" / "report.html").read_text(encoding="utf-8")
     shown = run("ledger", "show", by_moments)
     said = " ".join(shown.out.split())
-    for words in ("log moments of the noise, of order", "by addition", "Running epsilon", "odometer of moments",
-                  "Holds at all times at once", "Declared together before the first, all"):  # fmt: skip
+    for words in ("log moments of the noise, of order", "by addition", "Spent so far", "odometer of moments",
+                  "valid after every release", "Declared together before the first, all"):  # fmt: skip
         assert words in said
     assert run("ledger", "check", by_moments, by_moments.parent / "two" / "certificate.json").code == 0
 

@@ -54,4 +54,4 @@ def test_nonsense(run, tmp_path):
     run("local", "plan", "mean", "--epsilon", "nan", "--people", "5").refused_with("epsilon")
     run("local", "plan", "mode", "--epsilon", "1", "--people", "5").refused_with("question")
     words = ("local", "plan", "mean", "--epsilon", "1", "--people", "5", "--k", "3")
-    run(*words, "--between", "0,1").refused_with("left out for a mean")
+    run(*words, "--bounds", "0,1").refused_with("left out for a mean")

@@ -46,7 +46,7 @@ def browsers(run, tmp_path):
 def ages(run, tmp_path):
     """A study about ages."""
     path = tmp_path / "ages.toml"
-    assert run("local", "plan", "mean", "--between", "0,100", *WORDS, "--out", path).code == 0
+    assert run("local", "plan", "mean", "--bounds", "0,100", *WORDS, "--out", path).code == 0
     return path
 
 
@@ -96,7 +96,7 @@ def test_a_mean_from_plan_to_estimate(run, ages, answers, tmp_path):
 def test_errors_of_a_mean_are_in_its_units(run):
     words = ("local", "plan", "mean", "--epsilon", "1", "--json")
     plain = json.loads(run(*words, "--error", "0.02").out)
-    scaled = json.loads(run(*words, "--error", "1", "--between", "0,100").out)
+    scaled = json.loads(run(*words, "--error", "1", "--bounds", "0,100").out)
     assert scaled["people"] == plain["people"]
     assert scaled["least_people"] == plain["least_people"]
     assert scaled["error"] == pytest.approx(1)
@@ -152,7 +152,7 @@ def test_reports_are_made_once(run, browsers, answers, reports):
 
 
 def test_a_study_is_not_overwritten(run, browsers):
-    words = ("local", "plan", "mean", "--between", "0,1", *WORDS, "--out", browsers)
+    words = ("local", "plan", "mean", "--bounds", "0,1", *WORDS, "--out", browsers)
     run(*words).refused_with("out", "--force")
     assert run(*words, "--force").code == 0
     assert 'question = "mean"' in browsers.read_text(encoding="utf-8")
@@ -168,15 +168,15 @@ def test_a_study_is_not_overwritten(run, browsers):
         (("distribution", "--categories", "a"), "categories"),
         (("distribution", "--categories", "a,b", "--categories-from", "x.txt"), "once"),
         (("distribution", "--categories-from", "none.txt"), "categories-from"),
-        (("distribution", "--categories", "a,b", "--between", "0,1"), "between"),
-        (("mean", "--between", "1,0"), "between"),
-        (("mean", "--between", "nan,0"), "two finite numbers"),
-        (("mean", "--between", "0 1"), "two numbers"),
+        (("distribution", "--categories", "a,b", "--bounds", "0,1"), "bounds"),
+        (("mean", "--bounds", "1,0"), "bounds"),
+        (("mean", "--bounds", "nan,0"), "two finite numbers"),
+        (("mean", "--bounds", "0 1"), "two numbers"),
         (("mean", "--k", "3"), "left out for a mean"),
         (("vector",), "dimension"),
         (("mean", "--dimension", "3"), "left out for a mean"),
-        (("mean", "--between", "0,1", "--out", "study.txt"), "toml"),
-        (("mean", "--between", "0,1", "--total-variation", "2"), "total_variation"),
+        (("mean", "--bounds", "0,1", "--out", "study.txt"), "toml"),
+        (("mean", "--bounds", "0,1", "--total-variation", "2"), "total_variation"),
         (("mode",), "question"),
     ],
 )

@@ -33,7 +33,7 @@ def test_answers_and_promise_in_words(run, folder):
     for words in ("Visits", "City 00", "±", "right at most", "more in", "report.html", "certificate.json",
                   "release 1 of the dataset", "Releasing again is charged again"):  # fmt: skip
         assert words in shown.out
-    assert "\x1b" not in shown.out  # neither colours nor what a key smuggles in
+    assert "\x1b" not in shown.out  # neither colors nor what a key smuggles in
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -48,7 +48,7 @@ def test_json_is_exactly_one_object(run, folder):
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8")) == document
-    assert set(document) == {"document", "version", "title", "about", "answers", "certificate", "costs"}
+    assert set(document) == {"document", "version", "title", "about", "answers", "certificate", "bias"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
     assert [row["member"] for row in ages["rows"]] == [False, True]
@@ -99,7 +99,11 @@ def test_out_is_made_and_holds_both_files(run, folder):
 
 def shared(folder: Path, share: str) -> None:
     """The plan with a share of its budget."""
-    text = (folder / "plan.toml").read_text(encoding="utf-8").replace("delta = 1e-6", f"delta = 1e-6\nshare = {share}")
+    text = (
+        (folder / "plan.toml")
+        .read_text(encoding="utf-8")
+        .replace("delta = 1e-6", f"delta = 1e-6\nbudget_fraction = {share}")
+    )
     (folder / "plan.toml").write_text(text, encoding="utf-8")
 
 
@@ -108,7 +112,7 @@ def test_a_release_is_not_replaced_by_accident_and_asking_costs_nothing(run, fol
     assert run("release", folder / "plan.toml").code == 0
     before = (folder / "result.json").read_text(encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.plan_file.PlanFile.plan", lambda _: pytest.fail("it was planned"))
+        patch.setattr("tightrope.release.plan_file.PlanFile.make_plan", lambda _: pytest.fail("it was planned"))
         run("release", folder / "plan.toml").refused_with("result.json", "--force")
     assert (folder / "result.json").read_text(encoding="utf-8") == before
     assert run("release", folder / "plan.toml", "--force").code == 0
@@ -152,7 +156,7 @@ def test_a_plan_whose_promise_or_person_changed_meanwhile_is_refused(run, folder
     text = (folder / "plan.toml").read_text(encoding="utf-8")
     for old, new, word in (
         ("epsilon = 1", "epsilon = 2", "not changed later"),
-        ("rows = 3", "rows = 4", "another dataset"),
+        ("max_rows = 3", "max_rows = 4", "another dataset"),
     ):
         (folder / "plan.toml").write_text(text.replace(old, new), encoding="utf-8")
         run("release", folder / "plan.toml", "--out", folder / "other").refused_with(word)
@@ -172,7 +176,7 @@ def test_a_release_that_was_stopped_after_it_paid_is_taken_up_again(run, folder,
         fails_after_the_charge(patch, KeyboardInterrupt())
         run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=130)
     shown = run("release", folder / "plan.toml")
-    assert shown.code == 0 and "0 is left" in shown.out
+    assert shown.code == 0 and "whole privacy budget" in shown.out
 
 
 def test_a_release_whose_reading_failed_is_spent(run, folder, monkeypatch):
@@ -210,7 +214,7 @@ def test_what_cannot_be_written_where_it_belongs_is_kept_elsewhere(run, folder, 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tightrope.cli.output_files.Reserved.keep", full)
+    monkeypatch.setattr("tightrope.cli.output_files.ReservedFiles.store_files", full)
     monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
     (folder / "tmp").mkdir()
     run("release", folder / "plan.toml").refused_with("No space left", "the budget was spent", "answers are in", code=1)
@@ -257,7 +261,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr("tightrope.release.session.prepared", refuse)
+    monkeypatch.setattr("tightrope.release.session.prepare_release", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -271,13 +275,13 @@ def test_a_missing_extra_costs_nothing(run, folder, nothing_may_be_spent, monkey
 
 
 def test_refusals_end_with_three(run, folder, monkeypatch):
-    from tightrope.errors import BudgetRefused
+    from tightrope.errors import InsufficientBudgetError
 
     def refuse(*_: object) -> None:
-        raise BudgetRefused("0.5 of the budget is left; plan with share=0.5")
+        raise InsufficientBudgetError("0.5 of the budget is left; plan with budget_fraction=0.5")
 
-    monkeypatch.setattr("tightrope.release.session.prepared", refuse)
-    run("release", folder / "plan.toml").refused_with("share = 0.5", code=3)
+    monkeypatch.setattr("tightrope.release.session.prepare_release", refuse)
+    run("release", folder / "plan.toml").refused_with("budget_fraction = 0.5", code=3)
 
 
 def test_nonsense(run, folder):
@@ -308,7 +312,7 @@ def odd(folder: Path) -> Path:
     pyarrow.parquet.write_table(table, folder / "visits.parquet")
     keys = ['"Ward "', '"Ward\\n"', "{ \" x \" = \"case(n < 900, 'low', 'high')\" }"]
     asked = "".join(f'[[question]]\nkind = "count"\nby = {by}\nname = "q{i}"\n' for i, by in enumerate(keys))
-    promise = "[person]\neach_row = true\n[budget]\nepsilon = 5\ndelta = 1e-6\n"
+    promise = "[privacy_unit]\neach_row = true\n[budget]\nepsilon = 5\ndelta = 1e-6\n"
     path = folder / "plan.toml"
     path.write_text(f'[source]\npath = "visits.parquet"\n{promise}{asked}', encoding="utf-8")
     return path
@@ -327,10 +331,10 @@ def test_groups_have_their_names_whatever_their_column_is_called(run, odd):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("release.plan_file.load", "interrupted; nothing was spent\n"),
+        ("release.plan_file.load_plan_file", "interrupted; nothing was spent\n"),
         ("release.plan_file.PlanFile.release_plan", "interrupted; nothing was spent\n"),
-        ("cli.release.reserved", "interrupted; nothing was spent\n"),
-        ("cli.release._print", "interrupted; the budget was spent, and the answers are complete in"),
+        ("cli.release.reserve_files", "interrupted; nothing was spent\n"),
+        ("cli.release._print_answers", "interrupted; the budget was spent, and the answers are complete in"),
     ],
 )
 def test_ctrl_c_says_once_whether_the_budget_was_spent(run, folder, monkeypatch, place, words):

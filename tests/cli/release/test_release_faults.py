@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tightrope.cli.output_files import FILE_ROOM, reserved
+from tightrope.cli.output_files import FILE_ROOM, reserve_files
 from tightrope.ledger import Ledger
-from tightrope.ledger.check import check
+from tightrope.ledger.check import check_ledger
 
 pytestmark = [
     pytest.mark.slow,
@@ -49,7 +49,7 @@ class Faulty:
 def faulty(folder: Path, tmp_path: Path) -> Iterator[Faulty]:
     """Fifty releases are in the budget: each fault meets one that it has."""
     text = (folder / "plan.toml").read_text(encoding="utf-8")
-    text = text.replace("epsilon = 1", "epsilon = 50").replace("delta = 1e-6", "delta = 5e-5\nshare = 0.02")
+    text = text.replace("epsilon = 1", "epsilon = 50").replace("delta = 1e-6", "delta = 5e-5\nbudget_fraction = 0.02")
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     started = Faulty(folder / "plan.toml", tmp_path)
     yield started
@@ -93,8 +93,10 @@ def test_thirty_points(faulty: Faulty, folder: Path) -> None:
 def one_charge_for_each_answer(place: Path) -> None:
     """The ledger holds, and a charge without an answer is the last one: every next release took it up."""
     ledger = Ledger(place)
-    assert check(ledger).problems == ()
-    keys = {kind: [entry.key for entry in ledger.entries() if entry.kind == kind] for kind in ("charged", "answered")}
+    assert check_ledger(ledger).problems == ()
+    keys = {
+        kind: [entry.key for entry in ledger.list_entries() if entry.kind == kind] for kind in ("charged", "answered")
+    }
     assert set(keys["answered"]) <= set(keys["charged"])
     assert len(keys["charged"]) - len(keys["answered"]) <= 1
     ledger.close()
@@ -171,10 +173,10 @@ def test_named_parts_that_were_left_behind_are_swept_by_the_next(tmp_path: Path,
     """Where the system has no files without a name, parts have a hidden one."""
     monkeypatch.setattr("tightrope.cli.output_files.OPEN_FILES", tmp_path / "nowhere")
     (tmp_path / ".result.json.xyz.part").write_text("left behind")
-    with reserved(tmp_path, ["result.json"], replace=False) as files:
+    with reserve_files(tmp_path, ["result.json"], replace=False) as files:
         (part,) = tmp_path.iterdir()
         assert part.name.endswith(".part") and part.stat().st_size == FILE_ROOM
-        files.keep({"result.json": "{}"})
+        files.store_files({"result.json": "{}"})
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
@@ -183,7 +185,7 @@ def test_a_file_that_cannot_get_its_name_is_written_anew(tmp_path: Path, monkeyp
         raise OSError(errno.EPERM, "not permitted")
 
     monkeypatch.setattr("os.link", refused)
-    with reserved(tmp_path, ["a", "b"], replace=False) as files:
+    with reserve_files(tmp_path, ["a", "b"], replace=False) as files:
         assert list(tmp_path.iterdir()) == []
-        files.keep({"a": "first", "b": "second"})
+        files.store_files({"a": "first", "b": "second"})
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "first", "b": "second"}

@@ -22,19 +22,19 @@ def read_back(shown: str) -> Decimal:
 
 @given(FINITE, st.integers(0, 9))
 def test_fixed_rounds_outwards(value: float, decimals: int) -> None:
-    down, up = (read_back(numbers.fixed(value, decimals, way)) for way in (numbers.DOWN, numbers.UP))
+    down, up = (read_back(numbers.fixed_text(value, decimals, way)) for way in (numbers.DOWN, numbers.UP))
     assert down <= Decimal(repr(value)) <= up
     assert up - down <= Decimal(1).scaleb(-decimals)
 
 
 @given(st.floats(1e-300, 1e300), st.integers(1, 6))
 def test_significant_rounds_up(value: float, count: int) -> None:
-    assert read_back(numbers.significant(value, count, numbers.UP)) >= Decimal(repr(value))
+    assert read_back(numbers.significant_text(value, count, numbers.UP)) >= Decimal(repr(value))
 
 
 @given(st.floats(0, 1))
 def test_percent_rounds_up_and_stays_close(share: float) -> None:
-    shown, exact = read_back(numbers.percent(share, numbers.UP)), Decimal(repr(share)) * 100
+    shown, exact = read_back(numbers.percent_text(share, numbers.UP)), Decimal(repr(share)) * 100
     assert exact <= shown <= max(exact + Decimal("0.1"), exact * Decimal("1.2"))
 
 
@@ -55,7 +55,7 @@ def test_digits_follow_the_noise(half_widths: list[float], expected: int) -> Non
 
 @pytest.mark.parametrize(("value", "shown"), [(None, "–"), (1e300, "1 × 10³⁰⁰"), (-0.0, "0"), (1234.0, "1,234")])
 def test_missing_and_extreme_numbers(value: float | None, shown: str) -> None:
-    assert numbers.fixed(value, 0) == shown
+    assert numbers.fixed_text(value, 0) == shown
 
 
 def test_impossible_chance() -> None:
@@ -64,7 +64,7 @@ def test_impossible_chance() -> None:
 
 @pytest.mark.parametrize("missing", [1e-3, 1e-7, 1e-9, 1e-12, 2.0**-53])
 def test_what_is_rounded_down_is_never_all(missing: float) -> None:
-    shown = numbers.percent(1 - missing, numbers.DOWN)
+    shown = numbers.percent_text(1 - missing, numbers.DOWN)
     assert shown != "100 %"
     assert read_back(shown) <= 100 * Decimal(repr(1 - missing))
-    assert numbers.percent(1.0, numbers.DOWN) == "100 %"
+    assert numbers.percent_text(1.0, numbers.DOWN) == "100 %"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tightrope as tr
 from tightrope.documents import numbers as chances
 from tightrope.documents.numbers import Guesses
-from tightrope.documents.wording import NOTHING, Protected
+from tightrope.documents.wording import NOTHING, ProtectedUnit
 
 EPSILONS, DELTAS = st.floats(0, 30), st.just(0.0) | st.floats(1e-11, 0.5)
 TENTH, WORDS = mpmath.mpf("0.1"), {"million": 10**6, "billion": 10**9}
@@ -119,7 +119,7 @@ def test_the_largest_epsilon_is_not_made_smaller(epsilon: float) -> None:
 def test_chances_are_upper_bounds_to_many_digits(epsilon: float, delta: float) -> None:
     with mpmath.workdps(80):
         for found, true in (
-            (chances.factor(epsilon), mpmath.exp(exact(epsilon))),
+            (chances.likelihood_factor(epsilon), mpmath.exp(exact(epsilon))),
             (chances.total_variation(epsilon, delta), truth(epsilon, delta, 1.0) / 50 - 1),
         ):
             digits = mpmath.mpf("1e-66")  # the truth has 70 digits, some of them lost beside 50 percent
@@ -128,17 +128,24 @@ def test_chances_are_upper_bounds_to_many_digits(epsilon: float, delta: float) -
 
 @given(st.floats(0, 1))
 def test_a_hundred_guesses_are_always_a_hundred(success: float) -> None:
-    guesses = Guesses.of(success)
-    assert 50 + guesses.more + guesses.wrong == 100
-    assert guesses.right >= 100 * success - 1e-9
+    guesses = Guesses.from_success(success)
+    assert 50 + guesses.more + guesses.wrong_count == 100
+    assert guesses.right_count >= 100 * success - 1e-9
     lines = str(guesses).split("\n\n")[0].split("\n")
     assert [len(line.split()) for line in lines] == [25] * 4
 
 
 def test_who_is_protected() -> None:
-    assert Protected().words == "“You” are one row of the table; who has several rows is protected less."
-    evil = Protected("a \u202etail", "ta\x1bil", rows=1_200)
-    assert evil.words.startswith(
+    assert ProtectedUnit().unit_text == "“You” are one row of the table; who has several rows is protected less."
+    evil = ProtectedUnit("a \u202etail", "ta\x1bil", rows=1_200)
+    assert evil.unit_text.startswith(
         "A �tail is all rows with the same “ta�il”, of which at most 1,200 enter any one answer;"
     )
-    assert not re.search("[\x1b\u202e]", evil.words + evil.guess + evil.about + evil.data + "".join(evil.limits))
+    assert not re.search(
+        "[\x1b\u202e]",
+        evil.unit_text
+        + evil.guess_text
+        + evil.attacker_knowledge_text
+        + evil.data_owner_text
+        + "".join(evil.limits_text),
+    )

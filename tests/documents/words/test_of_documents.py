@@ -26,12 +26,12 @@ from tightrope.transport.on_tables.supports import Categories
 SHARES = st.floats(0, 1)
 
 
-def training(eta: float, epsilon: float = math.inf, neighbours: str = "add-remove") -> TrainingAccount:
+def training(eta: float, epsilon: float = math.inf, neighbors: str = "add-remove") -> TrainingAccount:
     shared = {
         "document": "training account", "version": 1, "examples": 9, "batch": 3, "sampling": "poisson",
         "sampling_rate": 1 / 3, "noise_multiplier": 1.0, "steps": 2, "total_variation": eta,
         "attack_success": (1 + eta) / 2, "attack": (Attack(false_positive_rate=0.1, true_positive_rate=0.5),),
-        "neighbours": neighbours, "engine": "e", "statement": "Fixed\u202e in advance.",
+        "neighbors": neighbors, "method": "e", "statement": "Fixed\u202e in advance.",
     }  # fmt: skip
     bracket = epsilon_bracket(1e-5, 0.0, epsilon)
     ends = {name: getattr(bracket, name) for name in bracket.__struct_fields__}
@@ -60,11 +60,11 @@ def test_a_guess_is_right_half_of_the_time_and_half_of_eta(eta: float) -> None:
 def test_the_picture_rounds_up_in_every_context() -> None:
     with localcontext() as context:
         context.prec = 1
-        assert Guesses.of(Decimal("0.531")) == Guesses(4)
+        assert Guesses.from_success(Decimal("0.531")) == Guesses(4)
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "words"),
+    ("neighbors", "words"),
     [
         ("add-remove", "the data with one record or the data without it"),
         ("replace-one", "with another in its place"),
@@ -72,8 +72,8 @@ def test_the_picture_rounds_up_in_every_context() -> None:
         ("unspecified", "such as the data with you"),
     ],
 )
-def test_what_is_guessed_is_what_is_protected(neighbours: str, words: str) -> None:
-    said = training(0.2, 1.0, neighbours).explain()
+def test_what_is_guessed_is_what_is_protected(neighbors: str, words: str) -> None:
+    said = training(0.2, 1.0, neighbors).explain()
     assert words in said
     assert "at most 2.72 times its chance under the other, plus 1 in 100,000" in said
     assert "Fixed� in advance." in said
@@ -87,7 +87,7 @@ def test_without_a_bound_on_epsilon_none_is_claimed() -> None:
 def test_noise_says_its_errors_and_the_limit(sensitivity: int) -> None:
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
     said = certificate.explain()
-    assert certificate.document().explain() == said
+    assert certificate.to_document().explain() == said
     moved, worst, least = map(float, re.findall(r"(?:by|than) ([\d.]+)(?= on average| on average\.|\.)", said)[-3:])
     assert certificate.mean_absolute_error <= moved <= certificate.mean_absolute_error * 1.01
     assert certificate.worst_error <= worst
@@ -99,22 +99,22 @@ def test_noise_says_its_errors_and_the_limit(sensitivity: int) -> None:
 @given(st.floats(0.01, 20), st.none() | st.floats(0.01, 0.99))
 def test_a_report_promises_the_smaller_of_both_bounds(epsilon: float, cap: float | None) -> None:
     study = StudyDocument(
-        document="study", version=1, question="mean", between=(0.0, 1.0), epsilon=epsilon, total_variation=cap
+        document="study", version=1, question="mean", bounds=(0.0, 1.0), epsilon=epsilon, total_variation=cap
     )
     eta = min(math.tanh(epsilon / 2), 1 if cap is None else cap)
     assert (1 + eta) / 2 - 1e-12 <= shown(study.explain()) <= (1 + eta) / 2 + 1e-3
-    assert "each answer is randomised by the person who gives it" in study.explain()
+    assert "each answer is randomized by the person who gives it" in study.explain()
 
 
 def saved(origin: Origin) -> SavedCoupling:
-    support = Categories("shop", Labels.of(["a", "b", "c"]))
+    support = Categories("shop", Labels.from_names(["a", "b", "c"]))
     laws = {"north": [0.2, 0.3, 0.5], "south": [0.5, 0.4, 0.1]}
-    return SavedCoupling(CouplingMechanism.fit(laws, support.cost()), support, "district", "discrete", origin)
+    return SavedCoupling(CouplingMechanism.fit(laws, support.transport_cost()), support, "district", "discrete", origin)
 
 
 def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
-    found = saved(Origin.of("public", "barycenter"))
-    document, mechanism = found.document(), found.mechanism
+    found = saved(Origin.from_kind("public", "barycenter"))
+    document, mechanism = found.to_document(), found.mechanism
     apart = [
         sum(abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))) / 2
         for group in mechanism.groups
@@ -131,7 +131,7 @@ def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
 def test_learned_laws_promise_the_smallest_total_variation_with_its_confidence() -> None:
     left = tuple(Triple(epsilon=0.1, delta=0.0, total_variation=eta) for eta in (0.3, 0.12))
     learning = Learning(epsilon=1.0, person="each row", confidence=0.95, left=left)
-    said = saved(Origin.of("private", "barycenter", learning)).document().explain()
+    said = saved(Origin.from_kind("private", "barycenter", learning)).to_document().explain()
     assert shown(said) == Fraction(56, 100)
     assert "with a confidence of 95 %" in said
 

@@ -1,4 +1,4 @@
-"""Bayes limits: Remark 1, Example 4 and its figure, and below what randomised response reaches."""
+"""Bayes limits: Remark 1, Example 4 and its figure, and below what randomized response reaches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def coin(theta: np.ndarray) -> np.ndarray:
 
 
 def coin_bayes_risk(epsilon: float, people: int) -> float:
-    """E |Θ̂ − Θ| of the posterior median from n randomised coins, Θ uniform, by a fine grid."""
+    """E |Θ̂ − Θ| of the posterior median from n randomized coins, Θ uniform, by a fine grid."""
     theta = (np.arange(4000) + 0.5) / 4000
     flip = 1 / (1 + math.exp(epsilon))
     shown = flip + (1 - 2 * flip) * theta
@@ -45,7 +45,9 @@ def test_remark_1() -> None:
     assert limits.bayes(FREE, UNIFORM).one_step(1) == pytest.approx(2 / 27, rel=2e-9)
     assert by_information(UNIFORM, 1) == pytest.approx(0.0456, abs=1e-4)
     assert UNIFORM.mutual_information(1) == pytest.approx(math.log(2) - 0.5, rel=1e-11)
-    assert UNIFORM.shared(np.array([1.0, 4 / 3, 2.0, 5.0]), 1) == pytest.approx([1 / 4, 1 / 9, 0, 0], abs=2e-12)
+    assert UNIFORM.shared_information(np.array([1.0, 4 / 3, 2.0, 5.0]), 1) == pytest.approx(
+        [1 / 4, 1 / 9, 0, 0], abs=2e-12
+    )
 
 
 def test_the_whole_risk_is_more_than_one_step_and_less_than_the_truth() -> None:
@@ -59,7 +61,7 @@ def test_the_whole_risk_is_more_than_one_step_and_less_than_the_truth() -> None:
 def test_example_4(people: int) -> None:
     """I_γ of n coins against quadrature, P(x) = s!(n−s)!/(n+1)! for each sequence."""
     gammas = np.array([1.0, 1.7, 4.0])
-    for gamma, told in zip(gammas.tolist(), UNIFORM.shared(gammas, people).tolist(), strict=True):
+    for gamma, told in zip(gammas.tolist(), UNIFORM.shared_information(gammas, people).tolist(), strict=True):
         exact = 0.0
         for s in range(people + 1):
             choose, top = special.comb(people, s), s / people
@@ -97,7 +99,7 @@ def test_the_figure_of_example_4(people: int, whole_curve: float, theorem: float
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("people", [1, 5, 40])
-def test_randomised_coins_err_more_than_the_limit(epsilon: float, people: int) -> None:
+def test_randomized_coins_err_more_than_the_limit(epsilon: float, people: int) -> None:
     reached = coin_bayes_risk(epsilon, people)
     assert limits.bayes(Guarantee(epsilon), UNIFORM).risk(people) <= reached
     given = limits.bayes(SymmetricChannel.randomized_response(epsilon, 2), UNIFORM).risk(people)
@@ -107,7 +109,7 @@ def test_randomised_coins_err_more_than_the_limit(epsilon: float, people: int) -
 
 @pytest.mark.parametrize("people", [1, 3, 30])
 def test_cells_are_below_the_closed_form_and_near_it(people: int) -> None:
-    cells = limits.Cells.of(stats.uniform(), coin)
+    cells = limits.Cells.from_prior(stats.uniform(), coin)
     for privacy in (FREE, Guarantee(1.0, 1e-4)):
         exact, cut = (limits.bayes(privacy, problem).risk(people) for problem in (UNIFORM, cells))
         assert cut <= exact * (1 + 1e-6)
@@ -116,9 +118,9 @@ def test_cells_are_below_the_closed_form_and_near_it(people: int) -> None:
 
 def test_beta_priors_by_cells() -> None:
     for a, b in [(2.0, 5.0), (0.5, 0.5)]:
-        exact, cells = limits.BetaBernoulli(a, b), limits.Cells.of(stats.beta(a, b), coin)
+        exact, cells = limits.BetaBernoulli(a, b), limits.Cells.from_prior(stats.beta(a, b), coin)
         gammas = np.array([1.0, 1.5, 3.0])
-        assert cells.shared(gammas, 4) == pytest.approx(exact.shared(gammas, 4), abs=2e-3)
+        assert cells.shared_information(gammas, 4) == pytest.approx(exact.shared_information(gammas, 4), abs=2e-3)
         assert cells.mutual_information(1) == pytest.approx(exact.mutual_information(1), rel=1e-3)
         radius = np.array([0.01, 0.1, 0.3])
         windows = [
@@ -126,19 +128,19 @@ def test_beta_priors_by_cells() -> None:
             for r in radius
         ]
         for problem in (exact, cells):
-            assert np.all(problem.ball(radius) >= np.array(windows) - 1e-12)
-            assert problem.ball(radius) == pytest.approx(windows, abs=2e-2)
+            assert np.all(problem.small_ball_probability(radius) >= np.array(windows) - 1e-12)
+            assert problem.small_ball_probability(radius) == pytest.approx(windows, abs=2e-2)
 
 
 def test_samples_are_their_own_prior() -> None:
     points = np.array([0.2, 0.4, 0.4, 0.9])
-    made = limits.Cells.of(points, coin)
-    assert made.ball(np.array([1e-6, 0.1, 0.25, 0.35])) == pytest.approx([0.5, 0.75, 0.75, 1.0])
+    made = limits.Cells.from_prior(points, coin)
+    assert made.small_ball_probability(np.array([1e-6, 0.1, 0.25, 0.35])) == pytest.approx([0.5, 0.75, 0.75, 1.0])
     one = coin(points)
-    centre = one.mean(axis=0)
+    center = one.mean(axis=0)
     for gamma in (1.0, 1.5):
-        exact = float(np.maximum(one - gamma * centre, 0).sum() / 4)
-        assert made.shared(np.array([gamma]), 1)[0] == pytest.approx(exact, abs=1e-11)
+        exact = float(np.maximum(one - gamma * center, 0).sum() / 4)
+        assert made.shared_information(np.array([gamma]), 1)[0] == pytest.approx(exact, abs=1e-11)
 
 
 def test_unbounded_priors_and_many_values() -> None:
@@ -148,10 +150,10 @@ def test_unbounded_priors_and_many_values() -> None:
         low, high = stats.norm.cdf(-0.5 - mean), stats.norm.cdf(0.5 - mean)
         return np.stack([low, high - low, 1 - high], axis=1)
 
-    problem = limits.Cells.of(stats.norm(0, 2), binned, cells=500)
+    problem = limits.Cells.from_prior(stats.norm(0, 2), binned, cells=500)
     limit = limits.bayes(Guarantee(1.0), problem, cost="squared")
     assert 4 >= limit.risk(1) > limit.risk(10) > 0
-    assert np.all(np.diff(problem.shared(np.array([1.0, 2.0]), 7)) <= 0)
+    assert np.all(np.diff(problem.shared_information(np.array([1.0, 2.0]), 7)) <= 0)
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.0, 3.0))
@@ -172,19 +174,19 @@ def test_risk_falls_with_people_and_privacy() -> None:
 
 
 def test_windows_keep_the_rate_for_many_people() -> None:
-    """Within a factor of five of randomised coins at every n, and n^(−1/2); the truth at n = 300 by a fine grid."""
+    """Within a factor of five of randomized coins at every n, and n^(−1/2); the truth at n = 300 by a fine grid."""
     limit = limits.bayes(Guarantee(1.0), UNIFORM)
     assert limit.risk(10**6) / limit.risk(4 * 10**6) == pytest.approx(2, rel=0.02)
     for people in (300, 10**6):
         spread = 0.5 / math.tanh(0.5) / math.sqrt(people)
         assert 0.2 * spread * math.sqrt(2 / math.pi) < limit.risk(people) < spread * math.sqrt(2 / math.pi)
     assert limit.within_windows(300) <= coin_bayes_risk(1.0, 300)
-    assert limits.bayes(Guarantee(1.0), limits.Cells.of([0.1, 0.9], coin)).within_windows(10) == 0
+    assert limits.bayes(Guarantee(1.0), limits.Cells.from_prior([0.1, 0.9], coin)).within_windows(10) == 0
 
 
 def test_windows_of_an_unbounded_prior() -> None:
     """Θ normal, a report of whether the value Θ + noise is positive; only few windows see any information."""
-    problem = limits.Cells.of(stats.norm(0, 1), lambda mean: coin(stats.norm.cdf(mean)))
+    problem = limits.Cells.from_prior(stats.norm(0, 1), lambda mean: coin(stats.norm.cdf(mean)))
     limit = limits.bayes(Guarantee(2.0), problem, cost="squared")
     assert 1 > limit.risk(1) > limit.risk(1000) > limit.risk(100_000) > 0
 
@@ -197,19 +199,19 @@ def test_bad_problems_are_explained() -> None:
             limits.BetaBernoulli(wrong)
     for samples in ([], [math.nan], [[0.5]], "x", None):
         with pytest.raises(InputError, match="prior"):
-            limits.Cells.of(samples, coin)  # type: ignore[arg-type]
+            limits.Cells.from_prior(samples, coin)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one law for each"):
-        limits.Cells.of([0.1, 0.9], lambda theta: [[0.5, 0.5]])
+        limits.Cells.from_prior([0.1, 0.9], lambda theta: [[0.5, 0.5]])
     with pytest.raises(InputError, match="sum of matrix"):
-        limits.Cells.of([0.1, 0.9], lambda theta: np.stack([theta, theta], axis=1))
+        limits.Cells.from_prior([0.1, 0.9], lambda theta: np.stack([theta, theta], axis=1))
     with pytest.raises(InputError, match="cells"):
-        limits.Cells.of(stats.uniform(), coin, cells=1)
+        limits.Cells.from_prior(stats.uniform(), coin, cells=1)
 
 
 @pytest.mark.parametrize("samples", [[1234.5, math.nan], [1234.5, math.inf], [[1234.5]], ["1234.5x"]])
 def test_samples_of_people_are_not_shown(samples: list[float]) -> None:
     with pytest.raises(InputError, match="prior") as said:
-        limits.Cells.of(samples, coin)
+        limits.Cells.from_prior(samples, coin)
     assert "1234" not in str(said.value)
 
 

@@ -27,7 +27,7 @@ def laws_of_counts(rows: np.ndarray, people: int) -> np.ndarray:
 
 
 def minimax(rows: np.ndarray, people: int) -> float:
-    """min over randomised estimates of max over θ of E (θ̂ − θ)², both on a grid."""
+    """min over randomized estimates of max over θ of E (θ̂ − θ)², both on a grid."""
     laws = laws_of_counts(rows, people)
     kinds, answers = laws.shape[1], len(ANSWERS)
     errors = (ANSWERS - THETAS[:, None]) ** 2

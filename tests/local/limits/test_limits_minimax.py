@@ -14,10 +14,10 @@ from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.fisher_information import (
-    Columns,
-    alone,
+    ChannelColumns,
     first_zero,
     fisher_information,
+    independent_trace_bound,
     trace_of_information,
 )
 from tightrope.local.limits.mean import least_error, log_packing
@@ -27,7 +27,7 @@ CLASSES = [Guarantee(1.0), Guarantee(0.3, 0.0, 0.1), Guarantee(2.0, 0.01, 0.3)]
 
 
 def coin_risk(epsilon: float, people: int) -> float:
-    """Worst mean squared error of the unbiased estimate from randomised response: at θ = ½."""
+    """Worst mean squared error of the unbiased estimate from randomized response: at θ = ½."""
     return 0.25 / math.tanh(epsilon / 2) ** 2 / people
 
 
@@ -44,7 +44,7 @@ def subset_selection_risk(epsilon: float, k: int, people: int) -> float:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("people", [1, 50, 10_000, 10**8])
-def test_the_mean_limit_is_below_randomised_response_and_meets_it(epsilon: float, people: int) -> None:
+def test_the_mean_limit_is_below_randomized_response_and_meets_it(epsilon: float, people: int) -> None:
     limit = limits.mean(Guarantee(epsilon)).risk(people)
     reached = min(coin_risk(epsilon, people), 0.25)
     assert limit <= reached
@@ -53,13 +53,13 @@ def test_the_mean_limit_is_below_randomised_response_and_meets_it(epsilon: float
 
 
 def test_the_mean_limit_scales_with_the_interval() -> None:
-    unit, wide = limits.mean(Guarantee(1.0)), limits.mean(Guarantee(1.0), between=(-10, 30))
+    unit, wide = limits.mean(Guarantee(1.0)), limits.mean(Guarantee(1.0), bounds=(-10, 30))
     assert wide.risk(100) == pytest.approx(1600 * unit.risk(100), rel=1e-12)
     with pytest.raises(InputError, match="width"):
-        limits.mean(Guarantee(1.0), between=(1, 1))
+        limits.mean(Guarantee(1.0), bounds=(1, 1))
     for wrong in (3, (1,), "ab", (0, math.nan)):
-        with pytest.raises(InputError, match="between"):
-            limits.mean(Guarantee(1.0), between=wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="bounds"):
+            limits.mean(Guarantee(1.0), bounds=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("k", [2, 3, 16, 200])
@@ -85,9 +85,9 @@ def test_no_channel_has_more_fisher_information(privacy: Guarantee) -> None:
         m = int(rng.integers(2, 7))
         weights = rng.choice([0.0, 1.0], m) if rng.random() < 0.5 else rng.random(m)
         rows = np.outer(weights, best.matrix[0]) + np.outer(1 - weights, best.matrix[1])
-        centre = rows.mean(axis=0)
-        some = centre > 0
-        trace = float(np.sum((rows - centre)[:, some] ** 2 / centre[some]))
+        center = rows.mean(axis=0)
+        some = center > 0
+        trace = float(np.sum((rows - center)[:, some] ** 2 / center[some]))
         assert trace <= trace_of_information(privacy, m) * (1 + 1e-12)
 
 
@@ -102,9 +102,11 @@ def test_subset_selection_reaches_the_trace(epsilon: float, m: int) -> None:
         rows = np.where(subsets.T == 1, ratio, 1.0)
         made = Channel(rows / rows.sum(axis=1, keepdims=True))
         assert made.epsilon == pytest.approx(epsilon, rel=1e-9)
-        centre = made.matrix.mean(axis=0)
-        traces.append(float(np.sum((made.matrix - centre) ** 2 / centre)))
-    most = alone(Columns.of(Guarantee(epsilon), m), 1e9).most  # a prior that is nearly the uniform law alone
+        center = made.matrix.mean(axis=0)
+        traces.append(float(np.sum((made.matrix - center) ** 2 / center)))
+    most = independent_trace_bound(
+        ChannelColumns.from_guarantee(Guarantee(epsilon), m), 1e9
+    ).most  # a prior that is nearly the uniform law alone
     assert most == pytest.approx(max(traces), rel=1e-7)
     assert most <= trace_of_information(Guarantee(epsilon), m) * (1 + 1e-7)
     rng = np.random.default_rng(1)
@@ -112,8 +114,8 @@ def test_subset_selection_reaches_the_trace(epsilon: float, m: int) -> None:
         rows = np.exp(epsilon * rng.random((m, 9)))
         rows = np.column_stack([rows, rows.sum(axis=1).max() * ratio - rows.sum(axis=1)])
         made = Channel(rows / rows.sum(axis=1, keepdims=True))
-        centre = made.matrix.mean(axis=0)
-        trace = float(np.sum((made.matrix - centre) ** 2 / centre))
+        center = made.matrix.mean(axis=0)
+        trace = float(np.sum((made.matrix - center) ** 2 / center))
         assert trace <= trace_of_information(Guarantee(made.epsilon * (1 + 1e-12)), m) * (1 + 1e-12)
 
 
@@ -147,7 +149,7 @@ def test_example_2_for_every_epsilon_and_delta() -> None:
 
 
 def test_example_3_below_a_mechanism_and_with_both_methods() -> None:
-    """One random axis, its sign by randomised response, scaled to be unbiased: E‖·‖² ≤ (d r / tanh(ε/2))²/n."""
+    """One random axis, its sign by randomized response, scaled to be unbiased: E‖·‖² ≤ (d r / tanh(ε/2))²/n."""
     for dimension in (1, 4, 32):
         limit = limits.ball_mean(Guarantee(1.0), dimension=dimension, radius=2.0)
         for people in (10, 10**5):
@@ -186,11 +188,11 @@ def test_the_error_that_fano_leaves_solves_its_equation(count: int) -> None:
 
 
 def test_fano_is_at_least_lemma_4_and_below_the_truth() -> None:
-    """Three laws, one report each by ternary randomised response: the error of the best guess is above the bound."""
+    """Three laws, one report each by ternary randomized response: the error of the best guess is above the bound."""
     laws = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
     privacy = Guarantee(1.0)
     limit = limits.fano(privacy, laws, separation=2.0, cost="absolute")
-    reports = laws @ SymmetricChannel.randomized_response(1.0, 3).dense().matrix
+    reports = laws @ SymmetricChannel.randomized_response(1.0, 3).to_channel().matrix
     truth = 1 - reports.max(axis=0).sum() / 3
     assert 0 < limit.risk(1) <= truth
     given = limits.fano(SymmetricChannel.randomized_response(1.0, 3), laws, separation=2.0, cost="absolute")
@@ -204,8 +206,8 @@ def test_fano_is_at_least_lemma_4_and_below_the_truth() -> None:
 def test_interactive_fano_is_weaker_and_never_more() -> None:
     laws = np.array([[0.6, 0.2, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
     for people in (1, 10, 100):
-        waiting = limits.fano(Guarantee(1.0), laws, separation=1.0).information(people)
-        talking = limits.fano(Guarantee(1.0), laws, separation=1.0, interactive=True).information(people)
+        waiting = limits.fano(Guarantee(1.0), laws, separation=1.0).information_upper_bound(people)
+        talking = limits.fano(Guarantee(1.0), laws, separation=1.0, interactive=True).information_upper_bound(people)
         assert waiting <= talking * (1 + 1e-12)
     with pytest.raises(InputError, match="at least two laws"):
         limits.fano(Guarantee(1.0), [[0.5, 0.5]], separation=1.0)

@@ -27,7 +27,7 @@ def exact_advantage(a: float, b: float, people: int) -> float:
 
 
 def best_coin_error(a: float, b: float, people: int, type_one: float) -> float:
-    """Least type-II error of a randomised count test at this type-I error (Neyman–Pearson), b < a."""
+    """Least type-II error of a randomized count test at this type-I error (Neyman–Pearson), b < a."""
     k = np.arange(people + 1)
     first, second = stats.binom.pmf(k, people, a), stats.binom.pmf(k, people, b)
     spent = np.minimum(np.maximum(type_one - np.concatenate([[0.0], np.cumsum(first)[:-1]]), 0.0), first)
@@ -47,7 +47,7 @@ def test_the_dominating_channel_tells_no_more_than_the_class_may(privacy: Guaran
     ]:
         given = limits.le_cam(best, p0, p1, separation=1.0)
         any_of_them = limits.le_cam(privacy, p0, p1, separation=1.0)
-        assert given.advantage(people) <= any_of_them.advantage(people) + 2e-9
+        assert given.testing_advantage(people) <= any_of_them.testing_advantage(people) + 2e-9
         assert given.risk(people) >= any_of_them.risk(people) * (1 - 1e-8) - 1e-9
 
 
@@ -55,16 +55,16 @@ def test_the_dominating_channel_tells_no_more_than_the_class_may(privacy: Guaran
 def test_a_given_channel_is_answered_exactly(people: int) -> None:
     coin = SymmetricChannel.randomized_response(1.0, 2)
     limit = limits.le_cam(coin, [0.6, 0.4], [0.4, 0.6], separation=0.2)
-    a, b = coin.push(np.array([0.6, 0.4]))[0], coin.push(np.array([0.4, 0.6]))[0]
+    a, b = coin.output_distribution(np.array([0.6, 0.4]))[0], coin.output_distribution(np.array([0.4, 0.6]))[0]
     exact = exact_advantage(a, b, people)
-    assert limit.advantage(people) == pytest.approx(exact, rel=1e-6)
-    assert limit.advantage(people) >= exact
+    assert limit.testing_advantage(people) == pytest.approx(exact, rel=1e-6)
+    assert limit.testing_advantage(people) >= exact
     assert limit.risk(people) == pytest.approx(0.01 * (1 - exact) / 2, rel=1e-5)
 
 
 @pytest.mark.parametrize("privacy", [Guarantee(1.0), Guarantee(0.5, 0.0, 0.2)])
 @pytest.mark.parametrize("people", [10, 1000])
-def test_le_cam_is_at_least_lemma_3_and_below_randomised_response(privacy: Guarantee, people: int) -> None:
+def test_le_cam_is_at_least_lemma_3_and_below_randomized_response(privacy: Guarantee, people: int) -> None:
     p0, p1, tau = np.array([0.55, 0.45]), np.array([0.45, 0.55]), 0.05
     kl = float(np.sum(p0 * np.log(p0 / p1)))
     kappa = suprema.kl_contraction(privacy)
@@ -90,10 +90,10 @@ def test_costs_scale_as_they_should() -> None:
 @pytest.mark.parametrize("distance", [1e-9, 1e-5, 0.3, 3.0])
 def test_laws_that_hardly_differ_are_not_told_apart_and_not_lost(distance: float) -> None:
     """A Hellinger distance far below the unit round-off still adds up over people."""
-    pair = limits.Hypotheses.gaussian(distance)
+    pair = limits.Hypotheses.from_normal_shift(distance)
     assert pair.hellinger == pytest.approx(distance**2 / 4, rel=distance**2)
     limit = limits.le_cam(Guarantee(1.0), pair, separation=distance)
-    assert limit.advantage(10**14) > 0.99 if distance > 1e-8 else 1e-4 < limit.advantage(10**14) < 0.1
+    assert limit.testing_advantage(10**14) > 0.99 if distance > 1e-8 else 1e-4 < limit.testing_advantage(10**14) < 0.1
     if distance < 1e-8:
         return
     n = limit.people(distance**2 / 80)
@@ -124,9 +124,9 @@ def test_hypotheses_are_checked() -> None:
 
 @pytest.mark.parametrize("alpha", [0.01, 0.3])
 @pytest.mark.parametrize("people", [5, 60, 300])
-def test_no_test_of_randomised_coins_beats_the_testing_limit(alpha: float, people: int) -> None:
+def test_no_test_of_randomized_coins_beats_the_testing_limit(alpha: float, people: int) -> None:
     coin = SymmetricChannel.randomized_response(1.0, 2)
-    a, b = coin.push(np.array([0.6, 0.4]))[0], coin.push(np.array([0.4, 0.6]))[0]
+    a, b = coin.output_distribution(np.array([0.6, 0.4]))[0], coin.output_distribution(np.array([0.4, 0.6]))[0]
     exact = best_coin_error(a, b, people, alpha)
     assert limits.testing(Guarantee(1.0), [0.6, 0.4], [0.4, 0.6]).type_two_error(alpha, people) <= exact * (1 + 1e-9)
     given = limits.testing(coin, [0.6, 0.4], [0.4, 0.6]).type_two_error(alpha, people)
@@ -136,12 +136,12 @@ def test_no_test_of_randomised_coins_beats_the_testing_limit(alpha: float, peopl
 
 def test_the_exponent_is_at_most_corollary_4_and_what_channels_reach() -> None:
     privacy, p0, p1 = Guarantee(1.0), [0.6, 0.4], [0.4, 0.6]
-    exponent = limits.testing(privacy, p0, p1).exponent
+    exponent = limits.testing(privacy, p0, p1).error_exponent
     kl = 0.6 * math.log(1.5) + 0.4 * math.log(2 / 3)
     assert exponent <= suprema.kl_contraction(privacy) * kl * (1 + 1e-12)
-    reached = dominating_channel(privacy).divergence("kl", p0, p1)
+    reached = dominating_channel(privacy).output_divergence("kl", p0, p1)
     assert reached <= exponent * (1 + 1e-12)
-    assert limits.testing(dominating_channel(privacy), p0, p1).exponent == pytest.approx(reached, rel=1e-12)
+    assert limits.testing(dominating_channel(privacy), p0, p1).error_exponent == pytest.approx(reached, rel=1e-12)
 
 
 def test_testing_needs_laws_whose_reports_differ() -> None:
@@ -182,4 +182,4 @@ def test_composition_is_what_makes_le_cam_sharp_for_far_laws() -> None:
     assert limit.risk(5) > 0.1
     triple = suprema.between_outputs(Guarantee(0.5), 1.0)
     assert limit.one.kl == pytest.approx(triple.epsilon * triple.total_variation, rel=1e-12)
-    assert AnyMechanism(Guarantee(0.5)).reported(limits.Hypotheses(0.0)).kl == 0
+    assert AnyMechanism(Guarantee(0.5)).report_divergence(limits.Hypotheses(0.0)).kl == 0

@@ -19,14 +19,21 @@ from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.fisher_information import (
-    Columns,
-    alone,
-    longest,
+    ChannelColumns,
+    independent_trace_bound,
+    max_tilted_mean,
     mean_reciprocal,
     of_open_answers,
     prior_information,
 )
-from tightrope.local.limits.frequencies import HEIGHTS, Spikes, apart, in_turn, priced, report_information
+from tightrope.local.limits.frequencies import (
+    HEIGHTS,
+    SpikePrior,
+    in_turn,
+    independent_divergence,
+    report_information,
+    sufficient_prices,
+)
 from tightrope.local.studies.planning import compare
 
 FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
@@ -137,7 +144,9 @@ def test_no_random_channel_says_more_than_the_best_column(m: int, epsilon: float
         d * (m - d) / m * float(mean_reciprocal(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
         / (1 / math.expm1(epsilon) + d / m) for d in range(1, m)
     )  # fmt: skip
-    assert alone(Columns.of(Guarantee(epsilon), m), 5.0).most == pytest.approx(exact, rel=1e-9)
+    assert independent_trace_bound(ChannelColumns.from_guarantee(Guarantee(epsilon), m), 5.0).most == pytest.approx(
+        exact, rel=1e-9
+    )
 
 
 def oracle(columns: np.ndarray, law: np.ndarray, eta: float) -> float:
@@ -156,26 +165,26 @@ def oracle(columns: np.ndarray, law: np.ndarray, eta: float) -> float:
 )
 def test_the_prices_cover_the_best_channel_at_every_law(m: int, epsilon: float, eta: float) -> None:
     """Even a mechanism that knew the shares, and could choose the channel for them, has less; at sharp corners too."""
-    columns, a = Columns.of(Guarantee(epsilon, 0.0, eta), m), 6.0
+    columns, a = ChannelColumns.from_guarantee(Guarantee(epsilon, 0.0, eta), m), 6.0
     levels = two_levels(m, columns.u)
     rng = np.random.default_rng(5)
     draws = 40 if FULL else 8
     laws = np.vstack([rng.dirichlet(np.full(m, shape), draws) for shape in (0.1, 1.0, 6.0, 50.0)] + [np.eye(m)[:1]])
     for box in (1.0, 30.0, 1e4):
-        prices, (alpha, beta, gamma) = priced(columns, a, box)
+        prices, (alpha, beta, gamma) = sufficient_prices(columns, a, box)
         each = alpha + beta * laws + gamma / (prices.v + laws)
         paid = each.sum(axis=1) + prices.price * columns.eta
         most = np.array([oracle(levels, law, columns.eta) for law in laws])
         assert np.all(paid >= most * (1 - 1e-9))
-    assert in_turn(columns, a) <= (1.05 if eta == 1 else 1.25) * alone(columns, a).most
+    assert in_turn(columns, a) <= (1.05 if eta == 1 else 1.25) * independent_trace_bound(columns, a).most
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 12.0, 400.0, math.inf])
 @pytest.mark.parametrize("m", [2, 6, 700])
 def test_the_weaker_twin_is_weaker_but_not_by_much(m: int, epsilon: float) -> None:
-    columns = Columns.of(Guarantee(epsilon, 0.0, 1.0), m)
+    columns = ChannelColumns.from_guarantee(Guarantee(epsilon, 0.0, 1.0), m)
     for a in (2.5, 20.0, 1e6):
-        own, later = alone(columns, a).most, in_turn(columns, a)
+        own, later = independent_trace_bound(columns, a).most, in_turn(columns, a)
         assert own * (1 - 1e-9) <= later <= of_open_answers(columns, a)
         assert later <= 1.35 * own
 
@@ -271,9 +280,9 @@ def test_nobody_need_be_asked() -> None:
     """1/k for every share is off by 1 − 1/k or less."""
     limit = limits.frequencies(Guarantee(1.0), k=10_000)
     assert limit.people(10_000 * 0.0101**2) == 0
-    assert limit.people(0.99 * limit.guess) >= 1
-    assert limits.mean(Guarantee(1.0), between=(-1, 1)).people(1.0) == 0
-    assert limits.mean(Guarantee(1.0), between=(-1, 1)).people(0.99) >= 1
+    assert limit.people(0.99 * limit.guess_risk) >= 1
+    assert limits.mean(Guarantee(1.0), bounds=(-1, 1)).people(1.0) == 0
+    assert limits.mean(Guarantee(1.0), bounds=(-1, 1)).people(0.99) >= 1
     with pytest.raises(InputError, match="within reach"):
         limit.people(1e-20)
 
@@ -303,7 +312,7 @@ def test_a_delta_is_weaker_and_covered(k: int) -> None:
 @pytest.mark.parametrize("privacy", [Guarantee(0.1), Guarantee(1.0), Guarantee(1.0, 0.05), Guarantee(2.0, 0.0, 0.1)])
 def test_one_problem_has_one_limit(privacy: Guarantee) -> None:
     """A mean in [−1, 1], by three names; and more may be asked for less: other moments, more dimensions."""
-    mean, bounded = limits.mean(privacy, between=(-1, 1)), limits.moment_mean(privacy, moment=math.inf)
+    mean, bounded = limits.mean(privacy, bounds=(-1, 1)), limits.moment_mean(privacy, moment=math.inf)
     ball = limits.ball_mean(privacy, dimension=1)
     for people in (1, 30, 10_000):
         assert mean.risk(people) == bounded.risk(people)
@@ -335,9 +344,9 @@ def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
             chosen = sets[np.isclose(sets.sum(axis=1), k / math.expm1(epsilon) + d)]
             channels.append((chosen / chosen.sum(axis=0)).T)
         most = max(shared_information(laws @ channel) for channel in channels)
-        assert most <= apart(epsilon, k)[at] / blocks
+        assert most <= independent_divergence(epsilon, k)[at] / blocks
         assert most <= report_information(Guarantee(epsilon), k)[at]
-        assert most >= 0.4 * apart(epsilon, k)[at] / blocks  # its worst case is that of one place
+        assert most >= 0.4 * independent_divergence(epsilon, k)[at] / blocks  # its worst case is that of one place
 
 
 def shared_information(rows: np.ndarray) -> float:
@@ -349,7 +358,7 @@ def shared_information(rows: np.ndarray) -> float:
 
 @pytest.mark.parametrize("people", [1, 2, 5])
 def test_no_guess_of_a_place_beats_the_spikes(people: int) -> None:
-    """One block, θ = 1, subset selection or randomised response, all reports enumerated: the posterior mean."""
+    """One block, θ = 1, subset selection or randomized response, all reports enumerated: the posterior mean."""
     k, epsilon = 6, 1.5
     ratio = math.exp(epsilon)
     sets = two_levels(k, 1 / (ratio - 1))
@@ -362,7 +371,7 @@ def test_no_guess_of_a_place_beats_the_spikes(people: int) -> None:
         chances = ways * np.exp(np.log(channel) @ counts.T)
         exact = 1 - float(np.sum(np.sum(chances**2, axis=0) / chances.sum(axis=0)) / k)
         for interactive in (False, True):
-            assert Spikes(Guarantee(epsilon), k, interactive).risk(people) <= exact
+            assert SpikePrior(Guarantee(epsilon), k, interactive).risk(people) <= exact
 
 
 def test_few_people_do_not_do_for_a_thousand_categories() -> None:
@@ -371,7 +380,7 @@ def test_few_people_do_not_do_for_a_thousand_categories() -> None:
     for interactive in (False, True):
         limit = limits.frequencies(Guarantee(1.0), k=10_000, interactive=interactive)
         assert limit.people(10_000 * 0.0099**2) > 3
-        assert 0.999 * limit.guess < limit.risk(1) <= limit.guess
+        assert 0.999 * limit.guess_risk < limit.risk(1) <= limit.guess_risk
 
 
 # --- means in a ball
@@ -388,14 +397,17 @@ def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
         share = law.sf(tau)
         first = (1 - tau * tau) ** (half + 1) * law.pdf(0.0) / (2 * half + 2)
         best = max(best, math.expm1(epsilon) * first / (1 + math.expm1(epsilon) * share))
-    assert best <= longest(epsilon, dimension) <= best * (1 + 1e-3)
+    assert best <= max_tilted_mean(epsilon, dimension) <= best * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("dimension", [2, 5, 30])
 def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
     """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at most 1/(n M²), or 1 of a guess."""
     for epsilon in (0.5, 1.0, 4.0):
-        limit, reached = limits.ball_mean(Guarantee(epsilon), dimension=dimension), longest(epsilon, dimension) ** -2
+        limit, reached = (
+            limits.ball_mean(Guarantee(epsilon), dimension=dimension),
+            max_tilted_mean(epsilon, dimension) ** -2,
+        )
         for people in (1, 100, 10**5):
             assert limit.by_sphere(people) <= min(reached / people, 1.0)
         assert limit.by_sphere(10**12) >= 0.98 * reached / 10**12

@@ -1,4 +1,4 @@
-"""Channels of the mechanisms from their definitions, with fractions: what papers say, from the realised chances.
+"""Channels of the mechanisms from their definitions, with fractions: what papers say, from the realized chances.
 
 A channel is a list of rows {report: probability}; a report is a number, or the word of packed bits.
 """
@@ -17,8 +17,8 @@ from tightrope.local.mechanisms.unary import UnaryEncoding
 MAKERS = {
     "response": local.k_randomized_response,
     "erasure": lambda epsilon, k: local.response_with_erasure(epsilon, 0.1, k),
-    "optimised unary": local.unary_encoding,
-    "symmetric unary": lambda epsilon, k: local.unary_encoding(epsilon, k, optimised=False),
+    "optimized unary": local.unary_encoding,
+    "symmetric unary": lambda epsilon, k: local.unary_encoding(epsilon, k, optimized=False),
     "hashing": local.hashing,
     "hashing into 3": lambda epsilon, k: local.hashing(epsilon, k, hashes=3),
     "hadamard": local.hadamard,
@@ -28,15 +28,18 @@ MAKERS = {
 
 
 def response_rows(m):
-    silence = 1 - m.keep - (m.k - 1) * m.other
-    return [{**{y: m.keep if x == y else m.other for y in range(m.k)}, m.k: silence} for x in range(m.k)]
+    silence = 1 - m.true_support_probability - (m.k - 1) * m.false_support_probability
+    return [
+        {**{y: m.true_support_probability if x == y else m.false_support_probability for y in range(m.k)}, m.k: silence}
+        for x in range(m.k)
+    ]
 
 
 def unary_rows(m):
     def chance(row, x):
         out = Fraction(1)
         for v in range(m.k):
-            one = m.keep if v == x else m.other
+            one = m.true_support_probability if v == x else m.false_support_probability
             out *= one if row >> v & 1 else 1 - one
         return out
 
@@ -62,8 +65,8 @@ def hashed(m, seed, value):
 
 
 def hashing_rows(m):
-    g, seeds = m.linear.order, m.linear.seeds
-    keep, other = m.response.keep / seeds, m.response.other / seeds
+    g, seeds = m.linear.order, m.linear.seed_count
+    keep, other = m.response.true_support_probability / seeds, m.response.false_support_probability / seeds
     return [
         {s * g + y: keep if y == hashed(m, s, x) else other for s in range(seeds) for y in range(g)} for x in range(m.k)
     ]
@@ -71,13 +74,16 @@ def hashing_rows(m):
 
 def hadamard_rows(m):
     size = 1 << m.bits
-    inside, outside = m.keep / (size // 2), (1 - m.keep) / (size // 2)
+    inside, outside = m.true_support_probability / (size // 2), (1 - m.true_support_probability) / (size // 2)
     return [{y: outside if ((x + 1) & y).bit_count() % 2 else inside for y in range(size)} for x in range(m.k)]
 
 
 def subset_rows(m):
     w, others = m.size, m.k - 1
-    inside, outside = m.keep / comb(others, w - 1), (1 - m.keep) / comb(others, w)
+    inside, outside = (
+        m.true_support_probability / comb(others, w - 1),
+        (1 - m.true_support_probability) / comb(others, w),
+    )
     sets = list(combinations(range(m.k), w))
     return [{sum(1 << v for v in s): inside if x in s else outside for s in sets} for x in range(m.k)]
 

@@ -9,7 +9,7 @@ from tests.local.mechanisms.channel_definitions import MAKERS
 from tests.randomness.keyed import InsecureKeyed
 from tightrope.local.mechanisms.bounded_mean import duchi, hybrid, piecewise
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.parts.kernels import Digits
+from tightrope.local.parts.kernels import BinaryDigits
 
 REPORTS = 5_000_000
 """A person each of two values: half of them choose the test, half of them are tested."""
@@ -25,11 +25,11 @@ MEANS = {
 
 
 def reports(m, value, size, source):
-    """Reports of people with this value; for means the ends of the range, and neighbouring reports as one."""
+    """Reports of people with this value; for means the ends of the range, and neighboring reports as one."""
     if not isinstance(m, MeanOracle):
         return m.perturb(np.full(size, value, dtype=np.uint8), source).reshape(-1).astype(np.int64)
     found = m.perturb(np.full(size, (m.lower, m.upper)[min(value, 1)]), source).astype(np.int64)
-    return found * min(CELLS, m.letters) // m.letters
+    return found * min(CELLS, m.report_count) // m.report_count
 
 
 def histogram(m, value, seed):
@@ -81,10 +81,12 @@ def test_no_distinguisher_of_numbers_gets_above_the_curve(name):
 PLANTED = {
     "response": lambda m: replace(m, weight=int(m.weight * 0.98)),
     "erasure": lambda m: replace(m, weight=int(m.weight * 0.98)),
-    "optimised unary": lambda m: replace(m, own_weight=int(m.own_weight * 1.02)),
-    "symmetric unary": lambda m: replace(m, digits=Digits(round(float(m.other) * 0.98 * 2**14) | 1, 14)),
+    "optimized unary": lambda m: replace(m, own_weight=int(m.own_weight * 1.02)),
+    "symmetric unary": lambda m: replace(
+        m, digits=BinaryDigits(round(float(m.false_support_probability) * 0.98 * 2**14) | 1, 14)
+    ),
     "hashing": lambda m: replace(m, response=replace(m.response, weight=int(m.response.weight * 0.98))),
-    "hadamard": lambda m: replace(m, favour=int(m.favour * 1.02)),
+    "hadamard": lambda m: replace(m, favor=int(m.favor * 1.02)),
     "subsets": lambda m: replace(m, own_weight=int(m.own_weight * 1.02)),
 }
 

@@ -14,7 +14,7 @@ KS = [5, 64, 1000]
 
 
 def rare(mechanism):
-    return float(mechanism.variances[0])
+    return float(mechanism.report_variances[0])
 
 
 def eta(mechanism):
@@ -32,7 +32,7 @@ def test_shares(epsilon, k):
     unary = local.unary_encoding(epsilon, k)
     assert rare(unary) == pytest.approx(4 * grown / (grown - 1) ** 2, rel=2e-4)
     assert eta(unary) == pytest.approx(math.tanh(epsilon / 2) / 2, rel=0.02)  # few binary digits
-    symmetric = local.unary_encoding(epsilon, k, optimised=False)
+    symmetric = local.unary_encoding(epsilon, k, optimized=False)
     assert rare(symmetric) == pytest.approx(half / (half - 1) ** 2, rel=1e-3)
     assert eta(symmetric) == pytest.approx(math.tanh(epsilon / 4), rel=1e-3)
     assert unary.report_bits == symmetric.report_bits == k
@@ -57,7 +57,7 @@ def test_shares_from_short_reports(epsilon, k):
 @pytest.mark.parametrize("k", KS)
 def test_subset_selection_has_the_least_variance(epsilon, k):
     subset = local.subset_selection(epsilon, k)
-    p, q = float(subset.keep), float(subset.other)
+    p, q = float(subset.true_support_probability), float(subset.false_support_probability)
     assert rare(subset) == pytest.approx(q * (1 - q) / (p - q) ** 2)
     assert eta(subset) == pytest.approx((p * k - subset.size) / (k - 1))
     others = [make(epsilon, k).mean_variance for make in DISTRIBUTION.values()]

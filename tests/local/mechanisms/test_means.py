@@ -13,10 +13,10 @@ from scipy import stats
 from tests.randomness.keyed import InsecureKeyed
 from tests.randomness.scripted import Scripted
 from tightrope import local
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError
 from tightrope.local.mechanisms import bounded_mean
-from tightrope.local.mechanisms.means import rounded
+from tightrope.local.mechanisms.means import round_randomly
 
 MAKERS = {"duchi": local.duchi, "piecewise": local.piecewise, "hybrid": local.hybrid}
 values = st.floats(-3, 5)
@@ -41,8 +41,8 @@ def test_variances_are_the_papers(name, epsilon, x):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("x", [-3.0, 0.7, 5.0])
 def test_unbiased_with_the_declared_variance(name, epsilon, x):
-    m = MAKERS[name](epsilon, between=(-3.0, 5.0))
-    decoded = m.decode(m.perturb(np.full(400_000, x), InsecureKeyed(7)))
+    m = MAKERS[name](epsilon, bounds=(-3.0, 5.0))
+    decoded = m.decode_reports(m.perturb(np.full(400_000, x), InsecureKeyed(7)))
     assert abs(decoded.mean() - x) < 4.5 * math.sqrt(m.variance_at(x) / len(decoded))
     assert decoded.var() == pytest.approx(m.variance_at(x), rel=0.02)
     assert m.variance_at(x) <= m.worst_variance * (1 + 1e-12)
@@ -52,31 +52,31 @@ def test_unbiased_with_the_declared_variance(name, epsilon, x):
 @given(epsilon=st.floats(1e-3, 60))
 def test_epsilon_is_never_exceeded(name, epsilon):
     m = MAKERS[name](epsilon)
-    up, down = m.changed
+    up, down = m.change_probabilities
     assert m.guarantee.epsilon <= epsilon
     assert m.loss.delta(epsilon) == 0
     assert up > down > 0
     assert up + down <= 1
-    assert m.loss.neighbours is Neighbours.LOCAL
+    assert m.loss.neighbors is Neighbors.LOCAL
 
 
 def cell_row(m, start):
     """Probabilities of all cells, exactly."""
-    inside, outside = m.chance / m.length, (1 - m.chance) / bounded_mean.WINDOW_STEPS
-    return [inside if start <= y < start + m.length else outside for y in range(m.letters)]
+    inside, outside = m.window_probability / m.length, (1 - m.window_probability) / bounded_mean.WINDOW_STEPS
+    return [inside if start <= y < start + m.length else outside for y in range(m.report_count)]
 
 
 def test_the_window_by_enumeration(monkeypatch):
     monkeypatch.setattr(bounded_mean, "WINDOW_STEPS", 8)
-    m = local.piecewise(1.0, between=(0.0, 8.0))
+    m = local.piecewise(1.0, bounds=(0.0, 8.0))
     rows = [cell_row(m, start) for start in range(9)]
     assert m.length == 5
     assert all(sum(row) == 1 for row in rows)
-    up, down = m.changed
+    up, down = m.change_probabilities
     for gamma in (Fraction(1), Fraction(3, 2), Fraction(5, 2)):
         gaps = [sum(max(p - gamma * q, 0) for p, q in zip(a, b, strict=True)) for a in rows for b in rows]
         assert max(gaps) == max(up - gamma * down, 0)
-    base, slope = m._line()
+    base, slope = m._cell_mean_line()
     for start, row in enumerate(rows):
         mean = sum(y * p for y, p in enumerate(row))
         assert mean == base + slope * start
@@ -84,9 +84,9 @@ def test_the_window_by_enumeration(monkeypatch):
         assert m.variance_at(float(start)) == pytest.approx(float(square / slope**2), rel=1e-12)
     draws = m.perturb(np.full(200_000, 3.0), InsecureKeyed(4))
     expected = np.array([float(p) for p in rows[3]]) * len(draws)
-    assert stats.chisquare(np.bincount(draws, minlength=m.letters), expected).pvalue > 1e-5
+    assert stats.chisquare(np.bincount(draws, minlength=m.report_count), expected).pvalue > 1e-5
     wrong = np.array([float(p) for p in cell_row(replace(m, inside=int(m.inside * 1.02)), 3)]) * len(draws)
-    assert stats.chisquare(np.bincount(draws, minlength=m.letters), wrong).pvalue < 1e-5
+    assert stats.chisquare(np.bincount(draws, minlength=m.report_count), wrong).pvalue < 1e-5
 
 
 @pytest.mark.slow
@@ -101,13 +101,13 @@ def test_no_distinguisher_gets_above_the_curve_and_two_per_cent_are_caught(name)
     }[name](m)
 
     def excess(sampled):
-        cells = (m.letters - 2) // 16 if m.letters > 2 else 1
-        edges = [0, m.letters - 2 if name == "hybrid" else m.letters]
+        cells = (m.report_count - 2) // 16 if m.report_count > 2 else 1
+        edges = [0, m.report_count - 2 if name == "hybrid" else m.report_count]
         found = []
         for seed in (0, 10):
             ends = [sampled.perturb(np.full(people, x), InsecureKeyed(seed + i)) for i, x in enumerate((-1.0, 1.0))]
             low = [np.where(r >= edges[1], r, r // cells).astype(np.int64) for r in ends]
-            found.append([np.bincount(r, minlength=m.letters + 1) / people for r in low])
+            found.append([np.bincount(r, minlength=m.report_count + 1) / people for r in low])
         out = []
         for level in (0.0, 0.5, 1.0):
             gamma = math.exp(level)
@@ -122,7 +122,7 @@ def test_no_distinguisher_gets_above_the_curve_and_two_per_cent_are_caught(name)
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_intervals_cover(name):
-    m = MAKERS[name](1.0, between=(0.0, 10.0))
+    m = MAKERS[name](1.0, bounds=(0.0, 10.0))
     people = np.linspace(0, 10, 2000) ** 2 / 10
     source = InsecureKeyed(3)
     found = [m.estimate(m.perturb(people, source)) for _ in range(500)]
@@ -137,7 +137,7 @@ def test_intervals_cover(name):
 def test_rounding_at_random_is_exact():
     numbers = np.array([0.0, 0.25, 0.25, 7.0, 1 - 2**-53, 1 - 2**-53])
     words = np.array([0, 2**62 - 1, 2**62, 0, 2**64 - 2**11 - 1, 2**64 - 2**11], dtype=np.uint64)
-    assert rounded(numbers, words).tolist() == [0, 1, 0, 7, 1, 0]
+    assert round_randomly(numbers, words).tolist() == [0, 1, 0, 7, 1, 0]
 
 
 def test_the_bit_by_hand():
@@ -145,7 +145,7 @@ def test_the_bit_by_hand():
     half = 2**63
     reports = m.perturb([1.0, 1.0, -1.0], Scripted([[half] * 3, [m.response.weight, m.response.weight - 1, half]]))
     assert reports.tolist() == [1, 0, 0]
-    assert m.decode([0, 1]) == pytest.approx([-2, 2], rel=1e-8)
+    assert m.decode_reports([0, 1]) == pytest.approx([-2, 2], rel=1e-8)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -159,7 +159,7 @@ def test_values(name, bad):
 @pytest.mark.parametrize("bad", [(1, 1), (2, 1), (0, math.inf), (math.nan, 1), (0,), [0, 1], 3, (-1e308, 1.7e308)])
 def test_bounds(name, bad):
     with pytest.raises(InputError):
-        MAKERS[name](1.0, between=bad)
+        MAKERS[name](1.0, bounds=bad)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -173,11 +173,11 @@ def test_epsilon(name, epsilon):
 def test_reports(name):
     m = MAKERS[name](1.0)
     with pytest.raises(InputError, match="outside"):
-        m.decode([m.letters])
+        m.decode_reports([m.report_count])
     with pytest.raises(InputError, match="at least 2"):
         m.estimate(m.perturb([0.0]))
     assert len(m.perturb([])) == 0
-    assert m.decode(m.perturb(np.array([1, -1, 0]))).shape == (3,)
+    assert m.decode_reports(m.perturb(np.array([1, -1, 0]))).shape == (3,)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -218,7 +218,7 @@ def test_variances_are_of_values_that_can_be(name, value):
 
 
 def silent(epsilon, eta):
-    return local.duchi(epsilon, between=(-3.0, 5.0), total_variation=eta)
+    return local.duchi(epsilon, bounds=(-3.0, 5.0), total_variation=eta)
 
 
 @given(epsilon=st.floats(0.01, 20), share=st.floats(0.001, 1))
@@ -233,7 +233,7 @@ def test_silence_keeps_both_promises_at_the_declared_variance(epsilon, share):
 @pytest.mark.parametrize("x", [-3.0, 0.7, 5.0])
 def test_silence_is_unbiased_and_intervals_cover(x):
     m = silent(2.0, 0.3)
-    decoded = m.decode(m.perturb(np.full(400_000, x), InsecureKeyed(7)))
+    decoded = m.decode_reports(m.perturb(np.full(400_000, x), InsecureKeyed(7)))
     assert abs(decoded.mean() - x) < 4.5 * math.sqrt(m.variance_at(x) / len(decoded))
     assert decoded.var() == pytest.approx(m.variance_at(x), rel=0.02)
     runs = m.perturb(np.full(400_000, x), InsecureKeyed(8)).reshape(400, 1000)

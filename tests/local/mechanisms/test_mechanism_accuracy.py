@@ -29,7 +29,7 @@ def runs(m, seed=1, **options):
 
 
 def theory(m, truth):
-    other, own = m.variances
+    other, own = m.report_variances
     return (float(other) * (1 - truth) + float(own) * truth) / USERS
 
 
@@ -54,7 +54,7 @@ def test_a_wrong_chance_makes_a_bias_that_is_seen():
     wrong = replace(m, weight=int(m.weight * 1.02))
     values, truth = population(400_000)
     estimate = m.estimate(wrong.perturb(values, InsecureKeyed(3)))
-    assert np.any((estimate.value - truth) ** 2 > 20 * float(m.variances[0]) / 400_000)
+    assert np.any((estimate.value - truth) ** 2 > 20 * float(m.report_variances[0]) / 400_000)
 
 
 def test_simultaneous_intervals_are_wider_and_hold_together():
@@ -87,7 +87,7 @@ def test_estimates_of_one_report_are_finite(name):
     assert np.all(shares.value <= shares.upper)
 
 
-@pytest.mark.parametrize("name", ["response", "erasure", "optimised unary", "hadamard"])
+@pytest.mark.parametrize("name", ["response", "erasure", "optimized unary", "hadamard"])
 @pytest.mark.parametrize(("people", "holders"), [(20, 20), (20, 0), (5, 1), (100, 99)])
 def test_intervals_cover_with_few_people_at_the_edges(name, people, holders):
     """At a large ε a single lie is rare, and no normal law knows of it."""

@@ -15,7 +15,7 @@ from tightrope.local.mechanisms.subset import SubsetSelection
 
 
 def matrix(channel):
-    return (channel.dense() if isinstance(channel, SymmetricChannel) else channel).matrix
+    return (channel.to_channel() if isinstance(channel, SymmetricChannel) else channel).matrix
 
 
 def columns(m):
@@ -54,14 +54,14 @@ def test_a_rappor_channel_is_one_report():
 
 
 def test_duchi_has_two_inputs():
-    m = local.duchi(1.0, between=(0.0, 10.0))
-    assert (m.channel.inputs, m.channel.outputs) == (2, 2)
+    m = local.duchi(1.0, bounds=(0.0, 10.0))
+    assert (m.channel.input_count, m.channel.output_count) == (2, 2)
     assert m.channel.epsilon == pytest.approx(m.guarantee.epsilon, rel=1e-12)
 
 
 def test_response_has_a_channel_at_any_size():
     m = local.k_randomized_response(1.0, 1 << 20)
-    assert m.channel.inputs == 1 << 20
+    assert m.channel.input_count == 1 << 20
     assert m.channel.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
@@ -84,6 +84,6 @@ def test_too_many_reports_are_refused(make):
 
 
 def test_the_largest_matrices_are_made():
-    assert local.unary_encoding(1.0, 16).channel.outputs == 1 << 16
-    assert local.subset_selection(1.0, 300, size=2).channel.outputs == math.comb(300, 2)
-    assert local.hadamard(1.0, 4095).channel.outputs == 4096
+    assert local.unary_encoding(1.0, 16).channel.output_count == 1 << 16
+    assert local.subset_selection(1.0, 300, size=2).channel.output_count == math.comb(300, 2)
+    assert local.hadamard(1.0, 4095).channel.output_count == 4096

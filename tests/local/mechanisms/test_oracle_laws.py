@@ -13,7 +13,7 @@ from scipy import stats
 from tests.local.mechanisms.channel_definitions import MAKERS, pairs, profile, rows_of, supports
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 
 names = st.sampled_from(sorted(MAKERS))
@@ -28,8 +28,8 @@ def test_the_channel_has_what_is_declared(name, epsilon, k):
     assert all(sum(row.values()) == 1 for row in rows)
     for x, v in pairs(m):
         chance = sum(p for y, p in rows[x].items() if supports(m, y, v))
-        assert chance == (m.keep if x == v else m.other)
-    up, down = m.changed
+        assert chance == (m.true_support_probability if x == v else m.false_support_probability)
+    up, down = m.change_probabilities
     for x, v in pairs(m):
         if x != v:
             worst = max(p / rows[v][y] for y, p in rows[x].items() if p)
@@ -49,21 +49,21 @@ def test_the_loss_is_that_of_the_channel(name, epsilon):
         low, high = m.loss.delta_bounds(math.log(gamma)).lower, m.loss.delta(math.log(gamma))
         assert low <= truth * (1 + 1e-12)
         assert truth * (1 - 1e-12) <= high <= truth * (1 + 1e-9) + 1e-14
-    assert m.loss.neighbours is Neighbours.LOCAL
+    assert m.loss.neighbors is Neighbors.LOCAL
     assert m.loss.delta(epsilon) == 0
 
 
 @given(names, st.floats(1e-3, 60), st.integers(2, 200))
 def test_epsilon_is_never_exceeded_and_well_used(name, epsilon, k):
     m = MAKERS[name](epsilon, max(k, 3))
-    up, down = m.changed
+    up, down = m.change_probabilities
     with mp.workdps(50):
-        realised = mp.log(mp.mpf((up / down).numerator) / (up / down).denominator)
-        assert realised <= m.guarantee.epsilon <= realised * (1 + 1e-14)
+        realized = mp.log(mp.mpf((up / down).numerator) / (up / down).denominator)
+        assert realized <= m.guarantee.epsilon <= realized * (1 + 1e-14)
     assert m.guarantee.epsilon <= epsilon
-    assert realised >= min(epsilon, 30) * (1 - 1e-6)
+    assert realized >= min(epsilon, 30) * (1 - 1e-6)
     assert up - down <= Fraction(m.guarantee.total_variation)
-    assert 0 < m.other < m.keep <= 1
+    assert 0 < m.false_support_probability < m.true_support_probability <= 1
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -73,7 +73,7 @@ def test_reports_follow_the_channel_and_a_wrong_epsilon_is_seen(name, seed):
     for x in range(4):
         reports = m.perturb(np.full(200_000, x), InsecureKeyed(10 * seed + x)).reshape(-1).astype(np.int64)
         assert p_value(reports, rows_of(m)[x]) > 1e-5
-        if wrong.keep != m.keep:
+        if wrong.true_support_probability != m.true_support_probability:
             assert p_value(reports, rows_of(wrong)[x]) < 1e-9
 
 
@@ -91,13 +91,13 @@ def test_tallies_count_supports_and_add_up(name, k, n, data):
     m = MAKERS[name](1.0, k)
     values = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n)))
     reports = m.perturb(values)
-    tally = m.tally(reports)
+    tally = m.tally_reports(reports)
     assert tally.people == n
     flat = [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in reports.reshape(n, -1).tolist()]
     for v in {0, k // 2, k - 1}:
         assert tally.counts[v] == sum(supports(m, report, v) for report in flat)
     cut = n // 2
-    both = m.tally(reports[:cut]) + m.tally(reports[cut:])
+    both = m.tally_reports(reports[:cut]) + m.tally_reports(reports[cut:])
     assert np.array_equal(both.counts, tally.counts)
     assert (both.people, both.answered) == (tally.people, tally.answered)
 
@@ -106,39 +106,48 @@ def test_variances_by_enumeration():
     """The variance of one report's part of the estimate, from the channel."""
     for make in MAKERS.values():
         m = make(1.0, 4)
-        base, rows = m.other / m.answered, rows_of(m)
-        heard = 1 if m.answered == 1 else None
-        for x, declared in ((1, m.variances[0]), (0, m.variances[1])):
+        base, rows = m.false_support_probability / m.answer_probability, rows_of(m)
+        heard = 1 if m.answer_probability == 1 else None
+        for x, declared in ((1, m.report_variances[0]), (0, m.report_variances[1])):
             parts = {y: supports(m, y, 0) - base * (heard or (y != m.k)) for y in rows[x]}
-            mean = sum(p * parts[y] for y, p in rows[x].items()) / (m.keep - m.other)
-            square = sum(p * parts[y] ** 2 for y, p in rows[x].items()) / (m.keep - m.other) ** 2
+            mean = sum(p * parts[y] for y, p in rows[x].items()) / (
+                m.true_support_probability - m.false_support_probability
+            )
+            square = (
+                sum(p * parts[y] ** 2 for y, p in rows[x].items())
+                / (m.true_support_probability - m.false_support_probability) ** 2
+            )
             assert mean == (x == 0)
             assert square - mean**2 == declared
-        assert m.variance(0.25, 10) == pytest.approx(float(m.variances[0] * 3 + m.variances[1]) / 40, rel=1e-15)
+        assert m.estimate_variance(0.25, 10) == pytest.approx(
+            float(m.report_variances[0] * 3 + m.report_variances[1]) / 40, rel=1e-15
+        )
 
 
 def test_known_variances():
     """Formulas of the papers, per person."""
     e = math.e
     least = 4 * e / (e - 1) ** 2
-    assert float(local.k_randomized_response(1.0, 100).variances[0]) == pytest.approx((e + 98) / (e - 1) ** 2, rel=1e-9)
-    assert float(local.hadamard(1.0, 100).variances[0]) == pytest.approx(((e + 1) / (e - 1)) ** 2, rel=1e-9)
-    assert least <= float(local.unary_encoding(1.0, 100).variances[0]) <= least * (1 + 1.01e-4)
+    assert float(local.k_randomized_response(1.0, 100).report_variances[0]) == pytest.approx(
+        (e + 98) / (e - 1) ** 2, rel=1e-9
+    )
+    assert float(local.hadamard(1.0, 100).report_variances[0]) == pytest.approx(((e + 1) / (e - 1)) ** 2, rel=1e-9)
+    assert least <= float(local.unary_encoding(1.0, 100).report_variances[0]) <= least * (1 + 1.01e-4)
     root = math.sqrt(e)
-    symmetric = float(local.unary_encoding(1.0, 100, optimised=False).variances[0])
+    symmetric = float(local.unary_encoding(1.0, 100, optimized=False).report_variances[0])
     assert symmetric == pytest.approx(root / (root - 1) ** 2, rel=1e-4)
     assert local.subset_selection(1.0, 1024).mean_variance < least
-    assert float(local.hashing(1.0, 1024).variances[0]) <= 1.004 * least
+    assert float(local.hashing(1.0, 1024).report_variances[0]) <= 1.004 * least
 
 
 def test_silence_is_what_gi_says():
     for epsilon, eta in [(1.0, 0.3), (0.5, 0.2), (3.0, 0.05)]:
         m = local.binary_with_erasure(epsilon, eta)
         grown = math.expm1(epsilon)
-        assert float(m.keep) == pytest.approx(eta * math.exp(epsilon) / grown, rel=1e-12)
-        assert float(m.other) == pytest.approx(eta / grown, rel=1e-12)
-        assert float(1 - m.answered) == pytest.approx(1 - eta / math.tanh(epsilon / 2), rel=1e-9)
-        assert m.keep - m.other <= Fraction(eta)
+        assert float(m.true_support_probability) == pytest.approx(eta * math.exp(epsilon) / grown, rel=1e-12)
+        assert float(m.false_support_probability) == pytest.approx(eta / grown, rel=1e-12)
+        assert float(1 - m.answer_probability) == pytest.approx(1 - eta / math.tanh(epsilon / 2), rel=1e-9)
+        assert m.true_support_probability - m.false_support_probability <= Fraction(eta)
     plain = local.binary_with_erasure(1.0, 0.9)
     assert plain.silence == 0
-    assert plain.keep == local.k_randomized_response(1.0, 2).keep
+    assert plain.true_support_probability == local.k_randomized_response(1.0, 2).true_support_probability

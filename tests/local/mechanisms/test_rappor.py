@@ -12,7 +12,7 @@ from tests.local.mechanisms.channel_definitions import profile, response_rows, u
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.errors import InputError
-from tightrope.local.studies.repeated import Memoised
+from tightrope.local.studies.repeated import Memoized
 
 
 @given(st.floats(0.05, 10), st.floats(0.05, 0.95))
@@ -27,7 +27,10 @@ def test_one_report_spends_what_was_asked(epsilon, part):
 def test_rows_of_one_report_by_enumeration():
     m = local.rappor(2.0, 3, once=1.0)
     rows = unary_rows(m)
-    change = m.keep * (1 - m.other), m.other * (1 - m.keep)
+    change = (
+        m.true_support_probability * (1 - m.false_support_probability),
+        m.false_support_probability * (1 - m.true_support_probability),
+    )
     assert profile(rows[0], rows[1], 1) == change[0] - change[1]
     assert m.loss_once.total_variation() == pytest.approx(float(change[0] - change[1]), rel=1e-12)
     reports = m.perturb(np.full(300_000, 1), InsecureKeyed(3)).ravel().astype(np.int64)
@@ -38,7 +41,7 @@ def test_rows_of_one_report_by_enumeration():
 
 def test_permanent_rows_are_kept_and_reports_differ():
     m = local.rappor(3.0, 100)
-    kept = m.memorise(np.full(200, 7), InsecureKeyed(1))
+    kept = m.memorize(np.full(200, 7), InsecureKeyed(1))
     before = kept.copy()
     reports = [m.report(kept, InsecureKeyed(seed)) for seed in range(60)]
     assert np.array_equal(before, kept)
@@ -47,7 +50,7 @@ def test_permanent_rows_are_kept_and_reports_differ():
 
     rates = sum(column_counts(r[:1], 100) for r in reports) / 60
     bits = column_counts(kept[:1], 100)
-    flip = float(m.flip.chance)
+    flip = float(m.flip.one_probability)
     assert np.all(np.abs(rates - np.where(bits, 1 - flip, flip)) < 5 * math.sqrt(0.25 / 60))
 
 
@@ -56,7 +59,7 @@ def test_estimates_are_unbiased():
     truth = np.bincount(values, minlength=20) / len(values)
     found = [m.estimate(m.perturb(values, InsecureKeyed(seed))) for seed in range(40)]
     mean = np.mean([s.value for s in found], axis=0)
-    error = np.sqrt([m.variance(f, len(values)) / 40 for f in truth])
+    error = np.sqrt([m.estimate_variance(f, len(values)) / 40 for f in truth])
     assert np.all(np.abs(mean - truth) < 4.5 * error)
 
 
@@ -80,12 +83,12 @@ def test_rows_are_checked():
     ],
 )
 def test_memory_repeats_itself(mechanism, values):
-    person, other = Memoised(mechanism), Memoised(mechanism)
+    person, other = Memoized(mechanism), Memoized(mechanism)
     first = [person.report(v) for v in values]
     for _ in range(5):
         assert all(np.array_equal(a, person.report(v)) for a, v in zip(first, values, strict=True))
     assert len(person.memory) == 2
-    assert any(not np.array_equal(Memoised(mechanism).report(values[0]), first[0]) for _ in range(50))
+    assert any(not np.array_equal(Memoized(mechanism).report(values[0]), first[0]) for _ in range(50))
     first[0][...] = 0
     again = person.report(values[0]).copy()
     assert np.array_equal(again, person.report(values[0]))
@@ -95,11 +98,11 @@ def test_memory_repeats_itself(mechanism, values):
 
 def test_what_memory_spends():
     mechanism = local.k_randomized_response(1.0, 10)
-    person = Memoised(mechanism)
-    assert person.spent.delta(0.0) == 0
+    person = Memoized(mechanism)
+    assert person.loss_so_far.delta(0.0) == 0
     for value in (1, 1, 2, 1):
         person.report(value)
-    assert person.spent.delta(0.5) == (2 * mechanism.loss).delta(0.5)
+    assert person.loss_so_far.delta(0.5) == (2 * mechanism.loss).delta(0.5)
     assert person.loss(3).delta(3.0) <= 1e-14
     with pytest.raises(InputError, match="distinct"):
         person.loss(0)
@@ -110,16 +113,16 @@ def test_what_memory_spends():
 
 def test_reports_of_one_person_add_up():
     total = local.k_randomized_response(1.0, 10).loss + 2 * local.hybrid(0.5).loss + local.hashing(1.0, 100).loss
-    assert total.neighbours.value == "local"
+    assert total.neighbors.value == "local"
     assert total.delta(3.0) <= 1e-12
     assert 0 < total.delta(1.5) < 1
-    with pytest.raises(InputError, match="neighbours"):
+    with pytest.raises(InputError, match="neighbors"):
         total + local.duchi(1.0).loss.poisson_sample(0.1)
     assert Fraction(1, 3) < total.total_variation() < 1
 
 
 def repeated(m, history):
-    """Law of the memoised reports of randomised response for a history of values, exactly."""
+    """Law of the memoized reports of randomized response for a history of values, exactly."""
     rows, law = response_rows(m), {(): Fraction(1)}
     for place, value in enumerate(history):
         before = history[:place].index(value) if value in history[:place] else None
@@ -137,7 +140,7 @@ def repeated(m, history):
 )
 def test_memory_promises_for_histories_that_change_at_the_same_times(first, second):
     m = local.k_randomized_response(1.0, 3)
-    promised = Memoised(m).loss(len(set(first)))
+    promised = Memoized(m).loss(len(set(first)))
     for level in (0.0, 0.4, 1.0, 1.7):
         truth = float(profile(repeated(m, first), repeated(m, second), Fraction(math.exp(level))))
         assert truth <= promised.delta(level) + 1e-14
@@ -147,17 +150,17 @@ def test_memory_does_not_hide_when_a_value_changed():
     """One value against two: the reports differ with a probability that no ε takes away, and the text says so."""
     m = local.k_randomized_response(1.0, 3)
     shown = profile(repeated(m, (0, 1)), repeated(m, (0, 0)), Fraction(10**30))
-    assert float(shown) > 0.4 > Memoised(m).loss(2).delta(1.9)
-    assert "not when they change" in Memoised.__doc__
-    assert "not covered" in Memoised.loss.__doc__
+    assert float(shown) > 0.4 > Memoized(m).loss(2).delta(1.9)
+    assert "not when they change" in Memoized.__doc__
+    assert "not covered" in Memoized.loss.__doc__
 
 
 def test_permanent_rows_do_not_hide_a_change_either():
     """Two reports of one row have a bit in common more often than those of two rows: in many bits, more than 2ε."""
     m = local.rappor(1.0, 2000, once=0.9)
-    flip, q = m.flip.chance, m.permanent.other
+    flip, q = m.flip.one_probability, m.permanent.false_support_probability
     both_of_one_row = q * (1 - flip) ** 2 + (1 - q) * flip**2
-    lost_in_other_bits = (m.k - 2) * math.log(both_of_one_row / m.other**2)
+    lost_in_other_bits = (m.k - 2) * math.log(both_of_one_row / m.false_support_probability**2)
     assert lost_in_other_bits > 2 * m.guarantee.epsilon
     assert "not hidden" in local.rappor.__doc__
 
@@ -165,5 +168,5 @@ def test_permanent_rows_do_not_hide_a_change_either():
 @pytest.mark.parametrize("value", [[0.5], np.array(0.5), "0.5", None, {1}])
 def test_memory_takes_numbers_and_shows_none(value):
     with pytest.raises(InputError, match="type of value") as said:
-        Memoised(local.duchi(1.0)).report(value)
+        Memoized(local.duchi(1.0)).report(value)
     assert "0.5" not in str(said.value)

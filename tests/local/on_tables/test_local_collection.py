@@ -37,9 +37,9 @@ SHARES = {
     "hadamard": local.hadamard(2.0, K),
 }
 MEANS = {
-    "duchi": local.duchi(2.0, between=(0.0, 10.0)),
-    "piecewise": local.piecewise(2.0, between=(0.0, 10.0)),
-    "hybrid": local.hybrid(2.0, between=(0.0, 10.0)),
+    "duchi": local.duchi(2.0, bounds=(0.0, 10.0)),
+    "piecewise": local.piecewise(2.0, bounds=(0.0, 10.0)),
+    "hybrid": local.hybrid(2.0, bounds=(0.0, 10.0)),
 }
 CITIES = [f"city {number}" for number in range(K)]
 N = 20_000
@@ -81,10 +81,10 @@ def test_shares_of_a_table(engine: str, name: str, tmp_path: Path) -> None:
     assert perturb_table(mechanism, ENGINES[engine](PEOPLE, tmp_path), "city", path, categories=CITIES) == N
     tally, reports = tally_table(mechanism, path), reports_of(mechanism, path)
     assert tally.people == N == len(reports)
-    assert tally.counts.tolist() == mechanism.tally(reports).counts.tolist()
-    assert tally.answered == mechanism.tally(reports).answered
+    assert tally.counts.tolist() == mechanism.tally_reports(reports).counts.tolist()
+    assert tally.answered == mechanism.tally_reports(reports).answered
     truth = np.bincount(NUMBERS, minlength=K) / N
-    sigma = np.sqrt([mechanism.variance(share, N) for share in truth])
+    sigma = np.sqrt([mechanism.estimate_variance(share, N) for share in truth])
     assert within(mechanism.estimate_tally(tally), truth, sigma)
 
 
@@ -93,7 +93,7 @@ def test_means_of_a_table(engine: str, name: str, tmp_path: Path) -> None:
     mechanism, path = MEANS[name], tmp_path / "out.parquet"
     assert perturb_table(mechanism, ENGINES[engine](PEOPLE, tmp_path), "score", path) == N
     tally, reports = tally_table(mechanism, path), reports_of(mechanism, path)
-    assert tally.counts.tolist() == np.bincount(reports, minlength=mechanism.letters).tolist()
+    assert tally.counts.tolist() == np.bincount(reports, minlength=mechanism.report_count).tolist()
     found, direct = mechanism.estimate_tally(tally), mechanism.estimate(reports)
     for end in ("value", "lower", "upper"):
         assert getattr(found, end) == pytest.approx(getattr(direct, end), rel=1e-12)
@@ -106,8 +106,8 @@ def test_reports_are_counted_where_they_are(engine: str, name: str, tmp_path: Pa
     mechanism = SHARES[name]
     reports = mechanism.perturb(NUMBERS[:3000])
     column = reports_to_arrow(mechanism, reports)
-    table = pa.table({"answers": column if mechanism.letters else column.cast(pa.binary())})
-    expected = mechanism.tally(reports).counts.tolist()
+    table = pa.table({"answers": column if mechanism.report_count else column.cast(pa.binary())})
+    expected = mechanism.tally_reports(reports).counts.tolist()
     assert tally_table(mechanism, ENGINES[engine](table, tmp_path), column="answers").counts.tolist() == expected
     assert tally_table(mechanism, pa.table({"report": column})).counts.tolist() == expected
 
@@ -115,7 +115,14 @@ def test_reports_are_counted_where_they_are(engine: str, name: str, tmp_path: Pa
 def test_reports_have_the_mechanisms_law(opened: Opened, tmp_path: Path) -> None:
     mechanism, path = local.response_with_erasure(1.0, 0.3, 4), tmp_path / "out.parquet"
     perturb_table(mechanism, opened(pa.table({"v": [2] * N})), "v", path)
-    keep, other, silent = (float(p) for p in (mechanism.keep, mechanism.other, 1 - mechanism.answered))
+    keep, other, silent = (
+        float(p)
+        for p in (
+            mechanism.true_support_probability,
+            mechanism.false_support_probability,
+            1 - mechanism.answer_probability,
+        )
+    )
     expected = np.array([other, other, keep, other, silent]) * N
     assert stats.chisquare(np.bincount(reports_of(mechanism, path), minlength=5), expected).pvalue > ALPHA
 
@@ -127,7 +134,7 @@ def test_two_runs_draw_two_reports(opened: Opened, tmp_path: Path) -> None:
     first, second = (pq.read_table(tmp_path / name).sort_by("id") for name in ("a.parquet", "b.parquet"))
     assert first["id"].to_pylist() == list(range(N))
     same = np.mean(first["report"].to_numpy() == second["report"].to_numpy())
-    expected = float(mechanism.keep**2 + (K - 1) * mechanism.other**2)
+    expected = float(mechanism.true_support_probability**2 + (K - 1) * mechanism.false_support_probability**2)
     assert abs(same - expected) < 6 * np.sqrt(expected / N)
 
 
@@ -170,7 +177,7 @@ def test_truth_values_are_two_categories(opened: Opened, tmp_path: Path) -> None
 
 
 def test_numbers_that_are_none_are_in_the_middle_and_far_ones_at_an_end(opened: Opened, tmp_path: Path) -> None:
-    mechanism, path = local.duchi(40.0, between=(0.0, 10.0)), tmp_path / "out.parquet"
+    mechanism, path = local.duchi(40.0, bounds=(0.0, 10.0)), tmp_path / "out.parquet"
     odd = [float("inf"), -float("inf"), 99.0, -99.0, None, float("nan")] * 2000
     perturb_table(mechanism, opened(pa.table({"v": odd})), "v", path)
     counts = np.bincount(reports_of(mechanism, path), minlength=2)
@@ -270,4 +277,4 @@ def test_schemas_say_what_is_written(tmp_path: Path) -> None:
 
 def test_a_mean_of_fewer_than_two_reports_is_refused() -> None:
     with pytest.raises(InputError, match="at least 2"):
-        MEANS["duchi"].estimate_tally(MEANS["duchi"].tally(np.array([1], dtype=np.uint8)))
+        MEANS["duchi"].estimate_tally(MEANS["duchi"].tally_reports(np.array([1], dtype=np.uint8)))

@@ -8,7 +8,7 @@ import pytest
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.local.mechanisms.response import Response
-from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, occurrences, respond
+from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, count_occurrences, randomize_responses
 from tightrope.local.parts.losses import WORD
 from tightrope.randomness import loops
 
@@ -28,7 +28,7 @@ MECHANISMS = {
 def eager(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(loops, "LARGE", 0)
-    loops._compile.cache_clear()
+    loops._compile_loop.cache_clear()
 
 
 def people(m):
@@ -39,13 +39,13 @@ def people(m):
 def test_bit_for_bit(name, eager, monkeypatch):
     m = MECHANISMS[name]()
     fast = m.perturb(people(m), InsecureKeyed(5))
-    counted = occurrences(fast, 1 << 14) if name not in ("very many", "hashing") else None
-    assert loops._compile.cache_info().currsize, "nothing was compiled"
+    counted = count_occurrences(fast, 1 << 14) if name not in ("very many", "hashing") else None
+    assert loops._compile_loop.cache_info().currsize, "nothing was compiled"
     monkeypatch.setattr(loops, "LARGE", 1 << 60)
     assert np.array_equal(fast, m.perturb(people(m), InsecureKeyed(5)))
     assert not np.array_equal(fast, m.perturb(people(m), InsecureKeyed(6)))
     if counted is not None:
-        assert np.array_equal(counted, occurrences(fast, 1 << 14))
+        assert np.array_equal(counted, count_occurrences(fast, 1 << 14))
         assert np.array_equal(counted, np.bincount(fast, minlength=1 << 14))
 
 
@@ -53,12 +53,12 @@ def test_bit_for_bit(name, eager, monkeypatch):
 def test_everything_works_without_numba(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)  # as if it were not installed
     monkeypatch.setattr(loops, "LARGE", 0)
-    loops._compile.cache_clear()
+    loops._compile_loop.cache_clear()
     m = MECHANISMS[name]()
     reports = m.perturb(people(m))
-    loops._compile.cache_clear()
+    loops._compile_loop.cache_clear()
     assert len(np.unique(reports)) > 1
-    assert int(reports.max()) < m.letters
+    assert int(reports.max()) < m.report_count
 
 
 @pytest.mark.parametrize("k", [2, 3, 1000, 1 << 31])
@@ -77,8 +77,8 @@ def test_words_at_every_edge(k, weight):
         expected.append((value + 1 + u // weight) % k if u < edge else quiet)
     packed, values = np.array(words, dtype=np.uint64), np.full(len(words), value)
     twin, plain = np.empty(len(words), dtype=np.uint64), np.empty(len(words), dtype=np.uint64)
-    m._respond(packed, values, twin)
+    m._respond_with_numpy(packed, values, twin)
     whole = [np.uint64(n) for n in (weight, k, edge, edge + m.silence)]
     with np.errstate(over="ignore"):
-        respond(packed, values, (whole[0], 1 / weight, *whole[1:]), plain)
+        randomize_responses(packed, values, (whole[0], 1 / weight, *whole[1:]), plain)
     assert twin.tolist() == plain.tolist() == expected

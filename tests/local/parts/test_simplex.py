@@ -43,7 +43,7 @@ def test_distributions_stay():
 
 def test_it_says_that_it_is_biased_and_has_no_intervals():
     found = local.on_simplex(shares([0.5, 0.6]))
-    assert type(found).__name__ == "Biased"
+    assert type(found).__name__ == "BiasedEstimates"
     assert not hasattr(found, "lower")
 
 

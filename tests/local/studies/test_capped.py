@@ -7,7 +7,7 @@ import pytest
 from tightrope.local import compare, plan
 from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN
 from tightrope.local.mechanisms.response import response_with_erasure
-from tightrope.local.studies.planning import capped, options_within
+from tightrope.local.studies.planning import cap_total_variation, options_within
 
 
 @pytest.mark.parametrize("name", [*DISTRIBUTION, *MEAN])
@@ -16,7 +16,7 @@ def test_the_cap_is_kept_and_used(name, eta):
     def make(epsilon):
         return DISTRIBUTION[name](epsilon, 20) if name in DISTRIBUTION else MEAN[name](epsilon)
 
-    found = capped(make, 2.0, eta)
+    found = cap_total_variation(make, 2.0, eta)
     assert found.guarantee.total_variation <= eta
     assert found.guarantee.epsilon <= 2.0
     if make(2.0).guarantee.total_variation > eta:

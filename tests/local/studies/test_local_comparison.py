@@ -33,14 +33,14 @@ def test_known_winners():
 
 def test_errors_and_people():
     option = local.best("distribution", epsilon=1.0, k=100)
-    people = option.people(0.01)
-    assert option.error(people) <= 0.01 < option.error(people - 1)
-    assert option.error(400) == pytest.approx(math.sqrt(option.variance / 400))
-    assert option.people(1e9) == 1
+    people = option.people_for_error(0.01)
+    assert option.expected_error(people) <= 0.01 < option.expected_error(people - 1)
+    assert option.expected_error(400) == pytest.approx(math.sqrt(option.variance / 400))
+    assert option.people_for_error(1e9) == 1
     with pytest.raises(InputError, match="error"):
-        option.people(0)
+        option.people_for_error(0)
     with pytest.raises(InputError, match="people"):
-        option.error(0)
+        option.expected_error(0)
 
 
 def test_arguments():

@@ -50,13 +50,13 @@ def test_what_is_not_known_is_said():
 @pytest.mark.parametrize(("question", "k", "error"), [("distribution", 10_000, 0.0101), ("mean", None, 1.2)])
 def test_nobody_need_be_asked_where_a_guess_will_do(question, k, error):
     found = plan(question, epsilon=1.0, k=k, error=error)
-    assert found.needless
+    assert found.guess_suffices
     assert found.least_people == found.in_turn.people == 0
     assert found.least_error <= found.guess <= error
     assert "Nobody need be asked" in str(found)
-    assert not plan(question, epsilon=1.0, k=k, error=0.9 * found.guess).needless
+    assert not plan(question, epsilon=1.0, k=k, error=0.9 * found.guess).guess_suffices
     few = plan(question, epsilon=0.1, k=k, people=3)
-    assert few.needless
+    assert few.guess_suffices
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.1, 0.4])

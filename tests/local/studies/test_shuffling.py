@@ -50,9 +50,9 @@ def test_groups_cost_little():
 
 
 def test_a_shuffled_mechanism_stays_below():
-    """Binary randomised response of n people: the number of ones is all there is; one person's bit is changed."""
+    """Binary randomized response of n people: the number of ones is all there is; one person's bit is changed."""
     m, n = local.k_randomized_response(1.0, 2), 40
-    p, q = m.keep, m.other
+    p, q = m.true_support_probability, m.false_support_probability
 
     def ones(rest, mine):
         """Law of the number of ones with ``rest`` others who hold a one."""

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from tightrope.documents.document import to_json_text
 from tightrope.documents.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
-from tightrope.local.studies.findings import Findings, effort
+from tightrope.local.studies.findings import Findings, expected_accuracy
 from tightrope.local.studies.planning import best, plan
-from tightrope.local.studies.study import Study, choices, load_study, study_document, study_of, study_text
+from tightrope.local.studies.study import Study, load_study, mechanism_choices, study_document, study_of, study_text
 
 NAMES = tuple(f"answer {i}" for i in range(16))
 SHARES = {"document": "study", "version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}
-MEAN = {"document": "study", "version": 1, "question": "mean", "between": [0, 50], "epsilon": 1}
+MEAN = {"document": "study", "version": 1, "question": "mean", "bounds": [0, 50], "epsilon": 1}
 
 
 def made(question, **settings):
-    answers = {"categories": NAMES} if question == "distribution" else {"between": (0.0, 50.0)}
+    answers = {"categories": NAMES} if question == "distribution" else {"bounds": (0.0, 50.0)}
     return Study(question, settings.pop("epsilon", 1.0), **answers, **settings)
 
 
@@ -40,7 +40,7 @@ def test_the_best_is_the_one_with_the_least_variance():
 @pytest.mark.parametrize("question", ["distribution", "mean"])
 @pytest.mark.parametrize("eta", [None, 0.1, 0.3])
 def test_every_choice_keeps_what_was_promised(question, eta):
-    for choice in choices(question):
+    for choice in mechanism_choices(question):
         if choice == "response_with_erasure" and eta is None:
             continue
         study = made(question, choice=choice, epsilon=2.0, total_variation=eta)
@@ -57,7 +57,7 @@ def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon,
     study = made(question, epsilon=epsilon, total_variation=eta)
     planned = plan(question, epsilon=epsilon, people=100, k=study.k, total_variation=eta)
     assert study.with_mechanism_name.choice == planned.option.name
-    assert effort(study, 100).error == pytest.approx(planned.error * study.unit)
+    assert expected_accuracy(study, 100).error == pytest.approx(planned.error * study.error_unit)
 
 
 def study_of_text(text):
@@ -67,7 +67,7 @@ def study_of_text(text):
 
 
 def study_of_data(data):
-    return study_of(STUDY.data(data, StudyDocument))
+    return study_of(STUDY.convert_data(data, StudyDocument))
 
 
 @settings(max_examples=150, deadline=None)
@@ -89,7 +89,7 @@ def test_what_is_written_is_read(tmp_path_factory, names, epsilon, title):
 def test_json_is_read_too(tmp_path):
     path = tmp_path / "study.json"
     path.write_text(json.dumps(MEAN), encoding="utf-8")
-    assert load_study(path) == Study("mean", 1.0, between=(0.0, 50.0))
+    assert load_study(path) == Study("mean", 1.0, bounds=(0.0, 50.0))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_json_is_read_too(tmp_path):
         ({"categories": [["yes"], ["no"]]}, "categories 1 to be a whole number or text"),
         ({"categories": [1, 1 << 63]}, "64 bits"),
         ({"categories": ["yes", "\ud800"]}, "Unicode"),
-        ({"between": [0, 1]}, "between"),
+        ({"bounds": [0, 1]}, "bounds"),
         ({"question": "mode"}, "question"),
         ({"question": ["mean"]}, "question"),
         ({"mechanism": "hadamrd"}, "did you mean 'hadamard'"),
@@ -124,7 +124,7 @@ def test_json_is_read_too(tmp_path):
         ({"total_variation": math.nan}, "total_variation"),
         ({"title": 3}, "title"),
         ({"epsilom": 1}, "did you mean 'epsilon'"),
-        ({"version": 2}, "version"),
+        ({"version": 3}, "version"),
         ({"document": "plan"}, "study document to be 'study'"),
         ({"version": True}, "version"),
         ({"version": None}, "version"),
@@ -138,12 +138,12 @@ def test_nonsense_in_a_file(changes, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"between": [1, 1]}, "between"),
-        ({"between": [0, math.inf]}, "between 2"),
-        ({"between": [math.nan, 1]}, "between 1"),
-        ({"between": [0, 1, 2]}, "between"),
-        ({"between": None}, "between"),
-        ({"between": {"low": 1}}, "between"),
+        ({"bounds": [1, 1]}, "bounds"),
+        ({"bounds": [0, math.inf]}, "bounds 2"),
+        ({"bounds": [math.nan, 1]}, "bounds 1"),
+        ({"bounds": [0, 1, 2]}, "bounds"),
+        ({"bounds": None}, "bounds"),
+        ({"bounds": {"low": 1}}, "bounds"),
         ({"categories": ["a", "b"]}, "categories"),
         ({"mechanism": "hadamard"}, "mechanism"),
     ],
@@ -187,8 +187,8 @@ def test_findings_are_those_of_the_mechanism():
     study = made("distribution")
     reports = study.mechanism.perturb(np.arange(4000) % 16)
     told = study.mechanism.estimate(reports, confidence=0.9, simultaneous=True)
-    tally = study.mechanism.tally(reports)
-    data = Findings.of(study, tally, confidence=0.9, simultaneous=True, consistent=True).document()
+    tally = study.mechanism.tally_reports(reports)
+    data = Findings.from_counts(study, tally, confidence=0.9, simultaneous=True, consistent=True).to_document()
     rows = data.estimates
     assert [row.category for row in rows] == list(NAMES)
     assert [row.lower for row in rows] == told.lower.tolist()
@@ -199,11 +199,11 @@ def test_findings_are_those_of_the_mechanism():
     assert read_findings(to_json_text(data)) == data
 
 
-@pytest.mark.parametrize("choice", choices("mean"))
+@pytest.mark.parametrize("choice", mechanism_choices("mean"))
 def test_a_mean_in_its_own_units(choice):
     study = made("mean", choice=choice, epsilon=2.0)
     reports = study.mechanism.perturb([40.0] * 3000)
-    data = Findings.of(study, study.mechanism.tally(reports)).document()
+    data = Findings.from_counts(study, study.mechanism.tally_reports(reports)).to_document()
     told = study.mechanism.estimate(reports)
     assert read_findings(to_json_text(data)) == data
     [row] = data.estimates
@@ -212,7 +212,7 @@ def test_a_mean_in_its_own_units(choice):
     assert abs(row.value - 40) < 6 * 25 * math.sqrt(3 / 3000)
     for option in ("simultaneous", "consistent"):
         with pytest.raises(InputError, match=option):
-            Findings.of(study, study.mechanism.tally(reports), **{option: True})
+            Findings.from_counts(study, study.mechanism.tally_reports(reports), **{option: True})
 
 
 @pytest.mark.parametrize("question", ["distribution", "mean"])
@@ -220,25 +220,27 @@ def test_a_mean_in_its_own_units(choice):
 def test_effort_is_that_of_the_plan_and_scales(question, epsilon):
     study = made(question, epsilon=epsilon)
     planned = plan(question, epsilon=epsilon, people=10_000, k=study.k)
-    found = effort(study, 10_000)
-    assert found.error == pytest.approx(planned.error * study.unit)
+    found = expected_accuracy(study, 10_000)
+    assert found.error == pytest.approx(planned.error * study.error_unit)
     assert found.best == study.with_mechanism_name.choice
     assert 1 <= found.least_people <= found.best_people <= 10_000
-    worse = effort(made(question, epsilon=epsilon, choice=choices(question)[-1 if question == "mean" else 5]), 10_000)
+    worse = expected_accuracy(
+        made(question, epsilon=epsilon, choice=mechanism_choices(question)[-1 if question == "mean" else 5]), 10_000
+    )
     assert worse.error >= found.error
     assert worse.best_people <= 10_000
 
 
 def test_the_privacy_that_is_stated_is_that_of_the_loss():
     study = made("distribution", choice="response_with_erasure", total_variation=0.2, epsilon=2.0)
-    data = Findings.of(study, study.mechanism.tally(study.mechanism.perturb([3] * 1000))).document()
+    data = Findings.from_counts(study, study.mechanism.tally_reports(study.mechanism.perturb([3] * 1000))).to_document()
     assert data.answered < data.reports
     assert data.privacy.attack_success == (1 + study.guarantee.total_variation) / 2 <= 0.6
     ten = 10 * study.mechanism.loss
     assert data.privacy.repeated[1].epsilon == ten.epsilon(1e-6)
     assert data.privacy.repeated[1].total_variation == ten.total_variation()
     exact = {entry.meaning: entry.exact for entry in data.mechanism.probabilities}
-    assert exact["a report says anything"] == str(study.mechanism.answered)
+    assert exact["a report says anything"] == str(study.mechanism.answer_probability)
 
 
 def test_a_device_needs_no_database(tmp_path):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tightrope.local.quantile_tree import Noise, below_edges, variances
+from tightrope.local.quantile_tree import LevelNoise, below_edges, edge_variances
 
-NOISES = [Noise(0.5, 1.0), Noise(2.0, 0.0), Noise(3.0, 5.0), Noise(0.7, 2.0)]
+NOISES = [LevelNoise(0.5, 1.0), LevelNoise(2.0, 0.0), LevelNoise(3.0, 5.0), LevelNoise(0.7, 2.0)]
 
 
 def weights(noises):
@@ -45,7 +45,7 @@ def test_variances_are_those_of_the_weights(depth):
     for level, weight in enumerate(weights(noises)[1]):
         shares = bins.reshape(2 << level, -1).sum(axis=1)
         exact += weight**2 @ (noises[level].base + noises[level].slope * shares)
-    assert variances(bins, noises) == pytest.approx(exact, rel=1e-12)
+    assert edge_variances(bins, noises) == pytest.approx(exact, rel=1e-12)
 
 
 def test_shares_of_one_law_stay_what_they_are():

@@ -40,7 +40,7 @@ def test_famous_values_are_found_with_intervals(hashes):
     for value, low, high in zip(found.values.tolist(), found.shares.lower, found.shares.upper, strict=True):
         assert low <= FAMOUS.get(value, 0.0) + 1e-9
         assert high >= FAMOUS.get(value, 0.0)
-    assert found.examined >= 2 * m.order
+    assert found.examined >= 2 * m.hash_base
     assert found.shares.simultaneous
 
 
@@ -57,7 +57,7 @@ def test_candidates_are_counted_as_hashing_every_one_would():
     for level, oracle in enumerate(m.levels):
         heard = reports[reports[:, 0] == level, 1].astype(np.int64)[:200]
         prefixes = np.array([5, 77]) if level else np.zeros(1, dtype=np.int64)
-        candidates, counts = m._candidates(level, heard, prefixes)
+        candidates, counts = m._candidate_supports(level, heard, prefixes)
         for place in (0, 1, len(candidates) // 2, len(candidates) - 1):
             value = int(candidates[place])
             by_hand = sum(hashed(oracle, int(r) // 4, value) == int(r) % 4 for r in heard)
@@ -98,10 +98,10 @@ def test_values_beyond_the_domain_are_never_found():
 def test_the_loss_is_one_report():
     m = local.heavy_hitters(2.0, 48)
     assert all(isinstance(oracle, Hashing) for oracle in m.levels)
-    assert len({oracle.changed for oracle in m.levels}) == 1
+    assert len({oracle.change_probabilities for oracle in m.levels}) == 1
     assert m.guarantee.epsilon <= 2.0
     assert m.loss.delta(2.0) == 0
-    assert m.levels[-1].letters <= 1 << 63
+    assert m.levels[-1].report_count <= 1 << 63
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 40.0])
@@ -109,7 +109,7 @@ def test_the_loss_is_one_report():
 def test_every_size_fits_into_words(epsilon, bits):
     m = local.heavy_hitters(epsilon, bits)
     assert m.levels[-1].k >= 1 << bits
-    assert m.levels[-1].letters <= 1 << 63
+    assert m.levels[-1].report_count <= 1 << 63
     top = (1 << bits) - 1
     assert m.perturb([0, top]).shape == (2, 2)
 
@@ -139,4 +139,4 @@ def test_what_is_counted_together_is_never_more_than_a_table(bits: int) -> None:
     for epsilon in np.geomspace(0.01, 60, 40):
         tree = local.heavy_hitters(float(epsilon), bits)
         ends = [0, *(level.linear.length for level in tree.levels)]
-        assert max(tree.order ** (end - begin + 1) for begin, end in itertools.pairwise(ends)) <= 1 << 25
+        assert max(tree.hash_base ** (end - begin + 1) for begin, end in itertools.pairwise(ends)) <= 1 << 25

@@ -18,7 +18,7 @@ AT = [0.1, 0.25, 0.5, 0.9]
 
 
 def test_shares_below_edges_are_unbiased_with_the_declared_error():
-    m, source = local.quantiles(1.0, between=(0.0, 1.0), levels=4), InsecureKeyed(1)
+    m, source = local.quantiles(1.0, bounds=(0.0, 1.0), levels=4), InsecureKeyed(1)
     values = np.linspace(0, 1, PEOPLE) ** 2
     truth = np.array([np.mean(values < edge / 16) for edge in range(1, 16)])
     found = [m.below_edges(m.perturb(values, source)) for _ in range(150)]
@@ -30,7 +30,7 @@ def test_shares_below_edges_are_unbiased_with_the_declared_error():
 
 @pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 5), (3.0, 8)])
 def test_intervals_cover(epsilon, levels):
-    m, source = local.quantiles(epsilon, between=(-10.0, 10.0), levels=levels), InsecureKeyed(2)
+    m, source = local.quantiles(epsilon, bounds=(-10.0, 10.0), levels=levels), InsecureKeyed(2)
     values = np.clip(np.linspace(-3, 3, PEOPLE) ** 3 / 3, -10, 10)
     truth = np.quantile(values, AT)
     found = [m.estimate(m.perturb(values, source), AT) for _ in range(150)]
@@ -57,7 +57,7 @@ def ranks(values, ends):
 @pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 10), (4.0, 6)])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_every_quantile_is_covered(name, epsilon, levels):
-    m, source, values = local.quantiles(epsilon, between=(0.0, 1.0), levels=levels), InsecureKeyed(3), POPULATIONS[name]
+    m, source, values = local.quantiles(epsilon, bounds=(0.0, 1.0), levels=levels), InsecureKeyed(3), POPULATIONS[name]
     truth = np.quantile(values, AT, method="inverted_cdf")
     found = [m.estimate(m.perturb(values, source), AT) for _ in range(STUDIES)]
     held = np.sum([(s.lower <= truth) & (truth <= s.upper) for s in found], axis=0)
@@ -67,7 +67,7 @@ def test_every_quantile_is_covered(name, epsilon, levels):
 @pytest.mark.parametrize("name", ["even", "one end"])
 def test_intervals_are_of_the_size_of_the_error(name):
     """Seven standard deviations of the error in ranks at most; ends at any noisy edge made it 14."""
-    m, source, values = local.quantiles(1.0, between=(0.0, 1.0)), InsecureKeyed(4), POPULATIONS[name]
+    m, source, values = local.quantiles(1.0, bounds=(0.0, 1.0)), InsecureKeyed(4), POPULATIONS[name]
     found = [m.estimate(m.perturb(values, source), AT) for _ in range(40)]
     error = np.sqrt(np.mean([(ranks(values, s.value) - AT) ** 2 for s in found], axis=0))
     width = np.mean([ranks(values, s.upper) - ranks(values, s.lower) for s in found], axis=0)
@@ -77,20 +77,20 @@ def test_intervals_are_of_the_size_of_the_error(name):
 
 
 def test_the_distribution_rises():
-    m = local.quantiles(0.5, between=(0.0, 1.0), levels=8)
+    m = local.quantiles(0.5, bounds=(0.0, 1.0), levels=8)
     reports = m.perturb(POPULATIONS["even"], InsecureKeyed(5))
     raw, error = m.below_edges(reports)
-    rising, same = m.cumulative(reports)
+    rising, same = m.cumulative_shares(reports)
     assert np.any(np.diff(raw) < 0)
     assert np.all(np.diff(rising) >= 0)
     assert 0 <= rising[0] <= rising[-1] <= 1
-    truth = np.arange(1, m.bins) / m.bins
+    truth = np.arange(1, m.bin_count) / m.bin_count
     assert np.sum((rising - truth) ** 2) <= np.sum((raw - truth) ** 2)
     assert np.array_equal(error, same)
 
 
 def test_one_report_a_level_is_enough_to_know_nothing():
-    m = local.quantiles(1.0, between=(0.0, 1.0), levels=3)
+    m = local.quantiles(1.0, bounds=(0.0, 1.0), levels=3)
     rows = np.concatenate([np.array([[level, 0]]) for level in range(3)])
     found = m.estimate(rows, AT)
     assert np.all(found.lower == 0)
@@ -98,7 +98,7 @@ def test_one_report_a_level_is_enough_to_know_nothing():
 
 
 def test_sure_ends():
-    m = local.quantiles(0.1, between=(0.0, 8.0), levels=3)
+    m = local.quantiles(0.1, bounds=(0.0, 8.0), levels=3)
     found = m.estimate(m.perturb([5.0] * 30 + [1.0] * 30), [0.01, 0.99])
     assert np.all(found.lower >= 0)
     assert np.all(found.upper <= 8)
@@ -106,15 +106,15 @@ def test_sure_ends():
 
 
 def test_shapes_follow_the_question():
-    m = local.quantiles(1.0, between=(0.0, 1.0), levels=3)
+    m = local.quantiles(1.0, bounds=(0.0, 1.0), levels=3)
     rows = m.perturb(np.linspace(0, 1, 900))
     assert m.estimate(rows).value.shape == ()
     assert m.estimate(rows, [[0.5, 0.6]]).lower.shape == (1, 2)
 
 
 def test_the_loss_covers_every_level():
-    m = local.quantiles(1.0, between=(0.0, 1.0), levels=6)
-    assert m.bins == 64
+    m = local.quantiles(1.0, bounds=(0.0, 1.0), levels=6)
+    assert m.bin_count == 64
     assert m.guarantee.epsilon <= 1.0
     assert m.loss.delta(1.0) == 0
     average = np.mean([oracle.guarantee.total_variation for oracle in m.levels])
@@ -125,17 +125,17 @@ def test_the_loss_covers_every_level():
 @pytest.mark.parametrize("values", [[1.5], [math.nan], ["a"], [[0.5]]])
 def test_values(values):
     with pytest.raises(InputError, match="values"):
-        local.quantiles(1.0, between=(0.0, 1.0)).perturb(values)
+        local.quantiles(1.0, bounds=(0.0, 1.0)).perturb(values)
 
 
 def test_options():
     with pytest.raises(InputError, match="levels"):
-        local.quantiles(1.0, between=(0.0, 1.0), levels=17)
+        local.quantiles(1.0, bounds=(0.0, 1.0), levels=17)
     with pytest.raises(InputError, match="levels"):
-        local.quantiles(1.0, between=(0.0, 1.0), levels=0)
-    with pytest.raises(InputError, match="between"):
-        local.quantiles(1.0, between=(1.0, 0.0))
-    m = local.quantiles(1.0, between=(0.0, 1.0), levels=2)
+        local.quantiles(1.0, bounds=(0.0, 1.0), levels=0)
+    with pytest.raises(InputError, match="bounds"):
+        local.quantiles(1.0, bounds=(1.0, 0.0))
+    m = local.quantiles(1.0, bounds=(0.0, 1.0), levels=2)
     rows = m.perturb(np.linspace(0, 1, 100))
     for at in (0, 1, 1.5, math.nan):
         with pytest.raises(InputError, match="at"):
@@ -143,7 +143,7 @@ def test_options():
 
 
 def test_reports():
-    m = local.quantiles(1.0, between=(0.0, 1.0), levels=2)
+    m = local.quantiles(1.0, bounds=(0.0, 1.0), levels=2)
     with pytest.raises(InputError, match="shape of reports"):
         m.estimate([1, 2])
     with pytest.raises(InputError, match="levels"):

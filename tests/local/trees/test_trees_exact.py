@@ -47,7 +47,7 @@ def draws(m, value, rows):
 
 @pytest.mark.parametrize("epsilon", [0.4, 1.0])
 def test_a_quantile_tree(epsilon):
-    m = local.quantiles(epsilon, between=(0.0, 8.0), levels=3)
+    m = local.quantiles(epsilon, bounds=(0.0, 8.0), levels=3)
     rows = tree_rows(m.levels, lambda bin_, level: bin_ >> (2 - level), (1, 1, 1))
     check(m, rows)
     draws(m, 5.5, rows[5])

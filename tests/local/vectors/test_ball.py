@@ -13,7 +13,7 @@ from tests.randomness.keyed import InsecureKeyed
 from tightrope import Guarantee, local
 from tightrope.errors import InputError
 from tightrope.local.parts.losses import WORD
-from tightrope.local.vectors import directions, nearest
+from tightrope.local.vectors import nearest_moments, seeded_directions
 
 STUDIES = int(os.environ.get("TIGHTROPE_STUDIES", "100"))
 """Simulated studies; 2000 take some minutes."""
@@ -22,7 +22,7 @@ SURE = 7
 
 
 def people(count, dimension, seed=1):
-    """Vectors inside and on the ball, not centred."""
+    """Vectors inside and on the ball, not centered."""
     raw = np.random.default_rng(seed).normal(size=(count, dimension)) + 0.7
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
     return unit * np.minimum(1.0, np.linspace(0.2, 1.5, count))[:, None]
@@ -42,7 +42,7 @@ def test_one_pair_is_the_mechanism_of_duchi_jordan_and_wainwright(dimension):
 
 @pytest.mark.parametrize("dimension", [2, 7, 100])
 def test_order_statistics_are_those_of_the_sphere(dimension):
-    found = nearest(dimension, 6)
+    found = nearest_moments(dimension, 6)
     assert found.mean[5] == pytest.approx(sphere_gain(dimension), rel=1e-12)
     assert found.square[5] == pytest.approx(1 / dimension, rel=1e-12)
     raw = np.random.default_rng(2).normal(size=(100_000, 6, dimension if dimension < 10 else 2))
@@ -63,12 +63,12 @@ def test_order_statistics_are_those_of_the_sphere(dimension):
 def test_the_odds_of_two_whole_numbers_are_at_most_e_to_the_epsilon(epsilon, pairs):
     m = local.ball_mean(epsilon, 3, directions=pairs)
     near = Fraction(m.inside, WORD) / m.near
-    other = (1 - Fraction(m.inside, WORD)) / m.others
-    assert near * m.near + other * m.others == 1
+    other = (1 - Fraction(m.inside, WORD)) / m.other_count
+    assert near * m.near + other * m.other_count == 1
     assert near > other
     assert float(near / other) <= math.exp(epsilon) * (1 + 1e-13)
     assert math.log(near / other) <= m.guarantee.epsilon <= epsilon
-    assert m.changed == (near * m.near, other * m.near)
+    assert m.change_probabilities == (near * m.near, other * m.near)
     assert m.loss.delta(epsilon) == 0
 
 
@@ -88,7 +88,7 @@ def test_every_row_of_directions_is_a_permutation_whatever_the_vector_is():
     seeds = np.array([0, 1, 2**64 - 1], dtype=np.uint64)
     for vector in HOSTILE:
         for axis in (vector, np.full(3, np.nan)):  # even if no direction were near
-            order = m._order(np.tile(axis, (3, 1)), seeds)
+            order = m._order_directions(np.tile(axis, (3, 1)), seeds)
             assert np.array_equal(np.sort(order, axis=1), np.tile(np.arange(32), (3, 1)))
 
 
@@ -99,9 +99,9 @@ class Scripted(InsecureKeyed):
         super().__init__(seed)
         self.shared, self.calls = shared, 0
 
-    def words(self, n):
+    def random_words(self, n):
         self.calls += 1
-        return np.full(n, self.shared, dtype=np.uint64) if self.calls == 2 else super().words(n)
+        return np.full(n, self.shared, dtype=np.uint64) if self.calls == 2 else super().random_words(n)
 
 
 def histogram(m, vector, seed):
@@ -115,7 +115,7 @@ def histogram(m, vector, seed):
 def hits(m, declared, vector):
     """Deviations of the share of near directions, by hand, from the declared chance."""
     rates, reports = histogram(m, vector, 5)
-    shadows = directions(np.full(m.pairs, 99, dtype=np.uint64), np.arange(m.pairs), len(vector)) @ vector
+    shadows = seeded_directions(np.full(m.pairs, 99, dtype=np.uint64), np.arange(m.pairs), len(vector)) @ vector
     near = np.argsort(-np.stack([shadows, -shadows], axis=1).ravel())[: m.near]
     chance = declared.inside / WORD
     return (rates[near].sum() - chance) / math.sqrt(chance * (1 - chance) / reports)
@@ -131,7 +131,7 @@ def test_near_directions_are_reported_with_the_declared_chance():
 def test_each_near_direction_and_each_other_one_are_alike():
     m, vector = local.ball_mean(2.0, 2, directions=4), np.array([0.6, 0.8])
     rates, reports = histogram(m, vector, 6)
-    shadows = directions(np.full(4, 99, dtype=np.uint64), np.arange(4), 2) @ vector
+    shadows = seeded_directions(np.full(4, 99, dtype=np.uint64), np.arange(4), 2) @ vector
     order = np.argsort(-np.stack([shadows, -shadows], axis=1).ravel())
     for part, chance in ((order[: m.near], m.inside / WORD), (order[m.near :], 1 - m.inside / WORD)):
         expected = np.full(len(part), chance / len(part)) * reports
@@ -143,7 +143,7 @@ def test_each_near_direction_and_each_other_one_are_alike():
 def test_unbiased_with_exactly_the_stated_variance(epsilon, dimension):
     m, count = local.ball_mean(epsilon, dimension, radius=3.0), 8_000
     for vector in (people(3, dimension)[0] * 3.0, people(3, dimension)[2] * 3.0, np.zeros(dimension)):
-        decoded = m.decode(m.perturb(np.tile(vector, (count, 1)), InsecureKeyed(2)))
+        decoded = m.decode_reports(m.perturb(np.tile(vector, (count, 1)), InsecureKeyed(2)))
         assert np.linalg.norm(decoded, axis=1) == pytest.approx(m.length, rel=1e-12)
         exact = m.variance_at(vector)
         assert np.all(np.abs(decoded.mean(axis=0) - vector) < SURE * np.sqrt(exact / count))
@@ -206,7 +206,7 @@ def test_reports_that_agree_have_an_interval():
 def test_one_person_and_nobody():
     m = local.ball_mean(1.0, 2)
     assert m.perturb(np.zeros((0, 2))).shape == (0, 2)
-    assert m.decode(m.perturb([[0.6, 0.8]])).shape == (1, 2)
+    assert m.decode_reports(m.perturb([[0.6, 0.8]])).shape == (1, 2)
     for values in (np.zeros((0, 2)), [[0.6, 0.8]]):
         with pytest.raises(InputError, match="number of reports"):
             m.estimate(m.perturb(values))

@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import gaussian_table, staircase_table, truncated_geometric
 from tightrope.mechanisms.discrete.integer_weights import Tail
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.exponential import HEAVIEST, ExponentialChoice, _below, lighter
+from tightrope.mechanisms.exponential import HEAVIEST, ExponentialChoice, _uniform_below, has_lighter_tails
 from tightrope.mechanisms.laplace import discrete_laplace
 from tightrope.randomness.alias_sampler import TOTAL
 
@@ -38,7 +38,7 @@ def laplace(scale):
 
 @cache
 def beside(scale, factor=1):
-    return ExponentialChoice.of(laplace(scale), factor)
+    return ExponentialChoice.from_table(laplace(scale), factor)
 
 
 def smaller(root, part):
@@ -49,55 +49,55 @@ def smaller(root, part):
 def test_weights_fall_by_the_root_rounded_up(scale):
     choice = beside(scale)
     root = Fraction(choice.root, TOTAL)
-    assert choice.weights[0] == HEAVIEST
-    assert all(after == math.ceil(before * root) < before for before, after in pairwise(choice.weights))
-    assert math.ceil(choice.weights[-1] * root) == choice.weights[-1]
+    assert choice.weights_by_step[0] == HEAVIEST
+    assert all(after == math.ceil(before * root) < before for before, after in pairwise(choice.weights_by_step))
+    assert math.ceil(choice.weights_by_step[-1] * root) == choice.weights_by_step[-1]
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.7, 3, 300])
 def test_no_step_falls_by_more_than_the_root(scale):
     choice = beside(scale)
-    assert all(after * TOTAL >= before * choice.root for before, after in pairwise(choice.weights))
+    assert all(after * TOTAL >= before * choice.root for before, after in pairwise(choice.weights_by_step))
 
 
 @pytest.mark.parametrize(("scale", "floor"), [(0.03, 1), (0.2, 1), (0.7, 1), (3, 6), (300, 600)])
 def test_weights_stay_at_the_first_that_rounding_holds(scale, floor):
     """The floor is 1 where a weight is at least halved a step, else about 1/(1 − ρ) = 2 scale."""
     choice = beside(scale)
-    assert choice.weights[-1] == floor
+    assert choice.weights_by_step[-1] == floor
     assert floor * (TOTAL - choice.root) < TOTAL <= (floor + 1) * (TOTAL - choice.root)
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1), st.integers(1, 40), st.sampled_from([np.int64, np.object_]))
 def test_a_distance_has_the_weight_of_its_place(distances, factor, dtype):
     choice = beside(4.7, factor)
-    last = len(choice.weights) - 1
-    expected = [choice.weights[min(2 * d // factor, last)] for d in distances]
-    assert choice.weighed(np.array(distances, dtype=dtype)) == expected
+    last = len(choice.weights_by_step) - 1
+    expected = [choice.weights_by_step[min(2 * d // factor, last)] for d in distances]
+    assert choice.candidate_weights(np.array(distances, dtype=dtype)) == expected
 
 
 def test_distances_beyond_any_integer_type_have_the_last_weight():
     choice = beside(4.7, 3)
-    assert choice.weighed(np.array([0, 10**40, 2**63], dtype=np.object_)) == [
+    assert choice.candidate_weights(np.array([0, 10**40, 2**63], dtype=np.object_)) == [
         HEAVIEST,
-        choice.weights[-1],
-        choice.weights[-1],
+        choice.weights_by_step[-1],
+        choice.weights_by_step[-1],
     ]
 
 
 def test_ends_add_up_weights():
     choice = beside(1.0)
-    w = choice.weights
-    assert choice.ends(np.array([0, 2, 0])) == [w[0], w[0] + w[4], 2 * w[0] + w[4]]
+    w = choice.weights_by_step
+    assert choice.cumulative_weights(np.array([0, 2, 0])) == [w[0], w[0] + w[4], 2 * w[0] + w[4]]
 
 
 @pytest.mark.parametrize("scale", [0.03, 0.2, 0.5, 0.9, 1, 1.7, 2, 7.3, 20, 64.1, 250.5, 1000, 3333.3, 8000])
 def test_discrete_laplace_is_light_enough_for_its_root_and_for_none_below(scale):
     table, choice = laplace(scale), beside(scale)
-    assert lighter(table, choice.root)
-    assert not lighter(table, smaller(choice.root, 1e-6))
+    assert has_lighter_tails(table, choice.root)
+    assert not has_lighter_tails(table, smaller(choice.root, 1e-6))
     if scale >= 0.2:  # below, 53 bits of the root are too few
-        assert not lighter(table, smaller(choice.root, 1e-12))
+        assert not has_lighter_tails(table, smaller(choice.root, 1e-12))
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.7, 64.1, 3333.3])
@@ -110,7 +110,7 @@ def slower(table, part):
     first, *others = table.tail.block
     on = int(first * part)
     tail = Tail((first - on, *others), table.tail.escape_in, table.tail.escape + on)
-    return NoiseTable(table.centre, table.half, tail)
+    return NoiseTable(table.center, table.half, tail)
 
 
 @cache
@@ -141,27 +141,27 @@ OTHERS = {
 @pytest.mark.parametrize("table", OTHERS.values(), ids=OTHERS)
 def test_other_noise_is_refused(table):
     with pytest.raises(InputError, match="table"):
-        ExponentialChoice.of(table, 1)
+        ExponentialChoice.from_table(table, 1)
 
 
 def test_a_heavier_tail_needs_a_larger_root():
-    root, larger = beside(0.5).root, ExponentialChoice.of(flatter(), 1).root
-    assert lighter(laplace(0.5), root)
-    assert not lighter(flatter(), root)
+    root, larger = beside(0.5).root, ExponentialChoice.from_table(flatter(), 1).root
+    assert has_lighter_tails(laplace(0.5), root)
+    assert not has_lighter_tails(flatter(), root)
     assert larger > root
-    assert lighter(flatter(), larger)
+    assert has_lighter_tails(flatter(), larger)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_peak_at_0_is_lighter_still(scale):
-    assert lighter(peaked(scale), beside(scale).root)
+    assert has_lighter_tails(peaked(scale), beside(scale).root)
 
 
 def test_a_tail_that_falls_more_slowly_is_heavier_in_the_end():
     """Its first turn is far below the law."""
     root = beside(0.5).root
-    assert lighter(peaked(0.5), root)
-    assert not lighter(slower(peaked(0.5), 1e-6), root)
+    assert has_lighter_tails(peaked(0.5), root)
+    assert not has_lighter_tails(slower(peaked(0.5), 1e-6), root)
 
 
 @pytest.mark.parametrize("cell", range(len(laplace(1.0).half)))
@@ -169,17 +169,17 @@ def test_a_little_more_in_any_cell_is_too_heavy(cell):
     table, more = laplace(1.0), list(laplace(1.0).half)
     moved = more[cell] >> 20
     more[cell] += moved
-    assert not lighter(NoiseTable(table.centre - 2 * moved, tuple(more), table.tail), beside(1.0).root)
+    assert not has_lighter_tails(NoiseTable(table.center - 2 * moved, tuple(more), table.tail), beside(1.0).root)
 
 
 @pytest.mark.parametrize("table", [OTHERS["discrete Gaussian"], OTHERS["truncated Laplace"]], ids=repr)
 def test_without_a_tail_no_root_will_do(table):
-    assert not lighter(table, TOTAL - 1)
+    assert not has_lighter_tails(table, TOTAL - 1)
 
 
 @pytest.mark.parametrize("root", [TOTAL, TOTAL + 1, 2 * TOTAL])
 def test_a_root_that_does_not_fall_will_not_do(root):
-    assert not lighter(laplace(1.0), root)
+    assert not has_lighter_tails(laplace(1.0), root)
 
 
 @given(endless_tables, st.floats(0.01, 0.999999))
@@ -188,15 +188,15 @@ def test_lighter_is_what_it_says(table, near):
     root = int(near * TOTAL)
     r = Fraction(root, TOTAL) ** 2
     cells = range(len(table.half) + 3 * len(table.tail.block))
-    within = all(table.survival(x) <= r ** (x + 1) / (1 + r) for x in cells)
+    within = all(table.survival_probability(x) <= r ** (x + 1) / (1 + r) for x in cells)
     falls = Fraction(table.tail.escape, TOTAL) <= r ** len(table.tail.block)
-    assert lighter(table, root) == (within and falls)
+    assert has_lighter_tails(table, root) == (within and falls)
 
 
 @cache
 def events(table, shift):
     """(Q(A), P(A)) of the events A = "at most x" for 0 ≤ x < shift, where P has the table's noise, Q moves it."""
-    inner = ((table.survival(shift - x - 1), 1 - table.survival(x)) for x in range(shift))
+    inner = ((table.survival_probability(shift - x - 1), 1 - table.survival_probability(x)) for x in range(shift))
     return (Fraction(0), Fraction(0)), *inner, (Fraction(1), Fraction(1))
 
 
@@ -224,7 +224,7 @@ def bends(p, q):
 
 def exceeds(choice, table, shift, first, second):
     """Whether a choice tells two vectors of distances apart better than the table's noise tells the shift."""
-    weights = [choice.weighed(np.array(distances, dtype=np.object_)) for distances in (first, second)]
+    weights = [choice.candidate_weights(np.array(distances, dtype=np.object_)) for distances in (first, second)]
     return any(
         choice_delta(p, q, gamma) > noise_delta(table, shift, gamma)
         for p, q in (weights, reversed(weights))
@@ -233,7 +233,7 @@ def exceeds(choice, table, shift, first, second):
 
 
 @st.composite
-def neighbours(draw):
+def neighbors(draw):
     """A factor, the shift that is charged, and distances that differ by Δ at most."""
     factor, most = draw(st.integers(1, 12)), draw(st.integers(1, 30))
     first = draw(st.lists(st.integers(0, 20 * factor) | st.integers(0, 10**6), min_size=2, max_size=8))
@@ -271,11 +271,14 @@ def test_the_tests_have_all_of_the_noises_divergence(scale, shift):
     masses = law(table, reach)
     for gamma in slopes(table, shift) | {Fraction(1), Fraction(1, 3), Fraction(3)}:
         whole = hockey_stick(masses, shift, gamma)
-        assert abs(whole - noise_delta(table, shift, gamma)) <= (1 + gamma) * table.survival(reach - shift - 1) * 2
-    assert probability(table, 1) == table.survival(0) - table.survival(1)
+        assert (
+            abs(whole - noise_delta(table, shift, gamma))
+            <= (1 + gamma) * table.survival_probability(reach - shift - 1) * 2
+        )
+    assert probability(table, 1) == table.survival_probability(0) - table.survival_probability(1)
 
 
-@given(scales, neighbours())
+@given(scales, neighbors())
 @settings(deadline=None, max_examples=150)
 def test_noise_dominates_a_choice(scale, found):
     factor, shift, first, second = found
@@ -289,17 +292,17 @@ def test_noise_dominates_a_choice_where_all_move_as_far_as_they_may(scale, most,
     assert not any(exceeds(choice, table, shift, *pair) for pair in structured(scale, most, factor))
 
 
-@given(scales, neighbours())
+@given(scales, neighbors())
 def test_noise_with_a_peak_at_0_dominates_a_choice(scale, found):
     factor, shift, first, second = found
     table = peaked(scale)
-    assert not exceeds(ExponentialChoice.of(table, factor), table, shift, first, second)
+    assert not exceeds(ExponentialChoice.from_table(table, factor), table, shift, first, second)
 
 
-@given(neighbours())
+@given(neighbors())
 def test_noise_with_a_slower_tail_dominates_the_choice_beside_it(found):
     factor, shift, first, second = found
-    assert not exceeds(ExponentialChoice.of(flatter(), factor), flatter(), shift, first, second)
+    assert not exceeds(ExponentialChoice.from_table(flatter(), factor), flatter(), shift, first, second)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -328,7 +331,7 @@ def test_one_step_of_the_shift_too_few_is_caught(scale):
 
 
 def counted(choice, distances, source):
-    found = Counter(choice.choose(distances, source) for _ in range(DRAWS))
+    found = Counter(choice.choose_candidate(distances, source) for _ in range(DRAWS))
     return [found[place] for place in range(len(distances))]
 
 
@@ -342,7 +345,7 @@ def chance(observed, weights):
 @pytest.mark.parametrize("distances", [[0, 1, 2, 3, 9], [5, 0, 5, 30], [0, 0, 0], [7, 8]], ids=str)
 def test_draws_are_in_proportion_to_the_weights(distances, dtype):
     choice = beside(4.7, 3)
-    weights = choice.weighed(np.array(distances))
+    weights = choice.candidate_weights(np.array(distances))
     observed = counted(choice, np.array(distances, dtype=dtype), InsecureKeyed(1))
     assert sum(observed) == DRAWS
     assert chance(observed, weights) > SEVEN_SIGMA
@@ -351,8 +354,8 @@ def test_draws_are_in_proportion_to_the_weights(distances, dtype):
 def test_draws_that_are_in_another_proportion_are_caught():
     distances = np.array([0, 1, 2, 3, 9])
     observed = counted(beside(4.7, 3), distances, InsecureKeyed(2))
-    assert chance(observed, beside(4.7 * 1.5, 3).weighed(distances)) < SEVEN_SIGMA
-    assert chance(observed, beside(4.7 / 1.3, 3).weighed(distances)) < SEVEN_SIGMA
+    assert chance(observed, beside(4.7 * 1.5, 3).candidate_weights(distances)) < SEVEN_SIGMA
+    assert chance(observed, beside(4.7 / 1.3, 3).candidate_weights(distances)) < SEVEN_SIGMA
 
 
 @pytest.mark.parametrize("scale", [0.3, 4.7])
@@ -363,14 +366,14 @@ def test_candidates_beyond_the_last_weight_are_alike(scale):
 
 def test_without_a_source_the_operating_systems_is_used():
     observed = counted(beside(4.7), np.array([0, 3]), None)
-    assert chance(observed, beside(4.7).weighed(np.array([0, 3]))) > SEVEN_SIGMA
+    assert chance(observed, beside(4.7).candidate_weights(np.array([0, 3]))) > SEVEN_SIGMA
 
 
 @pytest.mark.parametrize("parts", [3, 5, 6, 7, 12])
 @pytest.mark.parametrize("width", [1, 2**40, 2**64, 2**100, 3**90])
 def test_numbers_below_a_bound_are_uniform(parts, width):
     source = InsecureKeyed(4)
-    found = [_below(parts * width, source) for _ in range(4000)]
+    found = [_uniform_below(parts * width, source) for _ in range(4000)]
     assert max(found) < parts * width
     observed = Counter(number // width for number in found)
     assert chance([observed[part] for part in range(parts)], [1] * parts) > SEVEN_SIGMA
@@ -383,7 +386,7 @@ def test_numbers_below_a_bound_are_uniform(parts, width):
 def test_fewer_than_every_second_number_is_refused(bound):
     source = InsecureKeyed(5)
     for _ in range(1000):
-        _below(bound, source)
+        _uniform_below(bound, source)
     tries = source.drawn / -(-bound.bit_length() // 64)
     assert 1000 <= tries <= 2000 + 7 * math.sqrt(2000)
 
@@ -399,61 +402,61 @@ def words_of(number, bound):
 def test_every_number_below_the_bound_can_be_drawn_and_none_beyond(bound):
     beyond = min(bound, 2 ** bound.bit_length() - 1)
     for number in {0, bound // 2, bound // 3, bound - 1}:
-        assert _below(bound, Scripted([words_of(number, bound)])) == number
+        assert _uniform_below(bound, Scripted([words_of(number, bound)])) == number
         if beyond >= bound:
             refused = [words_of(bound, bound), words_of(2 ** bound.bit_length() - 1, bound)]
-            assert _below(bound, Scripted([*refused, words_of(number, bound)])) == number
+            assert _uniform_below(bound, Scripted([*refused, words_of(number, bound)])) == number
 
 
 def test_bits_below_those_that_are_needed_change_nothing():
     low, high = words_of(2**100, 2**100 + 3)
-    assert _below(2**100 + 3, Scripted([[low | 1, high]])) == 2**100
+    assert _uniform_below(2**100 + 3, Scripted([[low | 1, high]])) == 2**100
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.object_])
 def test_a_candidate_is_chosen_from_its_first_number_to_its_last(dtype):
     choice = beside(1.0, 2)
     distances = np.array([4, 0, 10**9, 1], dtype=dtype)
-    ends = choice.ends(distances)
+    ends = choice.cumulative_weights(distances)
     for place, (start, end) in enumerate(pairwise([0, *ends])):
         for number in (start, (start + end) // 2, end - 1):
-            assert choice.choose(distances, Scripted([words_of(number, ends[-1])])) == place
+            assert choice.choose_candidate(distances, Scripted([words_of(number, ends[-1])])) == place
 
 
 def test_the_number_after_the_last_candidate_is_drawn_again():
     choice, distances = beside(1.0), np.array([0, 3])
-    whole = choice.ends(distances)[-1]
+    whole = choice.cumulative_weights(distances)[-1]
     source = Scripted([words_of(whole, whole), words_of(whole - 1, whole)])
-    assert choice.choose(distances, source) == 1
+    assert choice.choose_candidate(distances, source) == 1
     assert source.answers == []
 
 
 @given(scales, st.integers(1, 10**7), st.integers(1, 10**6), st.sampled_from([0.05, 0.5, 1e-3, 1e-9, 1.0]))
 def test_the_reach_is_the_least_distance_at_which_candidates_weigh_so_little(scale, candidates, factor, outside):
     choice = ExponentialChoice(beside(scale).root, factor)
-    choice.__dict__["weights"] = beside(scale).weights  # the same for each factor
-    reach = choice.reach(candidates, outside)
+    choice.__dict__["weights_by_step"] = beside(scale).weights_by_step  # the same for each factor
+    reach = choice.distance_bound(candidates, outside)
     most = Fraction(outside) * HEAVIEST
-    assert candidates * choice.weighed(np.array([reach]))[0] <= most
-    assert reach == 0 or candidates * choice.weighed(np.array([reach - 1]))[0] > most
+    assert candidates * choice.candidate_weights(np.array([reach]))[0] <= most
+    assert reach == 0 or candidates * choice.candidate_weights(np.array([reach - 1]))[0] > most
 
 
 def test_candidates_of_the_last_weight_are_the_most_that_can_be():
     choice = beside(0.3)
-    assert choice.weights[-1] == 1
-    assert choice.reach(int(0.05 * HEAVIEST), 0.05) == math.ceil((len(choice.weights) - 1) / 2)
+    assert choice.weights_by_step[-1] == 1
+    assert choice.distance_bound(int(0.05 * HEAVIEST), 0.05) == math.ceil((len(choice.weights_by_step) - 1) / 2)
     with pytest.raises(InputError, match="candidates"):
-        choice.reach(int(0.05 * HEAVIEST) + 1, 0.05)
+        choice.distance_bound(int(0.05 * HEAVIEST) + 1, 0.05)
 
 
 @pytest.mark.parametrize(("scale", "candidates"), [(1, 2**98), (60, 2**95), (0.3, 2**101)])
 def test_too_many_candidates_are_refused(scale, candidates):
     with pytest.raises(InputError, match="candidates"):
-        beside(scale).reach(candidates, 0.05)
+        beside(scale).distance_bound(candidates, 0.05)
 
 
 def shares(choice, distances):
-    weights = choice.weighed(np.array(distances))
+    weights = choice.candidate_weights(np.array(distances))
     return np.array([float(Fraction(w, sum(weights))) for w in weights])
 
 
@@ -463,8 +466,10 @@ def test_the_law_in_floats_is_exact_where_no_distance_is_floored(scale, factor):
     """At multiples of half the factor, and while weights are above 2⁴⁰, so that their rounding says nothing."""
     steps = np.array([0, 1, 2, 5, 11, 24]) * max(1, int(scale))
     distances = steps * (factor // 2)
-    assert beside(scale, factor).weighed(distances)[-1] > 2**40
-    assert np.allclose(beside(scale, factor).law(distances), shares(beside(scale, factor), distances), rtol=1e-9)
+    assert beside(scale, factor).candidate_weights(distances)[-1] > 2**40
+    assert np.allclose(
+        beside(scale, factor).selection_probabilities(distances), shares(beside(scale, factor), distances), rtol=1e-9
+    )
 
 
 @given(scales, st.integers(1, 40), st.lists(st.integers(0, 200), min_size=1, max_size=12))
@@ -473,7 +478,7 @@ def test_the_law_in_floats_is_within_a_step_where_distances_are_floored(scale, f
     choice = beside(scale, factor)
     near = [d for d in distances if 2 * d / factor < 60 * scale] or [0]
     step = TOTAL / choice.root * (1 + 1e-9)
-    ratios = choice.law(np.array(near)) / shares(choice, near)
+    ratios = choice.selection_probabilities(np.array(near)) / shares(choice, near)
     assert ratios.max() <= step
     assert ratios.min() >= 1 / step
 
@@ -481,9 +486,9 @@ def test_the_law_in_floats_is_within_a_step_where_distances_are_floored(scale, f
 def test_the_law_in_floats_of_fine_steps_is_close():
     """At scale 60 a step is less than a hundredth part."""
     choice, distances = beside(60, 7), np.arange(0, 900, 11)
-    assert np.allclose(choice.law(distances), shares(choice, distances), rtol=0.01)
+    assert np.allclose(choice.selection_probabilities(distances), shares(choice, distances), rtol=0.01)
 
 
 def test_the_law_in_floats_takes_parts_and_any_distance():
-    found = beside(1.0).law(np.array([1e9 + 0.5, 1e9 + 1.0, 1e30]))
+    found = beside(1.0).selection_probabilities(np.array([1e9 + 0.5, 1e9 + 1.0, 1e30]))
     assert np.allclose(found, np.array([1, math.exp(-0.5), 0]) / (1 + math.exp(-0.5)), rtol=1e-6)

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_mechanism import Tabulated
+from tightrope.mechanisms.discrete.integer_mechanism import TableMechanism
 from tightrope.mechanisms.discrete.integer_tables import optimal_table, staircase_table
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.mechanisms.gaussian import discrete_gaussian
 from tightrope.mechanisms.laplace import discrete_laplace
 from tightrope.mechanisms.randomized_response import randomized_response
@@ -27,8 +27,8 @@ MECHANISMS = [
     discrete_staircase(epsilon=1, sensitivity=4),
     discrete_staircase(epsilon=0.5, sensitivity=3, gamma=1),
     discrete_truncated_laplace(epsilon=1, delta=1e-6, sensitivity=3),
-    Tabulated(optimal_table([(0, 0.3), (1, 1e-6)])),
-    Widened(optimal_table([(1, 1e-6)]), 10),
+    TableMechanism(optimal_table([(0, 0.3), (1, 1e-6)])),
+    WidenedNoise(optimal_table([(1, 1e-6)]), 10),
 ]
 
 
@@ -124,7 +124,7 @@ def test_gaussian_profile_is_the_known_one():
 def test_randomized_response(epsilon, k):
     survey = randomized_response(epsilon=epsilon, k=k)
     assert survey.keep + (k - 1) * survey.other == 2**128
-    assert survey.loss.neighbours is Neighbours.LOCAL
+    assert survey.loss.neighbors is Neighbors.LOCAL
     assert survey.loss.delta(epsilon) < NOTHING
     e = math.exp(min(epsilon, 40))
     assert math.isclose(survey.mean_absolute_error, (k - 1) / (e + k - 1), rel_tol=1e-10)

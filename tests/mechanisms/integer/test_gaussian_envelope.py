@@ -26,15 +26,15 @@ def real(fraction):
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_covers_its_points(scale):
     envelope = ENVELOPES[scale]
-    weights, width = envelope._weights, 1 << envelope.cell_bits
+    weights, width = envelope._cell_weights, 1 << envelope.cell_bits
     assert sum(weights) == TOTAL
-    assert len(weights) == envelope.cells + 2 <= 2048
+    assert len(weights) == envelope.cell_count + 2 <= 2048
     with mp.workdps(60):
-        for j in range(envelope.cells):
-            needed = envelope.total * rho(scale, j * width)
+        for j in range(envelope.cell_count):
+            needed = envelope.weight_scale * rho(scale, j * width)
             assert needed <= weights[j] <= needed * (1 + mpf(2) ** -60)
         lift = 2 << (envelope.tail_bits - envelope.cell_bits)
-        needed = envelope.total * lift * rho(scale, envelope.start)
+        needed = envelope.weight_scale * lift * rho(scale, envelope.tail_start)
         assert needed <= weights[-2] <= needed * (1 + mpf(2) ** -60)
     assert 0 <= weights[-1] < TOTAL >> 100  # hardly anything is spare
 
@@ -44,9 +44,11 @@ def test_sizes(scale):
     envelope = ENVELOPES[scale]
     width, long = 1 << envelope.cell_bits, 1 << envelope.tail_bits
     assert 64 * width <= scale < 128 * width * (1 + 1 / 64)
-    assert 8 * scale <= envelope.start <= 8 * scale + 2 * width + 8
-    assert envelope.start * long >= 0.6932 * scale**2 > mp.log(2) * scale**2
-    largest_fall = real(envelope.exponent(envelope.start - 1) - envelope.exponent(envelope.start - width))
+    assert 8 * scale <= envelope.tail_start <= 8 * scale + 2 * width + 8
+    assert envelope.tail_start * long >= 0.6932 * scale**2 > mp.log(2) * scale**2
+    largest_fall = real(
+        envelope.density_exponent(envelope.tail_start - 1) - envelope.density_exponent(envelope.tail_start - width)
+    )
     assert largest_fall <= mpf(1) / 7
 
 
@@ -54,11 +56,11 @@ def test_sizes(scale):
 @settings(deadline=None)
 def test_points_in_cells_are_kept_in_proportion(scale, where):
     envelope = ENVELOPES[scale]
-    x = int(where * envelope.start)
-    low, high = envelope.chance(x, 50)
-    weight = envelope._weights[x >> envelope.cell_bits]
+    x = int(where * envelope.tail_start)
+    low, high = envelope.acceptance_bounds(x, 50)
+    weight = envelope._cell_weights[x >> envelope.cell_bits]
     with mp.workdps(60):
-        assert real(low) <= envelope.total * rho(scale, x) / weight <= real(high) <= 1 + mpf(10) ** -40
+        assert real(low) <= envelope.weight_scale * rho(scale, x) / weight <= real(high) <= 1 + mpf(10) ** -40
     assert high - low <= Fraction(1, 10**44)
 
 
@@ -67,9 +69,9 @@ def test_points_in_cells_are_kept_in_proportion(scale, where):
 def test_points_in_the_tail_are_kept_in_proportion(scale, period, where):
     envelope = ENVELOPES[scale]
     long = 1 << envelope.tail_bits
-    x = envelope.start + period * long + int(where * long)
-    low, high = envelope.tail_chance(x, period, 50)
+    x = envelope.tail_start + period * long + int(where * long)
+    low, high = envelope.tail_acceptance_bounds(x, period, 50)
     with mp.workdps(60):
-        proposed = mpf(envelope._weights[-2]) * mpf(2) ** -(period + 1) * (1 << envelope.cell_bits) / long
-        assert real(low) * proposed <= envelope.total * rho(scale, x) <= real(high) * proposed
+        proposed = mpf(envelope._cell_weights[-2]) * mpf(2) ** -(period + 1) * (1 << envelope.cell_bits) / long
+        assert real(low) * proposed <= envelope.weight_scale * rho(scale, x) <= real(high) * proposed
         assert real(high) <= 1 + mpf(10) ** -40

@@ -16,7 +16,7 @@ from tightrope.randomness.bits import InsecureSeeded
 
 
 def law(scale, reach=None):
-    """Unnormalised P(X = x), x = 0.., and the sum over all integers."""
+    """Unnormalized P(X = x), x = 0.., and the sum over all integers."""
     weights = [mp.exp(-(mpf(x) ** 2) / (2 * mpf(scale) ** 2)) for x in range(reach or math.ceil(14 * scale) + 3)]
     return weights, 2 * mp.fsum(weights) - 1
 
@@ -51,23 +51,23 @@ def exact_delta(scale, shift, epsilon):
 
 @given(st.sampled_from([64.0, 71.3]), st.integers(1, 300), st.floats(-4, 9))
 @settings(deadline=None, max_examples=40)
-def test_the_certificate_is_above_the_truth_and_close(scale, shift, standardised):
-    noise = LargeGaussian.of(scale, shift)
+def test_the_certificate_is_above_the_truth_and_close(scale, shift, standardized):
+    noise = LargeGaussian.from_scale(scale, shift)
     mu = shift / scale
-    epsilon = mu * standardised + mu * mu / 2
+    epsilon = mu * standardized + mu * mu / 2
     truth, found = exact_delta(scale, shift, epsilon), noise.loss.delta(epsilon)
     assert truth <= found
-    assert found <= truth * (1 + mpf(12) * (1 + max(standardised, 0) ** 2) / scale**2) + mpf(10) ** -30
+    assert found <= truth * (1 + mpf(12) * (1 + max(standardized, 0) ** 2) / scale**2) + mpf(10) ** -30
 
 
 def test_smaller_shifts_are_covered():
-    promised = LargeGaussian.of(64, 100).loss.delta([0.2, 1.0, 3.0])
+    promised = LargeGaussian.from_scale(64, 100).loss.delta([0.2, 1.0, 3.0])
     for shift in (1, 10, 50, 99):
         assert all(exact_delta(64, shift, e) <= d for e, d in zip([0.2, 1.0, 3.0], promised, strict=True))
 
 
 def test_composition_is_that_of_gaussians():
-    noise = LargeGaussian.of(1e9, 10**8)
+    noise = LargeGaussian.from_scale(1e9, 10**8)
     known = (100 * gaussian(scale=1e9, sensitivity=1e8).loss).epsilon(1e-6)
     assert known <= (100 * noise.loss).epsilon(1e-6) <= known * (1 + 1e-13)
     assert noise.loss.infinite_mass == 0.0
@@ -77,7 +77,7 @@ def test_composition_is_that_of_gaussians():
 
 @pytest.mark.parametrize("scale", [64.0, 100.3])
 def test_errors_and_intervals(scale):
-    noise = LargeGaussian.of(scale)
+    noise = LargeGaussian.from_scale(scale)
     with mp.workdps(40):
         weights, total = law(scale)
         first = 2 * mp.fsum(x * w for x, w in enumerate(weights)) / total
@@ -127,7 +127,7 @@ def test_nonsense_scales(scale):
     with pytest.raises(InputError, match="scale"):
         discrete_gaussian(scale=scale)
     with pytest.raises(InputError, match="scale"):
-        LargeGaussian.of(scale)
+        LargeGaussian.from_scale(scale)
 
 
 @pytest.mark.parametrize("sensitivity", [0, -1, 1.0, None, True, 10**400])
@@ -138,4 +138,4 @@ def test_nonsense_sensitivities(sensitivity):
 
 def test_a_scale_below_the_envelope():
     with pytest.raises(InputError, match="scale"):
-        LargeGaussian.of(63.9)
+        LargeGaussian.from_scale(63.9)

@@ -13,7 +13,7 @@ from tests.mechanisms.strategies import endless_tables, finite_tables
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import geometric_table, optimal_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.randomness.bits import InsecureSeeded
 
 factors = st.integers(1, 7)
@@ -31,7 +31,7 @@ def convolved(table, factor, reach):
 
 @given(finite_tables, factors)
 def test_errors_are_exact(table, factor):
-    p, noise = convolved(table, factor, len(table.half)), Widened(table, factor)
+    p, noise = convolved(table, factor, len(table.half)), WidenedNoise(table, factor)
     assert noise.mean_absolute_error == float(sum(abs(x) * w for x, w in p.items()))
     assert noise.mean_squared_error == float(sum(x * x * w for x, w in p.items()))
     assert noise.worst_error == max(x for x, w in p.items() if w)
@@ -41,19 +41,19 @@ def test_errors_are_exact(table, factor):
 @settings(deadline=None)
 def test_survival_is_exact(table, factor, x):
     p = convolved(table, factor, 12)
-    noise = Widened(table, factor)
+    noise = WidenedNoise(table, factor)
     if factor * 12 > x + 1:
-        assert noise.survival(x) - noise.survival(x + 1) == p.get(x + 1, 0)
-        assert 2 * noise.survival(0) + p[0] == 1
+        assert noise.survival_probability(x) - noise.survival_probability(x + 1) == p.get(x + 1, 0)
+        assert 2 * noise.survival_probability(0) + p[0] == 1
 
 
 @given(finite_tables | endless_tables, factors, st.floats(1e-6, 1 - 1e-9))
 @settings(deadline=None)
 def test_half_width_is_the_smallest_that_suffices(table, factor, confidence):
-    noise = Widened(table, factor)
+    noise = WidenedNoise(table, factor)
     w = noise.half_width(confidence)
-    assert 1 - 2 * noise.survival(w) >= Fraction(confidence)
-    assert w == 0 or 1 - 2 * noise.survival(w - 1) < Fraction(confidence)
+    assert 1 - 2 * noise.survival_probability(w) >= Fraction(confidence)
+    assert w == 0 or 1 - 2 * noise.survival_probability(w - 1) < Fraction(confidence)
 
 
 @given(finite_tables, factors, st.integers(1, 4), st.floats(0, 4))
@@ -70,16 +70,16 @@ def test_the_table_dominates_every_shift(table, factor, steps, epsilon):
 def test_sensitivity_is_rounded_up_to_whole_steps():
     table = geometric_table(5.0)
     for sensitivity, steps in [(0, 1), (1, 1), (10, 1), (11, 2), (30, 3)]:
-        assert Widened(table, 10, sensitivity).loss is table.loss(steps)
+        assert WidenedNoise(table, 10, sensitivity).loss is table.loss(steps)
 
 
 def test_enormous_factors_do_not_overflow():
-    noise = Widened(geometric_table(1e6), 1 << 40)
+    noise = WidenedNoise(geometric_table(1e6), 1 << 40)
     draws = noise.sample(50, InsecureSeeded(1))
     assert draws.dtype == np.object_
     assert all(isinstance(x, int) for x in draws.tolist())
     assert max(map(abs, draws)) < 2**40 * 10**8
-    small = Widened(optimal_table([(1, 1e-6)]), 1 << 40)
+    small = WidenedNoise(optimal_table([(1, 1e-6)]), 1 << 40)
     assert small.sample(50).dtype == np.int64
     assert small.half_width(0.95) < small.worst_error < 2**44
     assert math.isclose(small.mean_squared_error, 2.0**80 * (small.table.mean_squared + 1 / 6), rel_tol=1e-12)
@@ -88,11 +88,11 @@ def test_enormous_factors_do_not_overflow():
 @pytest.mark.parametrize("factor", [0, -1, 1.0, "2", True, None, float("nan"), (1 << 40) + 1])
 def test_nonsense_factors(factor):
     with pytest.raises(InputError, match="factor"):
-        Widened(geometric_table(1), factor)
+        WidenedNoise(geometric_table(1), factor)
 
 
 def test_other_nonsense():
     with pytest.raises(InputError, match="unimodal"):
-        Widened(NoiseTable.from_probabilities([1, 2]), 3)
+        WidenedNoise(NoiseTable.from_probabilities([1, 2]), 3)
     with pytest.raises(InputError, match="sensitivity"):
-        Widened(geometric_table(1), 3, -1)
+        WidenedNoise(geometric_table(1), 3, -1)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.box_table import BoxTable, table_of
+from tightrope.mechanisms.discrete.box_table import BoxTable, table_from_data
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.families import offered
-from tightrope.noise.family_weights import BoxWeights, Need, Weights
+from tightrope.noise.families import registered_families
+from tightrope.noise.family_weights import BoxWeights, FloatWeights, NoiseRequirement
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import InsecureSeeded
 from tightrope.randomness.integers import below_each
@@ -32,7 +32,7 @@ def box(*widths: float, dimension: int = 2) -> BoxTable:
 def chances(table: BoxTable) -> dict[tuple[int, ...], Fraction]:
     """P(x) of every point, exactly."""
     found: dict[tuple[int, ...], Fraction] = {}
-    for r, weight in enumerate([table.radii.centre, *(2 * w for w in table.radii.half)]):
+    for r, weight in enumerate([table.radii.center, *(2 * w for w in table.radii.half)]):
         each = Fraction(weight, TOTAL * (2 * r + 1) ** table.dimension)
         for point in product(range(-r, r + 1), repeat=table.dimension):
             found[point] = found.get(point, Fraction(0)) + each
@@ -97,9 +97,9 @@ def test_what_is_said_of_one_number_is_its_marginal(table):
     for point, chance in chances(table).items():
         marginal[point[0]] = marginal.get(point[0], Fraction(0)) + chance
     fine = Fraction(1, 1 << 200)
-    for x in range(int(table.worst) + 2):
+    for x in range(int(table.largest_magnitude) + 2):
         exact = sum(chance for y, chance in marginal.items() if y > x)
-        assert exact <= table.survival(x) <= exact + fine
+        assert exact <= table.survival_probability(x) <= exact + fine
     assert table.exact_mean_squared == sum(y * y * chance for y, chance in marginal.items())
     absolute = sum(abs(y) * chance for y, chance in marginal.items())
     assert absolute <= table.exact_mean_absolute <= absolute + fine
@@ -113,8 +113,8 @@ def test_what_is_said_of_one_number_is_its_marginal(table):
 def test_points_are_drawn_as_the_table_says_and_not_number_by_number():
     table, times = box(0.3, 0.2, 0.3, 0.2), 200_000
     law = chances(table)
-    drawn = table.draw(times)
-    apart = np.column_stack([table.draw(times)[:, 0], table.draw(times)[:, 0]])
+    drawn = table.draw_points(times)
+    apart = np.column_stack([table.draw_points(times)[:, 0], table.draw_points(times)[:, 0]])
     assert _fits(drawn, law) > 1e-9
     assert _fits(apart, law) < 1e-9  # each number has its law, and all together another one
 
@@ -139,14 +139,14 @@ def test_bounds_of_their_own_are_kept_and_reached():
 
 
 @pytest.mark.parametrize("dimension", [2, 5])
-@pytest.mark.parametrize("family", offered(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", registered_families(), ids=lambda family: family.name)
 def test_a_family_as_a_profile_is_searched_as_it_is_certified(family, dimension):
-    law = family.weights(2.0, Need(4, (1,), 1e-6))
-    weights = BoxWeights.of(law, dimension)
-    table = weights.table()
+    law = family.float_weights(2.0, NoiseRequirement(4, (1,), 1e-6))
+    weights = BoxWeights.from_weights(law, dimension)
+    table = weights.integer_table()
     assert table.mean_absolute == pytest.approx(weights.mean_absolute, rel=1e-9)
-    ends, masses = weights.cells(4).ends()
-    lost = weights.cells(4).infinite_mass
+    ends, masses = weights.shift_loss_cells(4).dominating_atoms()
+    lost = weights.shift_loss_cells(4).infinite_mass
     assert masses.sum() + lost == pytest.approx(1, rel=1e-12)
     for epsilon in EPSILONS:
         searched = float(np.sum(masses * np.maximum(0.0, -np.expm1(epsilon - ends)))) + lost
@@ -154,12 +154,16 @@ def test_a_family_as_a_profile_is_searched_as_it_is_certified(family, dimension)
 
 
 def test_weights_that_rise_are_lowered():
-    assert BoxWeights.of(Weights(np.array([1.0, 0.5, 0.75, 0.0])), 2).half.tolist() == [1.0, 0.5, 0.5]
+    assert BoxWeights.from_weights(FloatWeights(np.array([1.0, 0.5, 0.75, 0.0])), 2).half_weights.tolist() == [
+        1.0,
+        0.5,
+        0.5,
+    ]
 
 
 def test_it_is_written_and_read():
-    assert table_of(TABLES[0].to_data()) == TABLES[0]
-    assert table_of(TABLES[0].radii.to_data()) == TABLES[0].radii
+    assert table_from_data(TABLES[0].to_data()) == TABLES[0]
+    assert table_from_data(TABLES[0].radii.to_data()) == TABLES[0].radii
 
 
 def test_what_is_none_is_refused():
@@ -169,7 +173,7 @@ def test_what_is_none_is_refused():
     for dimension in (1, 17):
         with pytest.raises(InputError, match="dimension"):
             BoxTable(ends, dimension)
-    with pytest.raises(InputError, match="table that ends"):
+    with pytest.raises(InputError, match="finite table"):
         BoxTable(NoiseTable.from_probabilities([1, 0.5], tail_ratio=0.5), 2)
     with pytest.raises(InputError, match="sensitivity"):
-        TABLES[0].atoms(1 << 30)
+        TABLES[0].atoms_for_shift(1 << 30)

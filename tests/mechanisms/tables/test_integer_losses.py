@@ -26,7 +26,7 @@ def bracket(atoms, epsilon):
 @given(finite_tables | ragged_tables, shifts, epsilons)
 def test_finite_tables(table, shift, epsilon):
     exact = hockey_stick(law(table, len(table.half)), shift, exponential(epsilon))
-    low, high = bracket(table.atoms(shift), epsilon)
+    low, high = bracket(table.atoms_for_shift(shift), epsilon)
     assert low <= exact <= high
 
 
@@ -35,14 +35,14 @@ def test_finite_tables(table, shift, epsilon):
 def test_endless_tables(table, shift, epsilon):
     reach = 250
     exact = hockey_stick(law(table, reach + shift), shift, exponential(epsilon))
-    rest = table.survival(reach) * 2 + Fraction(1, 10**30)
-    low, high = bracket(table.atoms(shift), epsilon)
+    rest = table.survival_probability(reach) * 2 + Fraction(1, 10**30)
+    low, high = bracket(table.atoms_for_shift(shift), epsilon)
     assert low - rest <= exact <= high + rest
 
 
 @given(endless_tables, shifts)
 def test_endless_tables_have_no_infinite_loss(table, shift):
-    atoms = table.atoms(shift)
+    atoms = table.atoms_for_shift(shift)
     assert atoms.infinite_mass == 0.0 == atoms.opposite_mass
     assert abs(atoms.masses.sum() - 1) < 1e-14
     assert abs((atoms.masses * np.exp(-atoms.losses)).sum() - 1) < 1e-13
@@ -52,35 +52,35 @@ def test_endless_tables_have_no_infinite_loss(table, shift):
 def test_infinite_loss_is_the_mass_without_a_partner(table, shift):
     p = law(table, len(table.half))
     lonely = sum(w for x, w in p.items() if w and not p.get(x - shift, 0))
-    assert table.atoms(shift).infinite_mass == float(lonely)
+    assert table.atoms_for_shift(shift).infinite_mass == float(lonely)
 
 
 @given(finite_tables | endless_tables, st.integers(1, 8), st.floats(0, 5))
 def test_unimodal_profiles_grow_with_the_shift(table, shift, epsilon):
-    small, large = table.atoms(shift), table.atoms(shift + 1)
+    small, large = table.atoms_for_shift(shift), table.atoms_for_shift(shift + 1)
     assert bracket(small, epsilon)[0] <= bracket(large, epsilon)[1]
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 1), (2.0, 3), (0.7, 4), (300.0, 7), (1e5, 3)])
 def test_geometric_losses_lie_on_their_lattice(scale, shift):
-    atoms = geometric_table(scale).atoms(shift)
+    atoms = geometric_table(scale).atoms_for_shift(shift)
     assert len(atoms.losses) == shift + 1
     assert np.allclose(atoms.losses, np.arange(-shift, shift + 1, 2) / scale, rtol=1e-14, atol=0)
-    assert atoms.slack <= 2.0**-48 * shift / scale
-    assert atoms.largest + atoms.slack <= shift / scale
+    assert atoms.rounding_bound <= 2.0**-48 * shift / scale
+    assert atoms.largest_loss + atoms.rounding_bound <= shift / scale
 
 
 @pytest.mark.parametrize(("epsilon", "period", "high"), [(1.0, 3, 2), (0.2, 10, 5), (12.0, 4, 1), (1.0, 7, 7)])
 def test_staircase_losses_are_three(epsilon, period, high):
     table = staircase_table(epsilon, period, high)
     for shift in range(1, period + 1):
-        atoms = table.atoms(shift)
+        atoms = table.atoms_for_shift(shift)
         assert set(np.round(atoms.losses / epsilon, 9)) <= {-1.0, 0.0, 1.0}
-        assert atoms.largest + atoms.slack <= epsilon
+        assert atoms.largest_loss + atoms.rounding_bound <= epsilon
 
 
 def test_gaussian_losses_lie_on_their_lattice():
-    atoms = gaussian_table(50.0).atoms(2)
+    atoms = gaussian_table(50.0).atoms_for_shift(2)
     steps = atoms.losses * 50.0**2 / 2
     central = np.abs(atoms.losses) < 0.25
     assert np.allclose(steps[central], np.round(steps[central]), atol=1e-9)
@@ -88,18 +88,18 @@ def test_gaussian_losses_lie_on_their_lattice():
 
 
 def test_ratios_beyond_a_float():
-    atoms = NoiseTable(2**128 - 2, (1,)).atoms(1)
-    assert np.isclose(atoms.largest, 128 * np.log(2), rtol=1e-15)
-    far = geometric_table(0.05).atoms(60)
-    assert np.isclose(far.largest, 1200, rtol=1e-12)
+    atoms = NoiseTable(2**128 - 2, (1,)).atoms_for_shift(1)
+    assert np.isclose(atoms.largest_loss, 128 * np.log(2), rtol=1e-15)
+    far = geometric_table(0.05).atoms_for_shift(60)
+    assert np.isclose(far.largest_loss, 1200, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shift", [0, -1, 1.0, True, "1", float("nan"), 1 << 18])
 def test_nonsense_shifts(shift):
     with pytest.raises(InputError, match="s"):
-        geometric_table(1.0).atoms(shift)
+        geometric_table(1.0).atoms_for_shift(shift)
 
 
 def test_a_shift_far_beyond_the_noise_is_refused():
     with pytest.raises(InputError, match="sensitivity"):
-        geometric_table(0.05).atoms(1000)
+        geometric_table(0.05).atoms_for_shift(1000)

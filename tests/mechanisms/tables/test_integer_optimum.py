@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_tables import keeps, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import meets_points, optimal_table
 from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
 
 REFERENCE = [  # epsilon, delta, total variation, E|X|, E X²: shared/reference/noise.json
@@ -40,8 +40,8 @@ def test_truncated_laplace_of_sensitivity_one_is_the_optimum(epsilon, delta, var
     noise = discrete_truncated_laplace(epsilon=epsilon, delta=delta)
     assert math.isclose(noise.mean_absolute_error, absolute, rel_tol=1e-12)
     assert math.isclose(noise.mean_squared_error, squared, rel_tol=1e-12)
-    centre = noise.table.centre / 2**128
-    assert math.isclose(centre, math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(epsilon)), rel_tol=1e-12)
+    center = noise.table.center / 2**128
+    assert math.isclose(center, math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(epsilon)), rel_tol=1e-12)
 
 
 some_points = st.lists(
@@ -53,7 +53,7 @@ some_points = st.lists(
 @settings(deadline=None)
 def test_every_point_is_kept(points):
     table = optimal_table(points)
-    assert keeps(table.atoms(1), points)
+    assert meets_points(table.atoms_for_shift(1), points)
     assert table.is_unimodal
     assert (table.tail is not None) == any(delta == 0 for _, delta in points)
 
@@ -65,7 +65,7 @@ def test_tail_probabilities_follow_the_recursion(points):
     lines = [(math.exp(-e), d) for e, d in points]
     expected = max((1 - d) * a / (1 + a) for a, d in lines)
     for k in range(30):
-        assert math.isclose(table.survival(k), expected, rel_tol=1e-4, abs_tol=1e-12)
+        assert math.isclose(table.survival_probability(k), expected, rel_tol=1e-4, abs_tol=1e-12)
         expected = max(0.0, *(a * (expected - d) for a, d in lines))
 
 
@@ -79,7 +79,7 @@ def test_truncated_laplace_never_exceeds_its_budget_at_any_shift(epsilon, expone
     spent = [hockey_stick(p, shift, gamma) for shift in range(1, sensitivity + 1)]
     assert max(spent) == spent[-1] <= Fraction(delta)
     assert spent[-1] >= Fraction(delta) * (1 - Fraction(1, 10**8))
-    assert keeps(noise.table.atoms(sensitivity), [(epsilon, delta)])
+    assert meets_points(noise.table.atoms_for_shift(sensitivity), [(epsilon, delta)])
     assert noise.table.is_unimodal
 
 

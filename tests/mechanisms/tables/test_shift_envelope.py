@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tests.mechanisms.strategies import endless_tables, finite_tables, ragged_tables
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import worst_of
+from tightrope.mechanisms.discrete.table_loss import dominating_atoms
 
 
 def most(table, sensitivity, epsilon):
@@ -31,7 +31,7 @@ def test_the_loss_of_a_ragged_law_is_the_worst_shift_at_every_epsilon(table, sen
 @given(ragged_tables, st.integers(2, 6))
 @settings(deadline=None, max_examples=40)
 def test_the_maximum_is_exact_at_every_kink_of_every_shift(table, sensitivity):
-    kinks = np.unique(np.concatenate([table.atoms(shift).losses for shift in range(1, sensitivity + 1)]))
+    kinks = np.unique(np.concatenate([table.atoms_for_shift(shift).losses for shift in range(1, sensitivity + 1)]))
     loss = table.loss(sensitivity)
     for epsilon in kinks.tolist():
         bounds = loss.delta_bounds(epsilon)
@@ -41,10 +41,12 @@ def test_the_maximum_is_exact_at_every_kink_of_every_shift(table, sensitivity):
 @given(finite_tables | endless_tables, st.integers(2, 6), st.floats(0, 5))
 @settings(deadline=None)
 def test_for_unimodal_laws_it_is_the_largest_shift(table, sensitivity, epsilon):
-    shifts = [table.atoms(shift) for shift in range(1, sensitivity + 1)]
-    both = worst_of(shifts)
+    shifts = [table.atoms_for_shift(shift) for shift in range(1, sensitivity + 1)]
+    both = dominating_atoms(shifts)
     here = np.array([epsilon])
-    assert both.profile(here - both.slack)[0] * (1 + 1e-14) >= shifts[-1].profile(here + both.slack)[0]
+    assert (
+        both.profile(here - both.rounding_bound)[0] * (1 + 1e-14) >= shifts[-1].profile(here + both.rounding_bound)[0]
+    )
     assert both.profile(here)[0] <= shifts[-1].profile(here - shifts[-1].slack)[0] * (1 + 1e-9) + 1e-300
 
 

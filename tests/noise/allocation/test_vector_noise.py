@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, InputError
-from tightrope.noise.vector_noise import Change, vector_noise
+from tightrope.errors import InputError, InsufficientBudgetError
+from tightrope.noise.vector_noise import VectorChange, vector_noise
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 
@@ -18,7 +18,7 @@ BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 @pytest.mark.parametrize("bounds", [(6, None, 2), (None, 3.2, None), (None, None, 2), (5, 2.0, None), (9, 4.0, 3)])
 def test_what_follows_from_the_bounds(bounds):
     """By going through all vectors of three coordinates."""
-    change = Change.of(3, *bounds)
+    change = VectorChange.from_norms(3, *bounds)
     l1, l2, linf = (math.inf if bound is None else bound for bound in bounds)
     allowed = [
         v
@@ -41,7 +41,7 @@ def test_what_follows_from_the_bounds(bounds):
 )
 def test_the_budget_is_kept(bounds, way):
     found = vector_noise(BUDGET, **bounds)
-    assert found.way == way
+    assert found.bound_name == way
     assert found.loss.delta(1.0) <= 1e-6
     assert found.mean_squared_error == min(c for c in found.candidates.values() if isinstance(c, float))
 
@@ -85,5 +85,5 @@ def test_nonsense(bounds, said):
 
 
 def test_what_nothing_keeps_is_refused():
-    with pytest.raises(BudgetRefused, match="L2"):
+    with pytest.raises(InsufficientBudgetError, match="L2"):
         vector_noise(tr.Budget(epsilon="1e-9", delta="1e-30"), dimension=10**6, l2=1e8)

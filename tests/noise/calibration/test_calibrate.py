@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.noise.calibrate import Calibration
 
 USUAL = tr.Budget(epsilon=1, delta="1e-6")
@@ -178,12 +178,12 @@ def test_what_is_returned_is_private_where_the_loss_is_not_monotone():
     ],
 )
 def test_an_impossible_budget_is_refused_with_what_is_possible(budget, settings, said):
-    with pytest.raises(BudgetRefused, match=said):
+    with pytest.raises(InsufficientBudgetError, match=said):
         tr.calibrate(gaussians, budget, **settings)
 
 
 def test_a_cap_on_infinite_loss_that_cannot_be_kept():
-    with pytest.raises(BudgetRefused, match="certain failure is 1e-05, not 1e-06"):
+    with pytest.raises(InsufficientBudgetError, match="certain failure is 1e-05, not 1e-06"):
         tr.calibrate(lambda scale: tr.truncated_laplace(epsilon=1 / scale, delta=1e-5).loss, USUAL)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tightrope.documents import Budget
-from tightrope.errors import BudgetRefused
+from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.laplace import discrete_laplace
-from tightrope.noise.compare import families, keeps_all, least_size
+from tightrope.noise.compare import calibrate_families, least_sufficient_noise, table_keeps_points
 
 BUDGETS = [
     (Budget(epsilon=1, delta="1e-6"), 1),
@@ -20,22 +20,22 @@ BUDGETS = [
 
 @pytest.mark.parametrize(("budget", "sensitivity"), BUDGETS)
 def test_every_family_keeps_every_point(budget, sensitivity):
-    found = [family for family in families(budget, sensitivity=sensitivity) if family.mechanism]
+    found = [family for family in calibrate_families(budget, sensitivity=sensitivity) if family.mechanism]
     assert len(found) >= 2
     for family in found:
         for epsilon, delta in budget.points:
             lower = family.mechanism.loss.delta_bounds(float(epsilon)).lower
-            assert lower <= float(delta), (family.family, epsilon)
+            assert lower <= float(delta), (family.family_name, epsilon)
 
 
 def test_the_size_is_the_least():
     """Power: noise a millionth smaller than this would not be found, noise a thousandth smaller breaks the budget."""
     points = [(1.0, 1e-6)]
-    found = least_size(lambda size: discrete_laplace(scale=size, sensitivity=3), points, 3.0)
-    assert keeps_all(found, points)
-    assert not keeps_all(discrete_laplace(scale=found.scale * 0.999, sensitivity=3), points)
+    found = least_sufficient_noise(lambda size: discrete_laplace(scale=size, sensitivity=3), points, 3.0)
+    assert table_keeps_points(found, points)
+    assert not table_keeps_points(discrete_laplace(scale=found.scale * 0.999, sensitivity=3), points)
 
 
 def test_where_no_size_will_do():
-    with pytest.raises(BudgetRefused, match="no size"):
-        least_size(lambda size: discrete_laplace(scale=2.0), [(0.1, 1e-6)], 1.0)
+    with pytest.raises(InsufficientBudgetError, match="no size"):
+        least_sufficient_noise(lambda size: discrete_laplace(scale=2.0), [(0.1, 1e-6)], 1.0)

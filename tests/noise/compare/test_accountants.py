@@ -11,14 +11,14 @@ import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.noise.compare import (
     MOST_TRIPLE_STEPS,
-    Exact,
-    Limit,
-    Moments,
-    Triples,
-    _dominating,
+    ExactMethod,
+    GaussianLimitMethod,
+    MomentsMethod,
+    TripleMethod,
+    _dominating_atoms,
     _log_sum,
-    compared,
-    methods,
+    accounting_methods,
+    compare_methods,
 )
 
 STEPS = {
@@ -38,7 +38,11 @@ def run(request):
 def test_every_bound_is_above_the_truth(run, delta) -> None:
     step, count = run
     truth = (count * step).epsilon_bounds(delta).lower
-    for way in (Triples(step, count, known=False), Triples(step, count, known=True), Moments(count * step)):
+    for way in (
+        TripleMethod(step, count, uses_total_variation=False),
+        TripleMethod(step, count, uses_total_variation=True),
+        MomentsMethod(count * step),
+    ):
         assert way.epsilon(delta) >= truth, way.name
         for epsilon in (0.0, 0.3, 1.5):
             assert way.delta(epsilon) >= (count * step).delta_bounds(epsilon).lower, (way.name, epsilon)
@@ -47,7 +51,10 @@ def test_every_bound_is_above_the_truth(run, delta) -> None:
 
 def test_a_total_variation_helps(run) -> None:
     step, count = run
-    without, known = Triples(step, count, known=False), Triples(step, count, known=True)
+    without, known = (
+        TripleMethod(step, count, uses_total_variation=False),
+        TripleMethod(step, count, uses_total_variation=True),
+    )
     for delta in (1e-2, 1e-5):
         assert known.epsilon(delta) <= without.epsilon(delta) * (1 + 1e-9)
     assert known.total_variation() <= without.total_variation() * (1 + 1e-9)
@@ -55,7 +62,7 @@ def test_a_total_variation_helps(run) -> None:
 
 def test_theorem_2_is_exact_for_a_step_that_is_a_triple() -> None:
     step = tr.approx_dp(0.3, total_variation=0.05).loss
-    found = Triples(step, 40, known=True)
+    found = TripleMethod(step, 40, uses_total_variation=True)
     assert found.epsilon(1e-4) == pytest.approx((40 * step).epsilon(1e-4), rel=1e-9)
     assert found.delta(0.5) == pytest.approx((40 * step).delta(0.5), rel=1e-9)
 
@@ -67,22 +74,22 @@ def test_moments_of_a_gaussian_against_their_formula() -> None:
     conversion = z * np.log(z) - (1 + z) * np.log1p(z)
     loss = tr.gaussian(scale=1 / mu).loss
     epsilon = float(np.min((mu**2 * (z + z * z) / 2 + conversion - math.log(delta)) / z))
-    assert Moments(loss).epsilon(delta) == pytest.approx(epsilon, rel=1e-8)
+    assert MomentsMethod(loss).epsilon(delta) == pytest.approx(epsilon, rel=1e-8)
     log = float(np.min(mu**2 * (z + z * z) / 2 + conversion - 3 * z))
-    assert Moments(loss).delta(3.0) == pytest.approx(math.exp(log), rel=1e-8)
+    assert MomentsMethod(loss).delta(3.0) == pytest.approx(math.exp(log), rel=1e-8)
 
 
 def test_real_orders_with_the_best_conversion_beat_the_first_accountant() -> None:
     """Abadi et al. got 1.19 for this run (GI Fig. 5)."""
     step, count = STEPS["sampled"]
-    assert Moments(count * step).epsilon(1e-5) == pytest.approx(0.954353, abs=1e-5)
+    assert MomentsMethod(count * step).epsilon(1e-5) == pytest.approx(0.954353, abs=1e-5)
 
 
 @pytest.mark.parametrize("z", [0.05, 1.0, 8.0, 60.0])
 def test_atoms_that_dominate_have_larger_moments(z) -> None:
     law = tr.gaussian(scale=3).loss.remove.laws[0]
     truth = (z + z * z) / 18
-    found = _log_sum(*_dominating(law), z, 0.0)
+    found = _log_sum(*_dominating_atoms(law), z, 0.0)
     assert truth * (1 - 1e-9) <= found <= truth * (1 + 1e-6)
 
 
@@ -90,40 +97,40 @@ def test_laws_without_moments_have_bounds_too() -> None:
     """Sampled Laplace noise with very large losses: no rule for K, so the atoms that dominate it."""
     step = tr.laplace(scale=1 / 60).loss.subset_sample(10, 100)
     assert step.remove.laws[0].log_moment(np.array([1 + 0j])) is None
-    found = Moments(step)
+    found = MomentsMethod(step)
     assert step.epsilon(1e-5) <= found.epsilon(1e-5) <= 2 * step.epsilon(1e-5)
 
 
 def test_the_limit_says_that_it_is_no_bound() -> None:
     step, count = STEPS["plain"]
-    found = Limit(count * step)
+    found = GaussianLimitMethod(count * step)
     assert "not a bound" in found.statement
     assert found.epsilon(1e-5) == pytest.approx((count * step).epsilon(1e-5), rel=1e-5)  # Gaussians are their limit
 
 
 def test_the_table_goes_from_loose_to_exact() -> None:
-    rows = compared(methods(*STEPS["sampled"]), 1e-5)
+    rows = compare_methods(accounting_methods(*STEPS["sampled"]), 1e-5)
     assert [row.name for row in rows] == [
         "Kairouz-Oh-Viswanath", "GI Theorem 2", "moments accountant", "Gaussian limit", "exact",
     ]  # fmt: skip
     bounds = [row.epsilon for row in rows if "not a bound" not in row.statement]
     assert bounds == sorted(bounds, reverse=True)
-    assert rows[-1].epsilon == Exact(3515 * STEPS["sampled"][0]).epsilon(1e-5)
+    assert rows[-1].epsilon == ExactMethod(3515 * STEPS["sampled"][0]).epsilon(1e-5)
 
 
 def test_certain_failure_leaves_the_moments_nothing() -> None:
     step, count = STEPS["leaking"]
-    assert math.isinf(Moments(count * step).epsilon(1e-8))
+    assert math.isinf(MomentsMethod(count * step).epsilon(1e-8))
 
 
 def test_too_many_steps_for_triples_leave_them_out() -> None:
     step, _ = STEPS["plain"]
-    assert next(way.name for way in methods(step, MOST_TRIPLE_STEPS + 1)) == "moments accountant"
+    assert next(way.name for way in accounting_methods(step, MOST_TRIPLE_STEPS + 1)) == "moments accountant"
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan])
 def test_nonsense(delta) -> None:
     with pytest.raises(InputError, match="delta"):
-        compared(methods(*STEPS["plain"]), delta)
+        compare_methods(accounting_methods(*STEPS["plain"]), delta)
     with pytest.raises(InputError, match="count"):
-        methods(STEPS["plain"][0], 0)
+        accounting_methods(STEPS["plain"][0], 0)

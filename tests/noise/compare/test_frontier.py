@@ -81,13 +81,13 @@ def test_pictures(tmp_path):
 
 
 def test_laws_are_told_apart_and_the_legend_is_off_the_curves():
-    """Nine laws that coincide: nine pairs of colour and line, and the first, thickest, shows behind the others."""
+    """Nine laws that coincide: nine pairs of color and line, and the first, thickest, shows behind the others."""
     figure = plots.noise_laws({f"law {i}": [0.5, 0.2, 0.05] for i in range(9)})
     (axes,) = figure.axes
     looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in axes.lines}
     widths = [line.get_linewidth() for line in axes.lines]
     assert len(looks) == 9
-    assert len({colour for colour, _ in looks}) == 7
+    assert len({color for color, _ in looks}) == 7
     assert widths == sorted(widths, reverse=True)
     figure.draw_without_rendering()
     (legend,) = figure.legends

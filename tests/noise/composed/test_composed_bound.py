@@ -11,19 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused
-from tightrope.noise.composed.candidates import Question
+from tightrope.errors import InsufficientBudgetError
+from tightrope.noise.composed.candidates import CompositionProblem
 from tightrope.noise.composed.composed_bound import ComposedBound, CountedTails
-from tightrope.noise.composed.composed_curve import Released, normalised
+from tightrope.noise.composed.composed_curve import ReleaseLosses, normalize_half_weights
 from tightrope.noise.composed.composed_noise import composed_noise
-from tightrope.noise.program.certificate import Bound
-from tightrope.noise.program.request import Cost, Promise
+from tightrope.noise.program.certificate import CostBound
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget
 
 USUAL = tr.Budget(epsilon=1, delta=1e-6)
 
 
 def bound(budget, releases, sensitivity=1, cost="squared"):
-    return ComposedBound(Bound(Promise.of(budget), sensitivity, Cost.of(cost)), releases)
+    return ComposedBound(
+        CostBound(PrivacyTarget.from_budget(budget), sensitivity, ErrorCost.from_argument(cost)), releases
+    )
 
 
 def binomial(count, rate):
@@ -56,8 +58,8 @@ def test_the_gap_is_stated(releases, least):
 @pytest.mark.parametrize("budget", [USUAL, tr.Budget(epsilon=2, delta=0.1), tr.Budget(points=[(1, 1e-6), (0.3, 1e-3)])])
 @pytest.mark.parametrize("cost", ["absolute", "squared"])
 def test_one_release_is_the_closed_form(budget, cost):
-    single = Bound(Promise.of(budget), 1, Cost.of(cost)).value
-    assert bound(budget, 1, cost=cost).value == pytest.approx(single, rel=1e-11)
+    single = CostBound(PrivacyTarget.from_budget(budget), 1, ErrorCost.from_argument(cost)).lower_bound
+    assert bound(budget, 1, cost=cost).lower_bound == pytest.approx(single, rel=1e-11)
 
 
 def test_without_delta_it_is_the_geometric_law():
@@ -71,7 +73,7 @@ def test_without_delta_it_is_the_geometric_law():
 def test_the_next_tail_is_the_least_that_is_private(count, rate):
     """In rationals: 1 − 10⁻⁹ times the next tail breaks a point, 1 + 10⁻⁹ times it breaks none."""
     points = ((1.0, 1e-4), (0.2, 0.01))
-    found = CountedTails(points, count).following(rate)
+    found = CountedTails(points, count).next_tail(rate)
     exact = [(Fraction(math.exp(e)), Fraction(d)) for e, d in points]
 
     def worst(other):
@@ -88,7 +90,7 @@ def test_the_next_tail_is_the_least_that_is_private(count, rate):
 def test_the_recursion_rises_and_is_never_above(epsilon, exponent, count, first, second):
     tails = CountedTails(((epsilon, 10**exponent),), count)
     low, high = sorted((first, second))
-    assert 0 <= tails.following(low) <= tails.following(high) <= high
+    assert 0 <= tails.next_tail(low) <= tails.next_tail(high) <= high
 
 
 def shapes(sensitivity):
@@ -103,18 +105,24 @@ def shapes(sensitivity):
 @pytest.mark.parametrize("cost", ["absolute", "squared", lambda x: min(x, 5.0)])
 def test_no_noise_beats_it(releases, sensitivity, cost):
     budget = tr.Budget(epsilon=2, delta=0.01)
-    least = bound(budget, releases, sensitivity, cost).value
-    question = Question(Promise.of(budget).points, releases, sensitivity, Cost.of(cost))
-    step, found = question.step(1e-5), 0
+    least = bound(budget, releases, sensitivity, cost).lower_bound
+    question = CompositionProblem(
+        PrivacyTarget.from_budget(budget).points, releases, sensitivity, ErrorCost.from_argument(cost)
+    )
+    step, found = question.lattice_step(1e-5), 0
     for law in shapes(sensitivity):
         try:
             size = question.least_size(
-                lambda size, law=law: Released.of_weights(normalised(law(size)), sensitivity, step), 3.0, 1e-6
+                lambda size, law=law: ReleaseLosses.from_weights(normalize_half_weights(law(size)), sensitivity, step),
+                3.0,
+                1e-6,
             )
-        except BudgetRefused:
+        except InsufficientBudgetError:
             continue
         found += 1
-        assert question.expected(normalised(law(size))) >= least * (1 - 1e-4)  # sizes are searched in floats
+        assert question.cost_of_weights(normalize_half_weights(law(size))) >= least * (
+            1 - 1e-4
+        )  # sizes are searched in floats
     assert found >= 4
 
 
@@ -122,12 +130,12 @@ def test_no_noise_beats_it(releases, sensitivity, cost):
 def test_below_the_best_noise_found(releases, sensitivity):
     for cost in ("absolute", "squared"):
         found = composed_noise(USUAL, releases=releases, sensitivity=sensitivity, cost=cost).cost
-        assert found * 0.5 < bound(USUAL, releases, sensitivity, cost).value <= found
+        assert found * 0.5 < bound(USUAL, releases, sensitivity, cost).lower_bound <= found
 
 
 def test_groups_of_releases():
     """Many releases are counted in groups: the bound per release stays, and other costs keep what 200 prove."""
     few, many = bound(USUAL, 200), bound(USUAL, 2000)
-    assert many.together == 10
-    assert many.value == pytest.approx(10 * few.value, rel=0.06)
-    assert bound(USUAL, 2000, cost="absolute").value == bound(USUAL, 200, cost="absolute").value
+    assert many.releases_per_sum == 10
+    assert many.lower_bound == pytest.approx(10 * few.lower_bound, rel=0.06)
+    assert bound(USUAL, 2000, cost="absolute").lower_bound == bound(USUAL, 200, cost="absolute").lower_bound

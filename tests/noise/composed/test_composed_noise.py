@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.composed_noise import CLOSED_FORM, POLISHED, composed_noise
 
@@ -34,7 +34,7 @@ def keeps(table: NoiseTable, points, releases: int, sensitivity: int = 1) -> boo
 
 def simulated(table: NoiseTable, epsilon: float, releases: int, draws: int) -> tuple[float, float]:
     """δ(ε) and its standard error from draws of the composed loss, tilted so that losses near ε are common."""
-    half = np.array([float(w) for w in (table.centre, *table.half)]) / 2.0**128
+    half = np.array([float(w) for w in (table.center, *table.half)]) / 2.0**128
     p = np.concatenate([half[:0:-1], half])
     losses = np.log(p[1:] / p[:-1])  # of (X, X + 1): outcome x has weight p(x) under P and p(x − 1) under Q
     masses = p[1:]
@@ -66,7 +66,7 @@ def test_less_noise_than_any_classic_family(epsilon, delta, releases, goal, clas
     assert found.table.mean_squared == found.cost <= goal
     assert min(found.candidates[name] for name in CLASSIC[:3]) == pytest.approx(classic, rel=1e-3)
     assert keeps(found.table, [(epsilon, delta)], releases)
-    assert found.polished is (found.family == POLISHED)
+    assert found.weights_optimized is (found.family == POLISHED)
     assert spent <= CPU_SECONDS
 
 
@@ -78,7 +78,7 @@ def test_the_composed_loss_by_simulation(epsilon, delta, releases):
     found, error = simulated(table, epsilon, releases, 400_000)
     assert error < 0.01 * delta
     assert abs(found - delta) < 5 * error
-    half = np.array([float(w) for w in (table.centre, *table.half)]) ** 1.02
+    half = np.array([float(w) for w in (table.center, *table.half)]) ** 1.02
     less, error = simulated(NoiseTable.from_probabilities(half), epsilon, releases, 400_000)
     assert less - delta > 10 * error  # power
 
@@ -95,7 +95,7 @@ def test_the_gaussian_calibrated_alone_needs_an_eighth_more():
 
 def test_one_release_is_the_closed_form():
     found = composed_noise(USUAL, releases=1)
-    assert (found.family, found.polished) == (CLOSED_FORM, False)
+    assert (found.family, found.weights_optimized) == (CLOSED_FORM, False)
     assert found.cost == pytest.approx(1.841099853871, rel=1e-12)
 
 
@@ -141,9 +141,9 @@ def test_every_shift_up_to_the_sensitivity(sensitivity, releases):
     found = composed_noise(tr.Budget(points=points), releases=releases, sensitivity=sensitivity)
     assert found.table.is_unimodal
     epsilons = np.linspace(0.0, 3.0, 31)
-    largest = found.table.atoms(sensitivity).profile(epsilons)
+    largest = found.table.atoms_for_shift(sensitivity).profile(epsilons)
     for shift in range(1, sensitivity):  # one release with a smaller shift is dominated, so any number is
-        assert np.all(found.table.atoms(shift).profile(epsilons) <= largest * (1 + 1e-12))
+        assert np.all(found.table.atoms_for_shift(shift).profile(epsilons) <= largest * (1 + 1e-12))
     assert keeps(found.table, points, releases, sensitivity)
     alike = composed_noise(tr.Budget(points=points), releases=releases).cost * sensitivity**2
     assert found.cost == pytest.approx(alike, rel=0.03)
@@ -204,7 +204,7 @@ def test_extremes_are_answered(points, releases):
 
 
 def test_what_128_bits_or_a_table_cannot_hold_is_refused():
-    with pytest.raises(BudgetRefused, match="coarser units"):
+    with pytest.raises(InsufficientBudgetError, match="coarser units"):
         composed_noise(tr.Budget(epsilon=1e-5, delta=1e-9), releases=10)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.noise.composed.candidates import Question
+from tightrope.noise.composed.candidates import CompositionProblem
 from tightrope.noise.composed.composed_bound import ComposedBound
-from tightrope.noise.composed.composed_curve import normalised
-from tightrope.noise.composed.composed_noise import POLISHED, composed_noise, paired, tempered_exactly
-from tightrope.noise.program.certificate import Bound
-from tightrope.noise.program.request import Cost, Promise
+from tightrope.noise.composed.composed_curve import normalize_half_weights
+from tightrope.noise.composed.composed_noise import POLISHED, composed_noise, optimize_pair, temper_exactly
+from tightrope.noise.program.certificate import CostBound
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget
 
 
 def spent(half, epsilon, shift):
@@ -24,7 +24,7 @@ def spent(half, epsilon, shift):
 
 
 def weights(table):
-    return np.array([float(w) for w in (table.centre, *table.half)]) / 2.0**128
+    return np.array([float(w) for w in (table.center, *table.half)]) / 2.0**128
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,12 @@ def test_less_than_a_smooth_search_finds(epsilon, delta, most, before):
     assert found.family == POLISHED
     assert (2 * found.table.loss()).delta(float(epsilon)) <= delta
     assert spent(weights(found.table), epsilon, 1) == pytest.approx(delta, rel=1e-6)
-    assert ComposedBound(Bound(Promise.of(budget), 1, Cost.of("squared")), 2).value <= found.cost
+    assert (
+        ComposedBound(
+            CostBound(PrivacyTarget.from_budget(budget), 1, ErrorCost.from_argument("squared")), 2
+        ).lower_bound
+        <= found.cost
+    )
 
 
 def test_a_larger_sensitivity_stays_unimodal():
@@ -58,11 +63,11 @@ def test_several_points():
 
 @pytest.mark.parametrize("shift", [1, 2])
 def test_a_search_ends_no_worse_and_keeps_the_points(shift):
-    question = Question(((1.0, 0.02), (0.2, 0.2)), 2, shift, Cost.of("squared"))
-    start = normalised(np.exp(-np.arange(14.0 * shift) / (3 * shift)))
-    kept = tempered_exactly(question, start)
-    better = paired(question, start)
-    assert question.expected(better) < question.expected(kept)
+    question = CompositionProblem(((1.0, 0.02), (0.2, 0.2)), 2, shift, ErrorCost.from_argument("squared"))
+    start = normalize_half_weights(np.exp(-np.arange(14.0 * shift) / (3 * shift)))
+    kept = temper_exactly(question, start)
+    better = optimize_pair(question, start)
+    assert question.cost_of_weights(better) < question.cost_of_weights(kept)
     for half in (kept, better):
         for epsilon, delta in question.points:
             assert spent(half, epsilon, shift) <= delta * (1 + 1e-9)
@@ -70,5 +75,5 @@ def test_a_search_ends_no_worse_and_keeps_the_points(shift):
 
 
 def test_a_law_that_no_power_mends_is_left():
-    question = Question(((1.0, 1e-6),), 2, 1, Cost.of("squared"))
-    assert paired(question, normalised(np.ones(3))) is None
+    question = CompositionProblem(((1.0, 1e-6),), 2, 1, ErrorCost.from_argument("squared"))
+    assert optimize_pair(question, normalize_half_weights(np.ones(3))) is None

@@ -13,7 +13,7 @@ from tests.noise.program.noise_programs import least_by_program
 from tightrope.documents import Budget
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
 from tightrope.noise.least_noise import least_noise
-from tightrope.noise.program.repair import excess
+from tightrope.noise.program.repair import repair_share
 
 
 def beyond(threshold):
@@ -33,7 +33,7 @@ def test_an_error_costs_from_three_on_and_shape_any():
     found = certificate(Budget(epsilon=5, delta=0.05, total_variation=0.64), 8, beyond(3))
     assert found.upper <= 0.36216
     assert 0.35 < found.lower <= found.upper
-    assert all(realised <= delta for _, delta, realised in found.realised)
+    assert all(realized <= delta for _, delta, realized in found.realized)
 
 
 def test_an_error_costs_from_three_on_and_unimodal():
@@ -79,5 +79,5 @@ def test_an_independent_program(epsilon, exponent, variation, sensitivity, cost)
 def test_a_point_with_room_to_spare_asks_for_no_repair():
     """A δ that is kept with room was taken for one that is exceeded: laws were mixed with worse ones for nothing."""
     table = optimal_table([(1.0, 0.1)])
-    half = [table.centre / 2**128, *(w / 2**128 for w in table.half)]
-    assert excess(np.array(half), ((1.0, 0.2), (2.0, 0.2)), 1) == 0
+    half = [table.center / 2**128, *(w / 2**128 for w in table.half)]
+    assert repair_share(np.array(half), ((1.0, 0.2), (2.0, 0.2)), 1) == 0

@@ -12,7 +12,7 @@ from tightrope.documents import Budget
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import geometric_table
 from tightrope.mechanisms.pairs import from_points
-from tightrope.noise.least_noise import ERROR, keeps_tradeoff, least_noise, tradeoff_table
+from tightrope.noise.least_noise import ERROR, least_noise, meets_tradeoff, tradeoff_table
 
 
 def gaussian(mu):
@@ -60,7 +60,7 @@ def test_the_errors_of_every_test_lie_above_f(tradeoff):
     """The curve of (X, X + 1) is the polygon through the errors of all half-lines: also between its vertices."""
     table = least_noise(Budget(tradeoff=tradeoff)).table
     ends = range(-len(table.half) - 3, len(table.half) + 4)
-    beyond = [float(table.survival(k) if k >= 0 else 1 - table.survival(-k - 1)) for k in ends]
+    beyond = [float(table.survival_probability(k) if k >= 0 else 1 - table.survival_probability(-k - 1)) for k in ends]
     first, second = [1 - b for b in beyond[:-1]], beyond[1:]
     for rate in np.linspace(0.001, 0.999, 57).tolist():
         assert np.interp(rate, first, second) >= tradeoff(rate) - 1e-15
@@ -69,10 +69,10 @@ def test_the_errors_of_every_test_lie_above_f(tradeoff):
 def test_a_law_that_tells_more_is_noticed():
     strict = gaussian(1.0)
     table = tradeoff_table(strict)
-    assert keeps_tradeoff(table, strict, 6)
-    assert not keeps_tradeoff(table, gaussian(0.999), 6)
-    assert not keeps_tradeoff(geometric_table(0.5), strict, 6)
-    assert not keeps_tradeoff(table, lambda t: strict(t) + ERROR * 4, 6)
+    assert meets_tradeoff(table, strict, 6)
+    assert not meets_tradeoff(table, gaussian(0.999), 6)
+    assert not meets_tradeoff(geometric_table(0.5), strict, 6)
+    assert not meets_tradeoff(table, lambda t: strict(t) + ERROR * 4, 6)
 
 
 @pytest.mark.parametrize(

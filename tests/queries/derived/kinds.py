@@ -11,11 +11,12 @@ import pandas as pd
 
 import tightrope as tr
 from tightrope.queries.accuracy import Accuracy
-from tightrope.queries.query import Question
-from tightrope.queries.statistics import drawn_points
+from tightrope.queries.query import Query
+from tightrope.queries.statistics import draw_joint_points
 from tightrope.tables import FixedProduct
 
-RANGES = {"between": (0.0, 10.0), "of": (0.0, 100.0)}
+RANGES = {"bounds": (0.0, 10.0)}
+SECOND = (0.0, 100.0)
 COLUMNS = {"x": np.ndarray, "y": np.ndarray, "b": np.ndarray}
 Columns = Mapping[str, "np.ndarray[Any, Any]"]
 
@@ -33,7 +34,7 @@ def columns(people: int, alike: float = 0.6) -> dict[str, np.ndarray[Any, Any]]:
 class Kind:
     """A question and the truth of it."""
 
-    ask: Callable[..., Question]
+    ask: Callable[..., Query]
     truth: Callable[[Columns], float]
 
 
@@ -42,26 +43,31 @@ def _slope(c: Columns) -> float:
 
 
 KINDS = {
-    "share": Kind(lambda **k: tr.share("b", **k), lambda c: float(c["b"].mean())),
-    "ratio": Kind(lambda **k: tr.ratio("x", "y", **RANGES, **k), lambda c: float(c["x"].sum() / c["y"].sum())),
-    "variance": Kind(lambda **k: tr.variance("x", between=(0, 10), **k), lambda c: float(c["x"].var())),
+    "proportion": Kind(lambda **k: tr.proportion("b", **k), lambda c: float(c["b"].mean())),
+    "ratio": Kind(
+        lambda **k: tr.ratio("x", "y", **RANGES, denominator_bounds=SECOND, **k),
+        lambda c: float(c["x"].sum() / c["y"].sum()),
+    ),
+    "variance": Kind(lambda **k: tr.variance("x", bounds=(0, 10), **k), lambda c: float(c["x"].var())),
     "standard_deviation": Kind(
-        lambda **k: tr.standard_deviation("x", between=(0, 10), **k), lambda c: float(c["x"].std())
+        lambda **k: tr.standard_deviation("x", bounds=(0, 10), **k), lambda c: float(c["x"].std())
     ),
     "covariance": Kind(
-        lambda **k: tr.covariance("x", "y", **RANGES, **k), lambda c: float(np.cov(c["x"], c["y"], ddof=0)[0, 1])
+        lambda **k: tr.covariance("x", "y", **RANGES, other_bounds=SECOND, **k),
+        lambda c: float(np.cov(c["x"], c["y"], ddof=0)[0, 1]),
     ),
     "correlation": Kind(
-        lambda **k: tr.correlation("x", "y", **RANGES, **k), lambda c: float(np.corrcoef(c["x"], c["y"])[0, 1])
+        lambda **k: tr.correlation("x", "y", **RANGES, other_bounds=SECOND, **k),
+        lambda c: float(np.corrcoef(c["x"], c["y"])[0, 1]),
     ),
-    "regression": Kind(lambda **k: tr.regression("x", on="y", **RANGES, **k), _slope),
+    "regression": Kind(lambda **k: tr.regression("x", on="y", **RANGES, on_bounds=SECOND, **k), _slope),
 }
 TABLE = pd.DataFrame({"who": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0], "y": [1.0, 2.0], "b": [True, False]})
 
 
-def accuracy_of(question: Question, *, epsilon: str = "1") -> Accuracy:
+def accuracy_of(question: Query, *, epsilon: str = "1") -> Accuracy:
     """Its noise, each row a person."""
-    opened = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
+    opened = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
     return opened.plan([question]).accuracies()[0]
 
 
@@ -70,7 +76,7 @@ def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
     found = {}
     for name, noise in accuracy.named.items():
         measure = noise.vector.measure
-        used = [values[column] for column in measure.columns]
+        used = [values[column] for column in measure.measured_terms]
         fixed = measure.fixed_point
         if fixed is None:
             found[name] = len(used[0])
@@ -82,9 +88,11 @@ def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
 
 def draws_of(accuracy: Accuracy, runs: int) -> dict[str, np.ndarray[Any, Any]]:
     """The noise of each of its numbers, as it is drawn."""
-    noise = {name: own.mechanism.sample(runs) for name, own in accuracy.named.items() if not own.vector.boxed}
-    box = {name: own for name, own in accuracy.named.items() if own.vector.boxed}
-    return noise | dict(zip(box, drawn_points(list(box.values()), runs) if box else (), strict=True))
+    noise = {
+        name: own.noise_mechanism.sample(runs) for name, own in accuracy.named.items() if not own.vector.joint_noise
+    }
+    box = {name: own for name, own in accuracy.named.items() if own.vector.joint_noise}
+    return noise | dict(zip(box, draw_joint_points(list(box.values()), runs) if box else (), strict=True))
 
 
 def records(accuracy: Accuracy, integers: Mapping[str, int], runs: int) -> list[dict[str, Any]]:
@@ -92,7 +100,7 @@ def records(accuracy: Accuracy, integers: Mapping[str, int], runs: int) -> list[
     noise = draws_of(accuracy, runs)
     return [
         dict(
-            accuracy.question.record(
+            accuracy.question.estimate(
                 {name: integers[name] + int(noise[name][run]) for name in integers}, accuracy.named
             )
         )

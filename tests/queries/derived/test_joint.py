@@ -12,21 +12,21 @@ import pytest
 import tightrope as tr
 from tightrope.mechanisms.discrete.integer_tables import geometric_table, truncated_geometric
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.scaled_noise import Widened
-from tightrope.queries.intervals import Tails, half_width
-from tightrope.queries.moment_estimates import Joint, Span, around
+from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
+from tightrope.queries.intervals import NoiseTails, half_width
+from tightrope.queries.moment_estimates import NoiseSum, Span, span_around
 
 SMALL = [
-    Widened(truncated_geometric(scale=3.0, largest=14), 1),
-    Widened(NoiseTable.from_probabilities([3, 3, 2, 1]), 3),
-    Widened(truncated_geometric(scale=2.0, largest=9), 2),
+    WidenedNoise(truncated_geometric(scale=3.0, largest=14), 1),
+    WidenedNoise(NoiseTable.from_probabilities([3, 3, 2, 1]), 3),
+    WidenedNoise(truncated_geometric(scale=2.0, largest=9), 2),
 ]
 WEIGHTS = [(1.0, 1.0, 1.0), (1.0, 0.0, 0.3), (0.2, -5.0, 1.0), (1e-3, 1e-4, 2e-3), (0.0, 0.0, 2.0)]
 
 
 def law(noise):
     reach = int(noise.worst_error)
-    beyond = [float(noise.survival(x)) for x in range(reach + 1)]
+    beyond = [float(noise.survival_probability(x)) for x in range(reach + 1)]
     upper = [a - b for a, b in itertools.pairwise(beyond)]
     return np.arange(-reach, reach + 1), np.array([*upper[::-1], 1 - 2 * beyond[0], *upper])
 
@@ -44,26 +44,33 @@ def exceeded(weights, width):
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("outside", [0.05, 0.001])
 def test_widths_hold_every_sum_and_are_not_idle(weights, outside):
-    joint = Joint(tuple(map(Tails.of, SMALL)))
-    width = joint.width(weights, outside)
+    joint = NoiseSum(tuple(map(NoiseTails.from_noise, SMALL)))
+    width = joint.weighted_sum_width(weights, outside)
     assert exceeded(weights, width) <= outside
     rounding = sum(abs(weight) for weight in weights)
     assert exceeded(weights, 0.94 * width - rounding) > outside
 
 
 def test_widths_grow_with_each_weight_and_scale_with_all():
-    joint = Joint(tuple(map(Tails.of, SMALL)))
-    widths = [joint.width((1.0, weight, 0.5), 0.05) for weight in np.linspace(0, 4, 60)]
+    joint = NoiseSum(tuple(map(NoiseTails.from_noise, SMALL)))
+    widths = [joint.weighted_sum_width((1.0, weight, 0.5), 0.05) for weight in np.linspace(0, 4, 60)]
     assert all(b >= a * (1 - 0.03) for a, b in itertools.pairwise(widths))
-    assert joint.width((2 * 2.0**-30, 2 * 2.0**-30, 2.0**-30), 0.05) * 2**30 == joint.width((2, 2, 1), 0.05)
-    assert joint.width((math.inf, 1, 1), 0.05) == math.inf
-    assert joint.width((0.0, 0.0, 0.0), 0.05) == 0.0
+    assert joint.weighted_sum_width((2 * 2.0**-30, 2 * 2.0**-30, 2.0**-30), 0.05) * 2**30 == joint.weighted_sum_width(
+        (2, 2, 1), 0.05
+    )
+    assert joint.weighted_sum_width((math.inf, 1, 1), 0.05) == math.inf
+    assert joint.weighted_sum_width((0.0, 0.0, 0.0), 0.05) == 0.0
 
 
 def test_an_endless_law_is_held_too():
-    joint = Joint((Tails.of(Widened(geometric_table(5.0), 7)), Tails.of(Widened(geometric_table(5.0), 7))))
-    x, y = (Widened(geometric_table(5.0), 7).sample(100_000) for _ in "xy")
-    share = np.mean(np.abs(x - 0.5 * y) > joint.width((1.0, 0.5), 0.05))
+    joint = NoiseSum(
+        (
+            NoiseTails.from_noise(WidenedNoise(geometric_table(5.0), 7)),
+            NoiseTails.from_noise(WidenedNoise(geometric_table(5.0), 7)),
+        )
+    )
+    x, y = (WidenedNoise(geometric_table(5.0), 7).sample(100_000) for _ in "xy")
+    share = np.mean(np.abs(x - 0.5 * y) > joint.weighted_sum_width((1.0, 0.5), 0.05))
     assert 0.04 < share < 0.0535
 
 
@@ -74,25 +81,28 @@ def test_spans_hold_what_is_done_to_their_numbers():
             (first + second, a + b),
             (first - second, a - b),
             (first * second, a * b),
-            (first.over(second), a / b),
-            (first.square(), a * a),
+            (first.divide_by_positive(second), a / b),
+            (first.squared_span(), a * a),
             (-first, -a),
         ):
             assert span.low - 1e-12 <= number <= span.high + 1e-12
-    assert first.over(Span(0.0, 1.0)) == Span(-math.inf, math.inf)
-    assert (around(5.0, 1.0).within(first), around(0.0, 1.0).within(first)) == (Span(2.0, 2.0), Span(-1.0, 1.0))
+    assert first.divide_by_positive(Span(0.0, 1.0)) == Span(-math.inf, math.inf)
+    assert (span_around(5.0, 1.0).clip_to_span(first), span_around(0.0, 1.0).clip_to_span(first)) == (
+        Span(2.0, 2.0),
+        Span(-1.0, 1.0),
+    )
 
 
 @pytest.mark.parametrize("epsilon", [10, 20, 30])
 def test_no_width_is_without_end_where_noise_has_two_scales(epsilon):
     """Staircase noise of a large ε is narrow but for rare steps of a whole row: the lattice ended before those."""
     table = pd.DataFrame({"x": [0.5], "y": [0.5]})
-    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
-    plan = session.plan([tr.regression("x", on="y", between=(0, 1), of=(0, 1))])
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
+    plan = session.plan([tr.regression("x", on="y", bounds=(0, 1), on_bounds=(0, 1))])
     noises = plan.draft.noises()[0]
     for noise in noises:
-        joint, outside = Joint((noise.tails,)), 1e-3
-        width = joint.width((1.0,), outside)
-        assert width <= 1.1 * half_width(noise.tails, outside) + 1
-        assert 2 * float(noise.tails.smooth(np.array([width]))[0]) <= outside
-    assert plan.accuracies()[0].at(1_000)["half_width_95"] < 0.05
+        joint, outside = NoiseSum((noise.noise_tails,)), 1e-3
+        width = joint.weighted_sum_width((1.0,), outside)
+        assert width <= 1.1 * half_width(noise.noise_tails, outside) + 1
+        assert 2 * float(noise.noise_tails.smoothed_tail_probability(np.array([width]))[0]) <= outside
+    assert plan.accuracies()[0].errors_at_size(1_000)["half_width_95"] < 0.05

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.queries.quantile import NO_MOMENT, Edges, _log_moment, _variance
+from tightrope.queries.quantile import NO_MOMENT, EdgeExcess, _log_moment, _noise_variance
 from tightrope.queries.statistics import Noise
 
 BLOCKS, CELLS = 6, 5
@@ -17,33 +17,33 @@ BLOCKS, CELLS = 6, 5
     scope="module", params=[{"epsilon": 1, "delta": 1e-8}, {"epsilon": 2, "delta": 0}, {"epsilon": 0.3, "delta": 1e-3}]
 )
 def noise(request: pytest.FixtureRequest) -> Noise:
-    session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=tr.Budget(**request.param))
+    session = tr.Session(pd.DataFrame({"x": [1.0]}), privacy_unit=None, budget=tr.Budget(**request.param))
     return session.plan([tr.count()]).noises()[0][0]
 
 
 def draws(noise: Noise, *shape: int) -> np.ndarray:
-    return np.asarray(noise.mechanism.sample(int(np.prod(shape))), dtype=float).reshape(shape)
+    return np.asarray(noise.noise_mechanism.sample(int(np.prod(shape))), dtype=float).reshape(shape)
 
 
 def test_moments_are_those_of_the_noise(noise: Noise) -> None:
     found = draws(noise, 200_000)
-    assert _variance(noise.tails) == pytest.approx(found.var(), rel=0.05)
+    assert _noise_variance(noise.noise_tails) == pytest.approx(found.var(), rel=0.05)
     slopes = np.array([0.05, 0.2]) / found.std()
-    for moment, slope in zip(_log_moment(noise.tails, slopes, 1.0), slopes, strict=True):
+    for moment, slope in zip(_log_moment(noise.noise_tails, slopes, 1.0), slopes, strict=True):
         assert moment == pytest.approx(np.log(np.cosh(slope * found).mean()), rel=0.05)
 
 
 def test_a_slope_beyond_the_tail_has_no_moment(noise: Noise) -> None:
-    endless = noise.tails.table[-1] > 0
-    assert (_log_moment(noise.tails, np.array([4.0]), 1.0)[0] == NO_MOMENT) == endless
+    endless = noise.noise_tails.table[-1] > 0
+    assert (_log_moment(noise.noise_tails, np.array([4.0]), 1.0)[0] == NO_MOMENT) == endless
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.99])
 def test_the_reach_of_every_edge_holds_and_is_not_far_off(noise: Noise, q: float) -> None:
     """Exceeded 2.5 % of the time at most on each side; Chernoff's bound is not much wider than it must be."""
-    edges = Edges.of(noise.tails, noise.tails, q, BLOCKS, CELLS)
+    edges = EdgeExcess.from_tails(noise.noise_tails, noise.noise_tails, q, BLOCKS, CELLS)
     blocks, cells = draws(noise, 4_000, BLOCKS), draws(noise, 4_000, BLOCKS, CELLS)
-    errors = np.stack([edges.excess(own, inner) for own, inner in zip(blocks, cells, strict=True)])
+    errors = np.stack([edges.estimate_excess(own, inner) for own, inner in zip(blocks, cells, strict=True)])
     assert np.all((errors > edges.reach).mean(axis=0) <= 0.032)
     assert np.all((errors < -edges.reach).mean(axis=0) <= 0.032)
     assert errors.std(axis=0) == pytest.approx(edges.spread, rel=0.1)
@@ -53,13 +53,13 @@ def test_the_reach_of_every_edge_holds_and_is_not_far_off(noise: Noise, q: float
 
 def test_without_noise_the_estimate_is_the_count(noise: Noise) -> None:
     counts = np.arange(BLOCKS * CELLS, dtype=float).reshape(BLOCKS, CELLS) % 7
-    edges = Edges.of(noise.tails, noise.tails, 0.5, BLOCKS, CELLS)
-    excess = edges.excess(counts.sum(axis=1), counts)
+    edges = EdgeExcess.from_tails(noise.noise_tails, noise.noise_tails, 0.5, BLOCKS, CELLS)
+    excess = edges.estimate_excess(counts.sum(axis=1), counts)
     below = np.concatenate([[0], np.cumsum(counts.ravel())])
     assert excess[:, :-1].ravel() == pytest.approx(below[:-1] - below[-1] / 2)
-    place = edges.place(excess)
+    place = edges.zero_crossing(excess)
     assert np.interp(place, np.arange(len(below)), below) == pytest.approx(below[-1] / 2)
-    first, last = edges.held(excess)
+    first, last = edges.likely_cells(excess)
     assert first <= place <= last + 1
 
 
@@ -70,9 +70,9 @@ def test_the_true_cell_is_held(noise: Noise, at: int, rows: int) -> None:
     counts = np.zeros(BLOCKS * CELLS)
     counts[at] = rows
     exact = counts.reshape(BLOCKS, CELLS)
-    edges = Edges.of(noise.tails, noise.tails, 0.5, BLOCKS, CELLS)
+    edges = EdgeExcess.from_tails(noise.noise_tails, noise.noise_tails, 0.5, BLOCKS, CELLS)
     held = 0
     for own, inner in zip(draws(noise, 400, BLOCKS), draws(noise, 400, BLOCKS, CELLS), strict=True):
-        first, last = edges.held(edges.excess(exact.sum(axis=1) + own, exact + inner))
+        first, last = edges.likely_cells(edges.estimate_excess(exact.sum(axis=1) + own, exact + inner))
         held += first <= at <= last
     assert held >= 0.92 * 400

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.errors import InputError, PlanError
-from tightrope.queries.quantile import ALL_CELLS, Grid, heaped
-from tightrope.queries.query_group import Person, tasks_of
-from tightrope.release.build_answers import answering, certificate_of
+from tightrope.queries.quantile import ALL_CELLS, CellGrid, has_heaped_values
+from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.release.build_answers import build_answers, certificate_of
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
@@ -40,10 +40,10 @@ def people() -> pd.DataFrame:
 
 
 def test_values_and_intervals(people: pd.DataFrame) -> None:
-    session = tr.Session(people, person="who", rows_per_person=2, budget=BUDGET)
+    session = tr.Session(people, privacy_unit="who", max_rows=2, budget=BUDGET)
     asked = [
-        *tr.quantiles("x", MANY, between=(0, 100)),
-        tr.median("x", between=(0, 100), by="sex", keys=["f", "m", "none"]),
+        *tr.quantiles("x", MANY, bounds=(0, 100)),
+        tr.median("x", bounds=(0, 100), by="sex", keys=["f", "m", "none"]),
     ]
     answers = session.plan(asked).release()
     clamped = people.x.clip(0, 100)
@@ -65,84 +65,94 @@ def test_values_and_intervals(people: pd.DataFrame) -> None:
 def test_a_heap_is_said_as_the_round_number_that_it_is(heap: float, said: float) -> None:
     """Most people lie at one number; the noise would have to be ten standard deviations to move the median off it."""
     values = [*np.linspace(0.001, 99.999, 1_000), *[heap] * 4_000]
-    session = tr.Session(pd.DataFrame({"x": values}), person=None, budget=BUDGET)
-    row = session.plan([tr.median("x", between=(0, 100))]).release()[0].rows[0]
+    session = tr.Session(pd.DataFrame({"x": values}), privacy_unit=None, budget=BUDGET)
+    row = session.plan([tr.median("x", bounds=(0, 100))]).release()[0].rows[0]
     assert row["value"] == said
     assert row["lower"] <= min(heap, 100.0) <= row["upper"]
 
 
 def test_values_that_lie_all_over_a_cell_are_no_heap() -> None:
     cells = np.full(100, 10.0)
-    assert not any(heaped(cells, place, 2.0) for place in range(101))
+    assert not any(has_heaped_values(cells, place, 2.0) for place in range(101))
     cells[[0, 50, 99]] = 60.0
-    assert [place for place in range(100) if heaped(cells, place, 2.0)] == [0, 50, 99]
-    assert not heaped(cells, 50, 3.0)
+    assert [place for place in range(100) if has_heaped_values(cells, place, 2.0)] == [0, 50, 99]
+    assert not has_heaped_values(cells, 50, 3.0)
 
 
 def test_many_quantiles_cost_what_one_costs() -> None:
     def widths(questions: list[Any]) -> float:
-        session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=BUDGET)
-        return session.plan(questions).accuracies()[0].at(1_000)["half_width_95"]
+        session = tr.Session(pd.DataFrame({"x": [1.0]}), privacy_unit=None, budget=BUDGET)
+        return session.plan(questions).accuracies()[0].errors_at_size(1_000)["half_width_95"]
 
-    four = tr.quantiles("x", MANY, between=(0, 1))
-    assert widths(four) == widths([*four, tr.quantile("x", 0.95, between=(0, 1))])
-    assert widths([*four, tr.quantile("x", 0.25, between=(0, 2), name="other")]) > widths(four)
-    assert widths(tr.quantiles("x", MANY[:2], between=(0, 1))) == widths(four)
-    assert widths([tr.median("x", between=(0, 1))]) < 0.7 * widths(tr.quantiles("x", [0.5, 0.6], between=(0, 1)))
+    four = tr.quantiles("x", MANY, bounds=(0, 1))
+    assert widths(four) == widths([*four, tr.quantile("x", 0.95, bounds=(0, 1))])
+    assert widths([*four, tr.quantile("x", 0.25, bounds=(0, 2), name="other")]) > widths(four)
+    assert widths(tr.quantiles("x", MANY[:2], bounds=(0, 1))) == widths(four)
+    assert widths([tr.median("x", bounds=(0, 1))]) < 0.7 * widths(tr.quantiles("x", [0.5, 0.6], bounds=(0, 1)))
 
 
 def test_a_share_that_is_no_millionth_is_counted() -> None:
     """Excesses of choices are whole millionths of a row; what is written otherwise is not rounded to one."""
     chosen, counted = (
-        tasks_of([tr.quantile("x", q, between=(0, 1))], Person(None, 1, 1, 1), SCHEMA)[0] for q in (0.333333, 1 / 3)
+        group_queries([tr.quantile("x", q, bounds=(0, 1))], PrivacyUnit(None, 1, 1, 1), SCHEMA)[0]
+        for q in (0.333333, 1 / 3)
     )
-    assert [vector.choice is None for vector in (*chosen.vectors, *counted.vectors)] == [False, False, True, True]
+    assert [vector.choice is None for vector in (*chosen.noisy_statistics, *counted.noisy_statistics)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_an_empty_group_is_said_to_be_anywhere() -> None:
     """Its interval is the whole range but 5 % of the time: in forty groups, at most sixteen are narrower."""
     groups = [str(n) for n in range(40)]
-    session = tr.Session(pd.DataFrame({"x": [1.0], "g": ["0"]}), person=None, budget=BUDGET)
-    rows = session.plan([tr.median("x", between=(0, 1), by="g", keys=groups)]).release()[0].rows
+    session = tr.Session(pd.DataFrame({"x": [1.0], "g": ["0"]}), privacy_unit=None, budget=BUDGET)
+    rows = session.plan([tr.median("x", bounds=(0, 1), by="g", keys=groups)]).release()[0].rows
     assert len(rows) == 40
     assert sum((row["lower"], row["upper"]) != (0, 1) for row in rows) <= 16
 
 
 def test_what_the_engine_is_asked() -> None:
-    person = Person("who", 4, 2, 3)
+    person = PrivacyUnit("who", 4, 2, 3)
     schema = Schema((*SCHEMA.columns, Column("who", "integer")))
     asked = [
-        *tr.quantiles("x", MANY, between=(0, 10), by="sex", keys=["f"]),
-        *tr.quantiles("x", MANY, between=(0, 10)),
+        *tr.quantiles("x", MANY, bounds=(0, 10), by="sex", keys=["f"]),
+        *tr.quantiles("x", MANY, bounds=(0, 10)),
     ]
-    grouped, alone = tasks_of(asked, person, schema)
+    grouped, alone = group_queries(asked, person, schema)
     assert [str(term) for term in grouped.by] == ["sex", f"cell(x, -0.00125, 9.99875, {ALL_CELLS})"]
-    assert len(grouped.vectors) == len(alone.vectors) == len(grouped.units) == 2
-    assert (grouped.bounds.rows, grouped.bounds.rows_per_group, grouped.bounds.groups) == (4, 4, 4)
-    assert (alone.bounds.rows, alone.bounds.rows_per_group, alone.bounds.groups) == (2, 2, 2)
-    for unit in (*grouped.units, *alone.units):
-        assert len(unit.spends) == 1
-    assert grouped.units[0].contribution.largest_part == grouped.units[0].contribution.groups == 4
+    assert len(grouped.noisy_statistics) == len(alone.noisy_statistics) == len(grouped.composition_groups) == 2
+    assert (grouped.bounds.max_rows, grouped.bounds.max_rows_per_group, grouped.bounds.max_groups) == (4, 4, 4)
+    assert (alone.bounds.max_rows, alone.bounds.max_rows_per_group, alone.bounds.max_groups) == (2, 2, 2)
+    for unit in (*grouped.composition_groups, *alone.composition_groups):
+        assert len(unit.noise_specs) == 1
+    assert (
+        grouped.composition_groups[0].split_bounds.largest_part
+        == grouped.composition_groups[0].split_bounds.groups
+        == 4
+    )
 
 
 def test_a_choice_looks_at_whole_groups() -> None:
     """Whatever cells a person's rows fall in: four rows move one group by four, or four groups by one."""
     schema = Schema((*SCHEMA.columns, Column("who", "integer")))
     asked = [
-        tr.quantile("x", 0.9, between=(0, 10), by="sex", keys=["f", "m", "none"]),
-        tr.median("x", between=(0, 10), name="all"),
+        tr.quantile("x", 0.9, bounds=(0, 10), by="sex", keys=["f", "m", "none"]),
+        tr.median("x", bounds=(0, 10), name="all"),
     ]
-    grouped, alone = tasks_of(asked, Person("who", 4, 2, 3), schema)
-    assert [[vector.sensitivity for vector in task.vectors] for task in (grouped, alone)] == [
+    grouped, alone = group_queries(asked, PrivacyUnit("who", 4, 2, 3), schema)
+    assert [[vector.sensitivity for vector in task.noisy_statistics] for task in (grouped, alone)] == [
         [18 * 10**5] * 2,
         [10**6] * 2,
     ]
     for task, groups in ((grouped, 3), (alone, 1)):
-        assert all(unit.contribution.groups == min(groups, unit.contribution.rows) for unit in task.units)
-        assert {unit.contribution.largest_part for unit in task.units} == {
-            unit.contribution.rows for unit in task.units
+        assert all(unit.split_bounds.groups == min(groups, unit.split_bounds.rows) for unit in task.composition_groups)
+        assert {unit.split_bounds.largest_part for unit in task.composition_groups} == {
+            unit.split_bounds.rows for unit in task.composition_groups
         }
-        assert all(spend.chooses for unit in task.units for spend in unit.spends)
+        assert all(spend.is_selection for unit in task.composition_groups for spend in unit.noise_specs)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -162,34 +172,36 @@ def test_a_person_moves_each_level_at_most_by_their_rows(seed: int) -> None:
     draw.shuffle(more)
     bound = draw.choice((1, 3, 5))
     schema = pa.schema([("who", "string"), ("sex", "string"), ("x", "float64")])
-    asked = tr.quantiles("x", MANY, between=(0, 10), by="sex", keys=["f", "m"])
-    (task,) = tasks_of(asked, Person("who", bound, bound, bound), open_source(schema.empty_table()).schema)
+    asked = tr.quantiles("x", MANY, bounds=(0, 10), by="sex", keys=["f", "m"])
+    (task,) = group_queries(asked, PrivacyUnit("who", bound, bound, bound), open_source(schema.empty_table()).schema)
     before, after = (
         open_source(
             pa.table(
                 [pa.array(c, f.type) for c, f in zip(zip(*found, strict=True), schema, strict=True)], schema=schema
             )
-        ).collect(task.request)
+        ).collect_totals(task.table_request)
         for found in (rows, more)
     )
     assert before.keys == after.keys
-    for vector in task.vectors:
+    for vector in task.noisy_statistics:
         block = vector.block
         assert block is not None
-        counts = [np.asarray(found.values[vector.name]).reshape(-1, block).sum(axis=1) for found in (before, after)]
+        counts = [
+            np.asarray(found.values[vector.statistic_name]).reshape(-1, block).sum(axis=1) for found in (before, after)
+        ]
         moved = np.abs(counts[1] - counts[0])
         assert moved.sum() <= bound
-        assert (task.contribution().most_rows, task.contribution().largest_part) == (bound, bound)
+        assert (task.group_contribution().most_rows, task.group_contribution().largest_part) == (bound, bound)
 
 
 def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "people.parquet")
     (tmp_path / "plan.toml").write_text(
-        '[source]\npath = "people.parquet"\n[person]\ncolumn = "who"\nrows = 2\n[budget]\nepsilon = 2\ndelta = 1e-9\n'
-        '[[question]]\nkind = "quantile"\ncolumn = "x"\nbetween = [0, 100]\n'
+        '[source]\npath = "people.parquet"\n[privacy_unit]\ncolumn = "who"\nmax_rows = 2\n'
+        "[budget]\nepsilon = 2\ndelta = 1e-9\n"
+        '[[question]]\nkind = "quantile"\ncolumn = "x"\nbounds = [0, 100]\n'
         '[[question]]\nkind = "quantile"\ncolumn = "clip(x / 10, 0, 10)"\nq = 0.9\nby = "sex"\nkeys = ["f"]\n'
         'where = "x > 1"\n',
-        encoding="utf-8",
     )
     done = CliRunner().invoke(app, ["release", str(tmp_path / "plan.toml")])
     assert done.exit_code == 0, done.output
@@ -203,33 +215,33 @@ def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None
     assert [part["choice"]["below"] for part in mechanisms] == ["500000"] * 2 + ["900000"] * 2
     assert [part["sensitivity_per_row"] for part in mechanisms] == ["1000000"] * 2 + ["1800000"] * 2
     assert [part["choice"]["target"] is None for part in mechanisms] == [True, False] * 2
-    assert make_question(tr.quantile, {"column": "x", "between": [0, 1]}) == tr.median("x", between=(0, 1))
+    assert make_question(tr.quantile, {"column": "x", "bounds": [0, 1]}) == tr.median("x", bounds=(0, 1))
 
 
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        (lambda: tr.quantile("x", 0, between=(0, 1)), "above 0 and below 1"),
-        (lambda: tr.quantile("x", float("nan"), between=(0, 1)), "q"),
+        (lambda: tr.quantile("x", 0, bounds=(0, 1)), "above 0 and below 1"),
+        (lambda: tr.quantile("x", float("nan"), bounds=(0, 1)), "q"),
         (lambda: tr.median("x"), "a pair of numbers"),
-        (lambda: tr.median("x", between=(0, 1), by="sex"), "cannot be discovered"),
-        (lambda: tr.median("x", between=(0, 1), by="sex", keys=["f"], rows_per_group=1), "left out"),
-        (lambda: tr.median("x", between=(0, 1), groups_per_person=1), "left out"),
-        (lambda: tr.median("x", between=(0, 1), by="sex", keys=[str(n) for n in range(300)]), "at most 250 groups"),
-        (lambda: tr.median("sex", between=(0, 1)), "number"),
-        (lambda: tr.quantiles("x", [0.5], between=(0, 1), name="no")[0], "left out"),
-        (lambda: tr.quantiles("x", [], between=(0, 1)), r"at least one .* qs=\[\]; .*0.25, 0.5, 0.75"),
-        (lambda: tr.quantiles("x", 0.5, between=(0, 1)), "a list of at least one"),
-        (lambda: tr.quantile("x", [0.1, 0.5], between=(0, 1)), r"one number.*tr.quantiles"),
+        (lambda: tr.median("x", bounds=(0, 1), by="sex"), "cannot be discovered"),
+        (lambda: tr.median("x", bounds=(0, 1), by="sex", keys=["f"], max_rows_per_group=1), "left out"),
+        (lambda: tr.median("x", bounds=(0, 1), max_groups=1), "left out"),
+        (lambda: tr.median("x", bounds=(0, 1), by="sex", keys=[str(n) for n in range(300)]), "at most 250 groups"),
+        (lambda: tr.median("sex", bounds=(0, 1)), "number"),
+        (lambda: tr.quantiles("x", [0.5], bounds=(0, 1), name="no")[0], "left out"),
+        (lambda: tr.quantiles("x", [], bounds=(0, 1)), r"at least one .* qs=\[\]; .*0.25, 0.5, 0.75"),
+        (lambda: tr.quantiles("x", 0.5, bounds=(0, 1)), "a list of at least one"),
+        (lambda: tr.quantile("x", [0.1, 0.5], bounds=(0, 1)), r"one number.*tr.quantiles"),
     ],
 )
 def test_what_cannot_be_asked_is_said_first(ask: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        tasks_of([ask()], Person(None, 1, 1, 1), SCHEMA)
+        group_queries([ask()], PrivacyUnit(None, 1, 1, 1), SCHEMA)
 
 
 def test_groups_that_follow_from_an_expression_are_listed() -> None:
-    (task,) = tasks_of([tr.median("x", between=(0, 1), by="age > 30")], Person(None, 1, 1, 1), SCHEMA)
+    (task,) = group_queries([tr.median("x", bounds=(0, 1), by="age > 30")], PrivacyUnit(None, 1, 1, 1), SCHEMA)
     assert task.keys is not None
     assert len(task.keys) == 3 * ALL_CELLS
 
@@ -237,27 +249,27 @@ def test_groups_that_follow_from_an_expression_are_listed() -> None:
 @pytest.mark.parametrize("value", [-0.9999999993872373, -0.9999999999, -1.0])
 def test_an_interval_holds_where_a_cell_is_few_doubles_wide(value: float) -> None:
     """Found with equal values beside an edge, which the engine counted in the next cell: no release held them."""
-    between = (-1.0, -0.9999999959917405)
-    session = tr.Session(pd.DataFrame({"x": [value] * 2_000}), person=None, budget=tr.Budget(epsilon=1, delta=0))
-    (row,) = session.plan([tr.median("x", between=between)]).release()[0].rows
+    bounds = (-1.0, -0.9999999959917405)
+    session = tr.Session(pd.DataFrame({"x": [value] * 2_000}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=0))
+    (row,) = session.plan([tr.median("x", bounds=bounds)]).release()[0].rows
     assert row["lower"] <= value <= row["upper"]
 
 
 @pytest.mark.parametrize(
-    "between", [(0, 1e-320), (0, 5e-324), (1.0, 1.0 + 1e-12), (-1e308, 1e308), (1e300, 2e300), (-1.7e308, 0)]
+    "bounds", [(0, 1e-320), (0, 5e-324), (1.0, 1.0 + 1e-12), (-1e308, 1e308), (1e300, 2e300), (-1.7e308, 0)]
 )
-def test_a_range_that_cannot_be_cut_is_refused_in_words_about_it(between: tuple[float, float]) -> None:
-    session = tr.Session(pd.DataFrame({"x": [0.5]}), person=None, budget=tr.Budget(epsilon=1, delta=0))
-    for asked in ([tr.median("x", between=between)], tr.quantiles("x", [0.2, 0.4], between=between)):
-        with pytest.raises(PlanError, match="between"):
+def test_a_range_that_cannot_be_cut_is_refused_in_words_about_it(bounds: tuple[float, float]) -> None:
+    session = tr.Session(pd.DataFrame({"x": [0.5]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=0))
+    for asked in ([tr.median("x", bounds=bounds)], tr.quantiles("x", [0.2, 0.4], bounds=bounds)):
+        with pytest.raises(PlanError, match="bounds"):
             session.plan(asked)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_question_that_lists_the_same_cells_is_another_task(order: int) -> None:
-    session = tr.Session(pd.DataFrame({"x": [1.0, 2.0, 7.0]}), person=None, budget=tr.Budget(epsilon=1, delta=0))
-    cells = str(Grid(0, 10).cell("x"))
-    plan = session.plan([tr.median("x", between=(0, 10)), tr.count(by=cells, keys=list(range(ALL_CELLS)))][::order])
+    session = tr.Session(pd.DataFrame({"x": [1.0, 2.0, 7.0]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=0))
+    cells = str(CellGrid(0, 10).cell_expression("x"))
+    plan = session.plan([tr.median("x", bounds=(0, 10)), tr.count(by=cells, keys=list(range(ALL_CELLS)))][::order])
     answers = {answer.question.kind: answer for answer in plan.release()}
     assert len(answers["count"].rows) == ALL_CELLS and len(answers["quantile"].rows) == 1
     assert "exponential mechanism" in str(plan)
@@ -267,12 +279,12 @@ def test_a_question_that_lists_the_same_cells_is_another_task(order: int) -> Non
 def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs: int = 1_200) -> None:
     values = (np.arange(people) + 0.5) / people * 10
     table = pd.DataFrame({"x": values})
-    plan = tr.Session(table, person=None, budget=tr.Budget(epsilon=epsilon, delta=0)).plan(
-        [tr.median("x", between=(0, 10))], expected_rows=people
+    plan = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta=0)).plan(
+        [tr.median("x", bounds=(0, 10))], expected_rows=people
     )
-    stated = plan.accuracies()[0].at(people)
-    draw = answering(plan.draft, certificate_of(plan.draft))
-    exact = [open_source(table).collect(task.request) for task in plan.draft.tasks]
+    stated = plan.accuracies()[0].errors_at_size(people)
+    draw = build_answers(plan.draft, certificate_of(plan.draft))
+    exact = [open_source(table).collect_totals(task.table_request) for task in plan.draft.tasks]
     rows = [draw(exact)[0].rows[0] for _ in range(runs)]
     error = np.mean([abs(row["value"] - values[people // 2 - 1]) for row in rows])
     half = np.mean([(row["upper"] - row["lower"]) / 2 for row in rows])
@@ -283,29 +295,29 @@ def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs:
 @pytest.mark.parametrize("end", [30, 45, 60, 120, 180, 365])
 def test_a_whole_number_in_a_cell_stands_for_it(end: int):
     """Stays of two days had a median of 2.0025: cells are around numbers of four digits, not always of the fewest."""
-    grid = Grid(0, end)
+    grid = CellGrid(0, end)
     for value in range(1, end):
         cell = int(value / end * ALL_CELLS + 0.5)
-        assert grid.edge(cell) <= value < grid.edge(cell + 1)
-        assert grid.middle(cell) == value
-    numbers = [grid.middle(cell) for cell in range(ALL_CELLS)]
+        assert grid.edge_value(cell) <= value < grid.edge_value(cell + 1)
+        assert grid.representative_value(cell) == value
+    numbers = [grid.representative_value(cell) for cell in range(ALL_CELLS)]
     assert numbers == sorted(numbers)
-    assert all(grid.edge(cell) <= number <= grid.edge(cell + 1) for cell, number in enumerate(numbers))
+    assert all(grid.edge_value(cell) <= number <= grid.edge_value(cell + 1) for cell, number in enumerate(numbers))
 
 
 def test_several_quantiles_never_cross_where_their_intervals_do():
     """A value outside an interval of its own was moved into it: q = 0.999 fell below q = 0.95 in 1 of 300 releases."""
-    session = tr.Session(pd.DataFrame({"x": [0.0, 1.0]}), person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
-    plan = session.plan(tr.quantiles("x", [0.75, 0.95, 0.999], between=(0, 1)))
+    session = tr.Session(pd.DataFrame({"x": [0.0, 1.0]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    plan = session.plan(tr.quantiles("x", [0.75, 0.95, 0.999], bounds=(0, 1)))
     (task,), (noises,) = plan.draft.tasks, plan.draft.noises()
     for seed in (660, 1035, *range(40)):  # of 1 500 these two crossed
         draw = np.random.default_rng(seed)
-        own = {n.vector.name: n for n in noises}
+        own = {n.vector.statistic_name: n for n in noises}
         integers = {
             name: [int(count) for count in halves(noise) + np.rint(draw.laplace(0, noise.mean_absolute, parts(noise)))]
             for name, noise in own.items()
         }
-        records = [question.record(integers, own) for question in task.questions]
+        records = [question.estimate(integers, own) for question in task.ordered_queries]
         found = [record["value"] for record in records if record["value"] is not None]
         assert found == sorted(found)
         assert all(record["lower"] <= record["value"] <= record["upper"] for record in records if found)

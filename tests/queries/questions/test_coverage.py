@@ -21,7 +21,7 @@ LOW, MIDDLE, HIGH = 0.0, 5.0, 10.0
 
 
 def accuracies(questions, *, epsilon="0.2", rows=None):
-    person = {"person": None} if rows is None else {"person": "who", "rows_per_person": rows}
+    person = {"privacy_unit": None} if rows is None else {"privacy_unit": "who", "max_rows": rows}
     opened = tr.Session(TABLE, **person, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
     return {accuracy.question.name: accuracy for accuracy in opened.plan(questions).accuracies()}
 
@@ -29,12 +29,12 @@ def accuracies(questions, *, epsilon="0.2", rows=None):
 def count_records(accuracy, count, draws):
     """Records of a count under fresh noise, those of shown groups only."""
     ((name, noise),) = accuracy.named.items()
-    seen = count + noise.mechanism.sample(draws)
-    if noise.threshold is not None:
-        seen = seen[seen > noise.threshold]
+    seen = count + noise.noise_mechanism.sample(draws)
+    if noise.key_threshold is not None:
+        seen = seen[seen > noise.key_threshold]
     values, times = np.unique(seen, return_counts=True)
     return [
-        (accuracy.question.record({name: int(value)}, accuracy.named), n)
+        (accuracy.question.estimate({name: int(value)}, accuracy.named), n)
         for value, n in zip(values, times, strict=True)
     ]
 
@@ -42,9 +42,9 @@ def count_records(accuracy, count, draws):
 def mean_records(accuracy, values):
     """Records of a mean of these values under fresh noise."""
     total, usable = accuracy.named["sum"], accuracy.named["usable"]
-    exact = sum(accuracy.question.grid.to_units(value) for value in values)
-    noise = zip(total.mechanism.sample(RUNS).tolist(), usable.mechanism.sample(RUNS).tolist(), strict=True)
-    return [accuracy.question.record({"sum": exact + x, "usable": len(values) + y}, accuracy.named) for x, y in noise]
+    exact = sum(accuracy.question.fixed_point_grid.to_units(value) for value in values)
+    noise = zip(total.noise_mechanism.sample(RUNS).tolist(), usable.noise_mechanism.sample(RUNS).tolist(), strict=True)
+    return [accuracy.question.estimate({"sum": exact + x, "usable": len(values) + y}, accuracy.named) for x, y in noise]
 
 
 def assert_covered(hits, runs):
@@ -72,30 +72,30 @@ def test_a_count():
 @pytest.mark.parametrize("middle", [1.0, 5.0, 8.5])
 @pytest.mark.parametrize("people", [400, 3000])
 def test_a_mean(middle, people):
-    found = accuracies([tr.mean("x", between=(LOW, HIGH))])["mean_x"]
+    found = accuracies([tr.mean("x", bounds=(LOW, HIGH))])["mean_x"]
     assert_averaged(found, np.clip(np.random.default_rng(1).normal(middle, 1.0, people), LOW, HIGH))
 
 
 @pytest.mark.parametrize("share", [1.02, 1.5, 4.0])
 def test_discovered_keys(share):
-    found = accuracies([tr.count(by="g"), tr.mean("x", between=(LOW, HIGH), by="g")])
-    assert_counted(found["count_by_g"], round(share * found["count_by_g"].threshold))
+    found = accuracies([tr.count(by="g"), tr.mean("x", bounds=(LOW, HIGH), by="g")])
+    assert_counted(found["count_by_g"], round(share * found["count_by_g"].key_threshold))
 
 
 @pytest.mark.parametrize(("share", "draws"), [(0.6, 20_000_000), (0.7, 4_000_000), (0.9, 100_000)])
 def test_small_groups_that_are_shown(share, draws):
     """Without regard to their being shown, intervals of these groups never hold the truth."""
     found = accuracies([tr.count(by="g")])["count_by_g"]
-    count = round(share * found.threshold)
+    count = round(share * found.key_threshold)
     assert_counted(found, count, draws)
     ((_, noise),) = found.named.items()
     if share < 0.75:
-        assert found.threshold - noise.mechanism.half_width(0.95) > count
+        assert found.key_threshold - noise.noise_mechanism.half_width(0.95) > count
 
 
 def test_many_rows_of_a_person():
     found = accuracies(
-        [tr.count(by="g", keys=["a", "b"]), tr.mean("x", between=(LOW, HIGH), by="g")], epsilon=2, rows=120
+        [tr.count(by="g", keys=["a", "b"]), tr.mean("x", bounds=(LOW, HIGH), by="g")], epsilon=2, rows=120
     )
     assert_counted(found["count_by_g"], 20_000)
     assert_averaged(found["mean_x_by_g"], np.clip(np.random.default_rng(2).normal(3.0, 2.0, 20_000), LOW, HIGH))

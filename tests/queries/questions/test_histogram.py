@@ -10,13 +10,13 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
-from tightrope.queries.query_group import Person, tasks_of
+from tightrope.queries.query_group import PrivacyUnit, group_queries
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)
 SCHEMA = Schema((Column("age", "integer"), Column("x", "number"), Column("day", "date"), Column("sex", "text")))
-PERSON = Person(None, 1, 1, 1)
+PERSON = PrivacyUnit(None, 1, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def people() -> pd.DataFrame:
 
 
 def test_parts_begin_at_the_edges_and_the_last_has_no_end(people: pd.DataFrame) -> None:
-    session = tr.Session(people, person=None, budget=BUDGET)
+    session = tr.Session(people, privacy_unit=None, budget=BUDGET)
     plan = session.plan([tr.histogram("age", edges=[0, 18, 65])])
     answer = plan.release()["histogram_age"]
     assert [row["age"] for row in answer.rows] == [None, 0, 18, 65]
@@ -38,9 +38,14 @@ def test_parts_begin_at_the_edges_and_the_last_has_no_end(people: pd.DataFrame) 
 def test_all_parts_cost_what_one_count_costs() -> None:
     def half(question: object) -> float:
         frame = pd.DataFrame({"age": [1]})
-        return tr.Session(frame, person=None, budget=BUDGET).plan([question]).accuracies()[0].at(100)["half_width_95"]  # type: ignore[list-item]
+        return (
+            tr.Session(frame, privacy_unit=None, budget=BUDGET)
+            .plan([question])
+            .accuracies()[0]
+            .errors_at_size(100)["half_width_95"]
+        )  # type: ignore[list-item]
 
-    assert half(tr.histogram("age", width=1, between=(0, 100))) == half(tr.count())
+    assert half(tr.histogram("age", width=1, bounds=(0, 100))) == half(tr.count())
 
 
 @pytest.mark.parametrize(
@@ -48,32 +53,32 @@ def test_all_parts_cost_what_one_count_costs() -> None:
     [
         ({"edges": [0, 2.5]}, [(None,), (0.0,), (2.5,)]),
         ({"edges": range(0, 3)}, [(None,), (0,), (1,), (2,)]),
-        ({"width": 10, "between": (0, 30)}, [(None,), (0,), (10,), (20,), (30,)]),
-        ({"width": 0.1, "between": (0, 0.3)}, [(None,), (0.0,), (0.1,), (0.2,), (0.3,)]),
-        ({"width": 20, "between": (-10, 25)}, [(None,), (-10,), (10,)]),
+        ({"width": 10, "bounds": (0, 30)}, [(None,), (0,), (10,), (20,), (30,)]),
+        ({"width": 0.1, "bounds": (0, 0.3)}, [(None,), (0.0,), (0.1,), (0.2,), (0.3,)]),
+        ({"width": 20, "bounds": (-10, 25)}, [(None,), (-10,), (10,)]),
         ({"edges": [1], "by": "sex", "keys": ["f", "m"]}, [("f", None), ("f", 1), ("m", None), ("m", 1)]),
         ({"edges": [1], "by": "sex"}, None),
         ({"edges": [1], "by": "age > 5"}, [(a, b) for a in (None, False, True) for b in (None, 1)]),
     ],
 )
 def test_which_parts_there_are(asked: dict[str, object], keys: list[tuple[object, ...]] | None) -> None:
-    (task,) = tasks_of([tr.histogram("x", **asked)], PERSON, SCHEMA)  # type: ignore[arg-type]
+    (task,) = group_queries([tr.histogram("x", **asked)], PERSON, SCHEMA)  # type: ignore[arg-type]
     assert task.keys == (None if keys is None else tuple(keys))
     assert (task.key_count is None) == (keys is not None)
 
 
 def test_days_and_expressions_are_cut_too() -> None:
     days = tr.histogram("day", edges=[dt.date(2024, 1, 1), "2024-07-01"], by="sex", keys=["f"])
-    (task,) = tasks_of([days], PERSON, SCHEMA)
+    (task,) = group_queries([days], PERSON, SCHEMA)
     assert task.keys == tuple(("f", day) for day in (None, dt.date(2024, 1, 1), dt.date(2024, 7, 1)))
-    (task,) = tasks_of([tr.histogram(tr.column("age") / 10, edges=[0, 5])], PERSON, SCHEMA)
+    (task,) = group_queries([tr.histogram(tr.column("age") / 10, edges=[0, 5])], PERSON, SCHEMA)
     assert str(task.by[0]) == "cut(age / 10, [0, 5])"
 
 
 def test_days_are_counted(people: pd.DataFrame) -> None:
     frame = people.assign(day=[dt.date(2024, 1 + number % 12, 1) for number in range(400)])
     frame["day"] = frame["day"].astype("date32[pyarrow]")
-    counted = tr.Session(frame, person=None, budget=BUDGET).plan(
+    counted = tr.Session(frame, privacy_unit=None, budget=BUDGET).plan(
         [tr.histogram("day", edges=["2024-01-01", "2024-07-01"])]
     )
     rows = counted.release()[0].rows
@@ -86,7 +91,7 @@ def test_days_are_counted(people: pd.DataFrame) -> None:
 def test_a_plan_file_says_the_same() -> None:
     for entry, asked in (
         ({"edges": [0, 18, 65]}, tr.histogram("age", edges=[0, 18, 65])),
-        ({"width": 10, "between": [0, 100]}, tr.histogram("age", width=10, between=(0, 100))),
+        ({"width": 10, "bounds": [0, 100]}, tr.histogram("age", width=10, bounds=(0, 100))),
     ):
         assert make_question(tr.histogram, {"kind": "histogram", "column": "age", **entry}) == asked
 
@@ -97,14 +102,14 @@ def test_a_plan_file_says_the_same() -> None:
         ({}, "given, or else width"),
         ({"edges": [1, 2], "width": 1}, "given, or else width"),
         ({"width": 1}, "a pair of numbers"),
-        ({"width": 0, "between": (0, 1)}, "width"),
-        ({"width": 1e-9, "between": (0, 1)}, "fewer than"),
-        ({"edges": [2, 1]}, "rising"),
-        ({"edges": []}, "rising"),
-        ({"edges": [True]}, "rising"),
+        ({"width": 0, "bounds": (0, 1)}, "width"),
+        ({"width": 1e-9, "bounds": (0, 1)}, "fewer than"),
+        ({"edges": [2, 1]}, "rising|increasing"),
+        ({"edges": []}, "rising|increasing"),
+        ({"edges": [True]}, "rising|increasing"),
         ({"edges": [float("nan")]}, "finite"),
-        ({"edges": 5}, "rising"),
-        ({"edges": [1], "between": (0, 1)}, "without between"),
+        ({"edges": 5}, "rising|increasing"),
+        ({"edges": [1], "bounds": (0, 1)}, "without bounds"),
         ({"edges": [1], "by": "age"}, "another column"),
     ],
 )
@@ -115,6 +120,6 @@ def test_what_cannot_be_asked(asked: dict[str, object], told: str) -> None:
 
 def test_text_has_no_parts() -> None:
     with pytest.raises(InputError, match="parts of one kind"):
-        tasks_of([tr.histogram("sex", edges=[1, 2])], PERSON, SCHEMA)
+        group_queries([tr.histogram("sex", edges=[1, 2])], PERSON, SCHEMA)
     with pytest.raises(SchemaError, match="did you mean 'age'"):
-        tasks_of([tr.histogram("agee", edges=[1, 2])], PERSON, open_source(pd.DataFrame({"age": [1]})).schema)
+        group_queries([tr.histogram("agee", edges=[1, 2])], PERSON, open_source(pd.DataFrame({"age": [1]})).schema)

@@ -14,14 +14,14 @@ BUDGET = tr.Budget(epsilon=1, delta="1e-8")
 
 def session() -> tr.Session:
     frame = pd.DataFrame({"nr": [1, 2], "x": [1.0, 2.0], "carrier": ["AA", "UA"]})
-    return tr.Session(frame, person="nr", rows_per_person=1, budget=BUDGET)
+    return tr.Session(frame, privacy_unit="nr", max_rows=1, budget=BUDGET)
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        tr.mean("speed", between=(0, 1), name="fastest"),
-        tr.mean("carrier", between=(0, 1), name="fastest"),
+        tr.mean("speed", bounds=(0, 1), name="fastest"),
+        tr.mean("carrier", bounds=(0, 1), name="fastest"),
         tr.count(where="carrier = 'AA'", name="fastest"),
         tr.count(where="x + 1", name="fastest"),
         tr.count(by="country", name="fastest"),
@@ -29,7 +29,7 @@ def session() -> tr.Session:
         tr.count(by="carrier", keys=[1], name="fastest"),
     ],
 )
-def test_a_question_is_named(question: tr.release.Question):
+def test_a_question_is_named(question: tr.release.Query):
     with pytest.raises((PlanError, SchemaError, InputError), match="of fastest") as refused:
         session().plan([tr.count(), question])
     assert refused.value.name.endswith("of fastest")
@@ -37,11 +37,11 @@ def test_a_question_is_named(question: tr.release.Question):
 
 @pytest.mark.parametrize("within", ["5%", "5 %"])
 def test_within_names_its_question_and_shows_what_was_typed(within: str):
-    with pytest.raises(PlanError, match="within of mean_x") as refused:
-        session().plan([tr.mean("x", between=(0, 1), within=within)], expected_rows=30)
+    with pytest.raises(PlanError, match="margin_of_error of mean_x") as refused:
+        session().plan([tr.mean("x", bounds=(0, 1), margin_of_error=within)], expected_rows=30)
     assert "5%" in str(refused.value)
     with pytest.raises(PlanError, match="'5%'"):
-        session().plan([tr.count(within=within)])
+        session().plan([tr.count(margin_of_error=within)])
 
 
 def test_edges_show_what_was_typed():

@@ -18,17 +18,17 @@ from scipy.stats import binom
 
 import tightrope as tr
 from tests.tables.every_engine import ENGINES
-from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
+from tightrope.errors import InputError, InsufficientBudgetError, PlanError, SchemaError
 from tightrope.release.suggest import (
     STEPS_OF_BOUNDS,
     bounds_question,
-    covering,
-    edges,
+    covering_range,
+    decimal_edges,
     rows_question,
     suggested_bounds,
     suggested_rows,
 )
-from tightrope.tables import Measure, PersonBounds, Request
+from tightrope.tables import ContributionBounds, Measure, Request
 
 RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "1"))
 """Ranges that are suggested of each table and share; in CI few."""
@@ -36,33 +36,33 @@ RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "1"))
 
 def session(values: np.ndarray) -> tr.Session:
     budget = tr.Budget(epsilon=2, delta=1e-8)
-    return tr.Session(pa.table({"x": values}), person=None, budget=budget)
+    return tr.Session(pa.table({"x": values}), privacy_unit=None, budget=budget)
 
 
 def test_a_range_holds_nearly_all_values_and_is_charged():
     """Bounded noise never makes a full part of the axis an empty one, nor an empty one of 99 % a full one."""
     values = np.concatenate([np.full(5_000, -30.0), np.full(20_000, 40.0), np.full(5_000, 1_500.0)])
     opened = session(values)
-    found = opened.suggest_bounds("x", share="0.5")
-    assert found.between == (-50.0, 2_000.0)
-    assert opened.spent["share"] == "0.5"
+    found = opened.suggest_bounds("x", budget_fraction="0.5")
+    assert found.bounds == (-50.0, 2_000.0)
+    assert opened.spent["budget_fraction"] == "0.5"
     assert "charged" in str(found)
     assert "-50.0" in str(found)
     assert found.answers.certificate["mechanisms"]
-    with pytest.raises(BudgetRefused):
-        opened.suggest_bounds("x", share="0.6")
+    with pytest.raises(InsufficientBudgetError):
+        opened.suggest_bounds("x", budget_fraction="0.6")
 
 
 def test_too_few_rows_give_no_range():
-    found = session(np.array([5.0])).suggest_bounds("x", share="0.001")
-    assert found.between is None
+    found = session(np.array([5.0])).suggest_bounds("x", budget_fraction="0.001")
+    assert found.bounds is None
     assert "too small" in found.warning
 
 
 def test_outliers_are_left_outside():
     counts = [0, 5, 0, 990, 0, 5]
-    assert covering([0, 1, 2, 5, 10, 20], counts) == (5, 10)
-    assert covering([0, 1], [3, 4]) == (0, 1)
+    assert covering_range([0, 1, 2, 5, 10, 20], counts) == (5, 10)
+    assert covering_range([0, 1], [3, 4]) == (0, 1)
 
 
 DRAW = np.random.default_rng(3)
@@ -81,10 +81,10 @@ def test_what_may_lie_beyond_is_said_rightly(name: str):
     values, wrong, found = SPREAD[name], 0, 0
     for share in ("0.01", "0.025", "0.1"):
         for _ in range(RANGES):
-            suggested = session(values).suggest_bounds("x", share=share)
-            if suggested.between is not None:
+            suggested = session(values).suggest_bounds("x", budget_fraction=share)
+            if suggested.bounds is not None:
                 said = [float(part) / 100 for part in re.findall(r"at most ([\d.]+)%", suggested.warning)]
-                below, above = (values < suggested.between[0]).mean(), (values >= suggested.between[1]).mean()
+                below, above = (values < suggested.bounds[0]).mean(), (values >= suggested.bounds[1]).mean()
                 wrong, found = wrong + (below > said[0] or above > said[1]), found + 1
     assert found >= RANGES
     assert wrong <= max(1, found / 20)
@@ -100,11 +100,11 @@ def test_what_may_lie_beyond_is_said_rightly(name: str):
 def test_no_value_stops_a_suggestion(values, more=(math.nan, math.inf, -math.inf, 1e308, -5e-324, None)):
     """Whatever one person brings: a range, or none, is said, charged once, and made of the noisy counts alone."""
     table = pa.table({"x": pa.array([*values, *more], pa.float64()), "p": ["a"] * len(values) + ["b"] * len(more)})
-    opened = tr.Session(table, person="p", rows_per_person=2, budget=tr.Budget(epsilon=2, delta=1e-8))
-    found = opened.suggest_bounds("x", share="0.1")
-    assert opened.spent["share"] == "0.1"
+    opened = tr.Session(table, privacy_unit="p", max_rows=2, budget=tr.Budget(epsilon=2, delta=1e-8))
+    found = opened.suggest_bounds("x", budget_fraction="0.1")
+    assert opened.spent["budget_fraction"] == "0.1"
     counts = [int(row["value"]) for row in found.answers[0].rows]
-    assert len(counts) == len(edges()) + 1
+    assert len(counts) == len(decimal_edges()) + 1
     assert found.warning
 
 
@@ -133,11 +133,11 @@ def test_what_is_charged_is_what_the_exact_law_gives_away(rows: int, kind: str):
     """From the probabilities of the integers that run, for every way in which a person's rows fall into parts."""
     table = pa.table({"p": ["a", "b"], "x": [1.0, 2.0]})
     for epsilon, delta in ((1, 1e-6), (8, 1e-10), (1, 0)):
-        opened = tr.Session(table, person="p", rows_per_person=rows, budget=tr.Budget(epsilon=epsilon, delta=delta))
+        opened = tr.Session(table, privacy_unit="p", max_rows=rows, budget=tr.Budget(epsilon=epsilon, delta=delta))
         question = bounds_question("x", None, opened.schema) if kind == "bounds" else rows_question(None)
-        plan = opened.plan([question], share="0.5")
+        plan = opened.plan([question], budget_fraction="0.5")
         ((noise,),) = plan.noises()
-        beyond = noise.tails.beyond(np.arange(2_000.0))
+        beyond = noise.noise_tails.tail_probability(np.arange(2_000.0))
         half = np.concatenate([[1 - 2 * beyond[0]], beyond[:-1] - beyond[1:]])
         half = half[half > 1e-25]
         chances, reached = np.concatenate([half[:0:-1], half]), 0.0
@@ -161,50 +161,53 @@ def visits(each: dict[int, int]) -> pa.Table:
 
 def by_person(each: dict[int, int], bound: int = 1) -> tr.Session:
     budget = tr.Budget(epsilon=2, delta=1e-8)
-    return tr.Session(visits(each), person="nr", rows_per_person=bound, budget=budget)
+    return tr.Session(visits(each), privacy_unit="nr", max_rows=bound, budget=budget)
 
 
 def test_a_bound_on_rows_is_suggested_and_charged():
     """700, 250 and 50 persons: bounded noise cannot move the nine tenths elsewhere."""
     opened = by_person({1: 700, 6: 250, 90: 50})
-    found = opened.suggest_rows_per_person(share="0.5")
-    assert found.rows_per_person == 6
-    assert opened.spent["share"] == "0.5"
+    found = opened.suggest_max_rows(budget_fraction="0.5")
+    assert found.max_rows == 6
+    assert opened.spent["budget_fraction"] == "0.5"
     assert "charged" in str(found)
     noise = found.answers.certificate["mechanisms"][0]
     assert (noise["rows"], noise["groups"], noise["sensitivity_per_row"]) == (1, 1, "1")
     by_rows = {row["rows"]: row["value"] for row in found.answers[0].rows}
     assert abs(by_rows[5] - 250) < 100
-    assert by_person({1: 3}).suggest_rows_per_person(share="0.001").rows_per_person is None
-    with pytest.raises(PlanError, match="everybody has one"):
-        session(np.array([1.0])).suggest_rows_per_person(share="0.1")
+    assert by_person({1: 3}).suggest_max_rows(budget_fraction="0.001").max_rows is None
+    with pytest.raises(PlanError, match="each person has one row"):
+        session(np.array([1.0])).suggest_max_rows(budget_fraction="0.1")
 
 
 @pytest.mark.parametrize("engine", ["arrow", "duckdb", "spark", "postgres"])
 def test_persons_are_counted_by_their_rows_on_every_engine(tmp_path: Path, engine: str):
     """With and without one person: one place moves by one, whatever rows they have."""
     table = pa.concat_tables([visits({1: 5, 2: 3, 9: 2}), pa.table({"nr": pa.array([None] * 4, pa.string())})])
-    request = Request((), ((),), PersonBounds("nr", 1, 1, 1), (Measure("persons", None, None),), None, (1, 2, 3, 9))
-    found = ENGINES[engine](table, tmp_path).collect(request)
+    request = Request(
+        (), ((),), ContributionBounds("nr", 1, 1, 1), (Measure("persons", None, None),), None, (1, 2, 3, 9)
+    )
+    found = ENGINES[engine](table, tmp_path).collect_totals(request)
     assert found.keys == ((1,), (2,), (3,), (9,))
     assert found.values == {"persons": (5, 3, 0, 2)}
     one_more = pa.concat_tables([table, pa.table({"nr": ["new"] * 500})])
-    assert ENGINES[engine](one_more, tmp_path).collect(request).values == {"persons": (5, 3, 0, 3)}
+    assert ENGINES[engine](one_more, tmp_path).collect_totals(request).values == {"persons": (5, 3, 0, 3)}
 
 
 def test_steps_that_are_none_are_refused():
     one = (Measure("persons", None, None),)
-    for steps, bounds in (((2, 3), PersonBounds("nr", 1, 1, 1)), ((1, 1), PersonBounds("nr", 1, 1, 1)),
-                          ((1, 2), PersonBounds("nr", 2, 2, 1)), ((1, 2), PersonBounds(None, 1, 1, 1))):  # fmt: skip
+    for steps, bounds in (((2, 3), ContributionBounds("nr", 1, 1, 1)), ((1, 1), ContributionBounds("nr", 1, 1, 1)),
+                          ((1, 2), ContributionBounds("nr", 2, 2, 1)),
+                          ((1, 2), ContributionBounds(None, 1, 1, 1))):  # fmt: skip
         with pytest.raises(InputError, match="steps"):
             Request((), ((),), bounds, one, None, steps)
 
 
 def test_a_column_without_an_axis_is_refused_in_words_about_it():
-    opened = tr.Session(pa.table({"dest": ["a", "b"]}), person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    opened = tr.Session(pa.table({"dest": ["a", "b"]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
     with pytest.raises(SchemaError, match=r"column of numbers, not of text.*'dest'"):
-        opened.suggest_bounds("dest", share=0.1)
-    assert opened.spent["share"] == "0"
+        opened.suggest_bounds("dest", budget_fraction=0.1)
+    assert opened.spent["budget_fraction"] == "0"
 
 
 TABLES = {
@@ -228,19 +231,19 @@ def test_what_is_said_of_a_suggested_bound_is_true(each: dict[int, int]) -> None
              for low, high in pairwise((*STEPS_OF_BOUNDS, 1 << 60))]  # fmt: skip
     one = by_person({1: 1})
     for share in ("0.01", "0.05", "0.3", "1"):
-        ((noise,),) = one.plan([rows_question(None)], share=share).noises()
-        drawn = np.array(noise.mechanism.sample(TRIES * len(steps))).reshape(TRIES, -1).astype(np.int64)
+        ((noise,),) = one.plan([rows_question(None)], budget_fraction=share).noises()
+        drawn = np.array(noise.noise_mechanism.sample(TRIES * len(steps))).reshape(TRIES, -1).astype(np.int64)
         false = 0
         for counts in (np.array(steps) + drawn).tolist():
             found = suggested_rows(answers_of(counts), noise)
-            if found.rows_per_person is not None:
-                true = sum(many for rows, many in each.items() if rows <= found.rows_per_person) / persons
+            if found.max_rows is not None:
+                true = sum(many for rows, many in each.items() if rows <= found.max_rows) / persons
                 assert found.at_least is not None
                 assert found.at_least >= 0.9
                 assert f"at least {round(100 * found.at_least)} %" in found.warning
                 false += true < found.at_least
         assert false <= binom.ppf(1 - 1e-6, TRIES, 0.05)
-    assert suggested_rows(answers_of(steps), noise).rows_per_person is not None or persons < 100
+    assert suggested_rows(answers_of(steps), noise).max_rows is not None or persons < 100
 
 
 LAWS = {
@@ -257,16 +260,16 @@ def test_what_is_said_of_a_suggested_range_is_true(law: Callable[[int], np.ndarr
     """The same for ranges: at most so much lies beyond each end."""
     values = law(4_000)
     question = bounds_question("x", None, session(values).schema)
-    ends = np.array([-np.inf, *edges(), np.inf])
+    ends = np.array([-np.inf, *decimal_edges(), np.inf])
     steps = np.histogram(values, ends)[0]
     for share in ("0.01", "0.05", "0.5", "1"):
-        ((noise,),) = session(values).plan([question], share=share).noises()
-        drawn = np.array(noise.mechanism.sample(TRIES * len(steps))).reshape(TRIES, -1).astype(np.int64)
+        ((noise,),) = session(values).plan([question], budget_fraction=share).noises()
+        drawn = np.array(noise.noise_mechanism.sample(TRIES * len(steps))).reshape(TRIES, -1).astype(np.int64)
         false = 0
         for counts in (steps + drawn).tolist():
             found = suggested_bounds(question, answers_of(counts), noise)
-            if found.between is not None:
-                low, high = found.between
+            if found.bounds is not None:
+                low, high = found.bounds
                 assert found.beyond is not None
                 false += np.mean(values < low) > found.beyond[0] or np.mean(values >= high) > found.beyond[1]
         assert false <= binom.ppf(1 - 1e-6, TRIES, 0.05)

@@ -14,14 +14,14 @@ import pytest
 from tightrope.documents.document import to_json_text
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean, median
-from tightrope.release.plan_file import PLAN_FILE, PlanDocument, load, read
-from tightrope.release.plan_sections import PersonSection, SourceSection
+from tightrope.release.plan_file import PLAN_FILE, PlanDocument, load_plan_file, read_plan_document
+from tightrope.release.plan_sections import PrivacyUnitSection, SourceSection
 
 HEAD = '[source]\npath = "data.parquet"\n'
-PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'
+PERSON = '[privacy_unit]\ncolumn = "nr"\nmax_rows = 8\n'
 BUDGET = "[budget]\nepsilon = 1\ndelta = 1e-8\n"
 COUNT = '[[question]]\nkind = "count"\n'
-MEAN = '[[question]]\nkind = "mean"\ncolumn = "x"\nbetween = [0, 5]\n'
+MEAN = '[[question]]\nkind = "mean"\ncolumn = "x"\nbounds = [0, 5]\n'
 QUANTILE = MEAN.replace("mean", "quantile")
 MEDIAN = MEAN.replace("mean", "median")
 
@@ -44,85 +44,98 @@ def test_everything(plan):
     expected_rows = 500
     {HEAD}
     {PERSON}
-    rows_per_group = 1
-    groups = 4
+    max_rows_per_group = 1
+    max_groups = 4
     {BUDGET}
     attack_success = 0.6
-    share = 0.5
+    budget_fraction = 0.5
     {COUNT}
     by = ["k", "nr"]
     keys = [[0, 1], [1, 2]]
-    rows_per_group = 2
-    groups = 3
+    max_rows_per_group = 2
+    max_groups = 3
     {MEAN}
     by = "k"
     keys = [0, 1]
     weight = 2.5
     name = "x_by_k"
     """
-    file = load(plan(text))
+    file = load_plan_file(plan(text))
     document = file.document
-    assert (file.title, document.expected_rows, document.budget.share) == ("A title", 500, Decimal("0.5"))
-    assert file.source == file.folder / "data.parquet"
-    assert document.source == SourceSection(path="data.parquet")
-    assert document.person == PersonSection(column="nr", rows=8, rows_per_group=1, groups=4)
-    assert document.budget.budget().points == ((Decimal(1), Decimal("1e-8")), (Decimal(0), Decimal("0.2")))
-    assert document.questions() == (
-        count(by=["k", "nr"], keys=[(0, 1), (1, 2)], rows_per_group=2, groups_per_person=3),
-        mean("x", between=(0, 5), by="k", keys=[0, 1], weight=2.5, name="x_by_k"),
+    assert (file.plan_title, document.expected_rows, document.budget.budget_fraction) == (
+        "A title",
+        500,
+        Decimal("0.5"),
     )
-    assert file.session().schema.names == ("nr", "x", "k")
+    assert file.source_location == file.folder / "data.parquet"
+    assert document.source == SourceSection(path="data.parquet")
+    assert document.privacy_unit == PrivacyUnitSection(column="nr", max_rows=8, max_rows_per_group=1, max_groups=4)
+    assert document.budget.to_budget().points == ((Decimal(1), Decimal("1e-8")), (Decimal(0), Decimal("0.2")))
+    assert document.make_queries() == (
+        count(by=["k", "nr"], keys=[(0, 1), (1, 2)], max_rows_per_group=2, max_groups=3),
+        mean("x", bounds=(0, 5), by="k", keys=[0, 1], weight=2.5, name="x_by_k"),
+    )
+    assert file.open_session().schema.column_names == ("nr", "x", "k")
 
 
 def test_the_plan_of_a_file_keeps_the_budget(plan):
-    chosen = load(plan("expected_rows = 50\n" + HEAD + PERSON + BUDGET + "share = 0.5\n" + COUNT)).plan()
+    chosen = load_plan_file(
+        plan("expected_rows = 50\n" + HEAD + PERSON + BUDGET + "budget_fraction = 0.5\n" + COUNT)
+    ).make_plan()
     assert chosen.loss.epsilon(5e-9) <= 0.5
     assert chosen.sizes == (50,)
 
 
 def test_budgets_are_exact_decimals(plan):
     text = HEAD + PERSON + "[budget]\nepsilon = 0.1\ndelta = 1e-8\npoints = [[0.3, 0.1]]\n" + COUNT
-    assert load(plan(text)).document.budget.budget().points == (
+    assert load_plan_file(plan(text)).document.budget.to_budget().points == (
         (Decimal("0.3"), Decimal("0.1")), (Decimal("0.1"), Decimal("1e-8")),
     )  # fmt: skip
 
 
 def test_each_row(plan):
-    person = load(plan(HEAD + "[person]\neach_row = true\n" + BUDGET + COUNT)).document.person
+    person = load_plan_file(plan(HEAD + "[privacy_unit]\neach_row = true\n" + BUDGET + COUNT)).document.privacy_unit
     assert (person.column, person.each_row) == (None, True)
 
 
 def test_keys_of_every_kind(plan):
     text = HEAD + PERSON + BUDGET + COUNT
-    several = load(plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')).document.questions()[0]
+    several = load_plan_file(
+        plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')
+    ).document.make_queries()[0]
     assert several.keys == ((0, 0.5), (0, "a"), (1, 0.5), (1, "a"))
-    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 2]')).document.questions()[0]
+    days = load_plan_file(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 2]')).document.make_queries()[0]
     assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (2,))[: len(days.keys)]
 
 
 def test_a_median_is_the_quantile_of_half(plan):
     text = HEAD + PERSON + BUDGET + MEDIAN
-    assert read(plan(text)).questions() == read(plan(text.replace("median", "quantile"))).questions()
-    assert read(plan(text)).questions() == (median("x", between=(0, 5)),)
+    assert (
+        read_plan_document(plan(text)).make_queries()
+        == read_plan_document(plan(text.replace("median", "quantile"))).make_queries()
+    )
+    assert read_plan_document(plan(text)).make_queries() == (median("x", bounds=(0, 5)),)
 
 
 def test_the_least_numbers_are_taken_as_typed(plan):
     for delta in ("0.0", "-0.0", "5e-324", "0e-400"):
-        assert read(plan(HEAD + PERSON + BUDGET.replace("1e-8", delta) + COUNT)).budget.delta == Decimal(delta)
+        assert read_plan_document(plan(HEAD + PERSON + BUDGET.replace("1e-8", delta) + COUNT)).budget.delta == Decimal(
+            delta
+        )
 
 
 def test_csv_and_duckdb_settings(plan, tmp_path):
     (tmp_path / "a.csv").write_text("id,x\n1,2\n", encoding="utf-8")
-    text = '[source]\npath = "a.csv"\n[source.types]\nx = "number"\n[person]\neach_row = true\n' + BUDGET + COUNT
-    assert load(plan(text)).session().schema.column("x").kind == "number"
+    text = '[source]\npath = "a.csv"\n[source.types]\nx = "number"\n[privacy_unit]\neach_row = true\n' + BUDGET + COUNT
+    assert load_plan_file(plan(text)).open_session().schema.find_column("x").kind == "number"
     (tmp_path / "a.duckdb").write_bytes(b"")
-    file = load(plan(text.replace('a.csv"\n[source.types]\nx = "number"', 'a.duckdb"\ntable = "t"')))
+    file = load_plan_file(plan(text.replace('a.csv"\n[source.types]\nx = "number"', 'a.duckdb"\ntable = "t"')))
     assert file.document.source.table == "t"
 
 
 def test_an_absolute_path(plan, tmp_path):
     text = (HEAD + PERSON + BUDGET + COUNT).replace("data.parquet", str(tmp_path / "data.parquet"))
-    assert load(plan(text)).source == tmp_path / "data.parquet"
+    assert load_plan_file(plan(text)).source_location == tmp_path / "data.parquet"
 
 
 NONSENSE = [
@@ -136,15 +149,15 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + "[[question]]\n", "question 1 kind=None"),
     (HEAD + PERSON + BUDGET + COUNT + "[[question]]\nkind = 'avg'", "question 2 kind='avg'"),
     (HEAD + PERSON + BUDGET + COUNT + "[[question]]\nkind = 'meen'", "did you mean 'mean'?"),
-    (HEAD + PERSON + BUDGET + COUNT + MEAN.replace("between", "betwen"), "question 2 ... did you mean 'between'?"),
+    (HEAD + PERSON + BUDGET + COUNT + MEAN.replace("bounds", "boundz"), "question 2 ... did you mean 'bounds'?"),
     (HEAD + PERSON + BUDGET + COUNT + "column = 'x'", "question 1, a count"),
-    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\nbetween = [0, 1]", "question 1 column"),
-    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\ncolumn = 'x'", "question 1 between ... publicly known"),
-    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[5, 0]"), "question 1 between"),
-    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[0, inf]"), "question 1 between"),
-    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[nan, 5]"), "question 1 between"),
-    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "5"), "question 1 between=5"),
-    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "['0', 5]"), "question 1 between"),
+    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\nbounds = [0, 1]", "question 1 column"),
+    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\ncolumn = 'x'", "question 1 bounds ... publicly known"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[5, 0]"), "question 1 bounds"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[0, inf]"), "question 1 bounds"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[nan, 5]"), "question 1 bounds"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "5"), "question 1 bounds=5"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "['0', 5]"), "question 1 bounds"),
     (HEAD + PERSON + BUDGET + COUNT + "by = 5", "question 1 by=5"),
     (HEAD + PERSON + BUDGET + COUNT + "by = [5]", "question 1 by=[5]"),
     (HEAD + PERSON + BUDGET + COUNT + "by = ''", "question 1 by"),
@@ -158,17 +171,17 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + COUNT + "weight = 0", "question 1 weight=0"),
     (HEAD + PERSON + BUDGET + COUNT + "weight = 'a'", "question 1 weight='a'"),
     (HEAD + PERSON + BUDGET + COUNT + "name = 5", "question 1 name=5"),
-    (HEAD + PERSON + BUDGET + COUNT + "rows_per_group = 0", "question 1 rows_per_group=0"),
-    (HEAD + PERSON + BUDGET + COUNT + "groups = 1.5", "question 1 groups=1.5"),
-    (HEAD + BUDGET + COUNT, "[person] ... all rows of one person are hidden together"),
-    (HEAD + "[person]\neach_row = false\n" + BUDGET + COUNT, "[person]"),
-    (HEAD + "[person]\neach_row = 'yes'\n" + BUDGET + COUNT, "[person] each_row='yes'"),
-    (HEAD + "[person]\ncolumn = 'nr'\neach_row = true\n" + BUDGET + COUNT, "[person]"),
-    (HEAD + "[person]\neach_row = true\nrows = 3\n" + BUDGET + COUNT, "[person]"),
-    (HEAD + "[person]\ncolumn = 'nr'\n" + BUDGET + COUNT, "[person] rows"),
-    (HEAD + "[person]\ncolumn = 'nr'\nrows = 0\n" + BUDGET + COUNT, "[person] rows=0"),
-    (HEAD + "[person]\ncolumn = 'nr'\nrows = '8'\n" + BUDGET + COUNT, "[person] rows='8'"),
-    (HEAD + "[person]\ncolumn = 8\nrows = 1\n" + BUDGET + COUNT, "[person] column=8"),
+    (HEAD + PERSON + BUDGET + COUNT + "max_rows_per_group = 0", "question 1 max_rows_per_group=0"),
+    (HEAD + PERSON + BUDGET + COUNT + "max_groups = 1.5", "question 1 max_groups=1.5"),
+    (HEAD + BUDGET + COUNT, "[privacy_unit] ... all rows of one person are hidden together"),
+    (HEAD + "[privacy_unit]\neach_row = false\n" + BUDGET + COUNT, "[privacy_unit]"),
+    (HEAD + "[privacy_unit]\neach_row = 'yes'\n" + BUDGET + COUNT, "[privacy_unit] each_row='yes'"),
+    (HEAD + "[privacy_unit]\ncolumn = 'nr'\neach_row = true\n" + BUDGET + COUNT, "[privacy_unit]"),
+    (HEAD + "[privacy_unit]\neach_row = true\nmax_rows = 3\n" + BUDGET + COUNT, "[privacy_unit]"),
+    (HEAD + "[privacy_unit]\ncolumn = 'nr'\n" + BUDGET + COUNT, "[privacy_unit] max_rows"),
+    (HEAD + "[privacy_unit]\ncolumn = 'nr'\nmax_rows = 0\n" + BUDGET + COUNT, "[privacy_unit] max_rows=0"),
+    (HEAD + "[privacy_unit]\ncolumn = 'nr'\nmax_rows = '8'\n" + BUDGET + COUNT, "[privacy_unit] max_rows='8'"),
+    (HEAD + "[privacy_unit]\ncolumn = 8\nmax_rows = 1\n" + BUDGET + COUNT, "[privacy_unit] column=8"),
     (HEAD + PERSON + COUNT, "[budget] delta"),
     (HEAD + PERSON + "[budget]\nepsilon = 1\n" + COUNT, "[budget] delta ... number of people"),
     (HEAD + PERSON + "[budget]\ndelta = 1e-8\n" + COUNT, "[budget]"),
@@ -176,11 +189,14 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET.replace("1\n", "nan\n", 1) + COUNT, "[budget] epsilon=nan"),
     (HEAD + PERSON + BUDGET.replace("1\n", "true\n", 1) + COUNT, "[budget] epsilon=True"),
     (HEAD + PERSON + BUDGET.replace("epsilon", "epsilonn") + COUNT, "[budget] ... did you mean 'epsilon'?"),
-    (HEAD + PERSON + BUDGET + "share = 2\n" + COUNT, "[budget] share=2"),
-    (HEAD + PERSON + BUDGET + "share = 'all'\n" + COUNT, "[budget] share='all'"),
+    (HEAD + PERSON + BUDGET + "budget_fraction = 2\n" + COUNT, "[budget] budget_fraction=2"),
+    (HEAD + PERSON + BUDGET + "budget_fraction = 'all'\n" + COUNT, "[budget] budget_fraction='all'"),
     (HEAD + PERSON + BUDGET + "points = 3\n" + COUNT, "[budget] points=3"),
     (HEAD + PERSON + BUDGET + "points = [[1]]\n" + COUNT, "[budget] points 1=[1]"),
-    (HEAD + PERSON + BUDGET + "share = 'half'\n" + COUNT, "[budget] share to be a number ... share='half'"),
+    (
+        HEAD + PERSON + BUDGET + "budget_fraction = 'half'\n" + COUNT,
+        "[budget] budget_fraction to be a number ... budget_fraction='half'",
+    ),
     (HEAD + PERSON + BUDGET.replace("1\n", "'lots'\n", 1) + COUNT, "[budget] epsilon to be a number ... 'lots'"),
     (HEAD + PERSON + BUDGET + "points = [[1, 'few']]\n" + COUNT, "[budget] points 1 2 to be a number ... 'few'"),
     (HEAD + PERSON + BUDGET.replace("1e-8", "1e-400") + COUNT, "nearer to 0 ... '1e-400'"),
@@ -203,11 +219,14 @@ NONSENSE = [
     (HEAD + "[source.types]\nx = 3\n" + PERSON + BUDGET + COUNT, "[source.types] x=3"),
     (HEAD + "types = 3\n" + PERSON + BUDGET + COUNT, "[source.types]=3"),
     ("a = " + "[" * 5_000, "valid TOML"),
-    ("version = 2\n" + HEAD + PERSON + BUDGET + COUNT, "version to be 1 ... version=2"),
+    ("version = 1\n" + HEAD + PERSON + BUDGET + COUNT, "version to be 2 ... version=1"),
     ("document = 'steps'\n" + HEAD + PERSON + BUDGET + COUNT, "document to be 'plan'"),
     ("title = ''\n" + HEAD + PERSON + BUDGET + COUNT, "title='' ... in quotes"),
     ("question = [3]\n" + HEAD + PERSON + BUDGET, "question 1 to be a table ... question 1=3"),
-    (HEAD + PERSON.replace("8", "8.5") + BUDGET + COUNT, "[person] rows to be a whole number ... rows=8.5"),
+    (
+        HEAD + PERSON.replace("8", "8.5") + BUDGET + COUNT,
+        "[privacy_unit] max_rows to be a whole number ... max_rows=8.5",
+    ),
     (HEAD + "[source.types]\na = 'text'\nx = true\n" + PERSON + BUDGET + COUNT, "[source.types] x=True ... number"),
 ]
 
@@ -215,7 +234,7 @@ NONSENSE = [
 @pytest.mark.parametrize(("text", "said"), NONSENSE)
 def test_nonsense_is_one_line_that_says_where(plan, text, said):
     with pytest.raises(PlanError) as caught:
-        load(plan(text))
+        load_plan_file(plan(text))
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith("expected ")
@@ -226,18 +245,18 @@ def test_nonsense_is_one_line_that_says_where(plan, text, said):
 def test_what_needs_the_table_is_found_by_its_schema(plan):
     text = HEAD + PERSON.replace('"nr"', '"nrr"') + BUDGET + COUNT
     with pytest.raises(InputError, match="did you mean 'nr'"):
-        load(plan(text)).session()
+        load_plan_file(plan(text)).open_session()
     with pytest.raises(InputError, match="'y'"):
-        load(plan(HEAD + PERSON + BUDGET + MEAN.replace('"x"', '"y"'))).plan()
+        load_plan_file(plan(HEAD + PERSON + BUDGET + MEAN.replace('"x"', '"y"'))).make_plan()
 
 
 def test_files_that_are_no_plan(tmp_path):
     for path in (tmp_path / "nowhere.toml", tmp_path):
         with pytest.raises(PlanError, match="tightrope init"):
-            load(path)
+            load_plan_file(path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PlanError, match="UTF-8"):
-        load(tmp_path / "binary.toml")
+        load_plan_file(tmp_path / "binary.toml")
 
 
 def test_the_examples_are_plans():
@@ -245,19 +264,24 @@ def test_the_examples_are_plans():
     paths = sorted(Path(__file__).parents[3].glob("examples/*/plan.toml"))
     assert len(paths) >= 2
     for path in paths:
-        document = read(path)
-        assert document.questions()
-        assert document.budget.budget().epsilon >= 1
-        assert PLAN_FILE.json(to_json_text(document), PlanDocument) == document
+        document = read_plan_document(path)
+        assert document.make_queries()
+        assert document.budget.to_budget().epsilon >= 1
+        assert PLAN_FILE.parse_json(to_json_text(document), PlanDocument) == document
 
 
 def test_the_documented_plan_loads(plan, tmp_path):
     """docs/plan-file.md cannot drift from what is accepted."""
     page = (Path(__file__).parents[3] / "docs" / "plan-file.md").read_text(encoding="utf-8")
     whole = re.search(r"```toml\n(title.*?)```", page, re.DOTALL).group(1)
-    file = load(plan(whole.replace("visits.parquet", "data.parquet")))
-    questions = file.document.questions()
+    file = load_plan_file(plan(whole.replace("visits.parquet", "data.parquet")))
+    questions = file.document.make_queries()
     assert [question.name for question in questions] == ["count_by_city", "income"]
     assert len(questions[1].keys) == 4
-    for key in ("expected_rows", *("attack_success", "points", "share"), *("each_row", "rows_per_group"), "table"):
+    for key in (
+        "expected_rows",
+        *("attack_success", "points", "budget_fraction"),
+        *("each_row", "max_rows_per_group"),
+        "table",
+    ):
         assert f"`{key}`" in page

@@ -13,28 +13,28 @@ import pytest
 
 import tightrope as tr
 from tightrope.documents.budget import ASKED_BY
-from tightrope.errors import BudgetRefused, InputError, TightropeError
-from tightrope.queries.options import ENTRIES, RENAMED
+from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
+from tightrope.queries.options import ENTRIES
 from tightrope.release import Session
-from tightrope.release.plan_file import KEYS, KINDS, PlanDocument, load
+from tightrope.release.plan_file import KEYS, KINDS, PlanDocument, load_plan_file
 from tightrope.release.plan_sections import BudgetSection
 from tightrope.tables import Dialect, open_source
 
 TABLE = pyarrow.table({"nr": [1, 2], "x": [0.5, 1.5], "k": ["a", "b"]})
-MANY = "rows = 20_000"
+MANY = "max_rows = 20_000"
 PLAN = """
 [source]
 path = "data.parquet"
-[person]
+[privacy_unit]
 column = "nr"
-rows = 8
+max_rows = 8
 [budget]
 epsilon = 1
 delta = 1e-8
 [[question]]
 kind = "mean"
 column = "x"
-between = [0, 2]
+bounds = [0, 2]
 by = "k"
 """
 
@@ -51,7 +51,7 @@ def refusal(tmp_path: Path):
             text = text.replace(old, new, 1)
         (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
         with pytest.raises(TightropeError) as error:
-            load(tmp_path / "plan.toml").plan()
+            load_plan_file(tmp_path / "plan.toml").make_plan()
         return str(error.value)
 
     return refused
@@ -60,9 +60,12 @@ def refusal(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([("rows = 8", MANY)], ["expected [person] rows to be", "rows_per_group = 1, groups = 1"]),
-        ([('by = "k"', 'by = "k"\ngroups = 0')], ["question 1 groups=0"]),
-        ([('by = "k"', 'by = "k"\nrows_per_group = 0')], ["question 1 rows_per_group=0"]),
+        (
+            [("max_rows = 8", MANY)],
+            ["expected [privacy_unit] max_rows to be", "max_rows_per_group = 1, max_groups = 1"],
+        ),
+        ([('by = "k"', 'by = "k"\nmax_groups = 0')], ["question 1 max_groups=0"]),
+        ([('by = "k"', 'by = "k"\nmax_rows_per_group = 0')], ["question 1 max_rows_per_group=0"]),
         ([('by = "k"', 'keys = ["a"]')], ["question 1 keys", 'by = "city"']),
         ([("1e-8", "0.5")], ["[budget] delta"]),
         ([("1e-8", "0")], ["[budget] delta", "keys = [...]", "delta = 1e-12"]),
@@ -81,15 +84,15 @@ def refusal(tmp_path: Path):
 def test_it_names_the_keys_of_the_file(refusal, changes, said):
     text = refusal(*changes)
     assert [word for word in said if word not in text] == []
-    assert [name for name in ("rows_per_person", "groups_per_person", "keys=[...", "delta=1e") if name in text] == []
+    assert [name for name in ("keys=[...", "delta=1e") if name in text] == []
 
 
 def test_python_names_its_parameters():
-    opened = Session(TABLE, person="nr", rows_per_person=20_000, budget=tr.Budget(epsilon=1, delta=1e-8))
-    with pytest.raises(InputError, match=r"expected rows_per_person to be .*rows_per_group=1, groups_per_person=1"):
+    opened = Session(TABLE, privacy_unit="nr", max_rows=20_000, budget=tr.Budget(epsilon=1, delta=1e-8))
+    with pytest.raises(InputError, match=r"expected max_rows to be .*max_rows_per_group=1, max_groups=1"):
         opened.plan([tr.count(by="k")])
-    with pytest.raises(InputError, match="expected groups_per_person"):
-        tr.count(by="k", groups_per_person=0)
+    with pytest.raises(InputError, match="expected max_groups"):
+        tr.count(by="k", max_groups=0)
 
 
 def test_every_parameter_has_its_key():
@@ -97,14 +100,14 @@ def test_every_parameter_has_its_key():
     called = (Session, Session.open, Session.plan, open_source)
     parameters = {name for function in called for name in inspect.signature(function).parameters} - {"self", "session"}
     # the first two are called so in the file too, and are in no table; the other is an option of the command line
-    assert parameters - set(KEYS) == {"expected_rows", "within", "key"}
+    assert parameters - set(KEYS) == {"expected_rows", "margin_of_error", "key"}
     assert set(KEYS) - parameters <= set(ASKED_BY)
     sections = {part.encode_name: part.type for part in _fields(PlanDocument)}
     for key in KEYS.values():
         table, _, name = key.rpartition(" ") if " " in key else (key, "", "")
         assert key in sections or _has(sections, table.strip("[]"), name)
     for kind in KINDS.values():
-        options = {RENAMED.get(name, name) for name in inspect.signature(kind).parameters}
+        options = set(inspect.signature(kind).parameters)
         assert options == {*ENTRIES, *kind.entries}
 
 
@@ -123,7 +126,7 @@ def _has(sections, table: str, name: str) -> bool:
 def test_what_a_budget_accepts_is_planned(epsilon):
     """The noise is that of the largest ε that any is made for, and the plan says so."""
     plans = [
-        Session(TABLE, person=None, budget=tr.Budget(epsilon=e, delta=1e-8)).plan([tr.count(by="k")])
+        Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=e, delta=1e-8)).plan([tr.count(by="k")])
         for e in (40, epsilon)
     ]
     assert plans[0].to_data()["answers"][0]["noise"] == plans[1].to_data()["answers"][0]["noise"]
@@ -136,15 +139,15 @@ def test_beyond_it_both_interfaces_refuse():
         tr.Budget(epsilon=10_001, delta=1e-8)
     with pytest.raises(InputError, match=r"points .* in \[0, 10000\]"):
         BudgetSection(points=((10_001, "1e-8"),))  # type: ignore[arg-type]
-    with pytest.raises(BudgetRefused, match="raise epsilon to"):
-        Session(TABLE, person=None, budget=tr.Budget(epsilon="1e-9", delta=1e-8)).plan([tr.count()])
+    with pytest.raises(InsufficientBudgetError, match="raise epsilon to"):
+        Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon="1e-9", delta=1e-8)).plan([tr.count()])
 
 
 def test_a_share_remembers_what_was_asked():
-    assert tr.Budget(attack_success=0.6, delta=1e-8).share("0.5").asked == ("attack_success", "delta")
+    assert tr.Budget(attack_success=0.6, delta=1e-8).scale_by("0.5").asked == ("attack_success", "delta")
     assert tr.Budget(epsilon=1, delta=0).asked == ("epsilon", "delta")
     assert tr.Budget(epsilon=1, delta=0) == tr.Budget(points=[(1, 0)])
 
 
 def test_the_plan_of_these_tests_is_right():
-    assert tomllib.loads(PLAN)["person"]["rows"] == 8
+    assert tomllib.loads(PLAN)["privacy_unit"]["max_rows"] == 8

@@ -13,20 +13,20 @@ from tests.postgres_server import server
 from tests.tables.every_engine import spark
 from tightrope.cli.main import app
 from tightrope.errors import PlanError
-from tightrope.release.plan_file import load, read
+from tightrope.release.plan_file import load_plan_file, read_plan_document
 
 ROWS = pa.table({"id": [n // 2 for n in range(400)], "x": [n / 40 for n in range(400)], "k": list("ab") * 200})
 REST = """
-[person]
+[privacy_unit]
 column = "id"
-rows = 2
+max_rows = 2
 [budget]
 epsilon = 1
 delta = 1e-6
 [[question]]
 kind = "mean"
 column = "x"
-between = [0, 10]
+bounds = [0, 10]
 by = "k"
 """
 
@@ -55,28 +55,28 @@ def source_of(engine: str, folder: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("engine", ["path", "spark", "postgres"])
 def test_one_word_moves_a_plan(tmp_path, engine):
-    made = load(plan(tmp_path, *source_of(engine, tmp_path))).plan()
+    made = load_plan_file(plan(tmp_path, *source_of(engine, tmp_path))).make_plan()
     released = made.release()
     (answer,) = released
-    assert list(answer.frame["k"]) == ["a", "b"]
-    assert all(4 < value < 6 for value in answer.frame["value"])
+    assert list(answer.to_pandas()["k"]) == ["a", "b"]
+    assert all(4 < value < 6 for value in answer.to_pandas()["value"])
     assert "visits" not in f"{released.to_json()} {released.certificate}"  # neither says where the table is
 
 
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (("",), r"\[source\] path.* or else one of 'spark', 'postgres'"),
-        (('path = "a"', 'spark = "a"'), "and no two"),
-        (('spark = "a"', 'table = "t"'), "left out beside spark"),
-        (('spark = "a"', '[source.types]\nx = "number"'), "left out beside spark"),
+        (("",), r"\[source\] path.* or exactly one of 'spark', 'postgres'"),
+        (('path = "a"', 'spark = "a"'), "or exactly one of"),
+        (('spark = "a"', 'table = "t"'), "left out with spark"),
+        (('spark = "a"', '[source.types]\nx = "number"'), "left out with spark"),
         (('sprak = "a"',), "did you mean 'spark'"),
         (("postgres = 5432",), r"\[source\] postgres"),
     ],
 )
 def test_a_source_says_once_where_it_is(tmp_path, source, says):
     with pytest.raises(PlanError, match=says):
-        read(plan(tmp_path, *source))
+        read_plan_document(plan(tmp_path, *source))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_source_says_once_where_it_is(tmp_path, source, says):
 )
 def test_a_source_that_cannot_be_read_is_said_under_its_key(tmp_path, source, says):
     with pytest.raises(PlanError, match=says) as refusal:
-        load(plan(tmp_path, *source)).plan()
+        load_plan_file(plan(tmp_path, *source)).make_plan()
     assert "hush" not in str(refusal.value)
 
 
@@ -118,14 +118,20 @@ MOVE = 'say postgres = "postgresql://role@host/database" instead'
         (('spark = "https://h/x?sig=hunter2"',), r"\[source\] spark .*what may be a password"),
         (('path = "a"', "[ledger]", f'path = "{HUSH}"'), r"\[ledger\] path .*what may be a password"),
         (('path = "a"', "[ledger]", 'path = "mysql://anna:hunter2@h/x"'), r"\[ledger\] path='mysql://...'"),
-        (('path = "a"', "[[lookup]]", f'path = "{HUSH}"', 'on = "k"'), r"lookup 1 path .*what may be a password"),
-        (('path = "a"', "[[lookup]]", 'path = "s3://a:hunter2@h"', 'on = "k"'), r"lookup 1 path='s3://...'"),
+        (
+            ('path = "a"', "[[public_table]]", f'path = "{HUSH}"', 'on = "k"'),
+            r"public_table 1 path .*what may be a password",
+        ),
+        (
+            ('path = "a"', "[[public_table]]", 'path = "s3://a:hunter2@h"', 'on = "k"'),
+            r"public_table 1 path='s3://...'",
+        ),
     ],
 )
 def test_no_key_takes_a_password_and_no_error_repeats_one(tmp_path, source, says):
     """Found before anything is opened: the libraries behind a key may write what they are given into their logs."""
     with pytest.raises(PlanError, match=says) as refusal:
-        load(plan(tmp_path, *source))
+        load_plan_file(plan(tmp_path, *source))
     assert "hunter2" not in f"{refusal.value} {refusal.value.value}"
 
 
@@ -136,7 +142,7 @@ def test_urls_without_a_password_are_places(tmp_path):
         "postgres = 'postgres://a@h/x'",
     ):
         ledger = "[ledger]\npath = 'postgresql+psycopg://anna@/x?host=/tmp'"
-        assert read(plan(tmp_path, source, ledger)).ledger.path.startswith("postgresql+psycopg://anna@")
+        assert read_plan_document(plan(tmp_path, source, ledger)).ledger.path.startswith("postgresql+psycopg://anna@")
 
 
 def test_parts_and_patterns_in_a_plan(tmp_path):
@@ -144,16 +150,16 @@ def test_parts_and_patterns_in_a_plan(tmp_path):
         (tmp_path / "d" / f"year={number}").mkdir(parents=True)
         pq.write_table(ROWS, tmp_path / "d" / f"year={number}" / "a.parquet")
     for place in ("d", "d/*/a.parquet"):
-        made = load(plan(tmp_path, f'path = "{place}"', '[source.types]\nyear = "integer"')).session()
-        assert made.schema.column("year").kind == "integer"
+        made = load_plan_file(plan(tmp_path, f'path = "{place}"', '[source.types]\nyear = "integer"')).open_session()
+        assert made.schema.find_column("year").kind == "integer"
 
 
 def test_init_writes_a_plan_for_a_database(tmp_path):
     place, table = source_of("postgres", tmp_path)
     url = place.partition('"')[2].rstrip('"')
     out = tmp_path / "out.toml"
-    command = ["init", url, "--table", "clinic.visits", "--person", "id", "--out", str(out)]
+    command = ["init", url, "--table", "clinic.visits", "--privacy-unit", "id", "--out", str(out)]
     assert CliRunner().invoke(app, command).exit_code == 0
     assert place in out.read_text()
     assert table in out.read_text()
-    assert load(out).plan()
+    assert load_plan_file(out).make_plan()

@@ -16,9 +16,9 @@ import pytest
 import tightrope as tr
 from tests.release.totals.test_related import FLAGS, STATES, TABLE
 from tightrope.errors import InputError
-from tightrope.queries.query_group import tasks_of
+from tightrope.queries.query_group import group_queries
 from tightrope.release import consistency
-from tightrope.release.consistency import Fitted, Joined, Squares, related
+from tightrope.release.consistency import ConsistentAnswers, ConsistentFit, LeastSquares, find_related_answers
 
 TRIES = int(os.environ.get("TIGHTROPE_QUESTIONS", "20"))
 SEED = 2
@@ -50,29 +50,29 @@ def question(draw: random.Random, place: int, where: str | None) -> tr.Question:
     if columns:
         said |= {"by": columns, "keys": {name: KNOWN.get(name) or draw.choice(LISTED[name]) for name in columns}}
     if draw.random() < 0.1:
-        said |= {"rows_per_group": draw.choice([1, 2])}
+        said |= {"max_rows_per_group": draw.choice([1, 2])}
     if draw.random() < 0.1:
-        said |= {"groups_per_person": draw.choice([1, 2])}
-    return tr.count(**said) if draw.random() < 0.7 else tr.sum("x", between=draw.choice([(0, 9), (-1, 4)]), **said)
+        said |= {"max_groups": draw.choice([1, 2])}
+    return tr.count(**said) if draw.random() < 0.7 else tr.sum("x", bounds=draw.choice([(0, 9), (-1, 4)]), **said)
 
 
 def drawn(draw: random.Random) -> tuple[tr.Session, list[tr.Question]]:
-    bounds = draw.choice([{}, {}, {"rows_per_person": 1}, {"rows_per_person": 5}, {"rows_per_person": 30}])
+    bounds = draw.choice([{}, {}, {"max_rows": 1}, {"max_rows": 5}, {"max_rows": 30}])
     person = "person" if bounds else None
-    opened = tr.Session(TABLE, person=person, budget=tr.Budget(epsilon=1, delta=1e-6), **bounds)
+    opened = tr.Session(TABLE, privacy_unit=person, budget=tr.Budget(epsilon=1, delta=1e-6), **bounds)
     where = draw.choice(CONDITIONS)
     others = [where if draw.random() < 0.8 else draw.choice(CONDITIONS) for _ in range(draw.choice([2, 3, 4]))]
     return opened, [question(draw, place, one) for place, one in enumerate(others)]
 
 
-def agrees(joined: Joined, truth: dict[str, dict[tuple[object, ...], int]], draw: random.Random) -> bool:
+def agrees(joined: ConsistentAnswers, truth: dict[str, dict[tuple[object, ...], int]], draw: random.Random) -> bool:
     """Whether least squares, with any weights, leave what is exact as it is."""
-    own = tuple(map(frozenset, joined.own))
+    own = tuple(map(frozenset, joined.axes_by_answer))
     weights = tuple(Fraction(draw.randint(1, 9)) for _ in own)
-    fitted = Fitted(joined, ())
-    fitted.__dict__["squares"] = Squares(tuple(map(len, joined.axes)), own, weights)
-    tables = [fitted._table(place, truth[name]) for place, name in enumerate(joined.answers)]
-    return all((one == other).all() for one, other in zip(tables, fitted.squares.fitted(tables), strict=True))
+    fitted = ConsistentFit(joined, ())
+    fitted.__dict__["least_squares"] = LeastSquares(tuple(map(len, joined.axes)), own, weights)
+    tables = [fitted._noisy_table(place, truth[name]) for place, name in enumerate(joined.answers)]
+    return all((one == other).all() for one, other in zip(tables, fitted.least_squares.fit_tables(tables), strict=True))
 
 
 def outcomes(seed: int, tries: int) -> Iterator[bool]:
@@ -81,15 +81,15 @@ def outcomes(seed: int, tries: int) -> Iterator[bool]:
     for _ in range(tries):
         opened, questions = drawn(draw)
         try:
-            tasks = tasks_of(questions, opened.person, opened.schema)
+            tasks = group_queries(questions, opened.privacy_unit, opened.schema)
         except InputError:
             continue
-        sums, truth = related(tasks, opened.schema), {}
+        sums, truth = find_related_answers(tasks, opened.schema), {}
         for task in tasks if sums.joined else ():
-            own = opened._table.collect(task.request)
-            for one, vectors in task.served.items():
+            own = opened._table.collect_totals(task.table_request)
+            for one, vectors in task.vectors_by_query.items():
                 (vector,) = vectors.values()
-                truth[one.name] = dict(zip(own.keys, own.values[vector.name], strict=True))
+                truth[one.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
         yield from (agrees(joined, truth, draw) for joined in sums.joined)
 
 
@@ -102,7 +102,7 @@ def test_whatever_is_joined_agrees_before_noise():
 @pytest.mark.parametrize("fault", ["any keys are all there are", "any bound leaves the same rows"])
 def test_a_proof_that_takes_too_much_for_granted_is_caught(monkeypatch, fault):
     if fault == "any keys are all there are":
-        monkeypatch.setattr(consistency, "_whole", lambda *_: True)
+        monkeypatch.setattr(consistency, "_covers_all_rows", lambda *_: True)
     else:
-        monkeypatch.setattr("tightrope.release.consistency._Side.free", property(lambda _: True))
+        monkeypatch.setattr("tightrope.release.consistency._AdditiveAnswer.each_row_counts", property(lambda _: True))
     assert not all(outcomes(SEED, 300))  # stops at the first that does not

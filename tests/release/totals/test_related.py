@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.release.consistency import BOUNDED, DISCOVERED, Fitted
+from tightrope.release.consistency import BOUNDED, DISCOVERED, ConsistentFit
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -51,7 +51,7 @@ EACH_ROW = {
         tr.count(where="state == 'a'"),
         tr.count(by=["flag", "x > 2"], where="state == 'a'", keys={"flag": FLAGS, "x > 2": FLAGS}),
     ],
-    "sums": [tr.sum("x", between=(0, 9)), tr.sum("x", between=(0, 9), by="flag", keys=FLAGS, name="parts")],
+    "sums": [tr.sum("x", bounds=(0, 9)), tr.sum("x", bounds=(0, 9), by="flag", keys=FLAGS, name="parts")],
     "groups by groups": [
         tr.count(by="state", keys=STATES),
         tr.count(by=["state", "flag"], keys={"state": STATES, "flag": FLAGS}),
@@ -89,16 +89,16 @@ OF_PERSONS = {
 
 
 def session(person: str | None, rows: int | None = None, epsilon: float = 1) -> tr.Session:
-    bounds = {} if rows is None else {"rows_per_person": rows}
-    return tr.Session(TABLE, person=person, budget=tr.Budget(epsilon=epsilon, delta=1e-6), **bounds)
+    bounds = {} if rows is None else {"max_rows": rows}
+    return tr.Session(TABLE, privacy_unit=person, budget=tr.Budget(epsilon=epsilon, delta=1e-6), **bounds)
 
 
 def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...], int]]:
     """What the engine counts, by question and key, without noise."""
     found = {}
     for task in plan.draft.tasks:
-        own = opened._table.collect(task.request)
-        for question, vectors in task.served.items():
+        own = opened._table.collect_totals(task.table_request)
+        for question, vectors in task.vectors_by_query.items():
             (vector,) = vectors.values()
             found[question.name] = dict(zip(own.keys, own.values[vector.name], strict=True))
     return found
@@ -106,11 +106,11 @@ def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...
 
 def check_truth_is_left_alone(opened: tr.Session, questions: list[tr.Question]) -> None:
     plan = opened.plan(questions)
-    (fitted,) = plan.draft.fitted()
+    (fitted,) = plan.draft.consistent_fits()
     assert set(fitted.joined.answers) == {question.name for question in questions}
     truth = exact(opened, plan)
-    tables = [fitted._table(place, truth[name]) for place, name in enumerate(fitted.joined.answers)]
-    for before, after in zip(tables, fitted.squares.fitted(tables), strict=True):
+    tables = [fitted._noisy_table(place, truth[name]) for place, name in enumerate(fitted.joined.answers)]
+    for before, after in zip(tables, fitted.least_squares.fit_tables(tables), strict=True):
         assert (before == after).all()
     assert sum(map(len, truth.values())) > len(truth)
 
@@ -125,7 +125,7 @@ def test_what_is_joined_is_consistent_before_noise_where_each_row_is_a_person(na
 def test_what_is_joined_is_consistent_before_noise_whatever_the_bound_leaves_out(name, rows):
     opened = session("person", rows)
     check_truth_is_left_alone(opened, OF_PERSONS[name])
-    assert {joined.shared for joined in opened.plan(OF_PERSONS[name]).draft.sums.joined} == {"total"}
+    assert {joined.agreement_level for joined in opened.plan(OF_PERSONS[name]).draft.sums.joined} == {"total"}
 
 
 APART = {
@@ -162,17 +162,17 @@ APART = {
     ),
     "rows in a group are bounded": (
         ("person", 3),
-        [tr.count(), tr.count(by="flag", keys=FLAGS, rows_per_group=1)],
+        [tr.count(), tr.count(by="flag", keys=FLAGS, max_rows_per_group=1)],
         BOUNDED,
     ),
     "groups of a person are bounded": (
         ("person", 3),
-        [tr.count(), tr.count(by="flag", keys=FLAGS, groups_per_person=1)],
+        [tr.count(), tr.count(by="flag", keys=FLAGS, max_groups=1)],
         BOUNDED,
     ),
     "other rows of a person, other values": (
         ("person", 3),
-        [tr.sum("x", between=(0, 9)), tr.sum("x", between=(0, 9), by="flag", keys=FLAGS)],
+        [tr.sum("x", bounds=(0, 9)), tr.sum("x", bounds=(0, 9), by="flag", keys=FLAGS)],
         BOUNDED,
     ),
     "other rows of a person, other groups": (
@@ -201,8 +201,8 @@ def test_a_pair_that_is_not_provably_consistent_is_left_alone_and_said_to_be(nam
 @pytest.mark.parametrize(
     "questions",
     [
-        [tr.count(), tr.sum("x", between=(0, 9), by="flag", keys=FLAGS)],
-        [tr.sum("x", between=(0, 9)), tr.sum("x", between=(0, 8), by="flag", keys=FLAGS, name="other bounds")],
+        [tr.count(), tr.sum("x", bounds=(0, 9), by="flag", keys=FLAGS)],
+        [tr.sum("x", bounds=(0, 9)), tr.sum("x", bounds=(0, 8), by="flag", keys=FLAGS, name="other bounds")],
         [tr.count(where="age > 3"), tr.count(by="flag", keys=FLAGS)],
         [tr.histogram("age", edges=[0, 18]), tr.count(by="flag", keys=FLAGS)],
         [tr.count(by="flag", keys=FLAGS), tr.count(by="flag", keys=FLAGS, name="again")],
@@ -211,7 +211,7 @@ def test_a_pair_that_is_not_provably_consistent_is_left_alone_and_said_to_be(nam
 def test_other_numbers_other_ranges_other_rows_and_parts_without_a_total_stay_as_they_are(questions):
     draft = session(None).plan(questions).draft
     assert draft.sums.joined == ()
-    assert dict(draft.sums.apart) == {}
+    assert dict(draft.sums.notes_by_answer) == {}
 
 
 def test_a_person_counts_once_and_with_one_row_each_it_is_the_count_of_rows():
@@ -238,9 +238,9 @@ def test_parts_add_up_to_totals_in_what_is_released():
 def test_what_is_released_is_least_squares_of_what_was_drawn():
     plan = session(None).plan(EACH_ROW["groups by groups"])
     answers = plan.release()
-    (fitted,) = plan.draft.fitted()
-    drawn = {a.name: {tuple(row[c] for c in a.question.columns): row["noisy"] for row in a.rows} for a in answers}
-    again = fitted.records(drawn)
+    (fitted,) = plan.draft.consistent_fits()
+    drawn = {a.name: {tuple(row[c] for c in a.question.key_columns): row["noisy"] for row in a.rows} for a in answers}
+    again = fitted.fitted_records(drawn)
     for answer in answers:
         assert [row["value"] for row in answer.rows] == [record["value"] for record in again[answer.name]]
 
@@ -248,7 +248,7 @@ def test_what_is_released_is_least_squares_of_what_was_drawn():
 def test_the_plan_shows_the_smaller_error_and_each_answer_says_why():
     plan = session(None).plan(EACH_ROW["parts of a range"])
     for accuracy, answer in zip(plan.accuracies(), plan.to_data()["answers"], strict=True):
-        (noise,) = accuracy.noises
+        (noise,) = accuracy.own_noises
         assert answer["error"]["half_width_95"] < 0.95 * noise.half_width()
         assert answer["error"]["expected_absolute_error"] < noise.mean_absolute
         assert any("least squares" in note for note in answer["notes"])
@@ -261,7 +261,7 @@ def test_more_groups_than_can_be_fitted_in_a_moment_stay_as_they_are():
     hours = {"by": ["month(day)", "day(day)", "hour(day)", "age > 18"], "name": "hours"}
     plan = session(None).plan([tr.count(), tr.count(**hours, keys=every("month", "day", "hour"))])
     assert plan.draft.sums.joined == ()
-    assert any("too many groups" in note for note in plan.accuracies()[1].notes())
+    assert any("too many groups" in note for note in plan.accuracies()[1].reader_notes())
 
 
 def every(*units: str) -> dict[str, list[object]]:
@@ -274,17 +274,17 @@ def every(*units: str) -> dict[str, list[object]]:
 def test_where_noise_is_nearly_always_nothing_nothing_is_mixed():
     plan = session(None, epsilon=20).plan(EACH_ROW["parts of a range"])
     assert len(plan.draft.sums.joined) == 1
-    assert plan.draft.fitted() == ()
-    assert all(any("intervals would become longer" in note for note in one.notes()) for one in plan.accuracies())
+    assert plan.draft.consistent_fits() == ()
+    assert all(any("intervals would become longer" in note for note in one.reader_notes()) for one in plan.accuracies())
     assert all(isinstance(row["value"], int) for answer in plan.release() for row in answer.rows)
 
 
 def test_wanted_accuracy_takes_less_of_the_budget():
     questions = EACH_ROW["truth values"]
-    fitted = session(None).plan(questions, within={"count": 60})
-    alone = session(None).plan([tr.count(), tr.count(by="flag", keys=[True, False])], within={"count": 60})
-    assert fitted.share < alone.share
-    assert fitted.accuracies()[0].at(1)["half_width_95"] <= 60
+    fitted = session(None).plan(questions, margin_of_error={"count": 60})
+    alone = session(None).plan([tr.count(), tr.count(by="flag", keys=[True, False])], margin_of_error={"count": 60})
+    assert fitted.budget_fraction < alone.budget_fraction
+    assert fitted.accuracies()[0].errors_at_size(1)["half_width_95"] <= 60
 
 
 @pytest.mark.parametrize("keys", [[True], [1.5]])
@@ -299,7 +299,7 @@ def test_what_least_squares_cannot_do_fails_before_it_is_paid_for(monkeypatch):
     """It failed after the charge where two divisions had taken each other's name."""
     opened = session(None)
     plan = opened.plan([tr.count(), tr.count(by="flag", keys=FLAGS)])
-    monkeypatch.setattr(Fitted, "_cell", lambda *_: {}["no such key"])
+    monkeypatch.setattr(ConsistentFit, "_cell_index", lambda *_: {}["no such key"])
     with pytest.raises(KeyError):
         plan.release()
-    assert opened.spent["share"] == "0"
+    assert opened.spent["budget_fraction"] == "0"

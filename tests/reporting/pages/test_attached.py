@@ -11,9 +11,9 @@ import pytest
 import tightrope as tr
 from tests.reporting import released
 from tightrope import reporting
-from tightrope.documents.document import plain
+from tightrope.documents.document import plain_data
 from tightrope.documents.release import read_certificate
-from tightrope.reporting.pages.blocks import attached, size_words
+from tightrope.reporting.pages.blocks import embedded_files, size_words
 
 EVIL = "<script>alert(1)</script>\"' &amp;#%22"
 
@@ -29,7 +29,7 @@ def files(page: str) -> dict[str, str]:
 def answers() -> tr.release.Answers:
     frame = pd.DataFrame({EVIL: ["Zürich", EVIL, None, "a,b\nc"] * 300})
     budget = tr.Budget(epsilon=8, delta="1e-8")
-    session = tr.Session(frame, person=None, budget=budget)
+    session = tr.Session(frame, privacy_unit=None, budget=budget)
     return session.plan([tr.count(by=EVIL, keys=["Zürich", EVIL, "a,b\nc"], name="c")]).release()
 
 
@@ -58,8 +58,8 @@ def test_what_is_not_whole_is_not_offered() -> None:
 
 def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None:
     """The file beside the page is longer, for it has lines and spaces: what is smaller is called so."""
-    held = attached(plain(answers.result()))
+    held = embedded_files(plain_data(answers.result()))
     inside = files(reporting.html(answers.result()))
     assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
-    assert [one.said for one in held] == ["all results, every digit", "the certificate, in one line"]
+    assert [one.description for one in held] == ["all results, every digit", "the certificate, in one line"]
     assert "\n" not in inside["certificate.json"]

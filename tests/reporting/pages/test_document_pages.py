@@ -12,19 +12,19 @@ from msgspec import structs
 from tests.reporting import documents
 from tests.reporting.pages.test_report_html import checked, words
 from tightrope import reporting
-from tightrope.documents.account import Way, read_account, read_training_account
+from tightrope.documents.account import ComparisonAccount, read_account, read_training_account
 from tightrope.documents.coupling import read_coupling
 from tightrope.documents.noise import NOISES, NoiseDocument
 from tightrope.documents.study import read_study
-from tightrope.documents.wording import Explained
+from tightrope.documents.wording import Explanation
 from tightrope.errors import InputError
-from tightrope.verify.check import checked as verified
-from tightrope.verify.claims import CONFIRMED, verdict
+from tightrope.verify.check import check_document as verified
+from tightrope.verify.claims import CONFIRMED, worst_verdict
 
 READ: dict[str, Any] = {
     "account": read_account,
     "training": read_training_account,
-    "noise": lambda text: NOISES.json(text, NoiseDocument),
+    "noise": lambda text: NOISES.parse_json(text, NoiseDocument),
     "study": lambda text: read_study(text, toml=False),
     "coupling": read_coupling,
 }
@@ -61,12 +61,12 @@ def test_whole_with_stable_places(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", documents.KINDS)
 def test_its_promise_stands_first_and_is_that_of_its_document(kind: str) -> None:
-    explained: Explained = inside(kind).explained
+    explained: Explanation = inside(kind).explanation_parts
     said = words(documents.page(kind))
     assert explained.attack is not None and explained.guesses is not None
     assert said.index(str(explained.attack)) < said.index(" ".join(explained.said)) < said.index("How to check it")
     assert str(explained).startswith(f"{explained.attack} {explained.said[0]}")
-    assert all(f"{text} " in said for _, text, _ in explained.guesses.legend)
+    assert all(f"{text} " in said for _, text, _ in explained.guesses.legend_entries)
 
 
 @pytest.mark.parametrize("kind", documents.KINDS)
@@ -95,7 +95,7 @@ def test_names_are_escaped_and_cleaned() -> None:
 
 @pytest.mark.parametrize("kind", ["noise", "coupling"])
 def test_what_is_inside_is_confirmed(kind: str) -> None:
-    assert verdict(verified(next(iter(held(documents.page(kind)).values())))) == CONFIRMED
+    assert worst_verdict(verified(next(iter(held(documents.page(kind)).values())))) == CONFIRMED
 
 
 @pytest.mark.parametrize("kind", ["account", "training", "noise"])
@@ -116,7 +116,7 @@ def test_the_profile_marks_what_is_stated() -> None:
 
 
 def test_other_ways_of_accounting_stand_beside_it() -> None:
-    way = Way(name="<b>RDP</b>", statement="a bound", epsilon=None, total_variation=0.25)
+    way = ComparisonAccount(name="<b>RDP</b>", statement="a bound", epsilon=None, total_variation=0.25)
     page = reporting.document_html(structs.replace(inside("training"), comparison=(way,)))
     assert "ways" in checked(page).ids
     assert "&lt;b&gt;RDP&lt;/b&gt; a bound ∞ 0.25" in words(page)

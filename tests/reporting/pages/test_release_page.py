@@ -45,11 +45,11 @@ def page() -> str:
     rows = [(i // 2, f"city {i % 3}", i % 2 == 0, 20 + i % 50) for i in range(3_000)]
     table = pd.DataFrame(rows, columns=["who", "city", "member", "age"])
     budget = tr.Budget(epsilon=1, attack_success="0.7", delta="1e-6")
-    session = tr.Session(table, person="who", rows_per_person=3, budget=budget)
+    session = tr.Session(table, privacy_unit="who", max_rows=3, budget=budget)
     asked = [
         tr.count(by="city"),
-        tr.mean("age", between=(0, 100), by="city"),
-        tr.sum("age", between=(0, 100), by="member", keys=[False, True], name="years"),
+        tr.mean("age", bounds=(0, 100), by="city"),
+        tr.sum("age", bounds=(0, 100), by="member", keys=[False, True], name="years"),
         tr.count(name="people"),
     ]
     return reporting.html(session.plan(asked).release().result("Cities"))
@@ -91,11 +91,16 @@ def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:
 
 
 def test_how_often_a_group_is_withheld_is_said_as_in_the_plan() -> None:
-    assert [sentences.withheld(share) for share in (0, 1e-12, 0.00026, 0.4)] == ["never", "0.0001 %", "0.026 %", "40 %"]
+    assert [sentences.suppression_text(share) for share in (0, 1e-12, 0.00026, 0.4)] == [
+        "never",
+        "0.0001 %",
+        "0.026 %",
+        "40 %",
+    ]
 
 
 def test_a_page_without_a_group_says_so_in_the_words_of_the_terminal(page: str) -> None:
     table = pd.DataFrame({"city": [f"city {i}" for i in range(50)]})
-    plan = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6)).plan([tr.count(by="city")])
+    plan = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6)).plan([tr.count(by="city")])
     assert sentences.NOTHING_SHOWN in reporting.html(plan.release().result())
     assert sentences.NOTHING_SHOWN not in page

@@ -17,7 +17,7 @@ from tests.reporting import released
 from tightrope import reporting
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.reporting.pages.release_page import _statistic, answer_view
+from tightrope.reporting.pages.release_page import _statistic_text, answer_view
 from tightrope.reporting.wording.answers import read_answer
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -93,7 +93,7 @@ def test_the_promise_in_plain_words() -> None:
     assert f"right at most {percent:.1f} % of the time" in said
     assert "no result becomes more than 2.72 times as likely, but for the slack δ." in said
     assert "at most 1 in 100 million" in said
-    assert released.certificate()["neighbours"]["statement"] in said
+    assert released.certificate()["neighbors"]["statement"] in said
 
 
 def test_answers_with_their_intervals() -> None:
@@ -123,7 +123,7 @@ def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
     view = answer_view(answer, "a")
     assert view.axis is not None
     assert view.axis.dots[3].title == "3: 0.290 (0.263 to 0.317)"
-    assert [(line.shown.lower, line.shown.upper) for line in view.lines] == [("0.263", "0.317")] * 8
+    assert [(line.rounded_values.lower, line.rounded_values.upper) for line in view.lines] == [("0.263", "0.317")] * 8
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
 )
 def test_the_table_of_mechanisms_names_a_column_once(statistic: str, column: str | None, said: str) -> None:
     by = [] if "over all" in statistic else ["city"]
-    assert _statistic({"statistic": statistic, "column": column, "by": by}) == said
+    assert _statistic_text({"statistic": statistic, "column": column, "by": by}) == said
 
 
 def test_untrusted_text_is_escaped_everywhere() -> None:

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from tests.reporting import study_sample as sample
 from tests.reporting.pages.test_report_html import checked, words
 from tightrope import reporting
-from tightrope.documents.document import plain, to_json_text
+from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
 from tightrope.errors import InputError
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
-from tightrope.reporting.wording.study import lines
+from tightrope.reporting.wording.study import estimate_lines
 
 DOCUMENTS = {"states": sample.states, "mean": sample.mean}
 
@@ -47,8 +47,8 @@ def test_the_promise_and_the_effort_in_plain_words() -> None:
 
 def test_shares_with_their_intervals() -> None:
     said = words(reporting.study_html(sample.states()))
-    first = lines(sample.states())[0]
-    assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.shaped[0]}" in said
+    first = estimate_lines(sample.states())[0]
+    assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.consistent_share[0]}" in said
     assert "All intervals together hold the true share" in said
     assert "They are biased, rare categories upwards" in said
     assert "50 categories, each with its 95 % interval" in said
@@ -65,7 +65,7 @@ def test_a_mean_is_one_large_number() -> None:
 
 def test_ends_are_rounded_outwards() -> None:
     found = Estimate(category="a", value=0.12345, lower=0.101_51, upper=0.145_41, people=12.5, consistent=None)
-    line = lines(replace(sample.states(), estimates=(found, found)))[0]
+    line = estimate_lines(replace(sample.states(), estimates=(found, found)))[0]
     assert (line.value, line.lower, line.upper, line.half_width) == ("12.3 %", "10.1 %", "14.6 %", "2.2 %")
 
 
@@ -88,8 +88,8 @@ def test_untrusted_text_is_escaped_everywhere() -> None:
 
 @pytest.mark.parametrize(("question", "answers"), [("distribution", ("a", "b")), ("mean", ())])
 def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[str, ...]) -> None:
-    study = Study(question, 1.0, categories=answers, between=None if answers else (0.0, 50.0), title="Real")
-    found = Findings.of(study, study.mechanism.tally(study.mechanism.perturb([1] * 900))).document()
+    study = Study(question, 1.0, categories=answers, bounds=None if answers else (0.0, 50.0), title="Real")
+    found = Findings.from_counts(study, study.mechanism.tally_reports(study.mechanism.perturb([1] * 900))).to_document()
     page = reporting.study_html(found)
     checked(page)
     assert "–" not in words(page).removeprefix("Real – collected without trust")
@@ -111,7 +111,7 @@ def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[st
 )
 def test_what_is_no_finding_is_refused_with_its_place(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        FINDINGS.data({**plain(sample.states()), **changes}, FindingsDocument)
+        FINDINGS.convert_data({**plain_data(sample.states()), **changes}, FindingsDocument)
 
 
 @pytest.mark.parametrize("key", ["category", "people"])

@@ -17,10 +17,10 @@ EVIL = "a\x1b[31mred\x07\x9b\x7f\u202e"
 @pytest.mark.parametrize("keys", [None, [EVIL, "b"]])
 def test_a_page_holds_none_of_them(keys: list[str] | None) -> None:
     frame = pd.DataFrame({f"g{EVIL}": [EVIL, "b"] * 600, "x": [1.0, 2.0] * 600})
-    session = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    session = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     questions = [
         tr.count(by=f"g{EVIL}", keys=keys, name=f"n{EVIL}", title=f"t{EVIL}", unit=f"u{EVIL}", description=EVIL),
-        tr.mean("x", between=(0, 5), by=f"g{EVIL}", keys=keys, name="m"),
+        tr.mean("x", bounds=(0, 5), by=f"g{EVIL}", keys=keys, name="m"),
     ]
     page = reporting.html(session.plan(questions).release().result(f"title {EVIL}"))
     assert "red" in page

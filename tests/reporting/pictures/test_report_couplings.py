@@ -22,8 +22,8 @@ MAP = Cells((Axis("lat", 0, 3, 3), Axis("lon", -2, 2, 4)))
 def saved(support: Support, groups: int = 2) -> SavedCoupling:
     rng = np.random.default_rng(4)
     laws = {f"${number}_$": rng.dirichlet(np.ones(len(support))) for number in range(groups)}
-    mechanism = CouplingMechanism.fit(laws, support.cost(), target=np.full(len(support), 1 / len(support)))
-    return SavedCoupling(mechanism, support, "$group", support.metric, Origin.of("table", "uniform"))
+    mechanism = CouplingMechanism.fit(laws, support.transport_cost(), target=np.full(len(support), 1 / len(support)))
+    return SavedCoupling(mechanism, support, "$group", support.default_metric, Origin.from_kind("table", "uniform"))
 
 
 def drawn(figure: Any) -> bytes:
@@ -37,8 +37,8 @@ def drawn(figure: Any) -> bytes:
     [
         (MAP, 5),
         (Cells((Axis("age", 0, 100, 9),)), 2),
-        (Categories("city", Labels.of(["a$b$", "Łódź", "c"])), 2),
-        (Categories("year", Labels.of(range(40))), 2),
+        (Categories("city", Labels.from_names(["a$b$", "Łódź", "c"])), 2),
+        (Categories("year", Labels.from_names(range(40))), 2),
         (Cells((Axis("tall", 0, 1000, 3), Axis("narrow", 0, 1, 2))), 5),
     ],
 )
@@ -55,7 +55,7 @@ def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
     assert len({id(image.norm) for image in images}) == 1
     shown = [np.asarray(image.get_array()).ravel() for image in images]
     for law, picture in zip(found.mechanism.groups.values(), shown[:2], strict=True):
-        assert picture == pytest.approx(law.floats)
+        assert picture == pytest.approx(law.float_masses)
     assert shown[2] == pytest.approx(shown[3])
     arrows = [axes.collections for axes in figure.axes[:4]]
     assert [len(one) for one in arrows] == [0, 0, 1, 1]
@@ -65,7 +65,11 @@ def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
 def test_nobody_moves() -> None:
     laws = {"a": np.full(12, 1 / 12)}
     still = SavedCoupling(
-        CouplingMechanism.fit(laws, MAP.cost(), target=laws["a"]), MAP, "g", "cityblock", Origin.of("table", "a")
+        CouplingMechanism.fit(laws, MAP.transport_cost(), target=laws["a"]),
+        MAP,
+        "g",
+        "cityblock",
+        Origin.from_kind("table", "a"),
     )
     assert not coupling_picture(still).axes[1].collections
 

@@ -12,18 +12,18 @@ import pytest
 import tightrope as tr
 from tightrope.documents.escaping import part_named
 from tightrope.reporting import html
-from tightrope.reporting.wording.answers import further, read_answer, read_answers
+from tightrope.reporting.wording.answers import extra_columns, read_answer, read_answers
 
 
 @pytest.fixture(scope="module")
 def answers() -> tr.release.answers.Answers:
     values = [-40.0, -5.0, 12.0, 70.0, None] * 400
     frame = pd.DataFrame({"x": values, "y": list(range(2_000)), "g": ["a", "a", "a", "b", None] * 400})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=16, delta="1e-8"))
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=16, delta="1e-8"))
     return opened.plan([
         tr.histogram("x", edges=[-60, 0, 60]),
-        tr.regression("x", on="y", between=(-60, 100), of=(0, 2_000)),
-        tr.top(2, by="g", keys=["a", "b", "c"]),
+        tr.regression("x", on="y", bounds=(-60, 100), on_bounds=(0, 2_000)),
+        tr.top_k(2, by="g", keys=["a", "b", "c"]),
         tr.count(by="g"),
         tr.count(),
     ]).release()  # fmt: skip
@@ -31,7 +31,7 @@ def answers() -> tr.release.answers.Answers:
 
 def test_parts_have_two_ends_wherever_people_read_them(answers):
     shown = read_answers(answers.to_data())[0]
-    assert {row.labels for row in shown.rows} == {
+    assert {row.key_labels for row in shown.rows} == {
         ("−60 to 0",), ("0 to 60",), ("60 and above",), ("missing or below −60",),
     }  # fmt: skip
     for page in (html(answers.result()), answers[0]._repr_html_()):
@@ -44,27 +44,27 @@ def test_days_are_parts_too():
     assert part_named("2024-01-01", edges) == "2024-01-01 to 2024-07-01"
     assert part_named("2024-07-01", edges) == "2024-07-01 and above"
     frame = pd.DataFrame({"day": [dt.date(2024, 3, 1)] * 500})
-    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"), types={"day": "date"})
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"), types={"day": "date"})
     made = opened.plan([tr.histogram("day", edges=[dt.date(2024, 1, 1), dt.date(2024, 7, 1)])]).release()
-    labels = [row.labels[0] for row in read_answers(made.to_data())[0].rows]
+    labels = [row.key_labels[0] for row in read_answers(made.to_data())[0].rows]
     assert "2024-01-01 to 2024-07-01" in labels
 
 
 def test_a_line_shows_where_it_meets_the_axis_and_groups_their_places(answers):
     named = {shown.name: shown for shown in read_answers(answers.to_data())}
-    line, top = named["regression_x_y"], named["top_by_g"]
-    assert further(line)[0] == ("at zero", "from", "to")
-    assert all(further(line)[1][0])
-    assert further(top) == (("place",), [("1",), ("2",)])
+    line, top = named["regression_x_y"], named["top_k_by_g"]
+    assert extra_columns(line)[0] == ("at zero", "from", "to")
+    assert all(extra_columns(line)[1][0])
+    assert extra_columns(top) == (("place",), [("1",), ("2",)])
     page = html(answers.result())
     assert "at zero" in page
     assert ">place<" in page
-    assert further(named["count"]) == ((), [()])
+    assert extra_columns(named["count"]) == ((), [()])
 
 
 def test_a_group_that_is_hidden_behind_others_may_have_any_place():
     row = {"value": 5, "lower": 4, "upper": 6, "best_rank": 2, "worst_rank": None, "g": "a"}
-    assert further(read_answer({"by": ["g"], "rows": [row]}))[1] == [("2 or later",)]
+    assert extra_columns(read_answer({"by": ["g"], "rows": [row]}))[1] == [("2 or later",)]
 
 
 def test_a_missing_group_is_no_total(answers):
@@ -80,7 +80,7 @@ def test_a_missing_group_is_no_total(answers):
 def test_what_is_counted_is_what_a_person_is():
     frame = pd.DataFrame({"tail": ["a", "b"], "g": [1, 2]})
     budget = tr.Budget(epsilon=1, delta="1e-8")
-    opened = tr.Session(frame, person=("tail", "an aircraft"), rows_per_person=1, budget=budget)
+    opened = tr.Session(frame, privacy_unit=("tail", "an aircraft"), max_rows=1, budget=budget)
     (answer,) = opened.plan([tr.count_distinct()]).document().answers
     assert "each aircraft counted once" in answer.meaning
     assert "person" not in answer.meaning

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tightrope.reporting.wording import promise
 
 RATES = st.floats(0, 1)
-# randomised response on one bit: keeps it with probability e^ε/(1 + e^ε); everything is known in closed form
+# randomized response on one bit: keeps it with probability e^ε/(1 + e^ε); everything is known in closed form
 EPSILON = 1.0
 KEPT = math.e / (1 + math.e)
 
@@ -52,17 +52,17 @@ def test_success_from_whatever_is_stated() -> None:
 
 def test_the_drawn_profile_is_a_guarantee_between_its_points() -> None:
     stated = {"profile": {"epsilon": [0, 0.4, 0.9, 1.0], "delta": [response_delta(e) for e in (0, 0.4, 0.9)] + [1e-8]}}
-    drawn = promise.profile(stated)
+    drawn = promise.profile_points(stated)
     assert len(drawn) > 4
     assert all(delta >= response_delta(epsilon) - 1e-12 for epsilon, delta in drawn)
 
 
 def test_stated_catches_win_where_they_are_better() -> None:
     tradeoff = {"false_positive_rate": [0.01, 0.1], "true_positive_rate": [0.02, 0.9]}
-    catches = promise.catches({"total_variation": 0.3, "tradeoff": tradeoff})
+    catches = promise.attack_rates({"total_variation": 0.3, "tradeoff": tradeoff})
     found = {catch.false_positive_rate: catch.true_positive_rate for catch in catches}
     assert found == {0.001: pytest.approx(0.301), 0.01: 0.02, 0.05: pytest.approx(0.35), 0.1: pytest.approx(0.4)}
 
 
 def test_nothing_stated_nothing_claimed() -> None:
-    assert promise.curve({}) == [] and promise.catches({}) == [] and promise.profile({}) == []
+    assert promise.tradeoff_points({}) == [] and promise.attack_rates({}) == [] and promise.profile_points({}) == []

@@ -13,28 +13,28 @@ from tests.tables.expressions.trees import SCHEMA
 from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
 from tightrope.tables.expressions.conditions import Calendar, Case, Compare, Cut, Logic, Member, Missing, Not
 from tightrope.tables.expressions.functions import FIRST, LAST, Cell, Local, Lower, Prefix
-from tightrope.tables.expressions.leaves import Column, Value
-from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.expressions.leaves import ColumnRef, Value
+from tightrope.tables.expressions.tree import ExpressionTree
 
 Row = Mapping[str, Any]
 EXACT = 2**53
 
 
-def evaluated(tree: Tree, row: Row) -> Any:
+def evaluated(tree: ExpressionTree, row: Row) -> Any:
     """The value, a double where the kind is a number; NaN is missing."""
     found = value(tree, row)
-    if type(found) is int and tree.facts(SCHEMA).kind == "number":
+    if type(found) is int and tree.infer_facts(SCHEMA).kind == "number":
         return float(found)
     return None if isinstance(found, float) and math.isnan(found) else found
 
 
 @singledispatch
-def value(tree: Tree, row: Row) -> Any:
+def value(tree: ExpressionTree, row: Row) -> Any:
     raise TypeError(type(tree))
 
 
 @value.register
-def _(tree: Column, row: Row) -> Any:
+def _(tree: ColumnRef, row: Row) -> Any:
     found = row[tree.name]
     return None if isinstance(found, int) and not -(2**63) <= found < 2**63 else found
 
@@ -160,8 +160,8 @@ def _(tree: Cell, row: Row) -> Any:
     if found is None:
         return None
     low, high = float(tree.lower.value), float(tree.upper.value)
-    width = (high - low) / tree.parts_of
-    return min(math.floor((min(max(float(found), low), high) - low) / width), tree.parts_of - 1)
+    width = (high - low) / tree.cell_count
+    return min(math.floor((min(max(float(found), low), high) - low) / width), tree.cell_count - 1)
 
 
 @value.register

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.expressions.expression import LONGEST, parse_expression, reads, term_of
-from tightrope.tables.expressions.leaves import Column, literal
-from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.expressions.expression import LONGEST, parse_expression, resolve_term, term_columns
+from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Column as SchemaColumn
 from tightrope.tables.schema import Schema
 
@@ -135,7 +135,7 @@ def test_refusals_teach() -> None:
             parse_expression(text)
         assert tip in str(refused.value), text
     with pytest.raises(SchemaError, match="did you mean 'city'"):
-        term_of("lower(citty)", SCHEMA)
+        resolve_term("lower(citty)", SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -161,34 +161,34 @@ def test_refusals_teach() -> None:
 )
 def test_kinds_are_checked_against_the_schema(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        term_of(text, SCHEMA)
+        resolve_term(text, SCHEMA)
 
 
 def test_a_name_of_the_table_is_always_that_column() -> None:
-    assert term_of("a-b", SCHEMA) == "a-b"
-    assert term_of("income (USD)", SCHEMA) == "income (USD)"
-    assert term_of('column("a-b") * 2', SCHEMA) == parse_expression("column('a-b') * 2")
-    assert term_of(tr.column("age"), SCHEMA) == "age"
+    assert resolve_term("a-b", SCHEMA) == "a-b"
+    assert resolve_term("income (USD)", SCHEMA) == "income (USD)"
+    assert resolve_term('column("a-b") * 2', SCHEMA) == parse_expression("column('a-b') * 2")
+    assert resolve_term(tr.column("age"), SCHEMA) == "age"
 
 
 def test_names_are_taken_as_they_are_written() -> None:
     """Python's own parser makes ``fin`` of the ligature."""
     ligature = "\ufb01n"
-    assert parse_expression(ligature) == Column(ligature)
+    assert parse_expression(ligature) == ColumnRef(ligature)
     assert parse_expression(f"größe > 1 or {ligature} == 2") == parse_expression(
         f"größe > 1 or column({ligature!r}) == 2"
     )
-    assert str(Column(ligature)) == f"column({ligature!r})"
+    assert str(ColumnRef(ligature)) == f"column({ligature!r})"
     assert parse_expression("column('my col') + 1") == parse_expression('column("my col") + 1')
 
 
 def test_columns_that_are_read_are_known() -> None:
     tree = parse_expression("case(a > 1, b, c + b) in [1] or month(d) == 2")
-    assert reads("x", tree, None) == ("x", "a", "b", "c", "d")
+    assert term_columns("x", tree, None) == ("x", "a", "b", "c", "d")
 
 
 def test_literals_of_different_kinds_are_different() -> None:
-    assert len({literal(1), literal(1.0), literal(True)}) == 3
+    assert len({to_literal(1), to_literal(1.0), to_literal(True)}) == 3
     assert parse_expression("x == 1") != parse_expression("x == True")
 
 
@@ -244,6 +244,6 @@ def test_trees_are_bounded_however_they_are_made() -> None:
 
 
 def test_a_tree_is_frozen() -> None:
-    tree: Tree = parse_expression("a > 1")
+    tree: ExpressionTree = parse_expression("a > 1")
     with pytest.raises(AttributeError):
         tree.comparison = "<"  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from tests.tables.expressions.evaluator import evaluated
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.tables import Request, Table
 from tightrope.tables.expressions.expression import parse_expression
-from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.expressions.tree import ExpressionTree
 
 PYTHON: dict[str, Any] = {
     "integer": int,
@@ -35,15 +35,15 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return ENGINES[request.param](trees.arrow(), folder)
 
 
-def computed(table: Table, found: list[Tree]) -> list[tuple[object, ...]]:
+def computed(table: Table, found: list[ExpressionTree]) -> list[tuple[object, ...]]:
     """The values of every tree in each row: keys of groups of one."""
     request = Request(("row", *dict.fromkeys(found)), None, ROW_IS_PERSON, (COUNT,))
-    return [key[1:] for key in table.collect(request).keys]
+    return [key[1:] for key in table.collect_totals(request).keys]
 
 
 @settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(found=st.lists(trees.TREES, min_size=6, max_size=10, unique_by=str))
-def test_engines_compute_what_python_computes(table: Table, found: list[Tree]) -> None:
+def test_engines_compute_what_python_computes(table: Table, found: list[ExpressionTree]) -> None:
     expected = [tuple(evaluated(tree, row) for tree in found) for row in trees.rows()]
     for tree, *pairs in zip(found, *map(zip, computed(table, found), expected), strict=True):
         assert [pair[0] for pair in pairs] == [pair[1] for pair in pairs], str(tree)
@@ -51,19 +51,19 @@ def test_engines_compute_what_python_computes(table: Table, found: list[Tree]) -
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tree=trees.TREES)
-def test_kind_range_and_values_hold_every_value(tree: Tree) -> None:
-    facts = tree.facts(trees.SCHEMA)
+def test_kind_range_and_values_hold_every_value(tree: ExpressionTree) -> None:
+    facts = tree.infer_facts(trees.SCHEMA)
     for value in (evaluated(tree, row) for row in trees.rows()):
         if value is None:
-            assert not facts.sure
+            assert not facts.never_missing
             continue
         assert isinstance(value, PYTHON[facts.kind])
-        assert facts.values is None or value in facts.values
+        assert facts.possible_values is None or value in facts.possible_values
         if facts.kind in ("integer", "number", "boolean") and math.isfinite(value):
             assert facts.lower <= float(value) <= facts.upper
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tree=trees.TREES)
-def test_a_tree_reads_back_from_its_text(tree: Tree) -> None:
+def test_a_tree_reads_back_from_its_text(tree: ExpressionTree) -> None:
     assert parse_expression(str(tree)) == tree

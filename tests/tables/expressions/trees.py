@@ -19,12 +19,12 @@ from tightrope.tables.expressions.conditions import (
     Member,
     Missing,
     Not,
-    cut,
-    logic,
+    join_conditions,
+    make_cut,
 )
 from tightrope.tables.expressions.functions import Cell, Local, Lower, Prefix
-from tightrope.tables.expressions.leaves import Column, literal
-from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Column as SchemaColumn
 from tightrope.tables.schema import Schema
 
@@ -96,22 +96,22 @@ def rows() -> list[dict[str, Any]]:
     return [{name: column[place] for name, column in ROWS.items()} for place in range(len(WHOLE))]
 
 
-def columns(kind: str) -> st.SearchStrategy[Tree]:
-    return st.sampled_from([Column(name) for name, its in KINDS.items() if its == kind and name != "row"])
+def columns(kind: str) -> st.SearchStrategy[ExpressionTree]:
+    return st.sampled_from([ColumnRef(name) for name, its in KINDS.items() if its == kind and name != "row"])
 
 
 def literals(kind: str) -> st.SearchStrategy[Any]:
     return {
-        "integer": st.sampled_from([value for value in WHOLE if value is not None]).map(literal),
-        "number": st.sampled_from([v for v in REAL if v is not None and math.isfinite(v)]).map(float).map(literal),
-        "text": st.sampled_from([value for value in TEXTS if value is not None]).map(literal),
-        "boolean": st.booleans().map(literal),
-        "date": st.sampled_from([value for value in DAYS if value is not None]).map(literal),
-        "timestamp": st.sampled_from([value for value in TIMES if value is not None]).map(literal),
+        "integer": st.sampled_from([value for value in WHOLE if value is not None]).map(to_literal),
+        "number": st.sampled_from([v for v in REAL if v is not None and math.isfinite(v)]).map(float).map(to_literal),
+        "text": st.sampled_from([value for value in TEXTS if value is not None]).map(to_literal),
+        "boolean": st.booleans().map(to_literal),
+        "date": st.sampled_from([value for value in DAYS if value is not None]).map(to_literal),
+        "timestamp": st.sampled_from([value for value in TIMES if value is not None]).map(to_literal),
     }[kind]
 
 
-def numbers(depth: int) -> st.SearchStrategy[Tree]:
+def numbers(depth: int) -> st.SearchStrategy[ExpressionTree]:
     leaves = st.one_of(columns("integer"), columns("number"), literals("integer"), literals("number"))
     if depth == 0:
         return leaves
@@ -124,19 +124,19 @@ def numbers(depth: int) -> st.SearchStrategy[Tree]:
         st.builds(Absolute, part),
         st.builds(Extreme, st.booleans(), st.tuples(part, part)),
         st.builds(lambda own, pair: Clip(own, *pair), part, ordered),
-        st.builds(lambda own, found: cut(own, sorted(found, key=lambda end: float(end.value))), part, edges),
-        st.builds(lambda own, n: Cell(own, literal(-1.5), literal(40), literal(n)), part, st.integers(1, 50)),
+        st.builds(lambda own, found: make_cut(own, sorted(found, key=lambda end: float(end.value))), part, edges),
+        st.builds(lambda own, n: Cell(own, to_literal(-1.5), to_literal(40), to_literal(n)), part, st.integers(1, 50)),
         st.builds(Calendar, st.sampled_from([unit for unit in UNITS if unit != "hour"]), columns("date")),
         st.builds(Calendar, st.sampled_from(list(UNITS)), st.one_of(columns("timestamp"), local())),
         cases(conditions(depth - 1), part),
     )
 
 
-def local() -> st.SearchStrategy[Tree]:
-    return st.builds(Local, columns("timestamp"), st.sampled_from(ZONES).map(literal))
+def local() -> st.SearchStrategy[ExpressionTree]:
+    return st.builds(Local, columns("timestamp"), st.sampled_from(ZONES).map(to_literal))
 
 
-def conditions(depth: int) -> st.SearchStrategy[Tree]:
+def conditions(depth: int) -> st.SearchStrategy[ExpressionTree]:
     if depth == 0:
         return columns("boolean")
     part, number = conditions(depth - 1), numbers(depth - 1)
@@ -153,19 +153,23 @@ def conditions(depth: int) -> st.SearchStrategy[Tree]:
         st.builds(Member, texts(0), st.lists(literals("text"), min_size=1, max_size=3).map(tuple)),
         st.builds(Missing, st.one_of(number, part, columns("date"), columns("text"))),
         st.builds(Not, part),
-        st.builds(lambda word, several: logic(word, *several), st.sampled_from(["and", "or"]), st.tuples(part, part)),
+        st.builds(
+            lambda word, several: join_conditions(word, *several), st.sampled_from(["and", "or"]), st.tuples(part, part)
+        ),
     )
 
 
-def texts(depth: int) -> st.SearchStrategy[Tree]:
-    first = st.builds(Prefix, columns("text"), st.integers(1, 3).map(literal))
+def texts(depth: int) -> st.SearchStrategy[ExpressionTree]:
+    first = st.builds(Prefix, columns("text"), st.integers(1, 3).map(to_literal))
     leaves = st.one_of(columns("text"), columns("text").map(Lower), first)
     return (
         leaves if depth == 0 else st.one_of(leaves, cases(conditions(depth - 1), st.one_of(leaves, literals("text"))))
     )
 
 
-def cases(test: st.SearchStrategy[Tree], choice: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+def cases(
+    test: st.SearchStrategy[ExpressionTree], choice: st.SearchStrategy[ExpressionTree]
+) -> st.SearchStrategy[ExpressionTree]:
     return st.one_of(
         st.builds(lambda t, a, b: Case((t,), (a, b)), test, choice, choice),
         st.builds(lambda t, u, a: Case((t, u), (a, None, a)), test, test, choice),

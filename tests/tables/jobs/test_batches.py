@@ -18,8 +18,8 @@ import pytest
 
 from tests.tables.every_engine import spark
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-from tightrope.tables import Table, folded, open_source, write_columns
-from tightrope.tables.files import _publish, whole_file
+from tightrope.tables import Table, open_source, sum_over_batches, write_columns
+from tightrope.tables.files import _publish_file, atomic_parquet_file
 
 Opened = Callable[[pa.Table], Table]
 PRIVATE = "Anna Schmidt"
@@ -68,18 +68,18 @@ def test_each_row_is_written_once_with_what_is_kept_beside_it(opened: Opened, tm
     assert back["twice"].to_pylist() == list(range(0, 2 * ROWS, 2))
     assert back["name"].to_pylist() == PEOPLE["name"].to_pylist()
     assert back["small"].to_pylist() == PEOPLE["small"].to_pylist()
-    assert open_source(tmp_path / "out.parquet").schema.names == ("twice", "name", "small")
+    assert open_source(tmp_path / "out.parquet").schema.column_names == ("twice", "name", "small")
 
 
 def test_totals_are_exact(opened: Opened) -> None:
-    assert folded(opened(PEOPLE), ["small"], ones, 8).tolist() == [ROWS // 5] * 5 + [0] * 3
+    assert sum_over_batches(opened(PEOPLE), ["small"], ones, 8).tolist() == [ROWS // 5] * 5 + [0] * 3
     empty = PEOPLE.slice(0, 0)
-    assert folded(opened(empty), ["small"], ones, 8).tolist() == [0] * 8
+    assert sum_over_batches(opened(empty), ["small"], ones, 8).tolist() == [0] * 8
 
 
 def test_no_rows_are_a_table_too(opened: Opened, tmp_path: Path) -> None:
     assert write_columns(opened(PEOPLE.slice(0, 0)), ["id"], double, DOUBLED, tmp_path / "out.parquet") == 0
-    assert open_source(tmp_path / "out.parquet").schema.names == ("twice",)
+    assert open_source(tmp_path / "out.parquet").schema.column_names == ("twice",)
 
 
 def test_a_failure_leaves_nothing_and_says_nothing(opened: Opened, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_failure_leaves_nothing_and_says_nothing(opened: Opened, tmp_path: Pat
     before = set(tmp_path.iterdir())
     for attempt in (
         lambda: write_columns(table, ["id"], fail, DOUBLED, tmp_path / "out.parquet"),
-        lambda: folded(table, ["id"], fail, 3),
+        lambda: sum_over_batches(table, ["id"], fail, 3),
     ):
         with pytest.raises(EngineError) as failure:
             attempt()
@@ -113,7 +113,7 @@ def test_work_that_breaks_its_promise_is_refused(broken: Any, tmp_path: Path) ->
 @pytest.mark.parametrize("broken", [lambda _: np.zeros(3), lambda _: np.zeros(4, np.int64), lambda _: np.int64(1)])
 def test_totals_that_break_their_promise_are_refused(broken: Any) -> None:
     with pytest.raises(TightropeError):
-        folded(open_source(PEOPLE), ["id"], broken, 3)
+        sum_over_batches(open_source(PEOPLE), ["id"], broken, 3)
 
 
 def test_work_sees_its_columns_and_no_more_rows_than_it_can_bear(tmp_path: Path) -> None:
@@ -164,16 +164,16 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "out.parquet"
     assert write_columns(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
     with pytest.raises(InputError, match="does not exist yet"):
-        _publish(path, path)
+        _publish_file(path, path)
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("sizes", [[10, 10], [7, 1, 12], [20], [1] * 20, []])
 def test_row_groups_say_nothing_of_batches(sizes: list[int], tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64())])
-    with whole_file(tmp_path / "out.parquet", schema, 8) as groups:
+    with atomic_parquet_file(tmp_path / "out.parquet", schema, 8) as groups:
         for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
-            groups.add(pa.record_batch([pa.array(range(start, start + size), pa.int64())], schema=schema))
+            groups.add_batch(pa.record_batch([pa.array(range(start, start + size), pa.int64())], schema=schema))
     found = pq.ParquetFile(tmp_path / "out.parquet")
     assert [found.metadata.row_group(i).num_rows for i in range(found.num_row_groups)] == [8, 8, 4][: 3 * bool(sizes)]
     assert found.read()["id"].to_pylist() == list(range(sum(sizes)))
@@ -228,7 +228,7 @@ def test_csv_and_filtered_expressions_are_streamed(tmp_path: Path) -> None:
         seen.update(batch.column(0).to_pylist())
         return np.array([len(batch)], dtype=np.int64)
 
-    assert folded(table, ["age"], count, 1).tolist() == [3]
+    assert sum_over_batches(table, ["age"], count, 1).tolist() == [3]
     assert seen == {1: 1, None: 1, 3: 1}
 
 
@@ -246,38 +246,38 @@ def test_folders_that_are_no_table(tmp_path: Path) -> None:
         open_source(tmp_path)
     pq.write_table(PEOPLE, tmp_path / "part-0.parquet")
     pq.write_table(PEOPLE, tmp_path / "part-1.parquet")
-    assert folded(open_source(tmp_path), ["small"], ones, 8).sum() == 2 * ROWS
+    assert sum_over_batches(open_source(tmp_path), ["small"], ones, 8).sum() == 2 * ROWS
     (tmp_path / "_temporary").mkdir()
     with pytest.raises(InputError, match="all written"):
         open_source(tmp_path)
 
 
 def test_a_missing_spark_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tightrope.tables.engine_calls import load
+    from tightrope.tables.engine_calls import load_library
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ImportError, match=r"tightrope\[spark\]"):
-        load("pyspark", "spark")
+        load_library("pyspark", "spark")
 
 
 def test_schema_error_for_a_column_that_is_not_there(opened: Opened) -> None:
     with pytest.raises(SchemaError, match="did you mean"):
-        folded(opened(PEOPLE), ["smal"], ones, 8)
+        sum_over_batches(opened(PEOPLE), ["smal"], ones, 8)
 
 
 MEASURED = """
 import sys
 from pathlib import Path
 import numpy as np, pyarrow as pa
-from tightrope.tables import folded, open_source, write_columns
+from tightrope.tables import sum_over_batches, open_source, write_columns
 
 schema = pa.schema([("twice", pa.int64())])
 table = open_source(sys.argv[1])
 peak = lambda: int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) >> 10  # not the parent's
 work = lambda batch: pa.record_batch([pa.array(2 * batch.column(0).to_numpy())], schema=schema)
-folded(table, ["id"], lambda batch: np.array([len(batch)]), 1, rows=1 << 12)
+sum_over_batches(table, ["id"], lambda batch: np.array([len(batch)]), 1, rows=1 << 12)
 rows = write_columns(table, ["id"], work, schema, sys.argv[2], rows=1 << 17)
-print(rows, folded(open_source(sys.argv[2]), ["twice"], lambda batch: np.array([len(batch)]), 1)[0], peak())
+print(rows, sum_over_batches(open_source(sys.argv[2]), ["twice"], lambda batch: np.array([len(batch)]), 1)[0], peak())
 """
 
 
@@ -300,6 +300,6 @@ def test_pandas_on_spark_is_told_how_to_be_a_spark_frame() -> None:
     class Frame:
         pass
 
-    Frame.__module__, Frame.__qualname__, Frame.__name__ = "pyspark.pandas.frame", "DataFrame", "DataFrame"
+    Frame.__module__, Frame.__qualname__, Frame.__name__ = "pyspark.pandas.to_pandas()", "DataFrame", "DataFrame"
     with pytest.raises(InputError, match=r"to_spark\(\)"):
         open_source(Frame())

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.tables import folded, open_source, write_columns
+from tightrope.tables import open_source, sum_over_batches, write_columns
 
 
 def refuse(batch):
@@ -24,8 +24,10 @@ def table(tmp_path):
 def test_its_own_error_comes_through_and_the_table_can_be_used_again(table):
     for _ in range(2):
         with pytest.raises(InputError, match="another one"):
-            folded(table, ["a"], refuse, 1)
-    assert folded(table, ["a"], lambda batch: np.array([sum(batch.column(0).to_pylist())]), 1).tolist() == [45]
+            sum_over_batches(table, ["a"], refuse, 1)
+    assert sum_over_batches(table, ["a"], lambda batch: np.array([sum(batch.column(0).to_pylist())]), 1).tolist() == [
+        45
+    ]
 
 
 def test_nothing_is_left_of_a_file(table, tmp_path):

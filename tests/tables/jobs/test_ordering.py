@@ -13,7 +13,7 @@ import pytest
 from tests.tables.every_engine import ENGINES
 from tightrope.errors import EngineError, InputError
 from tightrope.tables import open_source
-from tightrope.tables.jobs import written_in_order
+from tightrope.tables.jobs import write_sorted_columns
 
 KEPT = {
     "day": pa.array([18_000, None] * 500, pa.date32()),
@@ -32,7 +32,7 @@ def draw(batch: Any) -> Any:
 def release(numbers: list[int], folder: Path, name: str, keep: tuple[str, ...] = ()) -> pa.Table:
     rows = open_source(pa.table({"x": numbers, **{column: KEPT[column] for column in keep}}))
     out = folder / name
-    assert written_in_order(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out, keep=keep) == len(numbers)
+    assert write_sorted_columns(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out, keep=keep) == len(numbers)
     return pq.read_table(out)
 
 
@@ -57,19 +57,19 @@ def test_nothing_is_left_where_it_fails(tmp_path: Path) -> None:
 
     rows, schema = open_source(pa.table({"x": [1]})), pa.schema([("x", pa.int64())])
     with pytest.raises(EngineError) as caught:
-        written_in_order(rows, ["x"], broken, schema, tmp_path / "a.parquet")
+        write_sorted_columns(rows, ["x"], broken, schema, tmp_path / "a.parquet")
     assert "secret" not in str(caught.value)
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match=r"out\.csv"):
-        written_in_order(rows, ["x"], draw, schema, tmp_path / "out.csv")
+        write_sorted_columns(rows, ["x"], draw, schema, tmp_path / "out.csv")
     (tmp_path / "b.parquet").touch()
     with pytest.raises(InputError, match="does not exist yet"):
-        written_in_order(rows, ["x"], draw, schema, tmp_path / "b.parquet")
+        write_sorted_columns(rows, ["x"], draw, schema, tmp_path / "b.parquet")
 
 
 def test_an_expression_on_spark_is_written_in_parts_like_a_frame(tmp_path: Path) -> None:
     frame = ENGINES["spark"](pa.table({"x": [3, 1, 2]}), tmp_path)
-    rows = open_source(frame.chosen(["x"])[1])
+    rows = open_source(frame.select_columns(["x"])[1])
     out = tmp_path / "parts"
-    assert written_in_order(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out) == 3
+    assert write_sorted_columns(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out) == 3
     assert sorted(pq.read_table(out)["x"].to_pylist()) == [0, 1, 2]

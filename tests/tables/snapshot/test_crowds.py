@@ -8,7 +8,7 @@ import pytest
 
 from tests.tables.questions import ask, mean, per_person
 from tightrope.tables import Measure, Request, bounding, open_source
-from tightrope.tables.bounding import over_bound
+from tightrope.tables.bounding import persons_over_bound
 from tightrope.tables.expressions.expression import parse_expression
 
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10))
@@ -35,9 +35,9 @@ REQUESTS = [
 @pytest.mark.slow
 def test_integers_are_those_of_each_request_alone(opened):
     source = opened(table())
-    with source.snapshot(REQUESTS) as rows:
-        together = [rows.collect(request) for request in (*REQUESTS, *reversed(REQUESTS))]
-    alone = [open_source(table()).collect(request) for request in REQUESTS]
+    with source.open_snapshot(REQUESTS) as rows:
+        together = [rows.collect_totals(request) for request in (*REQUESTS, *reversed(REQUESTS))]
+    alone = [open_source(table()).collect_totals(request) for request in REQUESTS]
     assert together == [*alone, *reversed(alone)]
 
 
@@ -46,10 +46,10 @@ def test_persons_are_gone_through_once_for_one_bound(monkeypatch):
 
     def counted(rows, bounds):
         asked.append(bounds)
-        return over_bound(rows, bounds)
+        return persons_over_bound(rows, bounds)
 
-    monkeypatch.setattr(bounding, "over_bound", counted)
-    with open_source(table()).snapshot(REQUESTS) as rows:
+    monkeypatch.setattr(bounding, "persons_over_bound", counted)
+    with open_source(table()).open_snapshot(REQUESTS) as rows:
         for request in REQUESTS:
-            rows.collect(request)
+            rows.collect_totals(request)
     assert len(asked) == 4  # one for the first four, one for each of the last three

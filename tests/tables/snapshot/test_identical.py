@@ -13,7 +13,7 @@ import pytest
 
 from tests.tables.every_engine import ENGINES
 from tests.tables.questions import ask, mean, per_person
-from tightrope.tables import Distinct, Measure, PersonBounds, Request
+from tightrope.tables import ContributionBounds, DistinctCount, Measure, Request
 
 ROWS = 400
 PERSONS = ("p float", "p text", "whole", "zoned")
@@ -31,7 +31,7 @@ KEYS: dict[str, pa.Array] = {
     "zoned": pa.array([dt.datetime(2024, 10, 27, 0, 30, tzinfo=UTC), None], pa.timestamp("us", tz="UTC")),
 }
 VALUES = pa.array([None, math.nan, math.inf, -math.inf, 0.5, 1.5, -0.5, -0.0, 1e308, 5e-324, 0.125])
-MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", centre=3))
+MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", center=3))
 
 
 def table(draw: np.random.Generator) -> pa.Table:
@@ -47,11 +47,11 @@ def test_every_engine_counts_and_keeps_the_same(tmp_path: Path, engine: str):
     rows = table(np.random.default_rng(14))
     here, there = ENGINES["arrow"](rows, tmp_path), ENGINES[engine](rows, tmp_path)
     requests = [ask(key, bounds=per_person(3, 1, 2), measures=MEASURES) for key in KEYS]
-    requests += [ask("boolean", bounds=PersonBounds(name, 4, 2, 2), measures=MEASURES) for name in PERSONS]
+    requests += [ask("boolean", bounds=ContributionBounds(name, 4, 2, 2), measures=MEASURES) for name in PERSONS]
     given = tuple((key,) for key in (None, -(2**63), 2**63 - 1, 0))
-    requests += [Request(("whole",), given, PersonBounds("person", 2, 2, 2), MEASURES)]
-    different = tuple(Distinct(name, name, None) for name in ("text", "float", "decimal", "zoned"))
+    requests += [Request(("whole",), given, ContributionBounds("person", 2, 2, 2), MEASURES)]
+    different = tuple(DistinctCount(name, name, None) for name in ("text", "float", "decimal", "zoned"))
     requests += [Request(("boolean",), None, per_person(3, 2, 2), (*MEASURES, *different))]
-    with here.snapshot(requests) as ours, there.snapshot(requests) as theirs:
+    with here.open_snapshot(requests) as ours, there.open_snapshot(requests) as theirs:
         for request in requests:
-            assert theirs.collect(request) == ours.collect(request), request.by
+            assert theirs.collect_totals(request) == ours.collect_totals(request), request.by

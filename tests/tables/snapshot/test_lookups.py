@@ -16,7 +16,7 @@ import pytest
 from tests.tables.every_engine import ENGINES
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables import Request, Table, attached, lookup, open_source
+from tightrope.tables import Request, Table, attach_public_tables, open_source, public_table
 
 CITIES = ["Oslo", "oslo", "Rome", None, "Ro\u0301me", ""]
 PUBLIC = pa.table({
@@ -38,18 +38,18 @@ def people(rows: int = 60) -> pa.Table:
 
 
 def beside(private: pa.Table, public: Any, **said: Any) -> Table:
-    return attached(open_source(private), lookup(public, **said))
+    return attach_public_tables(open_source(private), public_table(public, **said))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same_and_loses_no_row(tmp_path: Path, engine: str):
     rows = people()
-    table = attached(ENGINES[engine](rows, tmp_path), lookup(PUBLIC, on="city"))
+    table = attach_public_tables(ENGINES[engine](rows, tmp_path), public_table(PUBLIC, on="city"))
     expected = Counter(REGION.get(city) for city in rows["city"].to_pylist())
-    found = table.collect(ask("region"))
+    found = table.collect_totals(ask("region"))
     assert dict(zip(found.keys, found.values["rows"], strict=True)) == {(k,): n for k, n in expected.items()}
     bounded = Request(("region",), None, per_person(3, 1, 2), (COUNT, *mean("height")))
-    assert table.collect(bounded) == beside(rows, PUBLIC, on="city").collect(bounded)
+    assert table.collect_totals(bounded) == beside(rows, PUBLIC, on="city").collect_totals(bounded)
 
 
 KINDS = {
@@ -70,11 +70,11 @@ def test_keys_of_every_kind_meet(tmp_path: Path, engine: str):
     for name, (private, public) in KINDS.items():
         rows = pa.table({"key": private, "person": list(range(len(private)))})
         there = pa.table({"key": public, "said": ["met"] * len(public)})
-        table = attached(ENGINES[engine](rows, tmp_path), lookup(there, on="key"))
+        table = attach_public_tables(ENGINES[engine](rows, tmp_path), public_table(there, on="key"))
         here = set(public.to_pylist())
         plain = [v.astimezone(dt.UTC).replace(tzinfo=None) if name == "instant" else v for v in private.to_pylist()]
         met = sum(value in here for value in plain if value is not None)
-        found = table.collect(ask("said", keys=[("met",)]))
+        found = table.collect_totals(ask("said", keys=[("met",)]))
         assert found.values["rows"] == (met,), name
 
 
@@ -99,14 +99,14 @@ def test_a_key_that_is_there_twice_is_refused(case: str):
 def test_whole_numbers_that_no_double_holds_are_no_keys_beside_numbers():
     there = pa.table({"key": pa.array([2**53, 2**53 + 1, 5]), "said": ["x", "y", "z"]})
     rows = pa.table({"key": pa.array([2.0**53, 2.0**53 + 2, 5.0])})
-    found = beside(rows, there, on="key").collect(ask("said"))
+    found = beside(rows, there, on="key").collect_totals(ask("said"))
     assert dict(zip(found.keys, found.values["rows"], strict=True)) == {(None,): 2, ("z",): 1}
 
 
 def test_two_columns_decide_together_and_either_may_be_missing():
     rows = pa.table({"city": ["a", "a", None], "year": [1, 2, 1]})
     there = pa.table({"town": ["a", "a", "a", None], "y": [1, 2, None, 1], "n": [10, 20, 30, 40]})
-    found = beside(rows, there, on={"city": "town", "year": "y"}).collect(ask("n"))
+    found = beside(rows, there, on={"city": "town", "year": "y"}).collect_totals(ask("n"))
     assert dict(zip(found.keys, found.values["rows"], strict=True)) == {(None,): 1, (10,): 1, (20,): 1}
 
 
@@ -116,9 +116,9 @@ def test_columns_are_chosen_and_called_otherwise():
         beside(rows, PUBLIC, on="city")
     assert "columns=" in str(refused.value)
     table = beside(rows, PUBLIC, on="city", columns={"place": "region"})
-    assert table.schema.names == ("city", "Region", "place")
-    assert table.private.names == ("city", "Region")
-    assert beside(rows, PUBLIC, on="city", columns=["height"]).schema.names == ("city", "Region", "height")
+    assert table.schema.column_names == ("city", "Region", "place")
+    assert table.private_schema.column_names == ("city", "Region")
+    assert beside(rows, PUBLIC, on="city", columns=["height"]).schema.column_names == ("city", "Region", "height")
 
 
 def test_kinds_that_cannot_be_compared_are_refused():
@@ -138,16 +138,19 @@ def test_what_is_said_wrongly_is_told():
         with pytest.raises(SchemaError):
             beside(rows, PUBLIC, **said)
     with pytest.raises(InputError, match=r"tr\.lookup"):
-        attached(open_source(rows), ["city"])  # type: ignore[list-item]
+        attach_public_tables(open_source(rows), ["city"])  # type: ignore[list-item]
 
 
 def test_one_lookup_leads_to_the_next_and_only_used_ones_are_joined():
     rows = pa.table({"city": ["Oslo", "Rome"]})
     lands = pa.table({"region": ["north", "south"], "heads": [1, 2]})
-    table = attached(open_source(rows), [lookup(PUBLIC, on="city"), lookup(lands, on="region")])
+    table = attach_public_tables(open_source(rows), [public_table(PUBLIC, on="city"), public_table(lands, on="region")])
     request = ask("heads")
-    assert table.collect(request).keys == ((1,), (2,))
-    assert [public.added.names for public in table.public_for([request])] == [("region", "height"), ("heads",)]
+    assert table.collect_totals(request).keys == ((1,), (2,))
+    assert [public.added_schema.column_names for public in table.public_for([request])] == [
+        ("region", "height"),
+        ("heads",),
+    ]
     assert len(table.public_for([ask("region")])) == 1
     assert table.public_for([ask("city")]) == ()
 
@@ -158,7 +161,7 @@ def test_the_digest_is_of_what_is_said(tmp_path: Path):
     rows = pa.table({"city": ["Oslo"]})
 
     def digest(public: Any, **said: Any) -> str:
-        return beside(rows, public, on="city", **said).public[0].digest
+        return beside(rows, public, on="city", **said).public_tables[0].content_digest
 
     first = digest(PUBLIC)
     assert digest(PUBLIC.take([4, 2, 0, 1, 3])) == first
@@ -173,7 +176,7 @@ def test_a_public_table_of_a_million_rows_is_met_row_by_row():
     there = pa.table({"key": np.arange(many), "even": np.arange(many) % 2 == 0})
     rows = pa.table({"key": np.arange(0, 3 * many, 1_000), "person": np.arange(3_000) % 50})
     table = beside(rows, there, on="key")
-    found = table.collect(ask("even", bounds=per_person(60, 60, 60)))
+    found = table.collect_totals(ask("even", bounds=per_person(60, 60, 60)))
     assert dict(zip(found.keys, found.values["rows"], strict=True)) == {(None,): 2_000, (True,): 1_000}
 
 
@@ -193,5 +196,5 @@ def test_one_person_more_adds_their_own_bounded_rows_and_nothing_else(seed: int)
 
 
 def _by_key(table: Table, request: Request) -> dict[tuple[object, ...], tuple[int, ...]]:
-    found = table.collect(request)
+    found = table.collect_totals(request)
     return dict(zip(found.keys, zip(*found.values.values(), strict=True), strict=True))

@@ -14,7 +14,7 @@ from tightrope.tables import Factor, FixedPoint, FixedProduct, Measure
 NAN, INF = float("nan"), float("inf")
 X, Y = Factor(0.0, 10.0, 5.0), Factor(-1.0, 1.0, 0.0)
 STEP = Decimal("0.001")
-SQUARE = FixedProduct((X,), STEP, centre=12_500, squared=True)
+SQUARE = FixedProduct((X,), STEP, center=12_500, squared=True)
 PRODUCT = FixedProduct((X, Y), STEP)
 MEASURES = (
     COUNT,
@@ -54,21 +54,21 @@ def expected(key: str) -> tuple[int, ...]:
 @pytest.mark.parametrize("bounded", [False, True])
 def test_a_row_counts_where_both_values_are_there(opened, bounded):
     bounds = {"bounds": per_person(2)} if bounded else {}
-    answer = opened(pa.table(COLUMNS)).collect(ask("k", measures=MEASURES, **bounds))
+    answer = opened(pa.table(COLUMNS)).collect_totals(ask("k", measures=MEASURES, **bounds))
     found = dict(zip(answer.keys, zip(*answer.values.values(), strict=True), strict=True))
     assert found == {(key,): expected(key) for key in PAIRS}
 
 
 def test_whole_numbers_and_truth_values_are_numbers(opened):
     table = opened(pa.table({"x": [1, 2, 30], "y": [True, False, None]}))
-    (both, product) = table.collect(ask(measures=MEASURES[1:2] + MEASURES[-1:])).values.values()
+    (both, product) = table.collect_totals(ask(measures=MEASURES[1:2] + MEASURES[-1:])).values.values()
     assert (both, product) == ((2,), (PRODUCT.to_units(1, 1) + PRODUCT.to_units(2, 0),))
 
 
 def test_a_second_column_is_checked_as_the_first_is(opened):
     table = opened(pa.table({"x": [1.0], "y": ["a"]}))
     with pytest.raises(SchemaError, match="'y'"):
-        table.collect(ask(measures=MEASURES[1:2]))
+        table.collect_totals(ask(measures=MEASURES[1:2]))
 
 
 def test_values_too_small_for_a_product_are_zero(opened):
@@ -81,5 +81,5 @@ def test_values_too_small_for_a_product_are_zero(opened):
         Measure("total", "y", FixedProduct((wide,), large)),
     )
     table = opened(pa.table({"x": [5e-324, -1e-200, 1.0], "y": [1e-300, 5e-324, 1e50]}))
-    found = table.collect(ask(measures=measures)).values
+    found = table.collect_totals(ask(measures=measures)).values
     assert found == {"square": (1000,), "product": (10**10,), "total": (10**10,)}

@@ -32,7 +32,7 @@ class Frame:
 
 @pytest.mark.parametrize("session", [Old(), Unfinished()], ids=["missing", "not implemented"])
 def test_a_session_that_opens_no_second_one_is_refused_before_rows_are_read(monkeypatch, session):
-    monkeypatch.setattr(spark, "_frame", lambda *_: Frame(session))
+    monkeypatch.setattr(spark, "_lazy_frame", lambda *_: Frame(session))
     with (
         pytest.raises(InputError, match=r"second one .*classic session") as refusal,
         spark.snapshot_session(None, None),

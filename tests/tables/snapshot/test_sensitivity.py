@@ -19,9 +19,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.tables import FixedPoint, Grouped, Measure, PersonBounds, Request, bounding, materialize, open_source
+from tightrope.tables import (
+    ContributionBounds,
+    FixedPoint,
+    GroupTotals,
+    Measure,
+    Request,
+    bounding,
+    materialize,
+    open_source,
+)
 from tightrope.tables import bounding as rows
-from tightrope.tables.backends.duckdb import connect
+from tightrope.tables.backends.duckdb import open_connection
 
 FIXED = FixedPoint(-2.0, 10.0, Decimal("0.5"), 3)
 MEASURES = (Measure("rows", None, None), Measure("usable", "x", None), Measure("sum", "x", FIXED))
@@ -70,11 +79,11 @@ def collected(draw: np.random.Generator, chosen: list[Row], request: Request) ->
     shuffled = [chosen[i] for i in draw.permutation(len(chosen))]
     types = [pa.int64(), pa.string(), pa.string(), pa.float64()]
     columns = [pa.array(column, kind) for column, kind in zip(zip(*shuffled, strict=True), types, strict=True)]
-    answer = open_source(pa.table(columns, ["table", "person", "key", "x"])).collect(request)
+    answer = open_source(pa.table(columns, ["table", "person", "key", "x"])).collect_totals(request)
     return totals(answer)
 
 
-def totals(answer: Grouped) -> Totals:
+def totals(answer: GroupTotals) -> Totals:
     return dict(zip(answer.keys, zip(*answer.values.values(), strict=True), strict=True))
 
 
@@ -96,22 +105,22 @@ def check_promise(with_it: Totals, without: Totals, alone: Totals) -> None:
         assert change == list(alone.get(key, nothing)), f"key {key}: one person changed other people's totals"
 
 
-def check_bounds(alone: Totals, own: list[Row], bounds: PersonBounds) -> bool:
+def check_bounds(alone: Totals, own: list[Row], bounds: ContributionBounds) -> bool:
     """One person's totals keep the bounds, use as much as they allow, and all when within. True if over a bound."""
     counts = [values[0] for values in alone.values() if values[0]]
-    assert sum(counts) <= bounds.rows
-    assert max(counts) <= bounds.rows_per_group
-    assert len(counts) <= bounds.groups
+    assert sum(counts) <= bounds.max_rows
+    assert max(counts) <= bounds.max_rows_per_group
+    assert len(counts) <= bounds.max_groups
     assert all(abs(values[2]) <= LARGEST * values[1] <= LARGEST * values[0] for values in alone.values())
     raw = plain(own)
     sizes = sorted((values[0] for values in raw.values()), reverse=True)
-    over = sum(sizes) > bounds.rows or sizes[0] > bounds.rows_per_group or len(sizes) > bounds.groups
+    over = sum(sizes) > bounds.max_rows or sizes[0] > bounds.max_rows_per_group or len(sizes) > bounds.max_groups
     assert over or alone == raw
-    assert sum(counts) >= min(bounds.rows, bounds.groups, len(sizes))
+    assert sum(counts) >= min(bounds.max_rows, bounds.max_groups, len(sizes))
     return over
 
 
-def check_batch(seed: int, bounds: PersonBounds, given_keys: bool, seen: Seen, tables: int = TABLES) -> None:
+def check_batch(seed: int, bounds: ContributionBounds, given_keys: bool, seen: Seen, tables: int = TABLES) -> None:
     draw = np.random.default_rng(seed)
     batch = [random_table(draw, table) for table in range(tables)]
     everyone = [row for table in batch for row in table]
@@ -135,7 +144,7 @@ def count(seen: Seen, table: list[Row], own: list[Row], over: bool) -> None:
     seen.unique_key += any(row[2] == "only here" for row in own)
 
 
-BOUNDS = st.builds(PersonBounds, st.just("person"), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
+BOUNDS = st.builds(ContributionBounds, st.just("person"), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
 
 
 def check_many(examples: int) -> Seen:
@@ -143,7 +152,7 @@ def check_many(examples: int) -> Seen:
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(st.integers(0, 2**32), BOUNDS, st.booleans())
-    def many(seed: int, bounds: PersonBounds, given_keys: bool) -> None:
+    def many(seed: int, bounds: ContributionBounds, given_keys: bool) -> None:
         check_batch(seed, bounds, given_keys, seen)
 
     many()
@@ -167,7 +176,7 @@ def test_one_person_changes_the_total_of_all_rows_by_their_own(seed, bounds):
     alone = collected(draw, own, request)
     rest = collected(draw, [row for row in table if not is_newcomer(row)] or [(0, None, None, None)], request)
     check_promise(collected(draw, table, request), rest, alone)
-    assert alone[()][0] == min(bounds.rows, bounds.rows_per_group, len(own))
+    assert alone[()][0] == min(bounds.rows, bounds.max_rows_per_group, len(own))
 
 
 def test_threads_and_memory_do_not_change_the_answer(monkeypatch):
@@ -175,16 +184,16 @@ def test_threads_and_memory_do_not_change_the_answer(monkeypatch):
     everyone = [row for table in range(200) for row in random_table(draw, table)]
     names = ["table", "person", "key", "x"]
     table = open_source(pa.table([pa.array(column) for column in zip(*everyone, strict=True)], names))
-    request = Request(("table", "key"), None, PersonBounds("person", 4, 2, 3), MEASURES)
+    request = Request(("table", "key"), None, ContributionBounds("person", 4, 2, 3), MEASURES)
     answers = []
     for threads, memory in [(1, "100MB"), (2, "1GB"), (7, "1GB")]:
-        monkeypatch.setattr(materialize, "connect", partial(limited, threads, memory))
-        answers.append(table.collect(request))
+        monkeypatch.setattr(materialize, "open_connection", partial(limited, threads, memory))
+        answers.append(table.collect_totals(request))
     assert answers[0] == answers[1] == answers[2]
 
 
 def limited(threads: int, memory: str) -> Any:
-    backend = connect()
+    backend = open_connection()
     backend.settings["threads"] = threads
     backend.settings["memory_limit"] = memory
     return backend
@@ -210,23 +219,27 @@ def heavy_by_others(narrow, bounds):
 
 def nan_is_clamped(source, measure):
     table = source.table
-    value = rows.units(table[measure.column].cast("float64"), FIXED) if measure.fixed_point else table["x"].notnull()
+    value = (
+        rows.fixed_point_units(table[measure.column].cast("float64"), FIXED)
+        if measure.fixed_point
+        else table["x"].notnull()
+    )
     return value.cast("int64")
 
 
 BUGS = {
-    "no bounding": (bounding, "over_bound", no_bounding),
+    "no bounding": (bounding, "persons_over_bound", no_bounding),
     "bounding in scan order": (bounding, "row_order", scan_order),
     "all groups are kept": (bounding, "group_order", scan_order),
-    "no clamp": (rows, "clamped", no_clamp),
-    "others decide": (bounding, "over_bound", heavy_by_others),
-    "NaN is clamped": (rows, "_contribution", nan_is_clamped),
+    "no clamp": (rows, "clamp_column", no_clamp),
+    "others decide": (bounding, "persons_over_bound", heavy_by_others),
+    "NaN is clamped": (rows, "_row_contribution", nan_is_clamped),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(monkeypatch, bug):
-    bounds = PersonBounds("person", 3, 2, 2)
+    bounds = ContributionBounds("person", 3, 2, 2)
     check_batch(1, bounds, False, Seen())
     monkeypatch.setattr(*BUGS[bug])
     with pytest.raises(AssertionError):

@@ -55,9 +55,9 @@ def test_a_sessions_settings_move_no_integer(tmp_path: Path, settings: str):
     for name, value in SETTINGS[settings].items():
         session.conf.set(name, value)
     honest, table = open_source(ROWS), open_source(session.read.parquet(str(tmp_path / "p.parquet")))
-    with honest.snapshot(REQUESTS) as here, table.snapshot(REQUESTS) as there:
+    with honest.open_snapshot(REQUESTS) as here, table.open_snapshot(REQUESTS) as there:
         for request in REQUESTS:
-            assert there.collect(request) == here.collect(request), request.by
+            assert there.collect_totals(request) == here.collect_totals(request), request.by
     for name, value in SETTINGS[settings].items():
         assert session.conf.get(name) == value
 
@@ -69,7 +69,7 @@ def test_partitions_on_spark_are_text_and_parts_are_alike(tmp_path: Path):
         pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "d" / f"year={year}" / f"{place}.parquet")
     table = open_on_spark(str(tmp_path / "d"))
     assert table.schema == open_source(tmp_path / "d").schema
-    assert table.collect(ask("year")) == open_source(tmp_path / "d").collect(ask("year"))
+    assert table.collect_totals(ask("year")) == open_source(tmp_path / "d").collect_totals(ask("year"))
     pq.write_table(pa.table({"x": [1.5]}), tmp_path / "d" / "year=007" / "z.parquet")
     with pytest.raises((EngineError, SchemaError)):
         open_on_spark(str(tmp_path / "d"))
@@ -79,7 +79,7 @@ def test_partitions_on_spark_are_text_and_parts_are_alike(tmp_path: Path):
 
 @pytest.mark.parametrize("url", ["postgresql://anna:hunter2@localhost/x", "s3a://KEY:hunter2@bucket/visits"])
 def test_a_password_never_comes_to_spark_that_logs_it(monkeypatch: pytest.MonkeyPatch, url: str):
-    monkeypatch.setattr("tightrope.tables.sources.frames.load", lambda *_: pytest.fail("Spark was asked"))
+    monkeypatch.setattr("tightrope.tables.sources.frames.load_library", lambda *_: pytest.fail("Spark was asked"))
     with pytest.raises(InputError, match="without what may be a password") as refusal:
         open_on_spark(url)
     assert "hunter2" not in str(refusal.value)

@@ -17,8 +17,8 @@ import tightrope as tr
 from tightrope.errors import SchemaError
 from tightrope.tables import open_source
 from tightrope.tables.backends.column_types import WIDEST_DECIMAL, arrow_kind, kind_of
-from tightrope.tables.engine_calls import Once
-from tightrope.tables.materialize import settled_type
+from tightrope.tables.engine_calls import LazyValue
+from tightrope.tables.materialize import storage_type
 
 TYPES = (
     *(pa.bool_(), pa.int8(), pa.int64(), pa.uint8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
@@ -47,7 +47,7 @@ def by_ibis(stored: pa.DataType) -> str:
 
 @pytest.mark.parametrize("given", TYPES, ids=str)
 def test_every_arrow_type_has_the_kind_of_its_ibis_type(given):
-    stored = settled_type(given)
+    stored = storage_type(given)
     assert arrow_kind(stored) == by_ibis(stored)
 
 
@@ -57,9 +57,9 @@ def test_a_wide_decimal_is_refused_when_it_is_planned(tmp_path, digits):
     table = pa.table({"x": pa.array([1, 2], pa.int64()).cast(pa.decimal256(*digits))})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, tmp_path / "a.parquet"):
-        session = tr.Session(source, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+        session = tr.Session(source, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
         with pytest.raises(SchemaError, match="column of numbers"):
-            session.plan([tr.sum("x", between=(0, 5))])
+            session.plan([tr.sum("x", bounds=(0, 5))])
 
 
 def test_a_schema_is_read_without_an_engine():
@@ -74,8 +74,8 @@ def test_a_schema_is_read_without_an_engine():
 
 def test_jobs_get_one_connection():
     table = open_source(pa.table({"a": [1, 2]}))
-    backend, rows = table.chosen(["a"])
-    assert table.chosen(["a"])[0] is backend
+    backend, rows = table.select_columns(["a"])
+    assert table.select_columns(["a"])[0] is backend
     assert rows.count().execute() == 2
 
 
@@ -87,7 +87,7 @@ def test_once_is_once_in_every_thread():
         made.append(object())
         return made[-1]
 
-    once = Once(make)
+    once = LazyValue(make)
     threads = [threading.Thread(target=lambda: got.append(once())) for _ in range(8)]
     for thread in threads:
         thread.start()

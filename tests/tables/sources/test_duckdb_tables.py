@@ -10,7 +10,7 @@ import pytest
 
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, SchemaError
-from tightrope.tables import Grouped, open_source
+from tightrope.tables import GroupTotals, open_source
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def path(tmp_path):
     ],
 )
 def test_a_table_in_any_schema(path, name, key):
-    assert open_source(path, table=name).collect(ask("k")).keys == ((key,),)
+    assert open_source(path, table=name).collect_totals(ask("k")).keys == ((key,),)
 
 
 def test_a_table_that_is_not_there_is_named_with_the_closest(path):
@@ -52,16 +52,16 @@ def test_a_relation_of_an_attached_file_is_a_table(path):
     connection.execute(f"ATTACH '{path}' AS other (READ_ONLY)")
     table = open_source(connection.table("other.clinic.people"))
     assert table.source_kind == "duckdb"
-    assert table.collect(ask("k")) == Grouped((("clinic",),), {"rows": (1,)})
+    assert table.collect_totals(ask("k")) == GroupTotals((("clinic",),), {"rows": (1,)})
 
 
 def test_a_relation_rolls_its_dice_once():
     connection = duckdb.connect()
     dice = connection.sql("SELECT (random() * 20)::INT AS person, 'a' AS k FROM range(500)")
     table = open_source(dice)
-    with table.snapshot([ask("k", bounds=per_person(1)), ask("k")]) as rows:
-        first, second = (rows.collect(ask("k", bounds=per_person(1))) for _ in range(2))
-        assert rows.collect(ask("k")).values["rows"] == (500,)
+    with table.open_snapshot([ask("k", bounds=per_person(1)), ask("k")]) as rows:
+        first, second = (rows.collect_totals(ask("k", bounds=per_person(1))) for _ in range(2))
+        assert rows.collect_totals(ask("k")).values["rows"] == (500,)
     assert first == second
     assert first.values["rows"][0] <= 21
 
@@ -81,18 +81,22 @@ def test_the_types_of_a_relation_are_its_own_whatever_the_connection_says():
         connection.execute(f"SET arrow_lossless_conversion = {lossless}")
         kinds = [column.kind for column in table.schema.columns]
         assert kinds == ["integer", "text", "text", "number", "other", "integer", "number"]
-        assert table.collect(ask('wi"de.one')).keys == ((None,), (1,))
-        assert table.collect(ask("id")).keys == ((None,), (str(someone),))
-        assert table.collect(ask("mood")).keys == ((None,), ("b",))
-        assert table.collect(ask("price")).keys == ((None,), (Decimal("1.50"),))
-        assert table.collect(ask(measures=(COUNT, *mean("x")))).values == {"rows": (2,), "usable": (1,), "sum": (1,)}
-        assert table.collect(ask()).values["rows"] == (2,)
+        assert table.collect_totals(ask('wi"de.one')).keys == ((None,), (1,))
+        assert table.collect_totals(ask("id")).keys == ((None,), (str(someone),))
+        assert table.collect_totals(ask("mood")).keys == ((None,), ("b",))
+        assert table.collect_totals(ask("price")).keys == ((None,), (Decimal("1.50"),))
+        assert table.collect_totals(ask(measures=(COUNT, *mean("x")))).values == {
+            "rows": (2,),
+            "usable": (1,),
+            "sum": (1,),
+        }
+        assert table.collect_totals(ask()).values["rows"] == (2,)
 
 
 def test_a_relation_that_fails_says_no_value():
     table = open_source(duckdb.connect().sql("SELECT 'Anna Schmidt'::INT AS k FROM range(3) WHERE range > 0"))
     with pytest.raises(EngineError) as failure:
-        table.collect(ask("k"))
+        table.collect_totals(ask("k"))
     assert "Anna" not in str(failure.value)
     assert failure.value.__context__ is None
 

@@ -14,7 +14,7 @@ import tightrope as tr
 from tests.tables.every_engine import spark
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables import Grouped, open_on_spark, open_source
+from tightrope.tables import GroupTotals, open_on_spark, open_source
 
 
 def write(path: Path, **columns: object) -> None:
@@ -40,40 +40,40 @@ def test_partitions_are_columns_of_text_or_of_declared_kinds(folder, pattern):
         ("year", "text"),
         ("city", "text"),
     ]
-    assert table.collect(ask("year")) == Grouped((("1_3",), ("2023",), ("2024",)), {"rows": (1, 2, 1)})
-    answer = table.collect(ask("city", bounds=per_person(1), measures=(COUNT, *mean("x"))))
+    assert table.collect_totals(ask("year")) == GroupTotals((("1_3",), ("2023",), ("2024",)), {"rows": (1, 2, 1)})
+    answer = table.collect_totals(ask("city", bounds=per_person(1), measures=(COUNT, *mean("x"))))
     assert sum(answer.values["rows"]) == 3
-    assert open_source(str(place)).collect(ask("city")).keys == ((None,), ("Oslo",), ("São Paulo",))
+    assert open_source(str(place)).collect_totals(ask("city")).keys == ((None,), ("Oslo",), ("São Paulo",))
     typed = open_source(place, types={"year": "integer"})
-    assert typed.collect(ask("year")) == Grouped(((None,), (2023,), (2024,)), {"rows": (1, 2, 1)})
-    assert typed.collect(ask(measures=mean("year", upper=3000))).values == {"usable": (3,), "sum": (6070,)}
+    assert typed.collect_totals(ask("year")) == GroupTotals(((None,), (2023,), (2024,)), {"rows": (1, 2, 1)})
+    assert typed.collect_totals(ask(measures=mean("year", upper=3000))).values == {"usable": (3,), "sum": (6070,)}
 
 
 def test_a_session_asks_partitions(folder):
-    session = tr.Session(folder, person="person", rows_per_person=2, budget=tr.Budget(epsilon=8, delta=1e-3),
+    session = tr.Session(folder, privacy_unit="person", max_rows=2, budget=tr.Budget(epsilon=8, delta=1e-3),
                          types={"year": "integer"})  # fmt: skip
     answers = session.plan([tr.count(by="year", keys=[2023, 2024])]).release()
-    assert list(answers[0].frame["year"]) == [2023, 2024]
+    assert list(answers[0].to_pandas()["year"]) == [2023, 2024]
 
 
 def test_a_pattern_reads_what_fits_and_nothing_else(tmp_path):
     for name in ("a1", "a2", "b1", "_a3", ".a4"):
         write(tmp_path / f"{name}.parquet", k=[name])
     (tmp_path / "a5.parquet").mkdir()
-    assert open_source(tmp_path / "a*.parquet").collect(ask("k")).keys == (("a1",), ("a2",))
-    assert open_source(tmp_path / "?1.parquet").collect(ask("k")).keys == (("a1",), ("b1",))
+    assert open_source(tmp_path / "a*.parquet").collect_totals(ask("k")).keys == (("a1",), ("a2",))
+    assert open_source(tmp_path / "?1.parquet").collect_totals(ask("k")).keys == (("a1",), ("b1",))
     write(tmp_path / "a[1].parquet", k=["brackets"])
-    assert open_source(tmp_path / "a[1].parquet").collect(ask("k")).keys == (("brackets",),)
+    assert open_source(tmp_path / "a[1].parquet").collect_totals(ask("k")).keys == (("brackets",),)
 
 
 def test_a_pattern_is_read_as_it_was_when_it_was_opened(tmp_path):
     write(tmp_path / "a.parquet", k=["a"])
     table = open_source(tmp_path / "*.parquet")
     write(tmp_path / "b.parquet", k=["b"])
-    assert table.collect(ask("k")).keys == (("a",),)
+    assert table.collect_totals(ask("k")).keys == (("a",),)
     write(tmp_path / "a.parquet", k=["another"])
     with pytest.raises(InputError, match="has changed"):
-        table.collect(ask("k"))
+        table.collect_totals(ask("k"))
 
 
 REFUSED = {
@@ -126,7 +126,7 @@ def test_any_name_of_a_folder_has_its_kind_or_is_missing(tmp_path, kind):
     values, expected = KINDS[kind]
     for value in values:
         write(tmp_path / f"k={value}" / "a.parquet", x=[1])
-    found = open_source(tmp_path, types={"k": kind}).collect(ask("k"))
+    found = open_source(tmp_path, types={"k": kind}).collect_totals(ask("k"))
     assert {key for (key,) in found.keys} == expected
     assert sum(found.values["rows"]) == len(values)
 
@@ -138,7 +138,7 @@ def test_every_file_of_a_folder_is_read_whatever_it_is_called(tmp_path):
     names = ("a.parquet", "b.PARQUET", "c.Parquet", "d.pq", "e", ".f.parquet", "_g.parquet", "h.parquet.tmp", "i.gz")
     for name in names:
         write(tmp_path / name, k=[name])
-    assert open_source(tmp_path).collect(ask("k")).keys == tuple(sorted((name,) for name in names))
+    assert open_source(tmp_path).collect_totals(ask("k")).keys == tuple(sorted((name,) for name in names))
 
 
 def test_markers_of_writers_are_counted(tmp_path):
@@ -146,9 +146,9 @@ def test_markers_of_writers_are_counted(tmp_path):
     for name in MARKERS:
         (tmp_path / name).write_bytes(b"" if name == "done" else b"not read")
     table = open_source(tmp_path)
-    assert table.markers == len(MARKERS)
-    assert f"markers={len(MARKERS)}" in repr(table)
-    assert table.collect(ask("k")).keys == (("a",),)
+    assert table.marker_count == len(MARKERS)
+    assert f"marker_count={len(MARKERS)}" in repr(table)
+    assert table.collect_totals(ask("k")).keys == (("a",),)
 
 
 @pytest.mark.parametrize("name", ["a.parquet.gz", "Ann.csv", "Ann.PARQUET.zst", ".Ann", "_Ann.json", "k=1/Ann.orc"])
@@ -186,11 +186,11 @@ def test_columns_that_stand_in_folders_and_in_files(tmp_path):
           year=[7], city=["São"], day=[day], x=[5])  # fmt: skip
     table = open_source(tmp_path)
     assert [column.name for column in table.schema.columns] == ["year", "city", "day", "x"]
-    assert table.schema.column("year").kind == "integer"
-    assert table.collect(ask("year")) == Grouped(((None,), (2023,)), {"rows": (3, 2)})
-    assert table.collect(ask("city")) == Grouped(((None,), ("Oslo",), ("São",)), {"rows": (1, 3, 1)})
-    assert table.collect(ask("day")) == Grouped(((None,), (day,)), {"rows": (2, 3)})
-    assert table.collect(ask("x")).values == {"rows": (1, 1, 1, 1, 1)}
+    assert table.schema.find_column("year").kind == "integer"
+    assert table.collect_totals(ask("year")) == GroupTotals(((None,), (2023,)), {"rows": (3, 2)})
+    assert table.collect_totals(ask("city")) == GroupTotals(((None,), ("Oslo",), ("São",)), {"rows": (1, 3, 1)})
+    assert table.collect_totals(ask("day")) == GroupTotals(((None,), (day,)), {"rows": (2, 3)})
+    assert table.collect_totals(ask("x")).values == {"rows": (1, 1, 1, 1, 1)}
 
 
 def test_columns_that_duckdb_and_polars_write_twice(tmp_path):
@@ -207,18 +207,18 @@ def test_columns_that_duckdb_and_polars_write_twice(tmp_path):
         path.parent.mkdir(parents=True)
         part.write_parquet(path)
     for table in (open_source(place), open_source(other)):
-        assert table.collect(ask("k")) == Grouped(((None,), ("a",), ("b",)), {"rows": (1, 1, 1)})
-    assert open_source(other).collect(ask("n")) == Grouped(((1,), (2,)), {"rows": (1, 2)})
+        assert table.collect_totals(ask("k")) == GroupTotals(((None,), ("a",), ("b",)), {"rows": (1, 1, 1)})
+    assert open_source(other).collect_totals(ask("n")) == GroupTotals(((1,), (2,)), {"rows": (1, 2)})
 
 
 @pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.decimal128(9, 2), pa.float32(), pa.null()])
 def test_columns_of_any_type_that_stand_twice(tmp_path, kind):
     values = pa.nulls(2) if pa.types.is_null(kind) else pa.array(["1", "2"]).cast(kind)
     write(tmp_path / "k=1" / "a.parquet", k=values, x=[1, 2])
-    assert sum(open_source(tmp_path).collect(ask("x")).values["rows"]) == 2
+    assert sum(open_source(tmp_path).collect_totals(ask("x")).values["rows"]) == 2
     table = open_source(tmp_path)
-    if table.schema.column("k").kind in ("text", "number") and not pa.types.is_null(kind):
-        assert table.collect(ask("k")).values["rows"] == (1, 1)
+    if table.schema.find_column("k").kind in ("text", "number") and not pa.types.is_null(kind):
+        assert table.collect_totals(ask("k")).values["rows"] == (1, 1)
 
 
 def write_link(path: Path) -> None:
@@ -255,22 +255,22 @@ def test_what_was_left_out_in_silence_is_read_or_refused(tmp_path, case):
             open_source(tmp_path / "d" / pattern)
         assert Path(name).name not in str(refused.value)
     else:
-        assert open_source(tmp_path / "d" / pattern).collect(ask()).values["rows"] == rows
+        assert open_source(tmp_path / "d" / pattern).collect_totals(ask()).values["rows"] == rows
 
 
 def test_a_footer_of_its_own_is_a_mark(tmp_path):
     write(tmp_path / "a.parquet", x=[1])
     for name in ("_metadata", "_common_metadata"):
         pq.write_metadata(pa.schema({"x": pa.int64()}), tmp_path / name)
-    assert open_source(tmp_path).markers == 2
+    assert open_source(tmp_path).marker_count == 2
 
 
 def test_spark_leaves_nothing_out_in_silence(tmp_path):
     frame = spark().createDataFrame([(1, "a"), (2, None), (3, "b c")], "x long, k string")
     frame.write.partitionBy("k").parquet(str(tmp_path / "d"))
     alone, with_spark = open_source(tmp_path / "d"), open_on_spark(str(tmp_path / "d"))
-    assert with_spark.markers == 1
-    assert alone.collect(ask("k")) == with_spark.collect(ask("k"))
+    assert with_spark.marker_count == 1
+    assert alone.collect_totals(ask("k")) == with_spark.collect_totals(ask("k"))
     write(tmp_path / "d" / "k=a" / "_more.parquet", x=[4])
     with pytest.raises(InputError, match="leaves out 1 of") as refused:
         open_on_spark(str(tmp_path / "d"))

@@ -18,13 +18,13 @@ import pytest
 
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, MissingExtraError, SchemaError
-from tightrope.tables import Column, Grouped, open_source
-from tightrope.tables.backends.duckdb import connect
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables import Column, GroupTotals, open_source
+from tightrope.tables.backends.duckdb import open_connection
+from tightrope.tables.engine_calls import engine_call, load_library
 
 FRAME = {"person": [1, 1, 2], "city": ["a", "b", None], "income": [1.0, 2.0, float("nan")]}
 QUESTION = ask("city", bounds=per_person(2), measures=(COUNT, *mean("income")))
-ANSWER = Grouped(((None,), ("a",), ("b",)), {"rows": (1, 1, 1), "usable": (0, 1, 1), "sum": (0, 1, 2)})
+ANSWER = GroupTotals(((None,), ("a",), ("b",)), {"rows": (1, 1, 1), "usable": (0, 1, 1), "sum": (0, 1, 2)})
 PRIVATE = "Anna Schmidt"
 
 
@@ -43,10 +43,10 @@ PRIVATE = "Anna Schmidt"
 def test_frames(source, kind):
     table = open_source(source)
     assert table.source_kind == kind
-    assert table.schema.names == ("person", "city", "income")
+    assert table.schema.column_names == ("person", "city", "income")
     assert [column.kind for column in table.schema.columns] == ["integer", "text", "number"]
-    assert table.collect(QUESTION) == ANSWER
-    assert table.collect(ask()).values["rows"] == (3,)
+    assert table.collect_totals(QUESTION) == ANSWER
+    assert table.collect_totals(ask()).values["rows"] == (3,)
 
 
 def test_a_lazy_frame_is_not_computed_to_open_it():
@@ -55,10 +55,10 @@ def test_a_lazy_frame_is_not_computed_to_open_it():
 
     lazy = pl.LazyFrame(FRAME).with_columns(income=pl.col("income").map_elements(fail, return_dtype=pl.Float64))
     table = open_source(lazy)
-    assert table.schema.column("income") == Column("income", "number")
-    assert table.collect(ask("city")).values["rows"] == (1, 1, 1)  # does not touch income
+    assert table.schema.find_column("income") == Column("income", "number")
+    assert table.collect_totals(ask("city")).values["rows"] == (1, 1, 1)  # does not touch income
     with pytest.raises(EngineError, match="compute the lazy frame"):
-        table.collect(QUESTION)
+        table.collect_totals(QUESTION)
 
 
 def test_parquet_and_paths_with_brackets_and_no_partitions_from_folders(tmp_path):
@@ -67,8 +67,8 @@ def test_parquet_and_paths_with_brackets_and_no_partitions_from_folders(tmp_path
     pq.write_table(pa.table(FRAME), folder / "data[1]*.PARQUET")
     for path in (folder / "data[1]*.PARQUET", str(folder / "data[1]*.PARQUET")):
         table = open_source(path)
-        assert (table.source_kind, table.schema.names) == ("parquet", ("person", "city", "income"))
-        assert table.collect(QUESTION) == ANSWER
+        assert (table.source_kind, table.schema.column_names) == ("parquet", ("person", "city", "income"))
+        assert table.collect_totals(QUESTION) == ANSWER
 
 
 def test_every_parquet_type_opens(tmp_path):
@@ -90,7 +90,7 @@ def test_every_parquet_type_opens(tmp_path):
     assert kinds["day"] == "date"
     assert kinds["nothing"] == "text"
     assert {kinds[name] for name in ("runs", "time", "binary", "duration", "months")} == {"other"}
-    assert table.collect(ask("day", "nothing", "half")).keys == ((dt.date(2024, 1, 1), None, 1.5),)
+    assert table.collect_totals(ask("day", "nothing", "half")).keys == ((dt.date(2024, 1, 1), None, 1.5),)
 
 
 def test_csv_types_are_declared_and_what_does_not_cast_is_null(tmp_path):
@@ -109,13 +109,13 @@ def test_csv_types_are_declared_and_what_does_not_cast_is_null(tmp_path):
     table = open_source(path, types=types, dialect={"newlines": True})
     assert [column.kind for column in table.schema.columns] == ["integer", "text", "number", "date", "boolean", "text"]
     question = ask("city", bounds=per_person(2), measures=(COUNT, *mean("income", upper=20)))
-    answer = table.collect(question)
+    answer = table.collect_totals(question)
     assert answer.keys == (("",), ("007",), ("a",))
     assert answer.values == {"rows": (1, 1, 3), "usable": (0, 0, 3), "sum": (0, 0, 11 + 20 + 7)}
-    assert table.collect(ask("born")).keys == ((None,), (dt.date(1999, 12, 31),), (dt.date(2000, 2, 29),))
-    assert table.collect(ask("member")) == Grouped(((None,), (False,), (True,)), {"rows": (1, 2, 3)})
-    assert (None,) in table.collect(ask("note")).keys
-    assert ('say "hi"\nthere',) in table.collect(ask("note")).keys
+    assert table.collect_totals(ask("born")).keys == ((None,), (dt.date(1999, 12, 31),), (dt.date(2000, 2, 29),))
+    assert table.collect_totals(ask("member")) == GroupTotals(((None,), (False,), (True,)), {"rows": (1, 2, 3)})
+    assert (None,) in table.collect_totals(ask("note")).keys
+    assert ('say "hi"\nthere',) in table.collect_totals(ask("note")).keys
 
 
 def test_csv_without_types_is_text(tmp_path):
@@ -123,7 +123,7 @@ def test_csv_without_types_is_text(tmp_path):
     path.write_text("a;b,1\n1,2\n")
     table = open_source(path)
     assert table.schema.columns == (Column("a;b", "text"), Column("1", "text"))
-    assert table.collect(ask("1")).keys == (("2",),)
+    assert table.collect_totals(ask("1")).keys == (("2",),)
 
 
 @pytest.mark.parametrize("names", [["a'b", 'c"d'], ["a b", "SELECT"], ["{x}", "a: 1, b"]])
@@ -131,7 +131,7 @@ def test_csv_with_odd_names(tmp_path, names):
     path = tmp_path / "p.csv"
     path.write_text(",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n1,2\n")
     table = open_source(path, types={names[0]: "integer"})
-    assert table.collect(ask(names[0], names[1])).keys == ((1, "2"),)
+    assert table.collect_totals(ask(names[0], names[1])).keys == ((1, "2"),)
 
 
 @pytest.mark.parametrize("line", [f"{PRIVATE},1,2,3", PRIVATE, f'"{PRIVATE},1', f'a,"{PRIVATE}"x'])
@@ -140,7 +140,7 @@ def test_a_malformed_line_does_not_show_its_content(tmp_path, line):
     path.write_text("name,age\nb,2\n" + line + "\n")
     table = open_source(path, types={"age": "integer"})
     with pytest.raises(InputError, match="mend the line") as failure:
-        table.collect(ask("name", measures=mean("age")))
+        table.collect_totals(ask("name", measures=mean("age")))
     refuse_leak(failure.value)
 
 
@@ -157,27 +157,27 @@ def test_engine_errors_are_wrapped_without_their_text():
         raise RuntimeError(PRIVATE)
 
     with pytest.raises(EngineError, match=r"failed to add up \(RuntimeError\)") as failure:
-        guarded("add up", work)
+        engine_call("add up", work)
     refuse_leak(failure.value)
 
 
 def test_a_failing_cast_in_the_users_expression_does_not_leak():
-    backend = connect()
-    people = guarded("create", lambda: backend.create_table("people", pa.table({"name": [PRIVATE]})))
+    backend = open_connection()
+    people = engine_call("create", lambda: backend.create_table("people", pa.table({"name": [PRIVATE]})))
     table = open_source(people.mutate(x=people["name"].cast("float64")))
     with pytest.raises(EngineError, match="ConversionException") as failure:
-        table.collect(ask(measures=mean("x")))
+        table.collect_totals(ask(measures=mean("x")))
     refuse_leak(failure.value)
 
 
 def test_a_pandas_column_of_objects_needs_a_declared_kind():
     frame = pd.DataFrame({"x": [1, PRIVATE]})
-    assert open_source(frame).schema.column("x").kind == "other"
+    assert open_source(frame).schema.find_column("x").kind == "other"
     with pytest.raises(SchemaError, match="types=") as failure:
-        open_source(frame).collect(ask("x"))
+        open_source(frame).collect_totals(ask("x"))
     refuse_leak(failure.value)
-    assert open_source(frame, types={"x": "text"}).collect(ask("x")).keys == ((None,), (PRIVATE,))
-    assert open_source(frame, types={"x": "integer"}).collect(ask("x")).keys == ((None,), (1,))
+    assert open_source(frame, types={"x": "text"}).collect_totals(ask("x")).keys == ((None,), (PRIVATE,))
+    assert open_source(frame, types={"x": "integer"}).collect_totals(ask("x")).keys == ((None,), (1,))
 
 
 def test_duckdb_files_are_read_only_and_left_as_they_were(tmp_path):
@@ -191,8 +191,8 @@ def test_duckdb_files_are_read_only_and_left_as_they_were(tmp_path):
     before = path.read_bytes()
     for name in ("people", "grown"):
         table = open_source(path, table=name)
-        assert (table.source_kind, table.collect(QUESTION)) == ("duckdb", ANSWER)
-        assert table.collect(ask("city", keys=[("a",)], bounds=per_person(1))).keys == (("a",),)
+        assert (table.source_kind, table.collect_totals(QUESTION)) == ("duckdb", ANSWER)
+        assert table.collect_totals(ask("city", keys=[("a",)], bounds=per_person(1))).keys == (("a",),)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["people.db"]
     with pytest.raises(SchemaError, match=r"one of 'grown', 'people', got table='peple'; did you mean 'people'"):
@@ -202,27 +202,27 @@ def test_duckdb_files_are_read_only_and_left_as_they_were(tmp_path):
 
 
 def test_no_temporary_table_is_left_behind():
-    backend = connect()
-    people = guarded("create", lambda: backend.create_table("people", pa.table(FRAME)))
+    backend = open_connection()
+    people = engine_call("create", lambda: backend.create_table("people", pa.table(FRAME)))
     table = open_source(people)
-    assert table.collect(ask("city", bounds=per_person(1))).values
-    assert table.collect(ask("city", keys=[("a",)], bounds=per_person(1))).values
+    assert table.collect_totals(ask("city", bounds=per_person(1))).values
+    assert table.collect_totals(ask("city", keys=[("a",)], bounds=per_person(1))).values
     left = backend.raw_sql("SELECT table_name FROM information_schema.tables WHERE table_type != 'VIEW'").fetchall()
     assert left == [("people",)]
 
 
 def test_a_users_connection_keeps_its_settings():
-    backend = connect()
-    people = guarded("create", lambda: backend.create_table("people", pa.table(FRAME)))
+    backend = open_connection()
+    people = engine_call("create", lambda: backend.create_table("people", pa.table(FRAME)))
     backend.raw_sql("SET disabled_optimizers = 'top_n'")
-    assert open_source(people).collect(QUESTION) == ANSWER
+    assert open_source(people).collect_totals(QUESTION) == ANSWER
     assert backend.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall() == [("top_n",)]
 
 
 def test_an_ibis_expression_must_treat_rows_one_by_one():
-    ibis = load("ibis")
+    ibis = load_library("ibis")
     people = ibis.memtable(pa.table(FRAME))
-    assert open_source(people.filter(people["person"] == 1)).collect(ask()).values["rows"] == (2,)
+    assert open_source(people.filter(people["person"] == 1)).collect_totals(ask()).values["rows"] == (2,)
     across = [
         people.limit(2),
         people.sample(0.5),
@@ -316,30 +316,30 @@ def test_a_missing_library_names_what_to_install(monkeypatch):
 def test_nothing_is_written_where_we_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = open_source(pa.table({"person": list(range(1000)) * 4}))
-    assert table.collect(ask(bounds=per_person(1))).values["rows"] == (1000,)
+    assert table.collect_totals(ask(bounds=per_person(1))).values["rows"] == (1000,)
     assert list(Path().iterdir()) == []
 
 
 def test_collect_wants_a_request():
     with pytest.raises(InputError, match="Request"):
-        open_source(pa.table(FRAME)).collect("count")  # type: ignore[arg-type]
+        open_source(pa.table(FRAME)).collect_totals("count")  # type: ignore[arg-type]
 
 
 def test_an_identifier_of_128_bits_is_a_person():
-    backend = connect()
+    backend = open_connection()
     backend.raw_sql("CREATE TABLE t AS SELECT uuid() AS u, 170141183460469231731687303715884105727::HUGEINT AS person")
     backend.raw_sql("CREATE TYPE size AS ENUM ('small', 'large')")
     backend.raw_sql("ALTER TABLE t ADD COLUMN e size")
     backend.raw_sql("INSERT INTO t SELECT u, person, 'small' FROM t")
-    table = open_source(guarded("find the table", lambda: backend.table("t")))
+    table = open_source(engine_call("find the table", lambda: backend.table("t")))
     assert [column.kind for column in table.schema.columns] == ["text", "integer", "text"]
-    assert table.collect(ask(bounds=per_person(1))).values["rows"] == (1,)
-    assert table.collect(ask("e", keys=[("small",), ("large",)])).values["rows"] == (0, 1)
-    assert table.collect(ask("e", bounds=per_person(2))).keys == ((None,), ("small",))
-    key = table.collect(ask("person")).keys
+    assert table.collect_totals(ask(bounds=per_person(1))).values["rows"] == (1,)
+    assert table.collect_totals(ask("e", keys=[("small",), ("large",)])).values["rows"] == (0, 1)
+    assert table.collect_totals(ask("e", bounds=per_person(2))).keys == ((None,), ("small",))
+    key = table.collect_totals(ask("person")).keys
     assert key == ((2**127 - 1,),)
-    assert table.collect(ask("person", keys=list(key))).values["rows"] == (2,)
-    assert uuid.UUID(str(table.collect(ask("u")).keys[0][0]))
+    assert table.collect_totals(ask("person", keys=list(key))).values["rows"] == (2,)
+    assert uuid.UUID(str(table.collect_totals(ask("u")).keys[0][0]))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR", PRIVATE.encode() * 50])
@@ -358,7 +358,7 @@ def test_other_columns_without_a_name_are_refused(tmp_path, header):
 
 
 def test_a_database_of_which_no_table_is_named_says_which_there_are(tmp_path):
-    with load("duckdb").connect(str(tmp_path / "p.db")) as made:
+    with load_library("duckdb").connect(str(tmp_path / "p.db")) as made:
         made.execute('create table visits as select 1 as a; create table "My people" as select 1 as a')
     with pytest.raises(InputError, match=r"one of 'My people', 'visits'.*--table"):
         open_source(tmp_path / "p.db")

@@ -14,7 +14,7 @@ import pytest
 from tightrope.errors import InputError
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import InsecureSeeded
-from tightrope.transport.couplings.mechanism import CouplingMechanism, codes, people
+from tightrope.transport.couplings.mechanism import CouplingMechanism, encode_groups, person_names
 from tightrope.transport.exact.tables import GroupTables, RowTables
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
@@ -51,45 +51,49 @@ def test_the_group_of_each_value_is_found(names: list[Any]) -> None:
     boxed = np.empty(500, dtype=object)
     boxed[:] = given
     for group in (given, boxed, pd.Series(given, dtype=object)):
-        assert codes(group, names, 500).tolist() == picked
+        assert encode_groups(group, names, 500).tolist() == picked
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, np.float64])
 @pytest.mark.parametrize("count", [3, 40])
 def test_numbers_of_every_kind_are_found(dtype: Any, count: int) -> None:
     names = list(range(count))
-    assert codes(np.array([2, 0, 1], dtype=dtype), names, 3).tolist() == [2, 0, 1]
+    assert encode_groups(np.array([2, 0, 1], dtype=dtype), names, 3).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("names", [["b", "a", "cc"], [5, 2**40, -7]])
 def test_names_are_found_by_search(names: list[Any]) -> None:
     given = np.array(names * 10)
-    assert codes(given, names, 30).tolist() == [0, 1, 2] * 10
+    assert encode_groups(given, names, 30).tolist() == [0, 1, 2] * 10
     with pytest.raises(InputError, match="unknown groups=10"):
-        codes(given, [name for name in names if name not in ("cc", -7)], 30)
+        encode_groups(given, [name for name in names if name not in ("cc", -7)], 30)
 
 
 def test_names_between_known_ones_are_unknown() -> None:
     names = [f"g{k}" for k in range(50)]
     given = np.array([f"g{k}" for k in range(5000)])
     with pytest.raises(InputError, match="unknown groups=4950"):
-        codes(given, names, 5000)
+        encode_groups(given, names, 5000)
     with pytest.raises(InputError, match="unknown groups=4950"):
-        codes(np.arange(5000), list(range(50)), 5000)
+        encode_groups(np.arange(5000), list(range(50)), 5000)
 
 
 def test_tables_of_all_groups_are_those_of_each() -> None:
     rng = np.random.default_rng(4)
     mechanism = CouplingMechanism.fit({name: rng.dirichlet(np.full(5, 0.4)) for name in "abc"}, LINE)
-    tables = {name: RowTables.of([mechanism.tables[name].weights(x) for x in range(5)], 5) for name in "abc"}
-    joined = GroupTables.of(tables)
+    tables = {
+        name: RowTables.from_weights([mechanism.tables[name].row_weights(x) for x in range(5)], 5) for name in "abc"
+    }
+    joined = GroupTables.from_tables(tables)
     assert list(joined) == ["a", "b", "c"]
     for number, name in enumerate("abc"):
-        assert [joined[name].weights(x) for x in range(5)] == [tables[name].weights(x) for x in range(5)]
-        assert [joined.joined.weights(5 * number + x) for x in range(5)] == [tables[name].weights(x) for x in range(5)]
+        assert [joined[name].row_weights(x) for x in range(5)] == [tables[name].row_weights(x) for x in range(5)]
+        assert [joined.joined.row_weights(5 * number + x) for x in range(5)] == [
+            tables[name].row_weights(x) for x in range(5)
+        ]
         places, members = np.arange(5), np.full(5, number, dtype=np.int32)
-        drawn = joined.draw(members, places, InsecureSeeded(3))
-        assert np.array_equal(drawn, tables[name].draw(places, InsecureSeeded(3)))
+        drawn = joined.draw_outcomes(members, places, InsecureSeeded(3))
+        assert np.array_equal(drawn, tables[name].draw_outcomes(places, InsecureSeeded(3)))
 
 
 def test_values_of_many_groups_come_out_as_group_by_group() -> None:
@@ -103,7 +107,7 @@ def test_values_of_many_groups_come_out_as_group_by_group() -> None:
         values[groups == name] = rng.choice(5, int(np.sum(groups == name)), p=law)
     out = mechanism.apply(values, groups)
     for name in laws:
-        table = mechanism.table(name).toarray()
+        table = mechanism.plan_matrix(name).toarray()
         seen = np.zeros((5, 5))
         np.add.at(seen, (values[groups == name], out[groups == name]), 1)
         share = seen / seen.sum()
@@ -215,7 +219,7 @@ def test_what_is_no_name_is_refused_without_showing_it(names: Any) -> None:
 def test_names_of_another_shape_are_refused() -> None:
     for names in (["Ann"], np.array([["Ann", "Bob"]]), ()):
         with pytest.raises(InputError, match="one for each of 2"):
-            people(names, 2)
+            person_names(names, 2)
 
 
 def test_memory_that_takes_two_values_for_one_tells_the_group() -> None:
@@ -229,7 +233,9 @@ def test_memory_that_takes_two_values_for_one_tells_the_group() -> None:
 
 def _two_values(mechanism: CouplingMechanism, group: str, remembered: bool) -> dict[tuple[int, int], Fraction]:
     law, tables = mechanism.groups[group], mechanism.tables[group]
-    chances = {x: [Fraction(tables.weights(x).get(y, 0), TOTAL) for y in (0, 1)] for x in law.support.tolist()}
+    chances = {
+        x: [Fraction(tables.row_weights(x).get(y, 0), TOTAL) for y in (0, 1)] for x in law.support_points.tolist()
+    }
     out = dict.fromkeys(product((0, 1), repeat=2), Fraction(0))
     for (x, p), (other, q) in product(chances.items(), repeat=2):
         for y, z in out:

@@ -50,7 +50,7 @@ def test_example_2_of_the_paper() -> None:
     mechanism = CouplingMechanism.fit({"g": [0.2, 0.5, 0.3]}, LINE[:3, :3], target=[0.3, 0.2, 0.5])
     assert mechanism.loss["g"] == pytest.approx(0.3, abs=1e-12)
     expected = [[0.2, 0, 0], [0.1, 0.2, 0.2], [0, 0, 0.3]]
-    assert mechanism.table("g").toarray() == pytest.approx(np.array(expected), abs=1e-12)
+    assert mechanism.plan_matrix("g").toarray() == pytest.approx(np.array(expected), abs=1e-12)
     worst = CouplingMechanism.fit({"g": [0.2, 0.5, 0.3]}, LINE[:3, :3], target=[0.3, 0.2, 0.5], objective="worst")
     assert worst.loss["g"] == 1.0
 
@@ -59,8 +59,8 @@ def test_a_planted_error_is_seen() -> None:
     """The check of the tables must see a table of another group."""
     fitted = CouplingMechanism.fit(laws(1, 5), LINE)
     swapped = CouplingMechanism(
-        fitted.groups, fitted.target, GroupTables.of({"a": fitted.tables["b"], "b": fitted.tables["a"]}), fitted.loss,
-        fitted.objective, fitted.stray,
+        fitted.groups, fitted.target, GroupTables.from_tables({"a": fitted.tables["b"], "b": fitted.tables["a"]}),
+        fitted.loss, fitted.objective, fitted.stray,
     )  # fmt: skip
     assert fitted.target_error <= SMALL < Fraction(1, 1000) < swapped.target_error
 
@@ -82,7 +82,7 @@ def least(source: np.ndarray, target: np.ndarray, cost: np.ndarray) -> float:
     return float(linprog(cost.ravel(), A_eq=sums, b_eq=np.concatenate([source, target])).fun)
 
 
-def test_the_barycentre_costs_least_and_follows_the_weights() -> None:
+def test_the_barycenter_costs_least_and_follows_the_weights() -> None:
     groups = laws(7, 5)
     best = CouplingMechanism.fit(groups, LINE)
     named = CouplingMechanism.fit(groups, LINE, target="barycenter")
@@ -98,7 +98,7 @@ def test_drawn_outputs_have_the_target_law() -> None:
     groups = laws(11, 5)
     mechanism = CouplingMechanism.fit(groups, LINE, target=laws(13, 5)["a"])
     rng, count = np.random.default_rng(12), 200_000
-    wanted = mechanism.target.floats
+    wanted = mechanism.target.float_masses
     for group, law in groups.items():
         seen = np.bincount(mechanism.apply(rng.choice(5, count, p=law), group), minlength=5) / count
         assert np.all(np.abs(seen - wanted) < 6 * np.sqrt(wanted * (1 - wanted) / count) + 1e-9)
@@ -134,7 +134,7 @@ def test_the_same_value_released_k_times_gives_the_group_away(k: int) -> None:
 
 def _k_draws(mechanism: CouplingMechanism, group: str, k: int) -> dict[tuple[int, ...], Fraction]:
     law, tables = mechanism.groups[group], mechanism.tables[group]
-    rows = [(law[x], tables.weights(x)) for x in law.support.tolist()]
+    rows = [(law[x], tables.row_weights(x)) for x in law.support_points.tolist()]
     return {
         seen: sum((p * math.prod(Fraction(row.get(y, 0), TOTAL) for y in seen) for p, row in rows), Fraction(0))
         for seen in product((0, 1), repeat=k)
@@ -197,11 +197,11 @@ def grid_laws(seed: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("seed", range(8))
 def test_of_the_plans_of_least_maximum_the_one_of_least_average(seed: int) -> None:
     groups, cost = grid_laws(seed), grid((3, 4))
-    target, table = grid_laws(seed + 100)["a"], cost.matrix()
+    target, table = grid_laws(seed + 100)["a"], cost.to_matrix()
     fitted = CouplingMechanism.fit(groups, cost, target=target, objective="worst")
     for group, law in groups.items():
         far = np.where(table <= fitted.loss[group], table, 1e4)
-        plan = fitted.table(group).toarray()
+        plan = fitted.plan_matrix(group).toarray()
         assert np.sum(plan * table) == pytest.approx(least(law, target, far), abs=1e-9)
 
 
@@ -218,7 +218,7 @@ def test_no_table_moves_beyond_the_stated_maximum(law: list[float], target: list
     """Not even what roundings in the laws leave over: then the maximum is that of the laws as they are."""
     for cost in (LINE[:3, :3], np.array([[0.0, 1, 9], [1, 0, 5], [9, 5, 0]])):
         fitted = CouplingMechanism.fit({"g": law}, cost, target=target, objective="worst")
-        x, y = fitted.table("g").nonzero()
+        x, y = fitted.plan_matrix("g").nonzero()
         assert fitted.loss["g"] == cost[x, y].max()
         allowed = cost < fitted.loss["g"]
         assert mass_outside(allowed, law, target) > 0, "a smaller one would do"

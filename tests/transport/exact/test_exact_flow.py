@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tightrope.errors import InputError
-from tightrope.transport.exact.plan import Law, mass_that_stays_out
+from tightrope.transport.exact.plan import ExactDistribution, least_mass_outside
 from tightrope.transport.guarantees.lifting import lifted, mass_outside
 
 
-def strassen(allowed: np.ndarray, source: Law, target: Law) -> Fraction:
-    """max over sets of sources of their mass less that of all their neighbours."""
+def strassen(allowed: np.ndarray, source: ExactDistribution, target: ExactDistribution) -> Fraction:
+    """max over sets of sources of their mass less that of all their neighbors."""
     n, m = allowed.shape
     parts = chain.from_iterable(combinations(range(n), size) for size in range(n + 1))
     surplus = (
@@ -32,11 +32,11 @@ def strassen(allowed: np.ndarray, source: Law, target: Law) -> Fraction:
 def test_the_least_mass_outside_is_strassens(seed: int, n: int, m: int, helped: bool) -> None:
     rng = np.random.default_rng(seed)
     allowed = rng.random((n, m)) < 0.5
-    source, target = (Law.of("law", rng.dirichlet(np.full(size, 0.3))) for size in (n, m))
+    source, target = (ExactDistribution.from_probabilities("law", rng.dirichlet(np.full(size, 0.3))) for size in (n, m))
     guess = csr_array(rng.dirichlet(np.ones(n * m)).reshape(n, m)) if helped else csr_array((n, m))
     wanted = strassen(allowed, source, target)
-    assert mass_that_stays_out(allowed, source, target, guess) == wanted
-    assert mass_outside(allowed, source.floats, target.floats) == pytest.approx(float(wanted), abs=1e-15)
+    assert least_mass_outside(allowed, source, target, guess) == wanted
+    assert mass_outside(allowed, source.float_masses, target.float_masses) == pytest.approx(float(wanted), abs=1e-15)
 
 
 def test_a_trace_of_mass_outside_is_not_lifted() -> None:

@@ -13,8 +13,8 @@ from scipy import sparse
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError, PrecisionError
 from tightrope.randomness.alias_sampler import TOTAL
-from tightrope.transport.exact.plan import Law, exact_plan
-from tightrope.transport.exact.tables import RowTables, _choose_by_row, choose_by_row, quantised
+from tightrope.transport.exact.plan import ExactDistribution, exact_plan
+from tightrope.transport.exact.tables import RowTables, _choose_by_row, choose_by_row, quantize_weights
 
 WEIGHTS = st.dictionaries(st.integers(0, 40), st.integers(0, 10**30), min_size=1, max_size=12).filter(
     lambda row: sum(row.values()) > 0
@@ -25,7 +25,7 @@ LAWS = st.lists(st.floats(0, 1), min_size=1, max_size=8).filter(lambda law: sum(
 @given(LAWS)
 def test_a_law_is_what_its_floats_say(values: list[float]) -> None:
     floats = np.array(values) / sum(values)
-    law = Law.of("law", floats)
+    law = ExactDistribution.from_probabilities("law", floats)
     whole = sum(Fraction(value) for value in floats.tolist())
     assert [law[x] for x in range(len(law))] == [Fraction(value) / whole for value in floats.tolist()]
     assert sum(law.masses) == law.total
@@ -45,37 +45,37 @@ def test_a_law_is_what_its_floats_say(values: list[float]) -> None:
 )
 def test_what_is_no_law_is_refused(values: list[float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Law.of("law", values)
+        ExactDistribution.from_probabilities("law", values)
 
 
 @given(WEIGHTS)
-def test_quantised_weights_are_within_one_unit(row: dict[int, int]) -> None:
-    weights, whole = quantised(row), sum(row.values())
+def test_quantized_weights_are_within_one_unit(row: dict[int, int]) -> None:
+    weights, whole = quantize_weights(row), sum(row.values())
     assert sum(weights.values()) == TOTAL
     assert all(abs(Fraction(weights.get(y, 0)) - Fraction(row[y] * TOTAL, whole)) < 1 for y in row)
 
 
 @given(st.lists(WEIGHTS, min_size=1, max_size=6))
 def test_columns_hold_the_weights(rows: list[dict[int, int]]) -> None:
-    tables = RowTables.of(rows, 41)
+    tables = RowTables.from_weights(rows, 41)
     for x, row in enumerate(rows):
-        assert tables.weights(x) == dict(sorted(quantised(row).items()))
+        assert tables.row_weights(x) == dict(sorted(quantize_weights(row).items()))
 
 
 def test_equal_rows_share_one_table() -> None:
-    tables = RowTables.of([{0: 1, 1: 2}, {2: 1}, {0: 2, 1: 4}], 3)
+    tables = RowTables.from_weights([{0: 1, 1: 2}, {2: 1}, {0: 2, 1: 4}], 3)
     assert tables.starts[0] == tables.starts[2] != tables.starts[1]
 
 
 def test_rows_without_weight_are_refused() -> None:
     for row in ({}, {0: 0}, {0: 2, 1: -1}):
         with pytest.raises(InputError, match="weights >= 0"):
-            RowTables.of([row], 2)
+            RowTables.from_weights([row], 2)
 
 
 def test_the_compiled_loop_draws_the_same() -> None:
     rng = np.random.default_rng(3)
-    tables = RowTables.of([dict(enumerate(rng.integers(1, 9, n).tolist())) for n in (1, 2, 5, 17)], 17)
+    tables = RowTables.from_weights([dict(enumerate(rng.integers(1, 9, n).tolist())) for n in (1, 2, 5, 17)], 17)
     words, rows = rng.integers(0, 2**64, 5000, dtype=np.uint64), rng.integers(0, 4, 5000)
     words[:40] = np.resize(tables.edges.high, 40)  # ties
     layout = (tables.starts, tables.shifts, tables.edges.high, tables.own, tables.other)
@@ -91,25 +91,27 @@ def test_the_compiled_loop_draws_the_same() -> None:
 
 def test_a_low_word_decides_where_the_high_word_is_that_of_the_edge() -> None:
     weight = (1 << 126) + 5
-    tables = RowTables.of([{0: weight, 1: TOTAL - weight}], 2)
+    tables = RowTables.from_weights([{0: weight, 1: TOTAL - weight}], 2)
     edge = int(tables.edges.high[0])
     rows = np.zeros(1, dtype=np.int64)
-    drawn = [int(tables.draw(rows, Scripted([[edge], [low]]))[0]) for low in (4, 5)]
+    drawn = [int(tables.draw_outcomes(rows, Scripted([[edge], [low]]))[0]) for low in (4, 5)]
     assert drawn == [0, 1]
 
 
 def test_frequencies_are_those_of_the_row() -> None:
-    tables = RowTables.of([{0: 1, 3: 3}, {1: 5, 2: 5, 3: 10}], 4)
+    tables = RowTables.from_weights([{0: 1, 3: 3}, {1: 5, 2: 5, 3: 10}], 4)
     for row, shares in ((0, [0.25, 0, 0, 0.75]), (1, [0, 0.25, 0.25, 0.5])):
-        seen = np.bincount(tables.draw(np.full(400_000, row)), minlength=4) / 400_000
+        seen = np.bincount(tables.draw_outcomes(np.full(400_000, row)), minlength=4) / 400_000
         assert np.all(np.abs(seen - shares) < 5.5 * 0.5 / np.sqrt(400_000))
         assert np.any(np.abs(seen - np.roll(shares, 1)) > 0.1)
 
 
 @given(LAWS, LAWS)
 def test_marginals_of_an_exact_plan_are_exact(first: list[float], second: list[float]) -> None:
-    source, target = (Law.of("law", np.array(values) / sum(values)) for values in (first, second))
-    plan = exact_plan(sparse.coo_array(np.outer(source.floats, target.floats)), source, target)
+    source, target = (
+        ExactDistribution.from_probabilities("law", np.array(values) / sum(values)) for values in (first, second)
+    )
+    plan = exact_plan(sparse.coo_array(np.outer(source.float_masses, target.float_masses)), source, target)
     for x in range(len(source)):
         assert Fraction(sum(w for (a, _), w in plan.entries.items() if a == x), plan.total) == source[x]
     for y in range(len(target)):
@@ -119,7 +121,7 @@ def test_marginals_of_an_exact_plan_are_exact(first: list[float], second: list[f
 
 
 def test_a_plan_that_is_none_is_refused() -> None:
-    law = Law.of("law", [0.5, 0.5])
+    law = ExactDistribution.from_probabilities("law", [0.5, 0.5])
     with pytest.raises(PrecisionError, match="misses its marginals"):
         exact_plan(sparse.coo_array([[0.5, 0.0], [0.0, 0.4]]), law, law)
 
@@ -127,7 +129,7 @@ def test_a_plan_that_is_none_is_refused() -> None:
 def test_rows_that_are_one_object_share_a_table() -> None:
     """A map has thousands of points that nobody has; their row is laid out once, wherever it stands."""
     whole, single = dict.fromkeys(range(2000), 1), {3: 1}
-    tables = RowTables.of([whole, single, *[whole] * 3000, dict(whole)], 2000)
+    tables = RowTables.from_weights([whole, single, *[whole] * 3000, dict(whole)], 2000)
     assert len(set(tables.starts.tolist())) == 2
-    assert tables.weights(0) == tables.weights(3001) == tables.weights(3002)
-    assert tables.weights(1) == {3: TOTAL}
+    assert tables.row_weights(0) == tables.row_weights(3001) == tables.row_weights(3002)
+    assert tables.row_weights(1) == {3: TOTAL}

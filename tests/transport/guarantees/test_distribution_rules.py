@@ -111,13 +111,13 @@ def test_divergences_are_ordered(larger: str, smaller: str) -> None:
     for pair in LAWS:
         channel = RNG.dirichlet(np.full(4, 0.5), N) * 0.999 + 0.00025
         assert least(channel, smaller, [pair]) <= least(channel, larger, [pair])
-    assert DistributionGuarantee(0.5, larger).weakened(smaller).epsilon == 0.5
+    assert DistributionGuarantee(0.5, larger).weaken_to(smaller).epsilon == 0.5
 
 
 def test_no_divergence_is_weakened_to_a_larger_one() -> None:
     for larger, smaller in [("kl", "max"), ("total_variation", "hellinger")]:
         with pytest.raises(InputError, match=f"never larger than '{larger}'"):
-            DistributionGuarantee(0.5, larger).weakened(smaller)
+            DistributionGuarantee(0.5, larger).weaken_to(smaller)
 
 
 def test_from_points_takes_the_distance_that_convexity_allows() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tightrope import discrete_laplace
 from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.exact.plan import Law
+from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
-from tightrope.transport.guarantees.divergences import KINDS, DistributionGuarantee, divergence
+from tightrope.transport.guarantees.divergences import KINDS, DistributionGuarantee, divergence_upper_bound
 from tightrope.transport.guarantees.learned_distributions import learn_laws, learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
 
@@ -32,16 +32,16 @@ RANDOM = np.random.default_rng(17)
 @pytest.mark.parametrize("digits", [160, 200, 320, 400])
 def test_divergences_of_next_to_nothing_are_not_nothing(name: str, digits: int) -> None:
     tiny = Fraction(1, 10**digits)
-    found = divergence(name, [1 - tiny, tiny], [1 - tiny / 2, tiny / 2])
+    found = divergence_upper_bound(name, [1 - tiny, tiny], [1 - tiny / 2, tiny / 2])
     least = {"hellinger": Fraction(8, 100), "max": Fraction(69, 100) / tiny}.get(name, Fraction(15, 100)) * tiny
     assert Fraction(found) >= least
-    assert divergence(name, [1 - tiny, tiny], [1 - tiny, tiny]) == 0
+    assert divergence_upper_bound(name, [1 - tiny, tiny], [1 - tiny, tiny]) == 0
 
 
 def test_an_approximate_maximum_of_next_to_nothing() -> None:
     tiny = Fraction(1, 10**400)
     half = Fraction(1, 2)
-    assert divergence("approximate_max", [half + tiny, half - tiny], [half, half], delta=0.0) > 0
+    assert divergence_upper_bound("approximate_max", [half + tiny, half - tiny], [half, half], delta=0.0) > 0
 
 
 # The rules.
@@ -129,8 +129,8 @@ def test_the_theorem_holds_at_the_vertices() -> None:
             bound = one_draw(epsilon=epsilon, total_variations=apart)
             p, q = pushed(first, channel), pushed(second, identity)
             for name in KINDS:
-                seen = max(divergence(name, p, q), divergence(name, q, p)) * (1 - 1e-12)
-                assert seen <= bound.divergence(name), name
+                seen = max(divergence_upper_bound(name, p, q), divergence_upper_bound(name, q, p)) * (1 - 1e-12)
+                assert seen <= bound.divergence_bound(name), name
             tried, nearest = tried + 1, max(nearest, float(variation(p, q)) / bound.total_variation)
     assert tried > 1000
     assert nearest > 0.95
@@ -153,10 +153,10 @@ def test_a_target_of_tiny_masses_pays_for_the_rounding_of_its_tables() -> None:
 
 def test_where_doubles_end() -> None:
     assert one_draw(epsilon=800, deltas=(0.0, 1e-320)).delta == 1
-    assert OneDraw(800.0, 0.0, 1.0).divergence("chi_squared") == math.inf
+    assert OneDraw(800.0, 0.0, 1.0).divergence_bound("chi_squared") == math.inf
     mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.25, 0.75]}, [[0, 1], [1, 0]])
     far = approximate_knowledge(mechanism, {"a": [1e-300, 1.0], "b": [0.25, 0.75]})
-    assert far.divergence("chi_squared") == math.inf
+    assert far.divergence_bound("chi_squared") == math.inf
     assert far.loss.total_variation() >= 0.5
     with pytest.raises(InputError, match=r"each of 2 points.*law of 'a'"):
         approximate_knowledge(mechanism, {"a": [1.0], "b": [0.25, 0.75]})
@@ -170,7 +170,7 @@ def test_a_distance_near_rounding_is_not_trusted() -> None:
     channel = [[0.9, 0.1], [0.1, 0.9]]
     for off in (1e-16, 3e-16, 1e-15, 1e-14, 1e-13):
         first, second = [0.3, 0.7], [0.3 + off, 0.7]
-        laws = [Law.of("law", side) for side in (first, second)]
+        laws = [ExactDistribution.from_probabilities("law", side) for side in (first, second)]
         distance = abs(laws[0][0] - laws[1][0])
         apart = distribution_privacy(channel, [(first, second)], "total_variation").epsilon
         found = extended_distribution_privacy(channel, [(first, second)], "total_variation", [[0, 1], [1, 0]]).epsilon
@@ -184,7 +184,7 @@ def test_a_distance_near_rounding_is_not_trusted() -> None:
 
 def exactly(law: np.ndarray, bound: np.ndarray, factor: mpmath.mpf, sign: int) -> mpmath.mpf:
     """Σ (u − e^ε λ̂)₊, or Σ (λ̂ − e^ε l)₊, for the law that the mechanism takes the floats for."""
-    exact = Law.of("law", law)
+    exact = ExactDistribution.from_probabilities("law", law)
     shares = [mpmath.mpf(exact.masses[x]) / exact.total for x in range(len(exact))]
     ends = [mpmath.mpf(float(x)) for x in bound]
     terms = ((u - factor * x if sign > 0 else x - factor * u) for x, u in zip(shares, ends, strict=True))
@@ -201,7 +201,7 @@ def test_the_deltas_of_learned_laws_are_rounded_up(counts: list[int], epsilon: f
     seen = float(np.max(np.log(learned.upper / np.maximum(learned.law, 1e-300))))
     with mpmath.workdps(60):
         for value in (epsilon, max(0.0, math.nextafter(seen, 0)), max(0.0, seen)):
-            above, below = learned.deltas(value)
+            above, below = learned.max_divergence_deltas(value)
             factor = mpmath.exp(mpmath.mpf(value))
             assert min(exactly(learned.law, learned.upper, factor, 1), 1) <= above
             assert exactly(learned.law, learned.lower, factor, -1) <= below
@@ -210,7 +210,7 @@ def test_the_deltas_of_learned_laws_are_rounded_up(counts: list[int], epsilon: f
 def test_large_epsilons_and_odd_settings_of_learning() -> None:
     learned = learn_laws({"a": [500, 500], "b": [1, 1]})
     assert learned.one_draw(800).delta == 1 or learned.one_draw(800).epsilon == 1600
-    assert all(0 <= delta <= 1 for delta in learned.groups["a"].deltas(800))
+    assert all(0 <= delta <= 1 for delta in learned.groups["a"].max_divergence_deltas(800))
     with pytest.raises(InputError, match="less than 2"):
         learn_laws({"a": np.array([2**63 + 5, 5], dtype=np.uint64)})
     with pytest.raises(InputError, match="failure"):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tightrope import discrete_laplace
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_mechanism import Tabulated
+from tightrope.mechanisms.discrete.integer_mechanism import TableMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.randomness.bits import InsecureSeeded
 from tightrope.transport.couplings.mechanism import CouplingMechanism
@@ -26,8 +26,8 @@ def holds(learned: LearnedLaw, truth: np.ndarray) -> bool:
     inside = np.all((learned.lower <= truth) & (truth <= learned.upper))
     apart = np.abs(truth - learned.law).sum() / 2 <= learned.total_variation
     deltas = all(
-        np.maximum(truth - math.exp(e) * learned.law, 0).sum() <= learned.deltas(e)[0]
-        and np.maximum(learned.law - math.exp(e) * truth, 0).sum() <= learned.deltas(e)[1]
+        np.maximum(truth - math.exp(e) * learned.law, 0).sum() <= learned.max_divergence_deltas(e)[0]
+        and np.maximum(learned.law - math.exp(e) * truth, 0).sum() <= learned.max_divergence_deltas(e)[1]
         for e in (0.0, 0.05, 0.2)
     )
     return bool(inside and apart and deltas)
@@ -67,7 +67,7 @@ def test_what_smoothing_moves_is_counted() -> None:
 
 def test_bounds_hold_for_every_noise_within_the_width() -> None:
     """Noise that is always ±20: the corners of what the counts may have been must be covered."""
-    always = Tabulated(NoiseTable(0, (0,) * 19 + (1 << 127,)))
+    always = TableMechanism(NoiseTable(0, (0,) * 19 + (1 << 127,)))
     rng = np.random.default_rng(35)
     for _ in range(60):
         counts = {group: rng.multinomial(4000, law) for group, law in TRUE.items()}
@@ -83,7 +83,7 @@ def test_one_draw_bounds_what_the_true_laws_show() -> None:
     rng = np.random.default_rng(33)
     counts = {group: rng.multinomial(2000, law) for group, law in TRUE.items()}
     learned = learn_laws(counts, failure=1e-6)
-    mechanism = CouplingMechanism.fit(learned.laws, LINE)
+    mechanism = CouplingMechanism.fit(learned.laws_by_group, LINE)
     sides = [(("a", TRUE["a"]), ("b", TRUE["b"]))]
     for epsilon in (0.0, 0.05, 0.1, 0.3):
         bound = learned.one_draw(epsilon)
@@ -94,13 +94,13 @@ def test_one_draw_bounds_what_the_true_laws_show() -> None:
 def test_learning_privately_is_charged_by_the_relation() -> None:
     counts, noise = {"a": [50, 10], "b": [20, 30]}, discrete_laplace(scale=4)
     once = learn_laws_privately(counts, noise, randomness=InsecureSeeded(1))
-    twice = learn_laws_privately(counts, noise, neighbours=Neighbours.REPLACE_ONE, randomness=InsecureSeeded(1))
+    twice = learn_laws_privately(counts, noise, neighbors=Neighbors.REPLACE_ONE, randomness=InsecureSeeded(1))
     assert once.loss is not None
     assert twice.loss is not None
     assert once.loss.delta(0.25) < 1e-12 < once.loss.delta(0.24)
     assert twice.loss.delta(0.5) < 1e-12 < twice.loss.delta(0.48)
-    assert once.loss.neighbours is Neighbours.ADD_REMOVE
-    assert twice.loss.neighbours is Neighbours.REPLACE_ONE
+    assert once.loss.neighbors is Neighbors.ADD_REMOVE
+    assert twice.loss.neighbors is Neighbors.REPLACE_ONE
     assert learn_laws(counts).loss is None
 
 
@@ -108,7 +108,9 @@ def test_noise_is_really_added_and_widens_the_bounds() -> None:
     counts, noise = {"a": [500, 100], "b": [200, 300]}, discrete_laplace(scale=10)
     exact = learn_laws(counts)
     noisy = [learn_laws_privately(counts, noise) for _ in range(8)]
-    assert len({tuple(learned.laws["a"]) for learned in noisy}) >= 5  # two may agree by chance, five apart hardly
+    assert (
+        len({tuple(learned.laws_by_group["a"]) for learned in noisy}) >= 5
+    )  # two may agree by chance, five apart hardly
     for learned in noisy:
         assert np.all(learned.groups["a"].upper - learned.groups["a"].lower > 0.05)
         assert learned.groups["a"].total_variation > exact.groups["a"].total_variation
@@ -142,8 +144,8 @@ def test_bad_settings_teach() -> None:
         learn_laws({"a": [1]}, failure=0)
     with pytest.raises(InputError, match="smoothing"):
         learn_laws({"a": [1]}, smoothing=math.nan)
-    with pytest.raises(InputError, match="neighbours"):
-        learn_laws_privately({"a": [1]}, discrete_laplace(scale=1), neighbours=Neighbours.LOCAL)
+    with pytest.raises(InputError, match="neighbors"):
+        learn_laws_privately({"a": [1]}, discrete_laplace(scale=1), neighbors=Neighbors.LOCAL)
     with pytest.raises(InputError, match="epsilon"):
         learn_laws({"a": [1]}).one_draw(-1)
 

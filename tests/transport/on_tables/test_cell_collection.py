@@ -1,4 +1,4 @@
-"""Cells on tables: centres of the target's law, only what was asked for, and no row that cannot be hidden."""
+"""Cells on tables: centers of the target's law, only what was asked for, and no row that cannot be hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.errors import InputError, SchemaError
 from tightrope.tables import open_source
 from tightrope.tables.labels import Axis
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.on_tables.collection import Celled, Drawing, apply_cells
+from tightrope.transport.on_tables.collection import CellPoints, DrawJob, apply_cells
 from tightrope.transport.on_tables.supports import Cells
 
 MAP = Cells((Axis("y", 0, 2, 2), Axis("x", 0, 20, 2)))
@@ -23,14 +23,14 @@ TARGET = [0.1, 0.4, 0.2, 0.3]
 
 
 def mechanism() -> CouplingMechanism:
-    return CouplingMechanism.fit(LAWS, MAP.cost(), target=TARGET)
+    return CouplingMechanism.fit(LAWS, MAP.transport_cost(), target=TARGET)
 
 
 def rows(size: int) -> dict[str, object]:
     rng = np.random.default_rng(3)
     group = rng.integers(1, 3, size)
     cells = np.array([rng.choice(4, p=LAWS[int(one)]) for one in group])
-    y, x = MAP.centres(cells)
+    y, x = MAP.cell_centers(cells)
     return {"y": y + rng.uniform(-0.5, 0.5, size), "x": x + rng.uniform(-5, 5, size), "g": group, "year": group + 2000}
 
 
@@ -40,7 +40,7 @@ def test_every_group_comes_out_with_the_target(tmp_path: Path) -> None:
     assert apply_cells(mechanism(), open_source(pyarrow.table(rows(size))), MAP, "g", place, keep=["year"]) == size
     out = pyarrow.parquet.read_table(place)
     assert out.column_names == ["y", "x", "year"]
-    drawn = MAP.numbers([out["y"].to_numpy(), out["x"].to_numpy()])
+    drawn = MAP.cell_numbers([out["y"].to_numpy(), out["x"].to_numpy()])
     for year in (2001, 2002):
         mine = drawn[out["year"].to_numpy() == year]
         shares = np.bincount(mine, minlength=4) / len(mine)
@@ -75,8 +75,8 @@ def test_columns(tmp_path: Path) -> None:
 
 def test_the_work_travels_without_memory(tmp_path: Path) -> None:
     """On a cluster it is sent to the workers."""
-    work = Drawing.of(mechanism(), Celled(MAP), "g")
+    work = DrawJob.from_mechanism(mechanism(), CellPoints(MAP), "g")
     batch = pyarrow.table({name: rows(50)[name] for name in ("y", "x", "g")}).to_batches()[0]
     there = pickle.loads(pickle.dumps(work))(batch)  # noqa: S301 - our own bytes
-    assert there.schema == work.schema
+    assert there.schema == work.draw_schema
     assert set(there.column(0).to_pylist()) <= {0.5, 1.5}

@@ -11,8 +11,14 @@ from tightrope.documents.document import Triple
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables import Table, open_source
 from tightrope.tables.labels import Axis, Labels
-from tightrope.transport.on_tables.saved import KnownLaws, of_counts, of_entries, of_private_counts, target_law
-from tightrope.transport.on_tables.supports import Categories, Cells, Population, counted
+from tightrope.transport.on_tables.saved import (
+    KnownLaws,
+    laws_from_counts,
+    laws_from_entries,
+    private_laws_from_counts,
+    target_law,
+)
+from tightrope.transport.on_tables.supports import Categories, Cells, Population, count_points
 
 AGES = Cells((Axis("age", 0, 100, 4),))
 SEX = Population(group="sex")
@@ -32,48 +38,48 @@ def people() -> Table:
 
 
 def test_cells_and_categories() -> None:
-    found = counted(people(), AGES, SEX)
+    found = count_points(people(), AGES, SEX)
     assert {group: cells.tolist() for group, cells in found.cells.items()} == {"f": [2, 0, 0, 0], "m": [1, 0, 1, 1]}
-    named = counted(people(), "city", SEX)
-    assert named.support.names == ("Bergen", "Oslo", "Rome")
+    named = count_points(people(), "city", SEX)
+    assert named.support.point_names == ("Bergen", "Oslo", "Rome")
     assert named.cells["m"].tolist() == [1, 2, 0]
 
 
 def test_of_each_person_one_row_counts() -> None:
-    found = counted(people(), "city", Population(group="sex", person="person"))
+    found = count_points(people(), "city", Population(group="sex", person="person"))
     assert sum(int(cells.sum()) for cells in found.cells.values()) <= 3
 
 
 def test_only_public_names() -> None:
-    some = Categories("city", Labels.of(["Oslo", "Paris"]))
-    found = counted(people(), some, Population(group="sex", groups=("m", "x")))
+    some = Categories("city", Labels.from_names(["Oslo", "Paris"]))
+    found = count_points(people(), some, Population(group="sex", groups=("m", "x")))
     assert {group: cells.tolist() for group, cells in found.cells.items()} == {"m": [2, 0], "x": [0, 0]}
     with pytest.raises(InputError, match="at least one row"):
-        of_counts(found)
+        laws_from_counts(found)
 
 
 def test_shares_and_private_shares() -> None:
-    found = counted(people(), AGES, SEX)
-    assert of_counts(found).laws["f"].tolist() == [1.0, 0.0, 0.0, 0.0]
-    learned = of_private_counts(found, 40.0, person=None)
+    found = count_points(people(), AGES, SEX)
+    assert laws_from_counts(found).laws["f"].tolist() == [1.0, 0.0, 0.0, 0.0]
+    learned = private_laws_from_counts(found, 40.0, person=None)
     assert learned.laws["f"] == pytest.approx([3 / 6, 1 / 6, 1 / 6, 1 / 6])  # no noise at such an epsilon; smoothed
     assert learned.learning is not None
     assert learned.learning.left[0] == Triple(epsilon=0.0, delta=1.0, total_variation=1.0)
     assert (learned.kind, learned.learning.epsilon) == ("private", 40.0)
     for wrong in (0.0, -1.0, math.nan, math.inf, 41.0):
         with pytest.raises(InputError, match="epsilon"):
-            of_private_counts(found, wrong, person=None)
+            private_laws_from_counts(found, wrong, person=None)
 
 
 def test_columns_that_cannot_serve() -> None:
     with pytest.raises(SchemaError, match="--bins"):
-        counted(people(), "age", SEX)
+        count_points(people(), "age", SEX)
     with pytest.raises(SchemaError, match="numeric"):
-        counted(people(), Cells((Axis("city", 0, 1, 2),)), SEX)
+        count_points(people(), Cells((Axis("city", 0, 1, 2),)), SEX)
     with pytest.raises(SchemaError, match="text or whole numbers"):
-        counted(people(), "city", Population(group="age"))
+        count_points(people(), "city", Population(group="age"))
     with pytest.raises(InputError, match="rows"):
-        counted(
+        count_points(
             open_source(pyarrow.table({"a": pyarrow.array([], pyarrow.string()), "g": ["x"][:0]})),
             "a",
             Population(group="g"),
@@ -82,9 +88,9 @@ def test_columns_that_cannot_serve() -> None:
 
 def test_laws_that_are_written_down() -> None:
     entries = [("0", "a", 0.5), ("3", "a", 0.5), ("1", "b", 1.0)]
-    known = of_entries(entries, AGES, "age")
+    known = laws_from_entries(entries, AGES, "age")
     assert known.laws["a"].tolist() == [0.5, 0.0, 0.0, 0.5]
-    assert of_entries(entries, None, "age").support.names == (0, 3, 1)
+    assert laws_from_entries(entries, None, "age").support.point_names == (0, 3, 1)
     wrongs = {
         "sum of law": [("0", "a", 0.5)],
         "not negative": [("0", "a", 1.5), ("1", "a", -0.5)],
@@ -94,9 +100,9 @@ def test_laws_that_are_written_down() -> None:
     }
     for words, wrong in wrongs.items():
         with pytest.raises(InputError, match=words):
-            of_entries(wrong, AGES, "age")
+            laws_from_entries(wrong, AGES, "age")
     with pytest.raises(InputError, match="NaN"):
-        of_entries([("0", "a", math.nan)], AGES, "age")
+        laws_from_entries([("0", "a", math.nan)], AGES, "age")
 
 
 def test_targets_by_name() -> None:

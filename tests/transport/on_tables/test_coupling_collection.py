@@ -18,7 +18,7 @@ from tests.tables.every_engine import ENGINES
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 from tightrope.tables import Table
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.on_tables.collection import Drawing, Named, PointNames, apply_table
+from tightrope.transport.on_tables.collection import DrawJob, NamedPoints, PointNames, apply_table
 
 N = 20_000
 LAWS = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.25, 0.75]}
@@ -63,7 +63,7 @@ def test_each_row_is_drawn_from_its_own_row_of_the_plan(opened: Opened, tmp_path
     apply_table(MECHANISM, opened(table), "town", "group", path, points=TOWNS, keep=["id"])
     drawn = pq.read_table(path).sort_by("id")["town"].to_pylist()
     for group in LAWS:
-        plan = MECHANISM.table(group).toarray()
+        plan = MECHANISM.plan_matrix(group).toarray()
         for x, town in enumerate(TOWNS):
             rows = [i for i, row in enumerate(table.to_pylist()) if (row["town"], row["group"]) == (town, group)]
             found = Counter(drawn[i] for i in rows)
@@ -88,7 +88,7 @@ def test_two_runs_draw_twice(opened: Opened, tmp_path: Path) -> None:
 def test_a_target_with_points_of_its_own(tmp_path: Path) -> None:
     halves = CouplingMechanism.fit({"a": [1.0, 0.0, 0.0]}, [[0, 1], [0, 1], [0, 1]], target=[0.5, 0.5])
     table = pa.table({"town": ["Bergen"] * 1000, "group": ["a"] * 1000})
-    points = PointNames.of(TOWNS, ["west", "east"])
+    points = PointNames.from_names(TOWNS, ["west", "east"])
     apply_table(halves, table, "town", "group", tmp_path / "out.parquet", points=points)
     found = Counter(pq.read_table(tmp_path / "out.parquet")["town"].to_pylist())
     assert stats.binomtest(found["east"], 1000).pvalue > ALPHA
@@ -158,7 +158,10 @@ def test_what_travels_holds_no_memory() -> None:
     remembering = CouplingMechanism.fit(LAWS, COST, target=TARGET)
     remembering.apply([0, 1], "a", person=["Anna", "Bert"])
     assert remembering.memory
-    assert Drawing.of(remembering, Named("town", PointNames.of(TOWNS)), "group").mechanism.memory == {}
+    assert (
+        DrawJob.from_mechanism(remembering, NamedPoints("town", PointNames.from_names(TOWNS)), "group").mechanism.memory
+        == {}
+    )
 
 
 def test_the_place_of_a_row_does_not_tell_its_group(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ TARGET = [0.25, 0.25, 0.3, 0.2]
 
 def saved(objective: Any = "expected", laws: Any = LAWS, target: Any = TARGET) -> SavedCoupling:
     support = Cells((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2)))
-    mechanism = CouplingMechanism.fit(laws, support.cost(), target=target, objective=objective)
-    return SavedCoupling(mechanism, support, "group", "cityblock", Origin.of("public", "mine"))
+    mechanism = CouplingMechanism.fit(laws, support.transport_cost(), target=target, objective=objective)
+    return SavedCoupling(mechanism, support, "group", "cityblock", Origin.from_kind("public", "mine"))
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["expected", "worst"]))
@@ -41,10 +41,10 @@ def test_there_and_back(seed: int, objective: str) -> None:
     rng = np.random.default_rng(seed)
     laws = {name: rng.dirichlet(np.full(4, 0.3)) for name in "ab"}
     before = saved(objective, laws, rng.dirichlet(np.ones(4)))
-    text = to_json_text(before.document())
-    assert read_coupling(text) == before.document()
+    text = to_json_text(before.to_document())
+    assert read_coupling(text) == before.to_document()
     after = SavedCoupling.from_json(text)
-    assert after.document() == before.document()
+    assert after.to_document() == before.to_document()
     assert (after.mechanism.groups, after.mechanism.loss) == (before.mechanism.groups, before.mechanism.loss)
     assert after.mechanism.stray == before.mechanism.stray
     values = rng.integers(4, size=200)
@@ -54,18 +54,20 @@ def test_there_and_back(seed: int, objective: str) -> None:
 
 @pytest.mark.parametrize("names", [["Bergen", "Oslo", "Rome"], [3, 1, 2]])
 def test_categories(names: list[Any]) -> None:
-    support = Categories("city", Labels.of(names))
-    mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), target=[0.3, 0.2, 0.5])
-    one = SavedCoupling(mechanism, support, "sex", support.metric, Origin.of("table", "mine"))
-    other = SavedCoupling.from_json(to_json_text(one.document()))
-    assert (other.support, other.metric, other.group) == (support, support.metric, "sex")
+    support = Categories("city", Labels.from_names(names))
+    mechanism = CouplingMechanism.fit(
+        {0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.transport_cost(), target=[0.3, 0.2, 0.5]
+    )
+    one = SavedCoupling(mechanism, support, "sex", support.default_metric, Origin.from_kind("table", "mine"))
+    other = SavedCoupling.from_json(to_json_text(one.to_document()))
+    assert (other.support, other.metric, other.group) == (support, support.default_metric, "sex")
     assert list(other.mechanism.groups) == [0, 1]
 
 
 def test_losses_are_those_of_the_weights() -> None:
     found = saved("worst")
     for name in LAWS:
-        moved = moves(found.mechanism, name, found.support.cost())
+        moved = moves(found.mechanism, name, found.support.transport_cost())
         assert moved.largest == found.mechanism.loss[name]
         assert moved.mean == pytest.approx(saved().mechanism.loss[name] * 1.0, abs=1.0)
         assert 0 <= moved.kept <= 1
@@ -80,15 +82,15 @@ def test_what_rounding_leaves_behind_does_not_stay(stray: float, kept: float) ->
 
 def test_origins() -> None:
     for origin in (
-        Origin.of("table", "uniform"),
-        Origin.of("public", "a"),
-        Origin.of("private", "barycenter", LEARNING),
+        Origin.from_kind("table", "uniform"),
+        Origin.from_kind("public", "a"),
+        Origin.from_kind("private", "barycenter", LEARNING),
     ):
         one = dataclasses.replace(saved(), origin=origin)
-        assert SavedCoupling.from_json(to_json_text(one.document())).origin == origin
-    for kind, learned in (("table", LEARNING), ("private", None), ("rumour", None)):
+        assert SavedCoupling.from_json(to_json_text(one.to_document())).origin == origin
+    for kind, learned in (("table", LEARNING), ("private", None), ("rumor", None)):
         with pytest.raises(InputError, match="kind"):
-            Origin.of(kind, "uniform", learned)
+            Origin.from_kind(kind, "uniform", learned)
 
 
 def _swap(row: dict[str, Any]) -> None:
@@ -150,7 +152,7 @@ TAMPERINGS = {
     "unknown key": lambda data: data["support"].update(unit="km"),
     "secrecy": lambda data: data["origin"].update(secrecy="as public as the laws that it was given; and more"),
     "origin": lambda data: data.pop("origin"),
-    "origin kind": lambda data: data["origin"].update(kind="rumour"),
+    "origin kind": lambda data: data["origin"].update(kind="rumor"),
     "origin without learning": lambda data: data["origin"].update(kind="private"),
     "origin learned nothing": lambda data: data["origin"].update(kind="private", learning={"epsilon": 1, "left": []}),
 }
@@ -158,7 +160,7 @@ TAMPERINGS = {
 
 @pytest.mark.parametrize("tampering", TAMPERINGS.values(), ids=TAMPERINGS)
 def test_tampering_is_refused(tampering: Any) -> None:
-    data = json.loads(to_json_text(saved().document()))
+    data = json.loads(to_json_text(saved().to_document()))
     SavedCoupling.from_json(json.dumps(data))
     tampering(data)
     with pytest.raises(InputError):
@@ -176,7 +178,7 @@ def test_tampering_is_refused(tampering: Any) -> None:
     ],
 )
 def test_the_place_is_named_and_no_mass_is_shown(tampering: str, said: str) -> None:
-    data = json.loads(to_json_text(saved().document()))
+    data = json.loads(to_json_text(saved().to_document()))
     TAMPERINGS[tampering](data)
     with pytest.raises(InputError) as refused:
         SavedCoupling.from_json(json.dumps(data))
@@ -216,8 +218,8 @@ def _places(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 @given(st.data(), st.sampled_from(JUNK))
 def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) -> None:
     """No other exception than ``InputError``; what is read all the same does what it says."""
-    private = dataclasses.replace(saved(), origin=Origin.of("private", "barycenter", LEARNING))
-    tree = json.loads(to_json_text(private.document()))
+    private = dataclasses.replace(saved(), origin=Origin.from_kind("private", "barycenter", LEARNING))
+    tree = json.loads(to_json_text(private.to_document()))
     *above, last = data.draw(st.sampled_from(list(_places(tree))))
     reduce(lambda inner, key: inner[key], above, tree)[last] = junk
     try:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tightrope import transport
-from tightrope.transport.solvers.arc_pricing import MOST, arc_pricing, paying, table_coupling
+from tightrope.transport.solvers.arc_pricing import MOST, arc_pricing, profitable_pairs, table_coupling
 from tightrope.transport.solvers.result import Dual
 
 
@@ -22,7 +22,7 @@ def test_the_table_agrees(metric: str, dimension: int) -> None:
     cost = transport.points(x, y, metric=metric)
     priced, whole = arc_pricing(cost, source, target), table_coupling(cost, source, target)
     assert math.isclose(priced.cost, whole.cost, rel_tol=1e-11)
-    assert priced.gap <= 1e-11 * cost.matrix().max()
+    assert priced.gap <= 1e-11 * cost.to_matrix().max()
     assert np.abs(priced.plan.sum(axis=0) - target).sum() <= 1e-12
     assert np.abs(priced.plan.sum(axis=1) - source).sum() <= 1e-12
 
@@ -42,7 +42,7 @@ def test_powers() -> None:
     rng = np.random.default_rng(2)
     x = rng.random((120, 2))
     source, target = rng.dirichlet(np.ones(120)), rng.dirichlet(np.ones(120))
-    cost = transport.points(x).power(3)
+    cost = transport.points(x).to_power(3)
     assert math.isclose(
         arc_pricing(cost, source, target).cost, table_coupling(cost, source, target).cost, rel_tol=1e-10
     )
@@ -65,7 +65,7 @@ def test_points_without_mass_get_potentials_too() -> None:
     source, target = source / source.sum(), target / target.sum()
     found = arc_pricing(transport.points(x, y), source, target)
     assert isinstance(found.dual, Dual)
-    slack = transport.points(x, y).matrix() - found.dual.u[:, None] - found.dual.v
+    slack = transport.points(x, y).to_matrix() - found.dual.u[:, None] - found.dual.v
     assert slack.min() >= 0
     assert found.gap <= 1e-12
 
@@ -80,7 +80,7 @@ def test_lattices_of_ties(seed: int) -> None:
         cost = transport.points(x, y, metric=metric)
         priced = arc_pricing(cost, law, law)
         assert math.isclose(priced.cost, table_coupling(cost, law, law).cost, rel_tol=1e-10)
-        assert priced.gap <= 1e-10 * cost.matrix().max()
+        assert priced.gap <= 1e-10 * cost.to_matrix().max()
 
 
 def test_pairs_that_pay_are_not_held_where_all_of_them_do() -> None:
@@ -89,10 +89,10 @@ def test_pairs_that_pay_are_not_held_where_all_of_them_do() -> None:
     cost = transport.points(rng.random((1500, 2)), rng.random((1500, 2)))
     u, v = 2 + rng.random(1500), rng.random(1500)
     tracemalloc.start()
-    pairs, over = paying(cost, u, v)
+    pairs, over = profitable_pairs(cost, u, v)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    saved = u[:, None] - cost.matrix() + v
+    saved = u[:, None] - cost.to_matrix() + v
     most = MOST * 3000
     assert np.array_equal(np.sort(saved.ravel()[pairs]), np.sort(saved.ravel())[-most:])
     assert np.array_equal(over, saved.max(axis=0))

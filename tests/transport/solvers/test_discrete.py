@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.solvers.barycenter import barycenter
-from tightrope.transport.solvers.discrete import Discrete
+from tightrope.transport.solvers.discrete import DiscreteCost
 from tightrope.transport.solvers.optimal import coupling
 
 
@@ -26,7 +26,7 @@ def laws(seed: int, groups: int, points: int) -> list[np.ndarray]:
 @given(st.integers(0, 10**6), st.integers(1, 12))
 def test_plans_cost_the_total_variation(seed: int, points: int) -> None:
     source, target = laws(seed, 2, points)
-    found = coupling(source, target, Discrete(points))
+    found = coupling(source, target, DiscreteCost(points))
     assert found.cost == pytest.approx(np.maximum(source - target, 0).sum(), abs=1e-15)
     assert found.gap <= 1e-13
     plan = found.plan.toarray()
@@ -37,13 +37,13 @@ def test_plans_cost_the_total_variation(seed: int, points: int) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 12), st.booleans())
-def test_barycentres_are_proven_and_those_of_the_program(seed: int, groups: int, points: int, alike: bool) -> None:
+def test_barycenters_are_proven_and_those_of_the_program(seed: int, groups: int, points: int, alike: bool) -> None:
     given_laws = laws(seed, groups, points)
     rng = np.random.default_rng(seed)
     weights = None if alike else (rng.dirichlet(np.ones(groups)) * rng.integers(0, 2, groups) + 1e-9).tolist()
     weights = None if weights is None else [weight / sum(weights) for weight in weights]
-    found = barycenter(given_laws, Discrete(points), weights=weights)
-    table = barycenter(given_laws, Discrete(points).matrix(), weights=weights)
+    found = barycenter(given_laws, DiscreteCost(points), weights=weights)
+    table = barycenter(given_laws, DiscreteCost(points).to_matrix(), weights=weights)
     assert -1e-12 <= found.gap <= 1e-9
     assert found.cost <= table.cost + 1e-9
     assert found.lower <= table.cost + 1e-12
@@ -51,12 +51,12 @@ def test_barycentres_are_proven_and_those_of_the_program(seed: int, groups: int,
 
 def test_two_groups_meet_in_the_middle() -> None:
     first, second = laws(3, 2, 9)
-    assert barycenter([first, second], Discrete(9)).law == pytest.approx((first + second) / 2, abs=1e-15)
+    assert barycenter([first, second], DiscreteCost(9)).law == pytest.approx((first + second) / 2, abs=1e-15)
 
 
 def test_equal_laws_stay() -> None:
     (law,) = laws(5, 1, 9)
-    found = barycenter([law] * 4, Discrete(9))
+    found = barycenter([law] * 4, DiscreteCost(9))
     assert found.law == pytest.approx(law, abs=1e-15)
     assert found.cost == pytest.approx(0, abs=1e-14)
 
@@ -64,18 +64,18 @@ def test_equal_laws_stay() -> None:
 def test_thousands_of_categories() -> None:
     """A table of distances and its program would take minutes."""
     groups = dict(zip("abcd", laws(1, 4, 3000), strict=True))
-    mechanism = CouplingMechanism.fit(groups, Discrete(3000))
+    mechanism = CouplingMechanism.fit(groups, DiscreteCost(3000))
     assert mechanism.target_error <= Fraction(1, 2**120)
     assert all(0 < loss < 1 for loss in mechanism.loss.values())
 
 
 def test_costs_are_those_of_the_table() -> None:
-    cost, table = Discrete(5), 1 - np.eye(5)
+    cost, table = DiscreteCost(5), 1 - np.eye(5)
     some, others = np.array([0, 3]), np.array([3, 2, 0])
-    assert np.array_equal(cost.matrix(), table)
-    assert np.array_equal(cost.take(some, others).matrix(), table[np.ix_(some, others)])
+    assert np.array_equal(cost.to_matrix(), table)
+    assert np.array_equal(cost.select_points(some, others).to_matrix(), table[np.ix_(some, others)])
     v = np.random.default_rng(1).normal(size=5)
-    assert np.array_equal(cost.row_room(v), (table - v).min(axis=1))
-    assert np.array_equal(cost.column_room(v), (table - v[:, None]).min(axis=0))
+    assert np.array_equal(cost.row_potentials(v), (table - v).min(axis=1))
+    assert np.array_equal(cost.column_potentials(v), (table - v[:, None]).min(axis=0))
     with pytest.raises(InputError):
-        Discrete(0)
+        DiscreteCost(0)

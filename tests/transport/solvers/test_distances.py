@@ -24,7 +24,7 @@ COSTS = {
     "places": transport.points(np.random.default_rng(0).random((SIZE, 2))),
     "ring": transport.graph([[int(abs(i - j) in (1, 5)) for j in range(SIZE)] for i in range(SIZE)]),
 }
-COSTS["table"] = Matrix(COSTS["places"].matrix())
+COSTS["table"] = Matrix(COSTS["places"].to_matrix())
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
@@ -84,7 +84,7 @@ def test_a_large_grid() -> None:
     rng = np.random.default_rng(0)
     source, target = rng.dirichlet(np.ones(1600)), rng.dirichlet(np.ones(1600))
     found = transport.coupling(source, target, transport.grid((40, 40)))
-    table = transport.coupling(source, target, transport.grid((40, 40)).matrix())
+    table = transport.coupling(source, target, transport.grid((40, 40)).to_matrix())
     assert math.isclose(found.cost, table.cost, rel_tol=1e-11)
     assert isinstance(found.dual, Dual)
     steps = np.diff(found.dual.u.reshape(40, 40), axis=0), np.diff(found.dual.u.reshape(40, 40), axis=1)

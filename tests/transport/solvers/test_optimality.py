@@ -49,7 +49,9 @@ def test_lines(p: int) -> None:
         found = transport.coupling(source, target, transport.line(x, y), p=p)
         assert found.method == "monotone rearrangement"
         check(found, source, target, costs_of((x, y), p))
-        assert math.isclose(found.distance, transport.wasserstein(source, target, transport.line(x, y), p=p))
+        assert math.isclose(
+            found.wasserstein_distance, transport.wasserstein(source, target, transport.line(x, y), p=p)
+        )
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -73,7 +75,7 @@ def test_grids(metric: str) -> None:
         cost = transport.grid(shape, metric=metric)
         found = transport.coupling(source, target, cost)
         assert found.method == "edge flow"
-        check(found, source, target, table_of(cost.matrix()))
+        check(found, source, target, table_of(cost.to_matrix()))
 
 
 def test_graphs() -> None:
@@ -84,9 +86,9 @@ def test_graphs() -> None:
         source, target = laws(rng, nodes, nodes)
         found = transport.coupling(source, target, cost)
         assert found.method == "edge flow"
-        check(found, source, target, table_of(cost.matrix()))
+        check(found, source, target, table_of(cost.to_matrix()))
         squared = transport.coupling(source, target, cost, p=2)
-        assert squared.distance >= found.distance - 1e-12
+        assert squared.wasserstein_distance >= found.wasserstein_distance - 1e-12
 
 
 def ring_with_chords(rng: np.random.Generator, nodes: int) -> np.ndarray:
@@ -107,7 +109,7 @@ def test_lengths_that_are_no_round_numbers() -> None:
     source, target = laws(rng, 30, 30)
     found = transport.coupling(source, target, cost)
     assert found.gap <= 1e-11
-    assert math.isclose(found.cost, transport.coupling(source, target, cost.matrix()).cost, rel_tol=1e-11)
+    assert math.isclose(found.cost, transport.coupling(source, target, cost.to_matrix()).cost, rel_tol=1e-11)
 
 
 def test_the_largest_cost() -> None:
@@ -126,8 +128,8 @@ def test_the_largest_cost_on_a_line() -> None:
         source, target = laws(rng, n, m)
         cost = transport.line(rng.integers(0, 20, n), rng.integers(0, 20, m))
         found = transport.coupling(source, target, cost, p=math.inf)
-        check_bottleneck(found, source, target, cost.matrix())
-        assert found.cost == transport.coupling(source, target, cost.matrix(), p=math.inf).cost
+        check_bottleneck(found, source, target, cost.to_matrix())
+        assert found.cost == transport.coupling(source, target, cost.to_matrix(), p=math.inf).cost
 
 
 def test_a_wrong_dual_is_caught() -> None:

@@ -1,1 +1,1 @@
-"""What a privacy loss is, as a law, and how laws add up; knows no engine."""
+"""Distributions of the privacy loss and their composition, independent of the methods that compute δ."""

@@ -1,6 +1,6 @@
-"""One direction of a dominating pair, as the law of its privacy loss L = log dP/dQ under P.
+"""One direction of a dominating pair, as the distribution of its privacy loss L = log dP/dQ under P.
 
-A law says what every engine may ask for; each engine takes what it can use. Losses are in nats.
+The class offers everything that a method may need; each method uses a part of it. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from tightrope.numerics.rounding import ROUND_OFF
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tightrope.accounting.distributions.loss_cells import Cells
+    from tightrope.accounting.distributions.loss_cells import LossCells
 
-# What Laplace-type losses have in common: tilted by e^{−l/2} they are two equal atoms and a uniform density.
+# Laplace-type losses: tilted by e^{−l/2} they are two equal atoms and a uniform density.
 
 
-class Flat(NamedTuple):
-    """A loss tilted by e^{−l/2}: ``atom`` at −ε and +ε each, ``spread`` uniformly between."""
+class FlatForm(NamedTuple):
+    """A loss distribution tilted by e^{−l/2}: ``atom`` at −ε and at +ε, and ``spread`` uniformly between."""
 
     epsilon: float
     atom: float
     spread: float
 
     @property
-    def whole(self) -> float:
-        """M = 2a + b, the mass under the tilted law: E e^{−L/2}."""
+    def tilted_mass(self) -> float:
+        """M = 2a + b, the total mass of the tilted distribution: E e^{−L/2}."""
         return 2 * self.atom + self.spread
 
     @property
-    def odds(self) -> float:
-        """Of the density against both atoms."""
+    def density_odds(self) -> float:
+        """The density's mass relative to both atoms."""
         return self.spread / (2 * self.atom) if self.atom > 0 else math.inf
 
 
 Ends = tuple[Floats, Floats]
-"""A lower and an upper bound of each number, shape [n] both."""
+"""A lower and an upper bound of each number, both of shape [n]."""
 
 
-class LossLaw(ABC):
-    """Law of the privacy loss of one ordered pair (P, Q), under P.
+class LossDistribution(ABC):
+    """Distribution of the privacy loss of one ordered pair (P, Q), under P.
 
-    ``infinite_mass`` is P(L = +∞): the probability of an output that Q never gives.
-    ``opposite_mass`` is Q(L = −∞): the probability under Q of an output that P never gives.
+    ``infinite_mass`` is P(L = +∞): the probability of outputs that are impossible under Q.
+    ``opposite_mass`` is Q(L = −∞): the probability under Q of outputs that are impossible under P.
     """
 
     __slots__ = ()
@@ -64,52 +64,52 @@ class LossLaw(ABC):
 
     @property
     @abstractmethod
-    def largest(self) -> float:
-        """Supremum of the finite losses; ∞ where they are unbounded."""
+    def largest_loss(self) -> float:
+        """Supremum of the finite losses; ∞ if they are unbounded."""
 
     @abstractmethod
-    def cells(self, step: float) -> Cells:
-        """The law cut into cells no wider than ``step`` nats, at most ``MOST_LOSS_CELLS``; atoms have width zero."""
+    def loss_cells(self, step: float) -> LossCells:
+        """Cut into cells of width at most ``step`` nats, at most ``MOST_LOSS_CELLS``; atoms have width zero."""
 
-    def between(self, step: float, low: float, high: float) -> Cells:
-        """Cells no wider than ``step`` from ``low`` to ``high``, and of any width elsewhere."""
+    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+        """Cut into cells of width at most ``step`` from ``low`` to ``high``, and of any width elsewhere."""
         del low, high
-        return self.cells(step)
+        return self.loss_cells(step)
 
-    def cut(self, edges: Floats) -> Cells | None:
-        """The law cut at these losses (ascending), and where it must be; None where it cannot be cut at will."""
+    def cut_at_losses(self, edges: Floats) -> LossCells | None:
+        """Cut at these losses (ascending) and where necessary; None if the cuts cannot be chosen freely."""
         del edges
         return None
 
-    def evenly(self, count: int) -> Cells:
-        """About so many cells, narrow where losses lie close together: of a sampled law, as its base's are even."""
-        outline = self.cells(0.25)
-        held = outline.p > 1e-40
+    def cells_by_count(self, count: int) -> LossCells:
+        """Cut into about ``count`` cells, narrow where losses are dense; if sampled, by the base's even cells."""
+        outline = self.loss_cells(0.25)
+        held = outline.p_masses > 1e-40
         width = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-        return self.cells(max(width / count, 1e-300))
+        return self.loss_cells(max(width / count, 1e-300))
 
     @abstractmethod
-    def reverse(self) -> LossLaw:
-        """The law of log dQ/dP under Q."""
+    def reverse_distribution(self) -> LossDistribution:
+        """Return the distribution of log dQ/dP under Q."""
 
     @property
-    def slack(self) -> float:
+    def rounding_bound(self) -> float:
         """Bound on the rounding error of each loss, in nats."""
         return 0.0
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """K(z) = log E[e^{zL}; L < ∞] for Re z > 0, on any branch (theory §3); None where it is not known."""
+        """K(z) = log E[e^{zL}; L < ∞] for Re z > 0, on any branch (theory §3); None if unknown."""
         del z
         return None
 
     @property
     def knows_moment(self) -> bool:
-        """Whether ``log_moment`` has an answer."""
+        """Return whether ``log_moment`` returns a value."""
         return self.log_moment(np.array([1.0 + 0j])) is not None
 
     @property
-    def dies(self) -> bool:
-        """Whether a density alone makes the moment die on every line, at the scale of its losses."""
+    def moment_decays(self) -> bool:
+        """Return whether a density alone makes the moment decay on every line, at the scale of its losses."""
         return False
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
@@ -117,81 +117,81 @@ class LossLaw(ABC):
         del z
         return np.asarray(1e-15 * np.abs(moment))
 
-    def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None where K is not known.
+    def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None if K is unknown.
 
-        Where the error is ∞ the real part is an upper bound of that of K, and no more is known.
+        If the error is ∞, the real part returned is only an upper bound on the real part of K.
         """
         moment = self.log_moment(z)
         return None if moment is None else (moment, self.moment_error(z, moment))
 
-    def trimmed(self, mass: float) -> LossLaw:
-        """The law with at most this mass of its largest losses counted as infinite; itself, where nothing is gained."""
+    def trim_tail(self, mass: float) -> LossDistribution:
+        """Count at most this mass of the largest losses as infinite; returns itself if that has no advantage."""
         del mass
         return self
 
-    def tail(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """Log E[e^{zL}; what ``trimmed`` took away] and its error; None where nothing was."""
+    def log_tail_integral(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """Log E[e^{zL}; the part removed by ``trim_tail``] and its error; None if nothing was removed."""
         del z
         return None
 
     @property
-    def flat(self) -> Flat | None:
-        """The law tilted by e^{−l/2}, where it is two equal atoms and a uniform density."""
+    def flat_form(self) -> FlatForm | None:
+        """The distribution tilted by e^{−l/2}, if it is two equal atoms and a uniform density."""
         return None
 
     @property
-    def integrated(self) -> bool:
-        """Whether each value of its moment is an integral of its own, by quadrature: dear."""
+    def needs_quadrature(self) -> bool:
+        """Return whether each value of the moment needs its own (expensive) quadrature."""
         return False
 
     @property
-    def inexact(self) -> float:
+    def relative_mass_error(self) -> float:
         """Relative error of the finite masses, beyond a few units in the last place."""
         return 0.0
 
     @property
     def infinite_error(self) -> float:
-        """Relative rounding error of the infinite masses, where they were computed."""
+        """Relative rounding error of the infinite masses, if they were computed."""
         return 0.0
 
-    def decay(self, c: float, y: float) -> float:
-        """A number that |M(c+iy')| / M(c) does not exceed for |y'| ≥ y; 1 where nothing is known."""
+    def moment_decay_bound(self, c: float, y: float) -> float:
+        """An upper bound on |M(c+iy')| / M(c) for |y'| ≥ y; 1 if unknown."""
         del c, y
         return 1.0
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """δ(ε) in closed form, where there is one, to a few units in the last place; None otherwise."""
+        """δ(ε) in closed form, to a few units in the last place; None without a closed form."""
         del epsilon
         return None
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """Relative error that ``profile`` does not exceed; a few units in the last place unless a law says more."""
+        """Upper bound on the relative error of ``profile``; a few units in the last place by default."""
         return np.full(np.shape(epsilon), 2e-15)
 
-    def deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: Ends) -> Ends | None:
         """Bounds on δ at an ε ≥ 0 between two ends, every rounding and the slack included; None without a formula.
 
-        δ falls, so each of its ends is taken at the end of ε that is on its side, moved there by the slack.
+        δ is nonincreasing, so each bound is evaluated at the corresponding end of ε, moved outwards by the slack.
         """
-        least, most = widened(epsilon, self.slack)
+        least, most = widen_bounds(epsilon, self.rounding_bound)
         high = self.profile(least)
         if high is None:
             return None
-        found = around(high, self.profile_error(least))
-        low = found if most is least else around(np.asarray(self.profile(most)), self.profile_error(most))
+        found = relative_bounds(high, self.profile_error(least))
+        low = found if most is least else relative_bounds(np.asarray(self.profile(most)), self.profile_error(most))
         return low[0], found[1]
 
-    def overlaps(self, epsilon: Ends) -> Ends | None:
-        """Bounds on 1 − δ likewise, where a law knows that better than by subtraction; None where it does not."""
+    def overlap_bounds(self, epsilon: Ends) -> Ends | None:
+        """Bounds on 1 − δ likewise, if they are more accurate than by subtraction; None otherwise."""
         del epsilon
         return None
 
 
-# Numbers that are known to lie between two others, whole arrays of them: every rounding goes outwards.
+# Interval arithmetic on arrays: numbers between two bounds, with outward rounding.
 #
-# A profile falls with ε. So where ε is only known to lie in [a, b], δ is at least what it is at least at b, and at
-# most what it is at most at a: no slope is needed, and no error is carried by a condition number.
+# A profile is nonincreasing in ε. So for an ε in [a, b], δ is at least its lower bound at b and at most its upper
+# bound at a: neither slopes nor condition numbers are needed.
 
 if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
@@ -200,19 +200,19 @@ LEAST_DOUBLE = 5e-324
 """The least double above 0."""
 
 
-def around(value: Floats, error: Floats | float) -> Ends:
-    """Value · (1 ∓ error) inside [0, 1], each end one step further out; an exact zero stays one."""
-    return _outward(value * (1 - np.minimum(error, 1.0)), value * (1 + error), value > 0)
+def relative_bounds(value: Floats, error: Floats | float) -> Ends:
+    """Value · (1 ∓ error) inside [0, 1], each end rounded outwards; an exact zero stays zero."""
+    return _round_outward_in_unit(value * (1 - np.minimum(error, 1.0)), value * (1 + error), value > 0)
 
 
-def times(ends: Ends, least: Floats | float, most: Floats | float) -> Ends:
-    """Both ends times a factor between two others; where all of it is exactly zero it stays so."""
+def scale_bounds(ends: Ends, least: Floats | float, most: Floats | float) -> Ends:
+    """Multiply both ends by a factor between ``least`` and ``most``; exact zeros stay zero."""
     low, high = ends
-    return _outward(low * least, high * most, (high > 0) & (np.asarray(most) > 0))
+    return _round_outward_in_unit(low * least, high * most, (high > 0) & (np.asarray(most) > 0))
 
 
-def widened(ends: Ends, slack: float) -> Ends:
-    """Both ends moved outwards by the slack, and on where rounding has moved them by less."""
+def widen_bounds(ends: Ends, slack: float) -> Ends:
+    """Move both ends outwards by at least the slack, rounding included."""
     if not slack:
         return ends
     low, high = ends[0] - slack, ends[1] + slack
@@ -220,15 +220,15 @@ def widened(ends: Ends, slack: float) -> Ends:
     return low, np.where(high - ends[1] < slack, np.nextafter(high, np.inf), high)
 
 
-def mirrored(epsilon: Floats, reverse: Ends) -> Ends:
+def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
     """1 − e^ε + e^ε δ' at ε ≤ 0, with δ' at −ε in the reverse order: both terms are positive."""
     base, factor = -np.expm1(epsilon), np.exp(epsilon)
-    low, high = (around(base + factor * end, 8 * ROUND_OFF) for end in reverse)
+    low, high = (relative_bounds(base + factor * end, 8 * ROUND_OFF) for end in reverse)
     return low[0], high[1]
 
 
 def by_sign(epsilon: Floats, ahead: Callable[[Ends], Ends | None], back: Callable[[Ends], Ends | None]) -> Ends | None:
-    """``ahead`` at ε ≥ 0; below, the mirror of ``back``, which is the same of the reverse order."""
+    """``ahead`` at ε ≥ 0; below, the mirror image of ``back``, the same function of the reverse order."""
     negative = epsilon < 0
     if not np.any(negative):
         return ahead((epsilon, epsilon))
@@ -237,24 +237,24 @@ def by_sign(epsilon: Floats, ahead: Callable[[Ends], Ends | None], back: Callabl
     first = second if np.all(negative) else ahead((size, size))
     if first is None or second is None:
         return None
-    below = mirrored(-size, second)
+    below = mirror_bounds(-size, second)
     return np.where(negative, below[0], first[0]), np.where(negative, below[1], first[1])
 
 
-def middle(ends: Ends | None) -> Floats | None:
-    """Halfway between both ends."""
+def bounds_midpoint(ends: Ends | None) -> Floats | None:
+    """Return the midpoint of both ends."""
     return None if ends is None else np.asarray(ends[0] / 2 + ends[1] / 2)
 
 
-def spread(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
-    """How far the ends are from halfway between them, relative to that."""
+def relative_half_width(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
+    """Return the distance of the ends from their midpoint, relative to the midpoint."""
     if ends is None:
         return np.zeros(shape)
     low, high = ends
     return np.asarray((high - low) / np.maximum(high + low, LEAST_DOUBLE) + 4 * ROUND_OFF)
 
 
-def _outward(low: Floats, high: Floats, positive: Flags) -> Ends:
-    """One step further out, inside [0, 1], where there is anything."""
+def _round_outward_in_unit(low: Floats, high: Floats, positive: Flags) -> Ends:
+    """Round both ends outwards inside [0, 1], if the interval is positive."""
     least, most = np.nextafter(np.maximum(low, 0.0), 0.0), np.minimum(np.nextafter(high, 2.0), 1.0)
     return (least, most) if positive.all() else (least * positive, most * positive)

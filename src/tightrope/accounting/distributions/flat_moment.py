@@ -1,10 +1,10 @@
-"""Moments of a sampled Laplace-type law: one Gauss–Legendre rule over the base's losses serves a whole line.
+"""Moments of a sampled Laplace-type distribution: one Gauss–Legendre rule over the base's losses per line.
 
-With A the law without the record and l the base's loss, the sampled loss is g(l) = log(1 − q + q e^l), and
+With A the distribution without the record and l the base's loss, the sampled loss is g(l) = log(1 − q + q e^l), and
 
     E_A (1 − q + q e^l)^w − 1 = ∫ (e^{w g(l)} − 1) dA(l),
 
-w = z + 1 where the record is removed and w = −z where it is added. The integrand is analytic in the strip |Im l| < π.
+w = z + 1 if the record is removed and w = −z if it is added. The integrand is analytic in the strip |Im l| < π.
 On the ellipse with foci at the ends that reaches b < π/2 from the real axis |e^{wg} − 1| ≤ |w g| max(1, |e^{wg}|), with
 g enclosed by its values at the ellipse's ends; that bounds the rule's error (``docs/proofs/sampled-flat.md``).
 """
@@ -19,34 +19,34 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from tightrope.accounting.distributions.base import Ends, Flat
-from tightrope.accounting.distributions.line_moment import Enclosed, logarithm
+from tightrope.accounting.distributions.base import Ends, FlatForm
+from tightrope.accounting.distributions.line_moment import Enclosed, log_one_plus
 from tightrope.accounting.distributions.loss_cells import HALF
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# The loss of a mixture, l ↦ log(1 − q + q e^l), and the way back, each to some roundings of itself.
+# The loss of a mixture, l ↦ log(1 − q + q e^l), and its inverse, each with a relative error of a few roundings.
 #
-# Elementary functions are taken to be right to two units in the last place (4u). Then e^l − 1, its product or
-# quotient with q, and log1p of that are off by 12u together, as x / ((1 + x) log1p(x)) ≤ 1 passes on no more than
-# came in.
+# Elementary functions are assumed to be accurate to two units in the last place (4u). Then e^l − 1, its product or
+# quotient with q, and log1p of that are off by at most 12u in total, because x / ((1 + x) log1p(x)) ≤ 1 does not
+# amplify errors.
 
 INNER = 16 * ROUND_OFF
-"""Relative error of a mapped loss, that of a rate which is a rounded quotient included."""
+"""Relative error of a mapped loss, including the error of a rate that is a rounded quotient."""
 LEAST_ERROR = 4 * 5e-324
-"""Beside it: what numbers below double precision are off by."""
+"""Absolute error in addition to ``INNER``, for numbers below double precision."""
 STEEP = 30.0
-"""Beyond this, e^l − 1 is e^l but for roundings of the logarithm."""
+"""Beyond this, e^l − 1 equals e^l up to a few roundings of the logarithm."""
 OVERFLOW = 1e290
 SHIFT = 2.0**300
-"""Powers of two are exact: numbers below double precision keep their digits on the way."""
+"""Powers of two are exact: intermediate results below double precision keep their digits."""
 
 
-def mixed(loss: Floats, rate: float) -> Floats:
+def log_mixture(loss: Floats, rate: float) -> Floats:
     """log(1 − q + q e^l), to ``INNER`` of itself, for any finite l and 0 < q < 1.
 
-    >>> mixed(np.array([-50.0, 0.0, 1e-20, 1e3]), 1 - 2.0**-30).round(9).tolist()
+    >>> log_mixture(np.array([-50.0, 0.0, 1e-20, 1e3]), 1 - 2.0**-30).round(9).tolist()
     [-20.794415417, 0.0, 0.0, 999.999999999]
     """
     loss = np.asarray(loss, dtype=np.float64)
@@ -57,21 +57,21 @@ def mixed(loss: Floats, rate: float) -> Floats:
     far = growth > OVERFLOW
     near = (growth > -HALF) | (rate <= HALF)
     plain = np.log1p(np.where(~far & near, growth, 0.0))
-    low = np.log(np.where(near, 1.0, (1 - rate) + rate * np.square(np.minimum(half, 1.0))))  # losses below 0 alone
+    low = np.log(np.where(near, 1.0, (1 - rate) + rate * np.square(np.minimum(half, 1.0))))  # only for losses below 0
     return np.where(far, loss + math.log(rate), np.where(near, plain, low))
 
 
-def slope(loss: float, rate: float) -> float:
-    """What a change of l at or below ``loss`` is multiplied by at most: q e^l / (1 − q + q e^l) ≤ 1."""
+def log_mixture_slope(loss: float, rate: float) -> float:
+    """Return the largest derivative of the sampled loss at or below ``loss``: q e^l / (1 − q + q e^l) ≤ 1."""
     odds = loss + math.log(rate) - math.log1p(-rate) if rate < 1 else math.inf
     return 1.0 if odds > 0 else math.exp(max(odds, -740.0))
 
 
 def asked_above(epsilon: Ends, rate: float) -> Ends:
-    """ε' = log(1 + (e^ε − 1)/q), ε ≥ 0, from below and above: where a sampled law asks its base."""
+    """Bounds on ε' = log(1 + (e^ε − 1)/q), ε ≥ 0: the point where a sampled distribution evaluates its base."""
     low = _asked_above(epsilon[0], rate)
     high = low if epsilon[0] is epsilon[1] else _asked_above(epsilon[1], rate)
-    return _apart(low)[0], _apart(high)[1]
+    return _relative_interval(low)[0], _relative_interval(high)[1]
 
 
 def _asked_above(epsilon: Floats, rate: float) -> Floats:
@@ -88,40 +88,41 @@ def _asked_above(epsilon: Floats, rate: float) -> Floats:
 
 
 def asked_below(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
-    """Both w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and ε' = ε − log(1 − y), ε ≥ 0, from both sides.
+    """Bounds on w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and on ε' = ε − log(1 − y), for ε ≥ 0.
 
-    Where y is one or more, w is 0 and ε' says nothing.
+    If y ≥ 1, w is 0 and ε' has no meaning.
     """
     with np.errstate(over="ignore"):
         least, most = (
-            _apart(np.expm1(np.minimum(end, 700.0)) / rate * (1 - rate))[side] for side, end in enumerate(epsilon)
+            _relative_interval(np.expm1(np.minimum(end, 700.0)) / rate * (1 - rate))[side]
+            for side, end in enumerate(epsilon)
         )
         weights = rate * np.maximum(1 - most, 0.0) * (1 - INNER), rate * np.maximum(1 - least, 0.0) * (1 + INNER)
     low, high = (
-        _apart(end - np.log1p(-np.where(y < 1, y, 0.0)))[side]
+        _relative_interval(end - np.log1p(-np.where(y < 1, y, 0.0)))[side]
         for side, (end, y) in enumerate(zip(epsilon, (least, most), strict=True))
     )
     return weights, (low, high)
 
 
-def _apart(value: Floats) -> Ends:
-    """A value ≥ 0 that is off by ``INNER`` of itself, from both sides."""
+def _relative_interval(value: Floats) -> Ends:
+    """Return bounds on a number ≥ 0 from a value that is off by ``INNER`` of itself."""
     return np.maximum(value * (1 - INNER) - LEAST_ERROR, 0.0), np.asarray(value * (1 + INNER) + LEAST_ERROR)
 
 
 RULES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Sizes of the rule that are tried."""
 REACHES = (0.02, 0.1, 0.2, 0.5, 0.9, 1.3)
-"""How far from the real axis ellipses reach that are tried; and, in halves of the interval:"""
+"""Distances from the real axis of the ellipses that are tried; also these, in halves of the interval:"""
 HALVES = (0.3, 1.0, 3.0, 10.0)
 STEEP_POWER = 200.0
 """Logarithms of powers beyond this are computed with the largest one pulled out."""
 WIDEST_FLAT = 300.0
 """Bases with larger losses are not tried."""
 STEEPEST_ERROR = 500.0
-"""Logarithms of errors are cut here: they say nothing any more."""
+"""Logarithms of errors are clipped here, beyond any use."""
 CHUNK_TERMS = 1 << 21
-"""Powers computed at once."""
+"""Number of powers computed at once."""
 Known = Callable[[Complexes], Enclosed]
 """K and its error at z."""
 
@@ -130,26 +131,28 @@ Known = Callable[[Complexes], Enclosed]
 class FlatMoment:
     """The part of a base between ``low`` and its largest loss, sampled at ``rate``; ``opposite``: A's mass at −∞."""
 
-    flat: Flat
+    flat: FlatForm
     rate: float
     low: float
     opposite: float = 0.0
 
     @classmethod
-    def of(cls, flat: Flat | None, rate: float, *, above: bool = False, opposite: float = 0.0) -> FlatMoment | None:
-        """All of a base, or its losses above 0; None where it is not of Laplace type, or needs too many nodes."""
+    def from_base(
+        cls, flat: FlatForm | None, rate: float, *, above: bool = False, opposite: float = 0.0
+    ) -> FlatMoment | None:
+        """Use all of a base, or its losses above 0; None if it is not of Laplace type or needs too many nodes."""
         if flat is None or not (rate < 1 and flat.epsilon < WIDEST_FLAT):
             return None
         moment = cls(flat, rate, 0.0 if above else -flat.epsilon, opposite)
         try:
-            moment._rule(np.array([2.0, -1.0], dtype=np.complex128))
+            moment._quadrature_rule(np.array([2.0, -1.0], dtype=np.complex128))
         except PrecisionError:
             return None
         return moment
 
-    def excess(self, w: Complexes) -> Enclosed:
+    def moment_excess(self, w: Complexes) -> Enclosed:
         """∫ (e^{wg} − 1) dA at powers w, and a bound on the error; for moderate powers."""
-        growth, weights, size = self._rule(w)
+        growth, weights, size = self._quadrature_rule(w)
         value, total = np.empty(len(w), dtype=np.complex128), np.empty(len(w))
         rows = max(1, CHUNK_TERMS // len(growth))
         for start in range(0, len(w), rows):
@@ -160,54 +163,54 @@ class FlatMoment:
         return value, ROUND_OFF * ((len(growth) + 24) * total + 24 * moved) + np.abs(w) * size
 
     def log_power(self, w: Complexes) -> Enclosed:
-        """Log E_A e^{wg}, all of A: 1 + ``excess`` unless powers are steep."""
-        if self.steepest(w) < STEEP_POWER:
-            value, error = self.excess(w)
-            return logarithm(value, error)
-        growth, weights, size = self._rule(w)
+        """Log E_A e^{wg} over all of A: log(1 + ``moment_excess``) unless powers are steep."""
+        if self.largest_exponent(w) < STEEP_POWER:
+            value, error = self.moment_excess(w)
+            return log_one_plus(value, error)
+        growth, weights, size = self._quadrature_rule(w)
         exponents = np.multiply.outer(w, growth) + np.log(np.maximum(weights, 5e-324))
         peak = np.max(exponents.real, axis=1)
         terms = np.exp(exponents - peak[:, None])
         total = np.sum(terms, axis=1)
         wrong = ROUND_OFF * (len(growth) + 24 + 24 * np.max(np.abs(exponents), axis=1)) * np.sum(np.abs(terms), axis=1)
-        value, error = logarithm(total - 1, wrong + np.abs(w) * size * np.exp(-np.minimum(peak, 700.0)))
+        value, error = log_one_plus(total - 1, wrong + np.abs(w) * size * np.exp(-np.minimum(peak, 700.0)))
         return value + peak, error
 
-    def steepest(self, w: Complexes) -> float:
-        """The largest real part of w g, about."""
-        return float(np.max(np.abs(np.multiply.outer(w.real, self.ends)), initial=0.0))
+    def largest_exponent(self, w: Complexes) -> float:
+        """Return about the largest real part of w g."""
+        return float(np.max(np.abs(np.multiply.outer(w.real, self.sampled_loss_range)), initial=0.0))
 
-    def growth(self, loss: Floats) -> Floats:
-        """The sampled loss of a base loss."""
-        return mixed(loss, self.rate)
+    def sampled_loss(self, loss: Floats) -> Floats:
+        """Return the sampled losses for base losses."""
+        return log_mixture(loss, self.rate)
 
     @property
-    def ends(self) -> Floats:
-        """The least sampled loss and the largest."""
-        low, high = self.growth(np.array([self.low, self.flat.epsilon])).tolist()
+    def sampled_loss_range(self) -> Floats:
+        """The smallest and the largest sampled loss."""
+        low, high = self.sampled_loss(np.array([self.low, self.flat.epsilon])).tolist()
         return np.array([math.log1p(-self.rate) if self.opposite else low, high])
 
     @property
-    def span(self) -> float:
-        """How far apart sampled losses are at most."""
-        return float(self.ends[1] - self.ends[0])
+    def sampled_loss_span(self) -> float:
+        """Largest distance between two sampled losses."""
+        return float(self.sampled_loss_range[1] - self.sampled_loss_range[0])
 
     @property
     def conditional_mass(self) -> float:
         """A's mass."""
         flat, gone = self.flat, math.exp(-self.low / 2) - math.exp(-self.flat.epsilon / 2)
-        return flat.spread / flat.epsilon * gone + self.atoms(0.0)
+        return flat.spread / flat.epsilon * gone + self.atom_moment(0.0)
 
-    def atoms(self, power: float) -> float:
+    def atom_moment(self, power: float) -> float:
         """∫ e^{wg} dA over the atoms, w real."""
         flat, ends = self.flat, np.array([self.flat.epsilon, self.low])
-        with np.errstate(over="ignore"):  # ∞ is a bound, and 0 · ∞ would be none
-            held = np.exp(power * self.growth(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
+        with np.errstate(over="ignore"):  # ∞ is a valid bound, but 0 · ∞ is not
+            held = np.exp(power * self.sampled_loss(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
         second = float(held[1]) if self.low == -flat.epsilon else 0.0
         lost = self.opposite * math.exp(power * math.log1p(-self.rate)) if self.opposite else 0.0
         return float(held[0]) + second + lost
 
-    def swing(self, power: float) -> float:
+    def oscillation_bound(self, power: float) -> float:
         """A bound on y |∫ e^{(w + iy)g} over the density|: both ends and the total variation of F = f e^{wg}/g'.
 
         Log F = (w + 1) g − 3l/2 + const is convex or falls, so it has no maximum inside.
@@ -215,20 +218,20 @@ class FlatMoment:
         flat, ends = self.flat, np.array([self.low, self.flat.epsilon])
         if not flat.spread:
             return 0.0
-        turn = 3 / (2 * (power + 1)) if power > -1 else 1.0  # where g' = turn the slope changes its sign
+        turn = 3 / (2 * (power + 1)) if power > -1 else 1.0  # the slope changes its sign where g' = turn
         least = math.log(turn * (1 - self.rate) / (self.rate * (1 - turn))) if 0 < turn < 1 else flat.epsilon
         places = np.append(ends, min(max(least, self.low), flat.epsilon))
         with np.errstate(over="ignore"):
-            heights = np.exp((power + 1) * self.growth(places) - 1.5 * places) * flat.spread
+            heights = np.exp((power + 1) * self.sampled_loss(places) - 1.5 * places) * flat.spread
         heights /= 2 * flat.epsilon * self.rate
         if not np.all(np.isfinite(heights)):
             return math.inf
         return 2 * float(heights[0] + heights[1] - np.min(heights)) * (1 + 1e-9)
 
-    def _rule(self, w: Complexes) -> tuple[Floats, Floats, float]:
-        """Sampled losses at nodes and atoms, A's masses there, and the rule's error relative to |w|."""
+    def _quadrature_rule(self, w: Complexes) -> tuple[Floats, Floats, float]:
+        """Return sampled losses at nodes and atoms, A's masses there, and the rule's error relative to |w|."""
         powers, reach = (float(np.min(w.real)), float(np.max(w.real))), float(np.max(np.abs(w.imag), initial=0.0))
-        ends = self.growth(np.array([self.low, self.flat.epsilon]))
+        ends = self.sampled_loss(np.array([self.low, self.flat.epsilon]))
         scale = float(np.max(np.abs(ends)))
         least = max(0.0, float(np.min(np.max(np.multiply.outer(w.real, ends), axis=1))))
         half = (self.flat.epsilon - self.low) / 2
@@ -236,12 +239,12 @@ class FlatMoment:
         for size in RULES:
             log_error = min(self._log_error(size, b, powers, reach) for b in reaches)
             if log_error <= math.log(ROUND_OFF * scale) + least or not self.flat.spread:
-                growth, weights = _nodes(self, size)
+                growth, weights = _nodes_and_masses(self, size)
                 return growth, weights, math.exp(min(log_error, STEEPEST_ERROR)) if self.flat.spread else 0.0
         raise PrecisionError(f"powers up to {powers[1]:.3g} ± {reach:.3g}i of a sampled loss need too many nodes")
 
     def _log_error(self, size: int, b: float, powers: tuple[float, float], reach: float) -> float:
-        """Log of a bound on the error of the rule of this size, over |w|, by the ellipse that reaches b."""
+        """Log of a bound on the error of the rule of this size, over |w|, for the ellipse with distance b."""
         half, middle = (self.flat.epsilon - self.low) / 2, (self.flat.epsilon + self.low) / 2
         ratio = b / half + math.hypot(1, b / half)
         out = half * (ratio + 1 / ratio) / 2
@@ -255,11 +258,11 @@ class FlatMoment:
         return math.log(64 / 15) + height + density - 2 * (size - 1) * math.log(ratio) - math.log1p(-(ratio**-2))
 
 
-def modulus(known: Known, place: complex, still: float, swing: float, span: float) -> float:
-    """A bound on |M(c + iy')| / M(c) for y' ≥ y, at the place c + iy.
+def relative_modulus_bound(known: Known, place: complex, still: float, swing: float, span: float) -> float:
+    """Return a bound on |M(c + iy')| / M(c) for y' ≥ y, at the point c + iy.
 
-    While y · span ≤ π the modulus falls: |M|² is E cos(yD), D the difference of two losses. Beyond, atoms stand still
-    and the density adds no more than ``swing`` / y.
+    While y · span ≤ π the modulus decreases: |M|² is E cos(yD), D the difference of two losses. Beyond, the atoms do
+    not decay, and the density adds at most ``swing`` / y.
     """
     c, y = place.real, place.imag
     (cumulant,), (error,) = known(np.array([complex(c)]))
@@ -274,8 +277,8 @@ def modulus(known: Known, place: complex, still: float, swing: float, span: floa
 
 
 @lru_cache(maxsize=64)
-def _nodes(moment: FlatMoment, size: int) -> tuple[Floats, Floats]:
-    """Sampled losses at the rule's nodes and at the atoms, and A's masses."""
+def _nodes_and_masses(moment: FlatMoment, size: int) -> tuple[Floats, Floats]:
+    """Return sampled losses at the rule's nodes and at the atoms, and A's masses."""
     flat, low = moment.flat, moment.low
     points, weights = special.roots_legendre(size)
     half, middle = (flat.epsilon - low) / 2, (flat.epsilon + low) / 2
@@ -283,7 +286,7 @@ def _nodes(moment: FlatMoment, size: int) -> tuple[Floats, Floats]:
     masses = weights * half * flat.spread / (2 * flat.epsilon) * np.exp(-losses / 2)
     atoms = np.array([flat.epsilon, -flat.epsilon] if low == -flat.epsilon else [flat.epsilon])
     growth, held = np.concatenate([losses, atoms]), np.concatenate([masses, flat.atom * np.exp(-atoms / 2)])
-    growth = moment.growth(growth)
+    growth = moment.sampled_loss(growth)
     if moment.opposite:
         growth, held = np.append(growth, math.log1p(-moment.rate)), np.append(held, moment.opposite)
     return growth[held > 0], held[held > 0]

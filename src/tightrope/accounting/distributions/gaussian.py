@@ -1,4 +1,4 @@
-"""The loss of a normal law shifted by μ standard deviations: L ~ N(μ²/2, μ²)."""
+"""The loss of a normal distribution shifted by μ standard deviations: L ~ N(μ²/2, μ²)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,35 @@ import scipy
 from scipy import special
 from scipy.special import log_ndtr, ndtri
 
-from tightrope.accounting.distributions.base import LEAST_DOUBLE, Ends, LossLaw, around, by_sign, middle, spread
-from tightrope.accounting.distributions.loss_cells import MOST_LOSS_CELLS, Cells
+from tightrope.accounting.distributions.base import (
+    LEAST_DOUBLE,
+    Ends,
+    LossDistribution,
+    bounds_midpoint,
+    by_sign,
+    relative_bounds,
+    relative_half_width,
+)
+from tightrope.accounting.distributions.loss_cells import MOST_LOSS_CELLS, LossCells
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# How far N(μ, 1) can be told from N(0, 1) at one threshold: Φ(−a) − φ(a) m(a + μ), and what that leaves of one.
+# Distinguishing N(μ, 1) from N(0, 1) by one threshold: δ = Φ(−a) − φ(a) m(a + μ), and its complement 1 − δ.
 #
-# m is Mills' ratio (1 − Φ)/φ. Elementary functions, and Φ right of 0, are taken to be right to two units in the last
-# place (4u), and m to 16u; a and μ are taken as they are.
+# m is Mills' ratio (1 − Φ)/φ. Elementary functions, and Φ right of 0, are assumed to be accurate to two units in the
+# last place (4u), and m to 16u; a and μ are taken as exact.
 
 ROOT_HALF = math.sqrt(0.5)
 NARROW = 0.5
 """Below this μ both ratios are nearly equal, and their difference is integrated instead."""
 FARTHEST_DEVIATION = 100.0
-"""There nothing is left of the density: a further one changes nothing."""
+"""The density is negligible here: moving further out changes no result."""
 NORMAL_NODES, NORMAL_WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
 Known = tuple["Floats", "Floats"]
 """A value and a bound on its relative error, shape [n] each."""
 
 
-def mills(t: Floats) -> Floats:
+def mills_ratio(t: Floats) -> Floats:
     """(1 − Φ(t)) / φ(t)."""
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(t * ROOT_HALF))
 
@@ -40,23 +48,23 @@ def mills(t: Floats) -> Floats:
 def told_apart(a: Floats, mu: Floats) -> Known:
     """Φ(−a) − φ(a) m(a + μ) for a ≥ −μ/2: it falls with a, and rises with μ."""
     a = np.minimum(a, FARTHEST_DEVIATION)
-    return _near_by(a, mu) if np.max(mu) < NARROW else _apart(a, mu)
+    return _near_by(a, mu) if np.max(mu) < NARROW else _mills_difference(a, mu)
 
 
 def _near_by(a: Floats, mu: Floats) -> Known:
-    """φ(a) ∫ (1 − t m(t)) dt from a to a + μ, a sum of positive terms; far out t m(t) is nearly one."""
-    density, off = _density(a)
+    """φ(a) ∫ (1 − t m(t)) dt from a to a + μ, a sum of positive terms; for large t, t m(t) is nearly one."""
+    density, off = _normal_density(a)
     t = a[..., None] + mu[..., None] / 2 * (1 + NORMAL_NODES)
-    product = t * mills(t)
+    product = t * mills_ratio(t)
     mean = (1 - product) @ (NORMAL_WEIGHTS / 2)
     lost = (20 * np.abs(product) + 2) @ (NORMAL_WEIGHTS / 2)
     return density * mean * mu, off + ROUND_OFF * (12 + lost / mean)
 
 
-def _apart(a: Floats, mu: Floats) -> Known:
-    """φ(a) (m(a) − m(b)) right of 0, Φ(−a) − φ(a) m(b) left of it: what is subtracted is never nearly all."""
-    density, off = _density(a)
-    first, second = mills(np.maximum(a, 0.0)), mills(a + mu)
+def _mills_difference(a: Floats, mu: Floats) -> Known:
+    """φ(a) (m(a) − m(b)) right of 0, Φ(−a) − φ(a) m(b) left of it: without severe cancellation."""
+    density, off = _normal_density(a)
+    first, second = mills_ratio(np.maximum(a, 0.0)), mills_ratio(a + mu)
     kept, lost = np.where(a > 0, density * first, special.ndtr(-a)), density * second
     value = np.where(a > 0, density * (first - second), kept - lost)
     share = np.divide(kept + lost, value, out=np.ones_like(value), where=value > 0)
@@ -64,45 +72,45 @@ def _apart(a: Floats, mu: Floats) -> Known:
 
 
 def not_told(a: Floats, mu: Floats) -> Known:
-    """The rest of one, Φ(a) + φ(a) m(a + μ): both terms positive, so it may be tiny."""
-    density, off = _density(a)
-    left = np.where(a > 0, special.ndtr(np.maximum(a, 0.0)), density * mills(np.maximum(-a, 0.0)))
-    return left + density * mills(a + mu), ROUND_OFF * 40 + np.where(a > 0, 0.0, off)
+    """The complement Φ(a) + φ(a) m(a + μ): both terms are positive, so it keeps its accuracy when tiny."""
+    density, off = _normal_density(a)
+    left = np.where(a > 0, special.ndtr(np.maximum(a, 0.0)), density * mills_ratio(np.maximum(-a, 0.0)))
+    return left + density * mills_ratio(a + mu), ROUND_OFF * 40 + np.where(a > 0, 0.0, off)
 
 
-def _density(a: Floats) -> Known:
-    """φ(a); the rounding of a² shows in it."""
+def _normal_density(a: Floats) -> Known:
+    """φ(a), with an error that includes the rounding of a²."""
     with np.errstate(over="ignore"):
         square = a * a
     return np.exp(-square / 2) / math.sqrt(2 * math.pi), ROUND_OFF * (np.minimum(square, 2000.0) / 2 + 8)
 
 
 REACH = 37.0
-"""Standard deviations beyond which the normal law has no double-precision mass with all its digits."""
+"""Standard deviations beyond which masses of the normal distribution lose digits in double precision."""
 SUBNORMAL = 2.3e-308
 SMALLEST, LARGEST = 1e-300, 1e4
-"""Cells are made for μ in between: of smaller ones for this μ, which dominates; of larger ones all is lost."""
+"""Cells exist for μ in this range: a smaller μ is raised to it, which dominates; a larger one is always lost."""
 HUGE = 1e300
 VAST = 2e154
-"""From this μ on δ is one, to a rounding, at every ε that is a double: μ²/2 is larger than any."""
+"""From this μ on, δ is one, up to a rounding, at every ε that is a double: μ²/2 is larger than any."""
 WIDEST_CELL = 0.25
 """Cells are no wider than this many standard deviations, so that eight nodes integrate the density to rounding."""
 NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
 GIVEN = 8 * ROUND_OFF
-"""Relative error of μ, a quotient or the root of a sum of squares, and of what is made of it."""
+"""Relative error of μ, a quotient or the root of a sum of squares, and of numbers computed from it."""
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLaw(LossLaw):
-    """μ-GDP: K(z) = μ²(z + z²)/2 (theory §3); its own reverse. Any μ ≥ 0; one that has overflowed is ∞."""
+class GaussianLossDistribution(LossDistribution):
+    """μ-GDP: K(z) = μ²(z + z²)/2 (theory §3); its own reverse. Any μ ≥ 0; a μ that has overflowed is ∞."""
 
     mu: float
     rounding: float = 0.0
-    """Relative error of μ beyond ``GIVEN``: it is made of numbers below double precision."""
+    """Relative error of μ beyond ``GIVEN``, if it was computed from numbers below double precision."""
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[GaussianLaw, int]]) -> Self:
-        """Many steps as one, μ = √Σ n μ_i²; in units of the largest, as squares may leave double precision."""
+    def from_steps(cls, parts: Sequence[tuple[GaussianLossDistribution, int]]) -> Self:
+        """Combine many steps into one, μ = √Σ n μ_i²; scaled by the largest, as squares may overflow."""
         most = max(law.mu for law, _ in parts)
         squares = math.fsum(n * (law.mu / most) ** 2 for law, n in parts) if 0 < most < math.inf else 1.0
         faint = LEAST_DOUBLE / most if 0 < most < SUBNORMAL else 0.0
@@ -121,38 +129,38 @@ class GaussianLaw(LossLaw):
         return 2 * ROUND_OFF if self.mu >= VAST else 0.0
 
     @property
-    def largest(self) -> float:
+    def largest_loss(self) -> float:
         return math.inf
 
-    def reverse(self) -> GaussianLaw:
+    def reverse_distribution(self) -> GaussianLossDistribution:
         return self
 
     @property
-    def dies(self) -> bool:
+    def moment_decays(self) -> bool:
         return True
 
     def log_moment(self, z: Complexes) -> Complexes:
         return np.asarray(self.mu * self.mu * (z + z * z) / 2)
 
-    def decay(self, c: float, y: float) -> float:
+    def moment_decay_bound(self, c: float, y: float) -> float:
         """|M(c+iy)|/M(c) = e^{−μ²y²/2}, exactly."""
         del c
         return math.exp(-(self.mu * y) * (self.mu * y) / 2)
 
-    def deltas(self, epsilon: Ends) -> Ends:
-        """δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it falls with a, and rises with μ where a is fixed."""
-        least, most = around(*told_apart(*self._sides(epsilon)))
+    def compute_deltas(self, epsilon: Ends) -> Ends:
+        """δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it decreases with a, and increases with μ for fixed a."""
+        least, most = relative_bounds(*told_apart(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(least[1], most[0])
 
-    def overlaps(self, epsilon: Ends) -> Ends:
-        """1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ) likewise, the other way round."""
-        least, most = around(*not_told(*self._sides(epsilon)))
+    def overlap_bounds(self, epsilon: Ends) -> Ends:
+        """Bounds on 1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ); monotone in the opposite directions."""
+        least, most = relative_bounds(*not_told(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(least[0], most[1])
 
-    def _sides(self, epsilon: Ends) -> Ends:
-        """Where most is told, and where least: a, shape [2, n], and μ, shape [2, 1], on the side of each.
+    def _argument_bounds(self, epsilon: Ends) -> Ends:
+        """Return a, shape [2, n], and μ, shape [2, 1], rounded so that δ is first largest and then smallest.
 
-        A μ that was too small or too large for a double counts as the last that is not.
+        A μ that is too small or too large for a double is replaced by the nearest one in range.
         """
         mu = min(max(self.mu, LEAST_DOUBLE), HUGE)
         with np.errstate(over="ignore"):
@@ -162,38 +170,38 @@ class GaussianLaw(LossLaw):
         return scaled - mu / 2 + sign * error * (scaled + mu), np.maximum(mu - sign * (error * mu + LEAST_DOUBLE), 0.0)
 
     def profile(self, epsilon: Floats) -> Floats:
-        """Mirrored below 0."""
-        return np.asarray(middle(by_sign(epsilon, self.deltas, self.deltas)))
+        """The closed form, mirrored below 0."""
+        return np.asarray(bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas)))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        return spread(by_sign(epsilon, self.deltas, self.deltas), np.shape(epsilon))
+        return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
 
     @property
     def _cell_range(self) -> tuple[float, float]:
-        """Where the cells are: as far as ``REACH`` around the mean under P."""
+        """The range of the cells: ``REACH`` standard deviations around the mean under P."""
         mu = max(self.mu, SMALLEST)
         return mu * (mu / 2 - REACH), mu * (mu / 2 + REACH)
 
-    def cells(self, step: float) -> Cells:
-        """Intervals of loss between multiples of the step, or of several steps where those were too many."""
-        return self.between(step, -math.inf, math.inf)
+    def loss_cells(self, step: float) -> LossCells:
+        """Return intervals of loss between multiples of the step, or of several steps if there would be too many."""
+        return self.cells_between(step, -math.inf, math.inf)
 
-    def between(self, step: float, low: float, high: float) -> Cells:
+    def cells_between(self, step: float, low: float, high: float) -> LossCells:
         first, last = self._cell_range
         if not (math.isfinite(step) and self.mu <= LARGEST):
-            return self.cut(np.zeros(1))
+            return self.cut_at_losses(np.zeros(1))
         first, last = max(first, low), min(last, high)
         step *= max(1, math.ceil((last - first) / step / MOST_LOSS_CELLS))
-        return self.cut(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
+        return self.cut_at_losses(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
 
-    def cut(self, edges: Floats) -> Cells:
-        """Masses by quadrature of positive terms on each cell; none is wider than ``WIDEST_CELL`` allows.
+    def cut_at_losses(self, edges: Floats) -> LossCells:
+        """Compute masses by quadrature of positive terms on each cell; cells are at most ``WIDEST_CELL`` wide.
 
-        What lies outside counts as lost under P and under Q: as outcomes that only one of them gives, which dominates.
-        Of a large μ that is most of Q, whose masses under P are no doubles.
+        The part outside counts as lost under P and under Q: as outcomes that only one of them gives, which dominates.
+        For large μ that is most of Q, whose masses under P underflow.
         """
         if not self.mu <= LARGEST:
-            return Cells.atoms(np.zeros(1), np.zeros(1), 1.0, 1.0)
+            return LossCells.from_atoms(np.zeros(1), np.zeros(1), 1.0, 1.0)
         mu, (first, last) = max(self.mu, SMALLEST), self._cell_range
         close = np.linspace(first, last, math.ceil(2 * REACH / WIDEST_CELL) + 1)
         edges = np.unique(np.concatenate([close, edges[(edges > first) & (edges < last)]]))
@@ -206,22 +214,22 @@ class GaussianLaw(LossLaw):
             low += mass * (1 - share)
             high += mass * share
         lost, absent = (float(special.ndtr(mean - REACH) + special.ndtr(-REACH - mean)) for mean in (0.0, mu))
-        return Cells(edges[:-1], edges[1:], low, high, lost, absent)
+        return LossCells(edges[:-1], edges[1:], low, high, lost, absent)
 
 
 def _widen_by_underflow(low: Floats, high: Floats) -> Ends:
-    """Less and more by what underflow may have taken; nothing is exactly zero."""
+    """Widen the bounds by the largest effect of underflow; the upper bound is always positive."""
     return np.maximum(low - 4 * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * LEAST_DOUBLE, 1.0)
 
 
-# How large the loss of Gaussian noise is that just keeps a point (ε, δ): the size of other losses that do, roughly.
+# The loss of Gaussian noise that just meets a point (ε, δ): a rough size for other losses that do.
 
 LOG_OF_ZERO = -30.0
 """Stands for the log of 0."""
 LOG_MU = (-30.0, 6.0)
-"""Between these ends μ is sought."""
+"""Range in which log μ is searched."""
 LEFT_OF_DELTA = 1e-3
-"""This part of δ is the chance that the loss lies beyond its reach."""
+"""Fraction of δ that is the probability of a loss beyond ``gaussian_reach``."""
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -231,22 +239,24 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     0.268051
     """
 
-    def above(log_mu: float) -> float:
+    def log_delta_excess(log_mu: float) -> float:
         mu = math.exp(log_mu)
         first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
         gap = -math.expm1(min(float(second - first), 0.0))
         return float(first) + (math.log(gap) if gap > 0 else LOG_OF_ZERO) - math.log(delta)
 
     least, most = LOG_MU
-    if above(least) >= 0:
+    if log_delta_excess(least) >= 0:
         return math.exp(least)
-    return math.exp(most if above(most) <= 0 else float(scipy.optimize.brentq(above, least, most, xtol=1e-9)))
+    return math.exp(
+        most if log_delta_excess(most) <= 0 else float(scipy.optimize.brentq(log_delta_excess, least, most, xtol=1e-9))
+    )
 
 
 def gaussian_reach(epsilon: float, delta: float) -> float:
-    """The loss, N(μ²/2, μ²), that this noise exceeds with a thousandth of δ: what lies beyond hardly adds to δ(ε).
+    """Return the loss, N(μ²/2, μ²), exceeded with a thousandth of δ: larger losses contribute little to δ(ε).
 
-    Beside a δ that is small it is near ε; where δ is not, many times ε.
+    For small δ it is near ε; otherwise it is many times ε.
 
     >>> round(gaussian_reach(1.0, 1e-5), 2), round(gaussian_reach(0.001, 0.01), 3)
     (1.54, 0.112)

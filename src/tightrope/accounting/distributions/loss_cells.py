@@ -1,7 +1,7 @@
-"""A loss law cut into cells: intervals of loss, each with the P-masses at its two ends that keep both masses of it.
+"""A loss distribution cut into cells: intervals of loss, each with P-masses at its two ends that keep both its masses.
 
-Everything without a closed form passes through here. Two atoms at a < b with P-masses x and y stand for outcomes in
-[a, b] with P-mass x + y and Q-mass x e^{−a} + y e^{−b}: the law of the ends dominates (``docs/proofs/chords.md``).
+Distributions without a closed form are handled as cells. Two atoms at a < b with P-masses x and y stand for outcomes
+in [a, b] with P-mass x + y and Q-mass x e^{−a} + y e^{−b}: the end atoms dominate (``docs/proofs/chords.md``).
 An atom is a cell of width zero. Masses at the ends, unlike Q-masses, never leave double precision.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 from tightrope.numerics.arrays import Floats
 
 HALF = 0.5
-"""Below minus this, log1p of what was rounded is off by more than a rounding."""
+"""At arguments below minus this, log1p of a rounded number is off by more than a rounding."""
 MOST_LOSS_CELLS = 1 << 19
-"""Cells that a law is cut into at most: wider ones keep bounds valid, only less tight."""
+"""Largest number of cells: wider cells keep bounds valid but make them less tight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """Shape [n] each: ends of the intervals of loss and the P-masses put there; the two infinite masses."""
+class LossCells:
+    """Arrays of shape [n]: the ends of the intervals of loss and the P-masses at them; also the two infinite masses."""
 
     lower: Floats
     upper: Floats
@@ -33,28 +33,28 @@ class Cells:
     slack: float = 0.0
 
     @classmethod
-    def atoms(
+    def from_atoms(
         cls, losses: Floats, masses: Floats, infinite_mass: float, opposite_mass: float, slack: float = 0.0
-    ) -> Cells:
-        """Cells of width zero."""
+    ) -> LossCells:
+        """Build cells of width zero."""
         return cls(losses, losses, masses, np.zeros_like(masses), infinite_mass, opposite_mass, slack)
 
     @property
-    def p(self) -> Floats:
+    def p_masses(self) -> Floats:
         """P-masses of the cells."""
         return self.low + self.high
 
     @property
-    def q(self) -> Floats:
+    def q_masses(self) -> Floats:
         """Q-masses of the cells; at most 1, and 0 where they are below double precision."""
-        return _tilted(self.low, self.lower) + _tilted(self.high, self.upper)
+        return _tilt_masses(self.low, self.lower) + _tilt_masses(self.high, self.upper)
 
-    def ends(self) -> tuple[Floats, Floats]:
+    def dominating_atoms(self) -> tuple[Floats, Floats]:
         """Losses and P-masses [2n] of the dominating atoms."""
         return np.concatenate([self.lower, self.upper]), np.concatenate([self.low, self.high])
 
-    def joined(self, other: Cells) -> Cells:
-        """The cells of both; the infinite masses of this one."""
+    def join_bounds(self, other: LossCells) -> LossCells:
+        """Return the cells of both, with the infinite masses of the first."""
         return replace(
             self,
             lower=np.concatenate([self.lower, other.lower]),
@@ -63,38 +63,44 @@ class Cells:
             high=np.concatenate([self.high, other.high]),
         )
 
-    def scaled(self, factor: float) -> Cells:
-        """All masses times a factor."""
+    def scale_masses(self, factor: float) -> LossCells:
+        """Multiply all masses by a factor."""
         masses = (factor * self.low, factor * self.high, factor * self.infinite_mass, factor * self.opposite_mass)
-        return Cells(self.lower, self.upper, *masses, self.slack)
+        return LossCells(self.lower, self.upper, *masses, self.slack)
 
-    def mirrored(self) -> Cells:
-        """The cells of log dQ/dP under Q."""
-        low, high = _tilted(self.low, self.lower), _tilted(self.high, self.upper)
-        return Cells(-self.upper, -self.lower, high, low, self.opposite_mass, self.infinite_mass, self.slack)
+    def reverse_cells(self) -> LossCells:
+        """Return the cells of log dQ/dP under Q."""
+        low, high = _tilt_masses(self.low, self.lower), _tilt_masses(self.high, self.upper)
+        return LossCells(-self.upper, -self.lower, high, low, self.opposite_mass, self.infinite_mass, self.slack)
 
-    def select_cells(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Cells:
-        """The chosen cells alone, with the same infinite masses."""
+    def select_cells(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> LossCells:
+        """Return only the chosen cells, with the same infinite masses."""
         return replace(
             self, lower=self.lower[chosen], upper=self.upper[chosen], low=self.low[chosen], high=self.high[chosen]
         )
 
-    def poisson_remove(self, rate: float) -> Cells:
-        """Cells of ((1−q)A + qB, A) from those of (B, A): l → log(1−q+qe^l), its mass under B joined by A's."""
-        low = rate * self.low + (1 - rate) * _tilted(self.low, self.lower)
-        high = rate * self.high + (1 - rate) * _tilted(self.high, self.upper)
+    def poisson_remove(self, rate: float) -> LossCells:
+        """Map cells of (B, A) to ((1−q)A + qB, A): l → log(1−q+qe^l), and A's mass is mixed in."""
+        low = rate * self.low + (1 - rate) * _tilt_masses(self.low, self.lower)
+        high = rate * self.high + (1 - rate) * _tilt_masses(self.high, self.upper)
         kept = self.opposite_mass if rate == 1 else 0.0
-        mapped = Cells(
-            _mapped(self.lower, rate), _mapped(self.upper, rate), low, high, rate * self.infinite_mass, kept, self.slack
+        mapped = LossCells(
+            _sampled_losses(self.lower, rate),
+            _sampled_losses(self.upper, rate),
+            low,
+            high,
+            rate * self.infinite_mass,
+            kept,
+            self.slack,
         )
         return _with_absent(mapped, (1 - rate) * self.opposite_mass, math.log1p(-rate) if rate < 1 else -math.inf)
 
-    def poisson_add(self, rate: float) -> Cells:
-        """Cells of (A, (1−q)A + qB) from those of (A, B): l → −log(1−q+qe^{−l})."""
+    def poisson_add(self, rate: float) -> LossCells:
+        """Map cells of (A, B) to (A, (1−q)A + qB): l → −log(1−q+qe^{−l})."""
         kept = self.infinite_mass if rate == 1 else 0.0
-        mapped = Cells(
-            -_mapped(-self.lower, rate),
-            -_mapped(-self.upper, rate),
+        mapped = LossCells(
+            -_sampled_losses(-self.lower, rate),
+            -_sampled_losses(-self.upper, rate),
             self.low,
             self.high,
             kept,
@@ -104,21 +110,21 @@ class Cells:
         return _with_absent(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)
 
 
-def multiples(low: float, high: float, step: float) -> Floats:
-    """Multiples of the step from ``low`` to ``high``, 0 among them; of several steps where they would be too many."""
+def step_multiples(low: float, high: float, step: float) -> Floats:
+    """Return the multiples of the step from ``low`` to ``high`` and 0; of several steps if there would be too many."""
     if not math.isfinite(step):
         return np.zeros(1)
     step *= max(1, math.ceil((high - low) / step / MOST_LOSS_CELLS))
     return np.asarray(step * np.arange(math.ceil(min(low, 0.0) / step), math.floor(max(high, 0.0) / step) + 1))
 
 
-def _tilted(masses: Floats, losses: Floats) -> Floats:
+def _tilt_masses(masses: Floats, losses: Floats) -> Floats:
     """Masses times e^{−loss}, at most 1: masses under Q."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.exp(np.minimum(np.log(masses) - losses, 0.0)))
 
 
-def _mapped(loss: Floats, rate: float) -> Floats:
+def _sampled_losses(loss: Floats, rate: float) -> Floats:
     """log(1 − q + q e^l), exact near l = 0 and without overflow."""
     keep = math.log1p(-rate) if rate < 1 else -math.inf
     return np.where(loss > 30, np.logaddexp(math.log(rate) + loss, keep), mixed_loss(loss, rate))
@@ -140,8 +146,8 @@ def mixed_loss(loss: Floats, rate: float) -> Floats:
     )
 
 
-def _with_absent(cells: Cells, mass: float, loss: float) -> Cells:
-    """Joined by the atom of outcomes that only one of A, B gives."""
+def _with_absent(cells: LossCells, mass: float, loss: float) -> LossCells:
+    """Append the atom of outcomes that only one of A, B gives."""
     if not (mass > 0 and math.isfinite(loss)):
         return cells
-    return cells.joined(Cells.atoms(np.array([loss]), np.array([mass]), 0.0, 0.0))
+    return cells.join_bounds(LossCells.from_atoms(np.array([loss]), np.array([mass]), 0.0, 0.0))

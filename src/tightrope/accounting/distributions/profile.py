@@ -1,8 +1,8 @@
-"""The loss law behind any privacy profile, known only as a function (theory §3, "any profile").
+"""Loss distribution of a privacy profile that is given as a function (theory §3, "any profile").
 
-A profile is convex in γ = e^ε, and its kinks are atoms: the law of its values at chosen ε, connected by chords,
-dominates. Above 0 they come from δ, below 0 from the mirrored reverse, so that no mass is a difference of numbers
-near 1. Values are raised by their relative error first; the hull of what was raised is above the truth.
+A profile is convex in γ = e^ε, and its kinks are atoms: connecting its values at chosen ε by chords gives a
+distribution that dominates. Values above 0 come from δ, below 0 from the mirrored reverse, so that no mass is a
+difference of numbers near 1. Values are first raised by their relative error; their convex hull is above the truth.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.accounting.distributions.base import LossLaw
-from tightrope.accounting.distributions.loss_cells import Cells, multiples
+from tightrope.accounting.distributions.base import LossDistribution
+from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats as ProfileCheckFloats
 from tightrope.numerics.arrays import Floats as ProfileLawFloats
 
-# Whether a function can be a privacy profile: what every δ(ε) = sup_A P(A) − e^ε Q(A) does, checked at many ε.
+# Checks whether a function can be a privacy profile δ(ε) = sup_A P(A) − e^ε Q(A), at many ε.
 #
-# It stays in [0, 1], falls with ε, is convex in γ = e^ε, and so is the whole curve with its mirror below 0: from
-# there η = δ(0) ≤ (δ(ε) + δ'(ε) + e^ε − 1) / (1 + e^ε) with δ' of the other order of the pair, which has the same η.
+# A profile stays in [0, 1], is nonincreasing in ε and convex in γ = e^ε, as is the whole curve with its mirror below 0:
+# so η = δ(0) ≤ (δ(ε) + δ'(ε) + e^ε − 1) / (1 + e^ε) with δ' of the other order of the pair, which has the same η.
 
 Profile = Callable[[ProfileCheckFloats], ProfileCheckFloats]
 
 DENT = 1e-9
-"""How far above its own hull, relative to δ, a profile may be: rounding, not a mistake."""
+"""Height above its own hull, relative to δ, that a profile may have: rounding, not a mistake."""
 FAINT = 1e-30
-"""Loss beyond the ε where δ exceeds its limit by less than this counts as infinite."""
+"""Losses beyond the ε at which δ exceeds its limit by less than this count as infinite."""
 FARTHEST_CHECKED = 650.0
-"""And beyond this ε."""
+"""Losses beyond this ε also count as infinite."""
 NEAREST, POINTS = 1e-6, 2000
 
 
-def values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileCheckFloats:
-    """What the function says, checked."""
+def checked_values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileCheckFloats:
+    """Return the checked values of the function."""
     found = np.asarray(profile(epsilons), dtype=np.float64)
     if found.shape != epsilons.shape or not np.all((found >= 0) & (found <= 1)):
         told = found.shape if found.shape != epsilons.shape else float(found[~((found >= 0) & (found <= 1))][0])
@@ -46,29 +46,29 @@ def values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileCheckFloats
     return found
 
 
-def reach(profile: Profile, limit: float) -> float:
-    """The least ε, to 1 %, from which on δ is within ``FAINT`` of its limit."""
+def limit_epsilon(profile: Profile, limit: float) -> float:
+    """Return the smallest ε, to 1 %, from which on δ is within ``FAINT`` of its limit."""
     ladder = np.geomspace(NEAREST, FARTHEST_CHECKED, POINTS)
-    near = np.flatnonzero(values(profile, ladder) <= limit + FAINT)
+    near = np.flatnonzero(checked_values(profile, ladder) <= limit + FAINT)
     return float(ladder[near[0]]) if len(near) else FARTHEST_CHECKED
 
 
 def check_pair(above: Profile, below: Profile, limit: float, relative_error: float) -> None:
-    """Raises ``InputError`` unless both functions can be the profiles of one pair of laws, to their error."""
+    """Raise ``InputError`` unless both functions, within their error, can be the profiles of one pair."""
     room = DENT + 2 * relative_error
     for name, profile in (("profile", above), ("reverse", below)):
         if not callable(profile):
             raise InputError(name, profile, "a function from an array of epsilons to one of deltas")
-        farthest = reach(profile, limit)
+        farthest = limit_epsilon(profile, limit)
         near = np.geomspace(min(NEAREST, farthest / 2), farthest, POINTS)
         places = np.unique(np.concatenate([[0.0], near, np.linspace(0.0, farthest, POINTS)]))
-        deltas = values(profile, places)
+        deltas = checked_values(profile, places)
         check_shape(name, profile, places, deltas, room)
         if not deltas[-1] >= limit * (1 - room):
             raise InputError("infinite_mass", limit, f"at most the {name} far out, {float(deltas[-1])!r}")
-    # One total variation, and no more of it than the rest of the curve allows.
+    # Both have the same total variation, and it is at most what the rest of the curve allows.
     check_middle_places = np.concatenate([[0.0], np.geomspace(NEAREST, 30.0, POINTS)])
-    one, other = values(above, check_middle_places), values(below, check_middle_places)
+    one, other = checked_values(above, check_middle_places), checked_values(below, check_middle_places)
     if not abs(one[0] - other[0]) <= room * max(one[0], other[0]):
         remedy = "the total variation has no direction: say the smaller for both"
         raise InputError("reverse", float(other[0]), f"{float(one[0])!r} at epsilon=0, like the profile", remedy)
@@ -82,22 +82,22 @@ def check_pair(above: Profile, below: Profile, limit: float, relative_error: flo
 def check_shape(
     name: str, profile: Profile, places: ProfileCheckFloats, deltas: ProfileCheckFloats, room: float
 ) -> None:
-    """It falls and is convex in e^ε, but for the room; else its hull would say less than it does."""
+    """Check that it is nonincreasing and convex in e^ε within the tolerance; otherwise its hull would be too low."""
     rises = np.diff(deltas) > room * deltas[1:]
     if np.any(rises):
         at = float(places[np.argmax(rises)])
         raise InputError(
             name, profile, f"one that falls with epsilon, also beyond epsilon={at:.6g}", "delta rises there"
         )
-    kept = hull(places, deltas)
+    kept = hull_indices(places, deltas)
     dents = deltas - np.interp(np.exp(places), np.exp(places[kept]), deltas[kept]) > room * deltas
     if np.any(dents):
         at = float(places[np.argmax(dents)])
         raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}")
 
 
-def hull(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> list[int]:
-    """Indices of the vertices of the lower convex hull in γ = e^ε."""
+def hull_indices(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> list[int]:
+    """Return the indices of the vertices of the lower convex hull in γ = e^ε."""
     kept: list[int] = []
     gammas = np.exp(epsilons)
     if np.all(np.diff(np.diff(deltas) / np.diff(gammas)) > 0):
@@ -119,22 +119,26 @@ CUT_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProfileLaw(LossLaw):
+class ProfileLossDistribution(LossDistribution):
     """δ(ε) for ε ≥ 0 of one direction and of the other; both to ``relative_error``."""
 
     above: Profile
     below: Profile
     limits: tuple[float, float]
-    """What both tend to."""
+    """Limits of both profiles as ε grows."""
     reach: tuple[float, float]
-    """The largest finite loss that is told apart, in either direction."""
+    """The largest finite loss that is resolved, in each direction."""
     relative_error: float
 
     @classmethod
-    def of(cls, above: Profile, below: Profile, limits: tuple[float, float], relative_error: float) -> ProfileLaw:
-        """With both reaches found; ``InputError`` where a profile is none."""
+    def from_profiles(
+        cls, above: Profile, below: Profile, limits: tuple[float, float], relative_error: float
+    ) -> ProfileLossDistribution:
+        """Build it, finding the largest loss of each direction; ``InputError`` if a function is not a profile."""
         check_pair(above, below, limits[0], relative_error)
-        return cls(above, below, limits, (reach(above, limits[0]), reach(below, limits[1])), relative_error)
+        return cls(
+            above, below, limits, (limit_epsilon(above, limits[0]), limit_epsilon(below, limits[1])), relative_error
+        )
 
     @property
     def infinite_mass(self) -> float:
@@ -145,45 +149,44 @@ class ProfileLaw(LossLaw):
         return self.limits[1]
 
     @property
-    def largest(self) -> float:
+    def largest_loss(self) -> float:
         return math.inf
 
     @property
-    def inexact(self) -> float:
+    def relative_mass_error(self) -> float:
         return self.relative_error
 
     @property
     def infinite_error(self) -> float:
         return self.relative_error
 
-    def reverse(self) -> ProfileLaw:
-        return ProfileLaw(self.below, self.above, self.limits[::-1], self.reach[::-1], self.relative_error)
+    def reverse_distribution(self) -> ProfileLossDistribution:
+        return ProfileLossDistribution(self.below, self.above, self.limits[::-1], self.reach[::-1], self.relative_error)
 
     def profile(self, epsilon: ProfileLawFloats) -> ProfileLawFloats:
-        """As given, and mirrored below 0: 1 − e^ε (1 − δ'(−ε))."""
+        """The given function, mirrored below 0: 1 − e^ε (1 − δ'(−ε))."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(epsilon)
-        mirrored = 1 - np.exp(-size) * (1 - values(self.below, size))
-        return np.where(epsilon >= 0, values(self.above, size), mirrored)
+        mirrored = 1 - np.exp(-size) * (1 - checked_values(self.below, size))
+        return np.where(epsilon >= 0, checked_values(self.above, size), mirrored)
 
     def profile_error(self, epsilon: ProfileLawFloats) -> ProfileLawFloats:
         return np.full(np.shape(epsilon), self.relative_error + 2e-15)
 
-    def cells(self, step: float) -> Cells:
+    def loss_cells(self, step: float) -> LossCells:
         low, high = -self.reach[1], self.reach[0]
-        return self.cut(np.concatenate([[low], multiples(low, high, step), [high]]))
+        return self.cut_at_losses(np.concatenate([[low], step_multiples(low, high, step), [high]]))
 
-    def cut(self, edges: ProfileLawFloats) -> Cells:
-        """Cells between the kinks; a kink's mass may have been on either side of it, so each side holds half."""
-        above = self._raised(self.above, edges, self.reach[0])
-        below = self._raised(self.below, -edges, self.reach[1])
-        start = min(above[1][0], below[1][0])  # both are above one and the same total variation
-        losses, masses, outside = _kinks(above, below, start)
+    def cut_at_losses(self, edges: ProfileLawFloats) -> LossCells:
+        """Cut into cells between the kinks; a kink's mass may have been on either side, so each side gets half."""
+        above = self._deltas_with_error(self.above, edges, self.reach[0])
+        below = self._deltas_with_error(self.below, -edges, self.reach[1])
+        start = min(above[1][0], below[1][0])  # both are upper bounds on the same total variation
+        losses, masses, outside = _kink_masses(above, below, start)
         if not np.min(masses) > -DENT:
-            # η on the hull of the whole curve, from above: the most for which a line through it at γ = 1 is below all
-            # else.
-            # Raised values may be too high in the middle to be convex there; the hull of what is above the truth
-            # stays so.
+            # η on the hull of the whole curve, from above: the largest value for which a line through it at γ = 1 is
+            # below the rest of the curve.
+            # Raised values may be too high in the middle to be convex there; their hull is still above the truth.
             (top, up), (bottom, down) = above, below
             right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
             bridged_mirrored = left + (1 - left) * down[1:]
@@ -192,17 +195,17 @@ class ProfileLaw(LossLaw):
                 eta = (bridged_low + bridged_high) / 2
                 fits = np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right)
                 bridged_low, bridged_high = (eta, bridged_high) if fits else (bridged_low, eta)
-            losses, masses, outside = _kinks(above, below, bridged_high)
+            losses, masses, outside = _kink_masses(above, below, bridged_high)
         if not np.min(masses) > -DENT:
             raise InputError("profile", self.above, "one that, mirrored below 0, is convex in e^epsilon at 0, too")
         masses, shares = np.maximum(masses, 0.0), np.full(len(losses), 0.5)
         shares[0] = shares[-1] = 1.0
-        return Cells(losses[:-1], losses[1:], (masses * shares)[:-1], (masses * shares)[1:], *outside)
+        return LossCells(losses[:-1], losses[1:], (masses * shares)[:-1], (masses * shares)[1:], *outside)
 
-    def _raised(self, profile: Profile, edges: ProfileLawFloats, farthest: float) -> Half:
-        """Places from 0 on, and δ there with its error."""
+    def _deltas_with_error(self, profile: Profile, edges: ProfileLawFloats, farthest: float) -> Half:
+        """Return places from 0 on, and δ there with its error."""
         places = np.unique(np.concatenate([[0.0], np.clip(edges[edges > 0], 0.0, farthest), [farthest]]))
-        deltas = np.minimum(values(profile, places) * (1 + self.relative_error), 1.0)
+        deltas = np.minimum(checked_values(profile, places) * (1 + self.relative_error), 1.0)
         check_shape("profile", profile, places, deltas, DENT + 2 * self.relative_error)
         return places, deltas
 
@@ -210,38 +213,40 @@ class ProfileLaw(LossLaw):
 Half = tuple[ProfileLawFloats, ProfileLawFloats]
 
 
-def _kinks(above: Half, below: Half, start: float) -> tuple[ProfileLawFloats, ProfileLawFloats, tuple[float, float]]:
-    """Losses, their masses under the first law of the pair, and the mass beyond either end, with η = ``start``."""
-    (top, up, infinite), (bottom, down, opposite) = (_half(*half, start) for half in (above, below))
+def _kink_masses(
+    above: Half, below: Half, start: float
+) -> tuple[ProfileLawFloats, ProfileLawFloats, tuple[float, float]]:
+    """Return losses, masses under the first distribution, and the mass beyond either end, with η = ``start``."""
+    (top, up, infinite), (bottom, down, opposite) = (_kinks_above_zero(*half, start) for half in (above, below))
     down = down * np.exp(-bottom)
-    centre = 1 - infinite - math.fsum(up) - math.fsum(down)
-    losses, masses = np.concatenate([-bottom[::-1], [0.0], top]), np.concatenate([down[::-1], [centre], up])
+    center = 1 - infinite - math.fsum(up) - math.fsum(down)
+    losses, masses = np.concatenate([-bottom[::-1], [0.0], top]), np.concatenate([down[::-1], [center], up])
     return losses, masses, (infinite, opposite)
 
 
-def _half(
+def _kinks_above_zero(
     places: ProfileLawFloats, deltas: ProfileLawFloats, start: float
 ) -> tuple[ProfileLawFloats, ProfileLawFloats, float]:
-    """Kinks above 0, their masses, and what is lost beyond the last."""
+    """Return the kinks above 0, their masses, and the mass beyond the last one."""
     deltas = np.append(start, np.minimum(deltas[1:], start))
-    kept = hull(places, deltas)
+    kept = hull_indices(places, deltas)
     epsilons, found = places[kept], deltas[kept]
     slopes = np.append(np.diff(found) / np.diff(np.exp(epsilons)), 0.0)
     masses = np.exp(epsilons[1:]) * np.diff(slopes)
     return epsilons[1:], np.maximum(masses, 0.0), float(found[-1])
 
 
-# Brackets of a falling function that fall themselves: every answer agrees with all that were given before.
+# Bounds on a nonincreasing function that are nonincreasing themselves: each answer agrees with all earlier ones.
 #
-# Two brackets of one profile at neighbouring ε may differ by their roundings, and then an upper end can rise by some
-# units in the last place. The truth falls, so an end may be lowered to that of a smaller ε, or raised to that of a
-# larger one, and stay on its side. What was once answered at an ε is answered again.
+# Bounds on one profile at neighboring ε may differ by rounding, so an upper end can rise by some units in the last
+# place. The true function is nonincreasing, so an upper end may be lowered to the one at a smaller ε, and a lower
+# end raised to the one at a larger ε. Repeated calls at the same ε return the same answer.
 
 Floats = NDArray[np.float64]
 
 
-class Monotone:
-    """Answers so far, by ascending ε: many are asked for and settled at once."""
+class MonotoneBrackets:
+    """Answers so far, in ascending order of ε; vectorized."""
 
     __slots__ = ("_ends", "_epsilons", "_lock")
 
@@ -250,53 +255,53 @@ class Monotone:
         self._ends: Floats = np.empty((0, 2))
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[type[Monotone], tuple[()]]:
-        """A copy in another process knows nothing yet."""
-        return Monotone, ()
+    def __reduce__(self) -> tuple[type[MonotoneBrackets], tuple[()]]:
+        """Pickle as an empty cache."""
+        return MonotoneBrackets, ()
 
-    def __deepcopy__(self, memo: object) -> Monotone:
-        """Nor does one in this process."""
+    def __deepcopy__(self, memo: object) -> MonotoneBrackets:
+        """Copy as an empty cache."""
         del memo
-        return Monotone()
+        return MonotoneBrackets()
 
-    def unknown(self, epsilons: Floats) -> Floats:
-        """Those at which nothing was answered yet, each once, ascending."""
+    def missing_epsilons(self, epsilons: Floats) -> Floats:
+        """Return the ε without an answer so far, unique and ascending."""
         with self._lock:
             asked = np.unique(epsilons)
-            return asked[~self._knows(asked)]
+            return asked[~self._has_brackets(asked)]
 
-    def at(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Both ends at ε at which all was answered."""
+    def brackets_at(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Return both ends at ε that all have an answer."""
         with self._lock:
             found = self._ends[np.searchsorted(self._epsilons, epsilons)]
         return found[:, 0], found[:, 1]
 
-    def settle(self, epsilons: Floats, low: Floats, high: Floats) -> None:
-        """Keep brackets at ascending ε, each between those of its neighbours; one that is known stays as it is.
+    def insert_brackets(self, epsilons: Floats, low: Floats, high: Floats) -> None:
+        """Store bounds at ascending ε, each clipped to the bounds of its neighbors; existing ones are unchanged.
 
-        >>> falling = Monotone()
-        >>> falling.settle(np.array([1.0, 2.0]), np.array([0.1, 0.05]), np.array([0.2, 0.21]))
-        >>> falling.settle(np.array([1.0, 1.5]), np.array([0.0, 0.12]), np.array([1.0, 0.19]))
-        >>> falling.at(np.array([1.0, 1.5, 2.0]))
+        >>> falling = MonotoneBrackets()
+        >>> falling.insert_brackets(np.array([1.0, 2.0]), np.array([0.1, 0.05]), np.array([0.2, 0.21]))
+        >>> falling.insert_brackets(np.array([1.0, 1.5]), np.array([0.0, 0.12]), np.array([1.0, 0.19]))
+        >>> falling.brackets_at(np.array([1.0, 1.5, 2.0]))
         (array([0.1 , 0.1 , 0.05]), array([0.2, 0.2, 0.2]))
         """
         with self._lock:
-            new = ~self._knows(epsilons)
+            new = ~self._has_brackets(epsilons)
             at, ends = epsilons[new], np.column_stack((low, high))[new]
             places = np.searchsorted(self._epsilons, at)
-            ends = self._between(places, ends)
+            ends = self._clip_to_neighbors(places, ends)
             falling = np.maximum.accumulate(ends[::-1, 0])[::-1], np.minimum.accumulate(ends[:, 1])
             self._epsilons = np.insert(self._epsilons, places, at)
             self._ends = np.insert(self._ends, places, np.column_stack(falling), axis=0)
 
-    def _knows(self, epsilons: Floats) -> NDArray[np.bool_]:
+    def _has_brackets(self, epsilons: Floats) -> NDArray[np.bool_]:
         places = np.searchsorted(self._epsilons, epsilons)
         inside = places < len(self._epsilons)
         inside[inside] = self._epsilons[places[inside]] == epsilons[inside]
         return inside
 
-    def _between(self, places: NDArray[np.intp], ends: Floats) -> Floats:
-        """No higher than what is known at the next smaller ε, no lower than at the next larger one."""
+    def _clip_to_neighbors(self, places: NDArray[np.intp], ends: Floats) -> Floats:
+        """Clip to at most the end at the next smaller ε, and at least the one at the next larger ε."""
         known = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
         held: Floats = np.minimum(np.maximum(ends, known[places + 1]), known[places])
         return held

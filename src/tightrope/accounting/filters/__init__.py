@@ -1,6 +1,6 @@
-"""Parameters chosen after seeing outputs: filters with a guarantee known beforehand, and an odometer (theory §2).
+"""Filters and an odometer: privacy guarantees for parameters chosen after seeing outputs (theory §2).
 
-Which to use when: ``docs/adaptivity.md``. Proofs: ``docs/proofs/filters.md``.
+When to use which: ``docs/adaptivity.md``. Proofs: ``docs/proofs/filters.md``.
 """
 
 from tightrope.accounting.filters.filter import BasicFilter, Filter, Guarantee

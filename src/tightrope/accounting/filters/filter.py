@@ -1,4 +1,4 @@
-"""A filter: everything that it lets through, however chosen, keeps one guarantee that is known beforehand."""
+"""Filters: one guarantee, declared beforehand, for all losses that are admitted, however they are chosen."""
 
 from __future__ import annotations
 
@@ -13,86 +13,86 @@ import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.checks import non_negative
 
-# What every filter and odometer shares: a charge is checked before the mechanism runs, and fits or costs nothing.
+# Common to all filters and odometers: a charge is checked before the mechanism runs, and is made in full or refused.
 
 Cost = TypeVar("Cost")
 ROOM = 1 + 2.0**-40
-"""Declared sums are enlarged by this factor, so that ten charges of 0.1 fit into 1; guarantees say the enlarged sum."""
+"""Declared sums are enlarged by this factor, so that ten charges of 0.1 fit into 1; guarantees use the enlarged sum."""
 
 
 class Gate(ABC, Generic[Cost]):
-    """Charges are atomic, of one neighbouring relation, and taken in the process that made the gate.
+    """Charges are atomic, of one neighboring relation, and only possible in the process that created the object.
 
-    What is refused depends on the declared parameters and on what was charged before, never on data.
+    Refusals depend on the declared parameters and on earlier charges, never on data.
     """
 
-    def __init__(self, neighbours: Neighbours) -> None:
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours", neighbours, "a member of Neighbours", "say Neighbours.ADD_REMOVE")
-        self._neighbours = neighbours
+    def __init__(self, neighbors: Neighbors) -> None:
+        if not isinstance(neighbors, Neighbors):
+            raise InputError("neighbors", neighbors, "a member of Neighbors", "such as Neighbors.ADD_REMOVE")
+        self._neighbors = neighbors
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     @property
     @abstractmethod
     def statement(self) -> str:
-        """What holds, in one sentence; it says that parameters may be chosen adaptively, and from what."""
+        """The guarantee in one sentence, including which parameters may be chosen adaptively, and from what."""
 
     @abstractmethod
-    def _cost(self, loss: PrivacyLoss) -> Cost:
-        """What a loss takes; raises ``BudgetRefused`` for one that this gate can never let through."""
+    def _charge_cost(self, loss: PrivacyLoss) -> Cost:
+        """Return the cost of a loss; raises ``InsufficientBudgetError`` for a loss that can never be admitted."""
 
     @abstractmethod
-    def _refusal(self, cost: Cost) -> str:
-        """Why a cost does not fit now; empty where it does. Called under the lock."""
+    def _refusal_reason(self, cost: Cost) -> str:
+        """Return why a cost does not fit now; empty if it does. Called under the lock."""
 
     @abstractmethod
-    def _spend(self, cost: Cost) -> None:
-        """Take a cost that fits. Called under the lock."""
+    def _spend_cost(self, cost: Cost) -> None:
+        """Add a cost that fits. Called under the lock."""
 
     @property
-    def neighbours(self) -> Neighbours:
-        """The relation that was declared, or that the first charge with a relation brought."""
-        return self._neighbours
+    def neighbors(self) -> Neighbors:
+        """The declared relation, or the one of the first charge with a relation."""
+        return self._neighbors
 
     def admits(self, loss: PrivacyLoss) -> bool:
-        """Whether ``charge(loss)`` would pass now; charges nothing.
+        """Return whether ``charge(loss)`` would succeed now; charges nothing.
 
-        Raises ``InputError`` for what is not a ``PrivacyLoss``, or is one of another neighbouring relation.
+        Raises ``InputError`` if the loss is not a ``PrivacyLoss``, or is stated for another neighboring relation.
         """
-        relation = self._relation(loss)
+        relation = self._charge_relation(loss)
         try:
-            cost = self._cost(loss)
-        except BudgetRefused:
+            cost = self._charge_cost(loss)
+        except InsufficientBudgetError:
             return False
         with self._lock:
-            return bool(relation) and os.getpid() == self._process and not self._refusal(cost)
+            return bool(relation) and os.getpid() == self._process and not self._refusal_reason(cost)
 
     def charge(self, loss: PrivacyLoss) -> None:
-        """Take the loss of a mechanism **before** it runs.
+        """Charge the loss of a mechanism **before** it runs.
 
-        Raises ``BudgetRefused`` where it does not fit – then nothing is charged and the mechanism must not run – and
-        ``InputError`` for what is not a ``PrivacyLoss``, or is one of another neighbouring relation.
+        Raises ``InsufficientBudgetError`` if it does not fit – then nothing is charged and the mechanism must not run –
+        and ``InputError`` if it is not a ``PrivacyLoss``, or is stated for another neighboring relation.
         """
-        self._relation(loss)
-        cost = self._cost(loss)
+        self._charge_relation(loss)
+        cost = self._charge_cost(loss)
         with self._lock:
-            relation = self._relation(loss)
-            reason = self._foreign() or self._refusal(cost)
+            relation = self._charge_relation(loss)
+            reason = self._foreign_relation() or self._refusal_reason(cost)
             if reason:
-                raise BudgetRefused(reason)
-            self._spend(cost)
-            self._neighbours = relation
+                raise InsufficientBudgetError(reason)
+            self._spend_cost(cost)
+            self._neighbors = relation
 
-    def _relation(self, loss: PrivacyLoss) -> Neighbours:
-        return self._neighbours.with_other(checked("loss", loss).neighbours)
+    def _charge_relation(self, loss: PrivacyLoss) -> Neighbors:
+        return self._neighbors.with_other(require_privacy_loss("loss", loss).neighbors)
 
-    def _foreign(self) -> str:
+    def _foreign_relation(self) -> str:
         if os.getpid() == self._process:
             return ""
         return (
@@ -101,21 +101,21 @@ class Gate(ABC, Generic[Cost]):
         )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """No copies, no pickles: each would spend the same budget."""
+        """Prevent copying and pickling: each copy would spend the same budget."""
         raise InputError(
-            "copy", type(self).__name__, "left alone", "a copy would spend the same budget again; share it"
+            "copy", type(self).__name__, "not used", "a copy would spend the same budget again; share the object itself"
         )
 
 
-def checked(name: str, loss: object) -> PrivacyLoss:
-    """A privacy loss, or ``InputError``."""
+def require_privacy_loss(name: str, loss: object) -> PrivacyLoss:
+    """Return the argument if it is a privacy loss; otherwise raise ``InputError``."""
     if not isinstance(loss, PrivacyLoss):
         raise InputError(name, loss, "a PrivacyLoss", "a mechanism has it as .loss, such as tr.laplace(scale=1).loss")
     return loss
 
 
 class Guarantee(Protocol):
-    """Upper bounds in both directions of use: a ``PrivacyLoss`` is one."""
+    """Upper bounds on δ(ε) and on ε(δ), as a ``PrivacyLoss`` has them."""
 
     def delta(self, epsilon: float, /) -> float: ...
 
@@ -123,36 +123,36 @@ class Guarantee(Protocol):
 
 
 class Filter(Gate[Cost]):
-    """``charge`` each loss before its mechanism runs; the guarantee is that of the declared budget (theory §2).
+    """``charge`` each loss before its mechanism runs; the guarantee depends on the declared budget (theory §2).
 
-    It covers every mechanism that was let through, each chosen after seeing all earlier outputs – the mechanism and
-    its parameters – stopping at any time, in both directions of the neighbouring relation. It is never the sum that
-    was really charged: that sum depends on outputs, and reporting it would need an ``Odometer``.
+    It covers all admitted mechanisms, each chosen (with its parameters) after seeing all earlier outputs, stopping at
+    any time, in both directions of the neighboring relation. It is never the sum that was actually charged: that sum
+    depends on outputs, and reporting it requires an ``Odometer``.
     """
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """Bound of everything that may pass, from the declared budget."""
+        """Bound for everything that can be admitted, from the declared budget."""
 
     def delta(self, epsilon: float) -> float:
-        """Upper bound on δ(ε) of everything that may pass. Raises ``InputError`` where ε is not finite."""
+        """Upper bound on δ(ε) of everything that can be admitted. Raises ``InputError`` if ε is not finite."""
         return self.guarantee.delta(epsilon)
 
     def epsilon(self, delta: float) -> float:
-        """Least ε ≥ 0 proven at δ, an upper bound; ∞ where there is none. ``InputError`` unless 0 ≤ δ < 1."""
+        """Smallest ε ≥ 0 proven at δ, an upper bound; ∞ if none is proven. ``InputError`` unless 0 ≤ δ < 1."""
         return self.guarantee.epsilon(delta)
 
 
-class Dominated(Filter[Cost]):
+class DominatedFilter(Filter[Cost]):
     """A filter whose budget is one loss."""
 
     @property
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """A loss that dominates everything that may pass.
+        """A loss that dominates everything that can be admitted.
 
-        It composes with losses of fixed parameters, also where their mechanisms run between the steps.
+        It composes with losses of fixed parameters, even if their mechanisms run between the steps.
         """
 
     @property
@@ -160,16 +160,16 @@ class Dominated(Filter[Cost]):
         return self.loss
 
 
-# F5: ε and δ add up, whatever is chosen.
+# F5: ε and δ add up, however they are chosen.
 
 
 @final
-class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
+class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
     """Σε_i ≤ ``epsilon`` and Σδ_i ≤ ``delta``: together (ε, δ)-private (theory §2, F5; Rogers et al. 2016, Thm 3.6).
 
     δ_i is the loss's infinite mass plus ``each``, and ε_i the least ε at that δ_i; with ``each=0`` the largest finite
-    loss, so an unbounded loss (Gaussian) needs ``each > 0``. Sums are exact and may be larger by a factor 1 + 2⁻⁴⁰ for
-    rounding; so is the guarantee. Neighbours: as declared, or those of the first charge. Raises ``InputError``
+    loss, so an unbounded loss (Gaussian) needs ``each > 0``. Sums are exact; for rounding, they and the guarantee may
+    be larger by a factor 1 + 2⁻⁴⁰. Neighbors: as declared, or as in the first charge. Raises ``InputError``
     unless ε ≥ 0, 0 ≤ δ < 1, each ≥ 0.
 
     >>> from tightrope import approx_dp
@@ -182,7 +182,7 @@ class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
     """
 
     def __init__(
-        self, *, epsilon: float, delta: float, each: float = 0.0, neighbours: Neighbours = Neighbours.UNSPECIFIED
+        self, *, epsilon: float, delta: float, each: float = 0.0, neighbors: Neighbors = Neighbors.UNSPECIFIED
     ) -> None:
         self._epsilon = non_negative("epsilon", epsilon) * ROOM
         self._delta = non_negative("delta", delta) * ROOM
@@ -190,15 +190,15 @@ class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
             raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
         self._each = non_negative("each", each, "the delta at which the epsilon of every charge is read")
         self._spent = (Fraction(0), Fraction(0))
-        super().__init__(neighbours)
+        super().__init__(neighbors)
 
     @property
     def loss(self) -> PrivacyLoss:
         """The dominating pair of every (ε, δ)-private mechanism with the declared sums."""
         e, d = self._epsilon, self._delta
         losses, masses = np.array([e, -e]), (1 - d) / (1 + np.exp(np.array([-e, e])))
-        law = Atoms.gather(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
-        return PrivacyLoss.of(law, reverse=law, neighbours=self.neighbours)
+        law = Atoms.merge_losses(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
+        return PrivacyLoss.from_distribution(law, reverse=law, neighbors=self.neighbors)
 
     @property
     def statement(self) -> str:
@@ -207,19 +207,21 @@ class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
             f"{self._epsilon:.12g} and the sum of deltas at most {self._delta:.12g}: together that is what is spent"
         )
 
-    def _cost(self, loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    def _charge_cost(self, loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
         delta = min(1.0, (loss.infinite_mass + self._each) * (1 + 1e-15))
         if delta >= 1:
-            raise BudgetRefused(f"this loss is infinite with probability {delta!r}: no sum of deltas below 1 holds it")
-        epsilon = loss.epsilon(delta) if self._each else max(_largest(loss.remove), _largest(loss.add), 0.0)
+            raise InsufficientBudgetError(
+                f"this loss is infinite with probability {delta!r}: it exceeds every sum of deltas below 1"
+            )
+        epsilon = loss.epsilon(delta) if self._each else max(_largest_loss(loss.remove), _largest_loss(loss.add), 0.0)
         if not math.isfinite(epsilon):
-            raise BudgetRefused(
-                f"this loss has no epsilon at delta={delta!r}; make the filter with each=1e-8, say, "
+            raise InsufficientBudgetError(
+                f"this loss has no epsilon at delta={delta!r}; create the filter with, for example, each=1e-8, "
                 f"or use a MomentFilter"
             )
         return Fraction(epsilon), Fraction(delta)
 
-    def _refusal(self, cost: tuple[Fraction, Fraction]) -> str:
+    def _refusal_reason(self, cost: tuple[Fraction, Fraction]) -> str:
         needed = [spent + more for spent, more in zip(self._spent, cost, strict=True)]
         if needed[0] <= self._epsilon and needed[1] <= self._delta:
             return ""
@@ -229,11 +231,11 @@ class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
             f"epsilon={left[0]:.6g} and delta={left[1]:.6g}; add more noise, or stop"
         )
 
-    def _spend(self, cost: tuple[Fraction, Fraction]) -> None:
+    def _spend_cost(self, cost: tuple[Fraction, Fraction]) -> None:
         self._spent = (self._spent[0] + cost[0], self._spent[1] + cost[1])
 
 
-def _largest(direction: Composition) -> float:
-    """Supremum of the finite loss, its rounding error included."""
-    slack = math.fsum(n * law.slack for law, n in zip(direction.laws, direction.counts, strict=True))
-    return direction.largest + slack
+def _largest_loss(direction: Composition) -> float:
+    """Supremum of the finite loss, rounding error included."""
+    slack = math.fsum(n * law.rounding_bound for law, n in zip(direction.laws, direction.counts, strict=True))
+    return direction.largest_loss + slack

@@ -11,89 +11,89 @@ from typing import final
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.filters.filter import Dominated, checked
+from tightrope.accounting.filters.filter import DominatedFilter, require_privacy_loss
 from tightrope.accounting.filters.moments import log_moments
-from tightrope.accounting.loss_pmf import Masses, Window
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.methods.lattice_method import common_step
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import positive, whole
+from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 
 # The worst adaptive choice from a menu: D_k(ε) = max_o E_o[D_{k−1}(ε − L_o)] on a lattice, per direction (theory §2).
 #
-# D is convex in γ = e^ε, so its chords between lattice points lie above it, and a menu law moved onto the lattice
+# D is convex in γ = e^ε, so its chords between lattice points lie above it, and moving a menu entry onto the lattice
 # along chords only raises E[D(ε − L)]. All sums have positive terms: the values keep their relative accuracy and are
 # rounded up. Proofs: ``docs/proofs/filters.md``.
 
 POINTS = 1 << 13
-"""Lattice points of the window, unless a step is given."""
+"""Number of lattice points of the window, unless a step is given."""
 CHERNOFF_ORDERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 ESCAPE_NATS = 70.0
-"""The summed loss leaves the window with probability e^{−70} at most; then it counts as infinite."""
+"""The summed loss leaves the window with probability at most e^{−70}; then it counts as infinite."""
 FARTHEST_WINDOW = 300.0
-"""No window reaches further, losses beyond count as infinite: e^{−loss} must stay in double precision."""
+"""Largest reach of a window; larger losses count as infinite: e^{−loss} must stay in double precision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Worst:
-    """Upper bounds on δ at the losses 0, step, 2·step, …; no larger beyond the last. ``slack`` as for atoms."""
+class WorstProfile:
+    """Upper bounds on δ at the losses 0, step, 2·step, …; the last one also holds beyond. ``slack`` as for atoms."""
 
     values: Floats
     step: float
     slack: float
 
 
-def worst(menu: Sequence[Composition], steps: int, window: Window) -> Worst:
-    """The profile of the worst adaptive choice of ``steps`` from the menu, one direction."""
+def worst_profile(menu: Sequence[Composition], steps: int, window: LossLattice) -> WorstProfile:
+    """Return the profile of the worst adaptive choice of ``steps`` from the menu, in one direction."""
     options = [_on_window(option, window) for option in menu]
-    values = -np.expm1(np.minimum(window.losses, 0.0))
+    values = -np.expm1(np.minimum(window.lattice_losses, 0.0))
     for _ in range(steps):
-        values = np.max([_expected(option, values) for option in options], axis=0)
+        values = np.max([_expected_delta(option, values) for option in options], axis=0)
     sums = steps * (1 + max(sum(option.counts) for option in menu)) + 2
     raised = np.minimum(values * (1 + sums * (len(values) + 64) * 2 * ROUND_OFF), 1.0)
     slack = max(option.slack for option in options) + 4 * ROUND_OFF * window.step * window.reach
-    return Worst(raised[window.reach :], window.step, steps * slack)
+    return WorstProfile(raised[window.reach :], window.step, steps * slack)
 
 
-def _expected(option: Masses, values: Floats) -> Floats:
+def _expected_delta(option: LossPMF, values: Floats) -> Floats:
     """δ_∞ + Σ_j p_j D(ε_i − l_j) at every i.
 
-    Below the window D is at most the chord from (γ = 0, 1) to its first point, above it no larger than at its top.
+    Below the window D is at most the chord from (γ = 0, 1) to its first point, above it at most its value at the top.
     """
-    first, last = min(0, option.first), max(0, option.end - 1)
+    first, last = min(0, option.first), max(0, option.end_index - 1)
     below = 1 - (1 - values[0]) * np.exp(option.window.step * np.arange(-last, 0))
     padded = np.concatenate([below, values, np.full(-first, values[-1])])
-    masses = np.pad(option.values, (option.first - first, last + 1 - option.end))
+    masses = np.pad(option.values, (option.first - first, last + 1 - option.end_index))
     return np.asarray(option.infinite_mass + np.convolve(padded, masses, "valid"))
 
 
-def _on_window(option: Composition, window: Window) -> Masses:
-    """A menu entry on the lattice; entries that are compositions are composed there."""
-    total = Masses.certain(window)
+def _on_window(option: Composition, window: LossLattice) -> LossPMF:
+    """Return a menu entry on the lattice; an entry that is a composition is composed there."""
+    total = LossPMF.zero_loss(window)
     for law, count in zip(option.laws, option.counts, strict=True):
-        total = total * Masses.of(law.cells(window.step), window) ** count
+        total = total * LossPMF.from_cells(law.loss_cells(window.step), window) ** count
     return total
 
 
-def window_for(menu: Sequence[Composition], steps: int, step: float | None) -> Window:
-    """Wide enough for the sum of all steps, or for all of it but e^{−70}; ``step`` nats, or the atoms' lattice."""
+def window_for(menu: Sequence[Composition], steps: int, step: float | None) -> LossLattice:
+    """Return a window for the sum of all steps, or for all but e^{−70} of it; ``step`` nats, or the atoms' lattice."""
     moments = np.max([log_moments(option, CHERNOFF_ORDERS).values for option in menu], axis=0)
     chernoff = float(np.min((steps * moments + ESCAPE_NATS) / np.array(CHERNOFF_ORDERS)))
-    largest = max(0.0, *(option.largest for option in menu))
+    largest = max(0.0, *(option.largest_loss for option in menu))
     reach = min(steps * largest, chernoff, FARTHEST_WINDOW)
-    width = step or _width(menu, max(2 * reach / POINTS, 1e-9))
-    # Moved onto the lattice, each step may lose one lattice point more.
+    width = step or _lattice_width(menu, max(2 * reach / POINTS, 1e-9))
+    # Moving onto the lattice can cost each step one more lattice point.
     points = math.ceil(reach / width)
-    return Window(width, min(points + min(steps, points) + 1, math.ceil(FARTHEST_WINDOW / width)))
+    return LossLattice(width, min(points + min(steps, points) + 1, math.ceil(FARTHEST_WINDOW / width)))
 
 
-def _width(menu: Sequence[Composition], wanted: float) -> float:
-    """At most the wanted width, on the lattice of the menu's atoms where they have one.
+def _lattice_width(menu: Sequence[Composition], wanted: float) -> float:
+    """Return a step of at most the given width, on the lattice of the menu's atoms if they have one.
 
     Finer than that lattice, because the entries' profiles may cross between its points.
     """
@@ -102,50 +102,54 @@ def _width(menu: Sequence[Composition], wanted: float) -> float:
     return wanted if common is None or common < wanted else common / math.ceil(common / wanted)
 
 
-# A pair of laws from upper bounds on both directions of a profile, at the lattice losses 0, h, 2h, …
+# A pair of distributions from upper bounds on both directions of a profile, at the lattice losses 0, h, 2h, …
 #
-# Positive losses come from the profile of one direction; negative ones are those of the other, seen from Q. Masses
-# are enlarged until the profile of the pair is nowhere below the bounds, rounding included
+# Positive losses come from the profile of one direction; negative ones from the other, seen from Q. Masses are
+# enlarged until the profile of the pair is at least the bounds everywhere, rounding included
 # (``docs/proofs/filters.md``).
 
 SMALLEST_DELTA = 1e-150
-"""Values of δ between 0 and this are raised to it."""
+"""Positive values of δ below this are raised to it."""
 
 
-def pair(remove: Worst, add: Worst) -> tuple[Atoms, Atoms]:
-    """Laws of both directions, which are one where both bounds are the same object."""
-    (up, leak), (down, opposite) = _masses(remove), _masses(add)
-    near, far = _distance(up, leak, remove.step), _distance(down, opposite, remove.step)
-    # Both are upper bounds on one total variation: the smaller one grows, by mass at the least positive loss.
+def direction_pair(remove: WorstProfile, add: WorstProfile) -> tuple[Atoms, Atoms]:
+    """Return the distributions of both directions; a single one if both bounds are the same object."""
+    (up, leak), (down, opposite) = _masses_from_bound(remove), _masses_from_bound(add)
+    near, far = _masses_total_variation(up, leak, remove.step), _masses_total_variation(down, opposite, remove.step)
+    # Both are upper bounds on one total variation: the smaller one is raised, by mass at the smallest positive loss.
     up[0] += max(0.0, far - near) / -math.expm1(-remove.step)
     down[0] += max(0.0, near - far) / -math.expm1(-remove.step)
     losses = np.asarray(remove.step * np.arange(1, len(up) + 1), dtype=np.float64)
     slack = max(remove.slack, add.slack)
-    law = _law(losses, (up, down), (leak, opposite), max(near, far), slack)
-    return (law, law) if remove is add else (law, _law(losses, (down, up), (opposite, leak), max(near, far), slack))
+    law = _symmetric_distribution(losses, (up, down), (leak, opposite), max(near, far), slack)
+    return (
+        (law, law)
+        if remove is add
+        else (law, _symmetric_distribution(losses, (down, up), (opposite, leak), max(near, far), slack))
+    )
 
 
-def _law(
+def _symmetric_distribution(
     losses: Floats, masses: tuple[Floats, Floats], infinite: tuple[float, float], distance: float, slack: float
 ) -> Atoms:
     """P-masses at the losses and at their negatives, the rest at 0.
 
-    Where Q adds up to 1 + c, the profile of the law may be short by c·γ at γ = e^ε < 1, where δ is at least the total
-    variation: growing all masses by 2c/TV makes up for it.
+    If Q adds up to 1 + c, the profile may be too low by c·γ at γ = e^ε < 1, where δ is at least the total variation:
+    growing all masses by 2c/TV compensates for it.
     """
     (up, down), (leak, opposite) = masses, infinite
     mirrored = down * np.exp(-losses)
-    centre = max(0.0, 1 - math.fsum([leak, *up, *mirrored]))
-    under_q = math.fsum([opposite, centre, *down, *(up * np.exp(-losses))])
+    center = max(0.0, 1 - math.fsum([leak, *up, *mirrored]))
+    under_q = math.fsum([opposite, center, *down, *(up * np.exp(-losses))])
     excess = max(0.0, under_q - 1) + 16 * ROUND_OFF
     grown = 1 + 2 * excess / distance if distance > 0 else 1.0
     every = np.concatenate([-losses, [0.0], losses])
-    values = np.minimum(np.concatenate([mirrored, [centre], up]) * grown, 1.0)
+    values = np.minimum(np.concatenate([mirrored, [center], up]) * grown, 1.0)
     sides = (min(1.0, leak * grown), min(1.0, opposite * grown))
-    return Atoms.gather(every, values, infinite_mass=sides[0], opposite_mass=sides[1], slack=slack)
+    return Atoms.merge_losses(every, values, infinite_mass=sides[0], opposite_mass=sides[1], slack=slack)
 
 
-def _masses(bound: Worst) -> tuple[Floats, float]:
+def _masses_from_bound(bound: WorstProfile) -> tuple[Floats, float]:
     """Masses at h, 2h, … and at +∞ whose profile reaches the bound: P_j = γ_j · (jump of the slope in γ at γ_j)."""
     values = bound.values
     infinite = float(np.max(values[values < SMALLEST_DELTA], initial=values[-1]))
@@ -153,7 +157,7 @@ def _masses(bound: Worst) -> tuple[Floats, float]:
     values = np.maximum(values, infinite)
     rise = np.append(-np.diff(values), 0.0)
     masses = rise[:-1] / -math.expm1(-bound.step) - rise[1:] / math.expm1(bound.step)
-    masses = np.where(masses > 16 * ROUND_OFF / bound.step * values[:-1], masses, 0.0)  # the rest is rounding
+    masses = np.where(masses > 16 * ROUND_OFF / bound.step * values[:-1], masses, 0.0)  # drop rounding
     short = values > infinite
     # δ at 0, h, …: δ(γ_i) = δ(γ_{i+1}) + (γ_{i+1} − γ_i) Q(L > l_i), only positive terms.
     losses = bound.step * np.arange(len(masses) + 1)
@@ -164,75 +168,75 @@ def _masses(bound: Worst) -> tuple[Floats, float]:
     return masses * factor, min(1.0, infinite * factor)
 
 
-def _distance(masses: Floats, infinite: float, step: float) -> float:
-    """The total variation of these masses: δ(0)."""
+def _masses_total_variation(masses: Floats, infinite: float, step: float) -> float:
+    """Return the total variation of these masses: δ(0)."""
     gains = -np.expm1(-step * np.arange(1, len(masses) + 1))
     return math.fsum([infinite, *(masses * gains)])
 
 
-# Finding a loss among those declared beforehand: equal laws in both directions, atom by atom.
+# Finding a loss among the declared ones: equal distributions in both directions, atom by atom.
 
 
-def declared(name: str, losses: object) -> list[PrivacyLoss]:
-    """The losses of a non-empty list, all of one relation; raises ``InputError`` otherwise."""
+def check_losses(name: str, losses: object) -> list[PrivacyLoss]:
+    """Return the losses of a non-empty list, all of one relation; raises ``InputError`` otherwise."""
     if not isinstance(losses, (list, tuple)) or not losses:
-        raise InputError(name, losses, "a list of at least one PrivacyLoss", "say [tr.laplace(scale=1).loss]")
-    found = [checked(name, loss) for loss in losses]
-    relation(found)
+        raise InputError(name, losses, "a list of at least one PrivacyLoss", "such as [tr.laplace(scale=1).loss]")
+    found = [require_privacy_loss(name, loss) for loss in losses]
+    common_relation(found)
     return found
 
 
-def relation(losses: Sequence[PrivacyLoss]) -> Neighbours:
-    """The neighbouring relation of all of them."""
-    common = Neighbours.UNSPECIFIED
+def common_relation(losses: Sequence[PrivacyLoss]) -> Neighbors:
+    """Return the neighboring relation of all of them."""
+    common = Neighbors.UNSPECIFIED
     for loss in losses:
-        common = common.with_other(loss.neighbours)
+        common = common.with_other(loss.neighbors)
     return common
 
 
-def place(loss: PrivacyLoss, among: Sequence[PrivacyLoss]) -> int | None:
-    """Where an equal loss stands; None where none does."""
-    return next((i for i, other in enumerate(among) if same(loss, other)), None)
+def equal_loss_index(loss: PrivacyLoss, among: Sequence[PrivacyLoss]) -> int | None:
+    """Return the index of an equal loss; None if not found."""
+    return next((i for i, other in enumerate(among) if equal_losses(loss, other)), None)
 
 
-def same(one: PrivacyLoss, other: PrivacyLoss) -> bool:
-    """Whether both directions have equal laws and counts, in the same order."""
-    return one is other or (_same(one.remove, other.remove) and _same(one.add, other.add))
+def equal_losses(one: PrivacyLoss, other: PrivacyLoss) -> bool:
+    """Return whether both directions have equal distributions and counts, in the same order."""
+    return one is other or (_same_composition(one.remove, other.remove) and _same_composition(one.add, other.add))
 
 
-def _same(one: Composition, other: Composition) -> bool:
+def _same_composition(one: Composition, other: Composition) -> bool:
     return one.counts == other.counts and all(map(_same_law, one.laws, other.laws))
 
 
-def _same_law(one: LossLaw, other: LossLaw) -> bool:
+def _same_law(one: LossDistribution, other: LossDistribution) -> bool:
     if one == other:
         return True
     return isinstance(one, Atoms) and isinstance(other, Atoms) and _same_atoms(one, other)
 
 
 def _same_atoms(one: Atoms, other: Atoms) -> bool:
-    numbers = ((a.infinite_mass, a.opposite_mass, a.slack) for a in (one, other))
+    numbers = ((a.infinite_mass, a.opposite_mass, a.rounding_bound) for a in (one, other))
     arrays = np.array_equal(one.losses, other.losses) and np.array_equal(one.masses, other.masses)
     return len(set(numbers)) == 1 and arrays
 
 
 MOST_MENU_STEPS = 1000
-"""Steps that the dynamic programme of F2 goes through."""
+"""Largest number of steps of the dynamic program of F2."""
 COARSEST = 50.0
-"""Lattice steps above this many nats say nothing."""
+"""Largest lattice step in nats; coarser ones give trivial bounds."""
 
 
-class OnMenu(Dominated[None]):
-    """``steps`` charges, each a loss of the menu."""
+class MenuBoundFilter(DominatedFilter[None]):
+    """Up to ``steps`` charges, each for a loss of the menu."""
 
     def __init__(self, menu: Sequence[PrivacyLoss], *, steps: int, step: float | None = None) -> None:
-        self._menu = declared("menu", menu)
-        self._steps = whole("steps", steps, remedy="how many mechanisms may run at most?")
-        self._step = None if step is None else positive("step", step, "the lattice step in nats; None chooses it")
+        self._menu = check_losses("menu", menu)
+        self._steps = check_integer("steps", steps, remedy="how many mechanisms may run at most?")
+        self._step = None if step is None else check_positive("step", step, "the lattice step in nats; None chooses it")
         if not (self._step or 0) <= COARSEST:
-            raise InputError("step", step, f"at most {COARSEST} nats", "finer is tighter; None chooses a fine one")
+            raise InputError("step", step, f"at most {COARSEST} nats", "smaller is tighter; None selects a step")
         self._left = self._steps
-        super().__init__(relation(self._menu))
+        super().__init__(common_relation(self._menu))
 
     @property
     def statement(self) -> str:
@@ -241,42 +245,42 @@ class OnMenu(Dominated[None]):
             f"{self._steps} times, stopping at any time: delta(epsilon) is that of the worst adaptive choice"
         )
 
-    def _cost(self, loss: PrivacyLoss) -> None:
-        if place(loss, self._menu) is None:
-            raise BudgetRefused(
-                f"this loss is none of the {len(self._menu)} on the declared menu; declare it beforehand, or charge "
+    def _charge_cost(self, loss: PrivacyLoss) -> None:
+        if equal_loss_index(loss, self._menu) is None:
+            raise InsufficientBudgetError(
+                f"this loss is not one of the {len(self._menu)} on the declared menu; declare it beforehand, or charge "
                 f"a MomentFilter, which takes any loss"
             )
 
-    def _refusal(self, cost: None) -> str:
+    def _refusal_reason(self, cost: None) -> str:
         del cost
         return "" if self._left else f"all {self._steps} steps are taken; declare more steps beforehand, or stop"
 
-    def _spend(self, cost: None) -> None:
+    def _spend_cost(self, cost: None) -> None:
         del cost
         self._left -= 1
 
-    def _worst(self, steps: int) -> PrivacyLoss:
-        """Both directions of the worst adaptive choice; one law where all menu entries are their own reverse."""
+    def _worst_choice(self, steps: int) -> PrivacyLoss:
+        """Return both directions of the worst adaptive choice; a single one if all entries are their own reverse."""
         removals, additions = [loss.remove for loss in self._menu], [loss.add for loss in self._menu]
         window = window_for([*removals, *additions], steps, self._step)
-        remove = worst(removals, steps, window)
-        add = remove if all(map(_symmetric, self._menu)) else worst(additions, steps, window)
-        law, reverse = pair(remove, add)
-        return PrivacyLoss.of(law, reverse=reverse, neighbours=relation(self._menu))
+        remove = worst_profile(removals, steps, window)
+        add = remove if all(map(_is_symmetric, self._menu)) else worst_profile(additions, steps, window)
+        law, reverse = direction_pair(remove, add)
+        return PrivacyLoss.from_distribution(law, reverse=reverse, neighbors=common_relation(self._menu))
 
 
 @final
-class MenuFilter(OnMenu):
-    """The worst adaptive choice of ``steps`` losses from a menu, and no more (theory §2, F2).
+class MenuFilter(MenuBoundFilter):
+    """The worst adaptive choice of at most ``steps`` losses from a menu (theory §2, F2).
 
     D_k(ε) = max_o E_o[D_{k−1}(ε − L_o)], D_0(ε) = (1 − e^ε)₊, per direction: valid, and tight – some adaptive choice
-    attains it. Computed on a lattice of ``step`` nats (default: that of the menu's atoms, refined) and rounded up;
-    exact where all losses lie on the lattice, otherwise of order k·step² above. At most 1000 steps;
-    ``EnvelopeFilter`` has no such limit. Neighbours: those of the menu. Raises ``InputError`` for an empty menu,
+    attains it. Computed on a lattice of ``step`` nats (default: the lattice of the menu's atoms, refined) and rounded
+    up; exact if all losses lie on the lattice, otherwise of order k·step² above. At most 1000 steps;
+    ``EnvelopeFilter`` has no such limit. Neighbors: as in the menu. Raises ``InputError`` for an empty menu,
     losses of different relations, or steps out of range.
 
-    Between these two, choosing adaptively is worse than every choice made beforehand:
+    For these two, choosing adaptively is worse than every choice made beforehand:
 
     >>> from tightrope import approx_dp
     >>> menu = [approx_dp(1, total_variation=0.02).loss, approx_dp(0.2).loss]
@@ -292,16 +296,16 @@ class MenuFilter(OnMenu):
 
     @cached_property
     def loss(self) -> PrivacyLoss:
-        return self._worst(self._steps)
+        return self._worst_choice(self._steps)
 
 
 @final
-class EnvelopeFilter(OnMenu):
+class EnvelopeFilter(MenuBoundFilter):
     """``steps`` copies of one pair that dominates every loss of the menu (theory §2, F6).
 
     Its profile is the pointwise maximum of the menu's at lattice points ``step`` nats apart, rounded up. Never below
-    ``MenuFilter``, equal where one loss dominates all others (noise scales of one family); cheap for many steps.
-    Neighbours and errors as there.
+    ``MenuFilter``, equal if one loss dominates all others (noise scales of one family); cheap for many steps.
+    Neighbors and errors as for ``MenuFilter``.
 
     >>> from tightrope import approx_dp
     >>> menu = [approx_dp(1, total_variation=0.02).loss, approx_dp(0.2).loss]
@@ -313,10 +317,10 @@ class EnvelopeFilter(OnMenu):
 
     @cached_property
     def loss(self) -> PrivacyLoss:
-        return self._steps * self._worst(1)
+        return self._steps * self._worst_choice(1)
 
 
-def _symmetric(loss: PrivacyLoss) -> bool:
+def _is_symmetric(loss: PrivacyLoss) -> bool:
     return loss.remove.laws == loss.add.laws and loss.remove.counts == loss.add.counts
 
 
@@ -324,11 +328,11 @@ def _symmetric(loss: PrivacyLoss) -> bool:
 
 
 @final
-class TokenFilter(Dominated[int]):
+class TokenFilter(DominatedFilter[int]):
     """Tokens declared beforehand, each spent at most once, in any adaptively chosen order, stopping at any time.
 
-    δ(ε) is that of the fixed composition of all tokens (theory §2, F1; ``docs/proofs/filters.md``): a declared plan
-    may be executed in any order and abandoned. ``tokens`` may repeat a loss: ``3 * [loss]``. Neighbours: those of the
+    δ(ε) equals the δ(ε) of the fixed composition of all tokens (theory §2, F1; ``docs/proofs/filters.md``): a declared
+    plan may be executed in any order and abandoned. ``tokens`` may repeat a loss: ``3 * [loss]``. Neighbors: as in the
     tokens. Raises ``InputError`` for an empty list, or for losses of different relations.
 
     >>> from tightrope import approx_dp
@@ -343,16 +347,16 @@ class TokenFilter(Dominated[int]):
     """
 
     def __init__(self, tokens: Sequence[PrivacyLoss]) -> None:
-        listed = declared("tokens", tokens)
+        listed = check_losses("tokens", tokens)
         self._kinds: list[PrivacyLoss] = []
         self._counts: list[int] = []
         for token in listed:
-            self._declare(token)
+            self._declare_tokens(token)
         self._left = list(self._counts)
-        super().__init__(relation(self._kinds))
+        super().__init__(common_relation(self._kinds))
 
-    def _declare(self, token: PrivacyLoss) -> None:
-        kind = place(token, self._kinds)
+    def _declare_tokens(self, token: PrivacyLoss) -> None:
+        kind = equal_loss_index(token, self._kinds)
         if kind is None:
             self._kinds.append(token)
             self._counts.append(1)
@@ -372,20 +376,20 @@ class TokenFilter(Dominated[int]):
             f"in any order, stopping at any time: delta(epsilon) is that of the composition of all of them"
         )
 
-    def _cost(self, loss: PrivacyLoss) -> int:
-        kind = place(loss, self._kinds)
+    def _charge_cost(self, loss: PrivacyLoss) -> int:
+        kind = equal_loss_index(loss, self._kinds)
         if kind is None:
-            raise BudgetRefused(
-                f"this loss is none of the {len(self._kinds)} kinds of declared tokens; declare it beforehand, "
+            raise InsufficientBudgetError(
+                f"this loss is not one of the {len(self._kinds)} kinds of declared tokens; declare it beforehand, "
                 f"or charge a MomentFilter, which takes any loss"
             )
         return kind
 
-    def _refusal(self, cost: int) -> str:
+    def _refusal_reason(self, cost: int) -> str:
         if self._left[cost]:
             return ""
         spent, left = self._counts[cost], sum(self._left)
         return f"all {spent} tokens of this kind are spent, {left} of other kinds are left; use those, or stop"
 
-    def _spend(self, cost: int) -> None:
+    def _spend_cost(self, cost: int) -> None:
         self._left[cost] -= 1

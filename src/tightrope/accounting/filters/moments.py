@@ -1,4 +1,4 @@
-"""F3: a budget for one moment of the loss; takes any loss at all."""
+"""F3: a budget for one moment of the loss; accepts any loss."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ import numpy as np
 import scipy
 from scipy.special import logsumexp
 
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, any_of
 from tightrope.accounting.epsilon_search import least_epsilon
 from tightrope.accounting.filters.filter import ROOM, Filter, Guarantee
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite, non_negative, positive
+from tightrope.numerics.checks import check_finite, check_positive, non_negative
 
-# K(z) = log E[e^{zL}; L < ∞] from above, for any law: closed form where there is one, from cells where not.
+# Upper bounds on K(z) = log E[e^{zL}; L < ∞] for any distribution: in closed form if possible, otherwise from cells.
 
 Orders = tuple[float, ...]
 FINEST_CELLS = 1e-4
-"""Cells are this part of the range of losses wide."""
+"""Width of cells, as a fraction of the range of losses."""
 FAINT_CELL = 1e-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogMoments:
-    """Upper bounds: K [m] ≥ 0 at m orders, and the mass at +∞ that K leaves out."""
+    """Upper bounds: K [m] ≥ 0 at m orders, and the mass at +∞ that K does not include."""
 
     values: Floats
     infinite_mass: float
 
 
 def log_moments(total: Composition, orders: Orders) -> LogMoments:
-    """K of a composition of one direction, at every order; rounding and the slack of the losses are on top.
+    """K of a composition of one direction, at every order; includes rounding and the slack of the losses.
 
-    A law whose K is negative, because much of it is infinite, counts as 0.
+    A negative K, possible if much of the distribution is infinite, counts as 0.
     """
     parts = [(_of_law(law, orders), n) for law, n in zip(total.laws, total.counts, strict=True)]
     values = sum((n * np.maximum(part.values, 0.0) for part, n in parts), np.zeros(len(orders)))
@@ -50,20 +50,20 @@ def log_moments(total: Composition, orders: Orders) -> LogMoments:
 
 
 @lru_cache(maxsize=1024)
-def _of_law(law: LossLaw, orders: Orders) -> LogMoments:
-    """One law; a law that is infinite for certain has no finite part."""
+def _of_law(law: LossDistribution, orders: Orders) -> LogMoments:
+    """K of one distribution; one that is infinite with certainty has no finite part."""
     if law.infinite_mass == 1:
         return LogMoments(np.zeros(len(orders)), 1.0)
     z = np.array(orders)
     points = z.astype(np.complex128)
     known = law.log_moment(points)
     if known is None:
-        # The law of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is no smaller.
-        outline = law.cells(0.25)
-        held = outline.p > FAINT_CELL
+        # The distribution of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is at least as large.
+        outline = law.loss_cells(0.25)
+        held = outline.p_masses > FAINT_CELL
         extent = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-        cells = law.cells(max(extent * FINEST_CELLS, 1e-300))
-        losses, masses = cells.ends()
+        cells = law.loss_cells(max(extent * FINEST_CELLS, 1e-300))
+        losses, masses = cells.dominating_atoms()
         held = masses > 0
         losses, logs = losses[held], np.log(masses[held])
         values = np.array([float(logsumexp(z * losses + logs)) for z in orders])
@@ -76,12 +76,13 @@ def _of_law(law: LossLaw, orders: Orders) -> LogMoments:
     one_by_one = [slice(i, i + 1) for i in range(len(orders))]
     errors = np.concatenate([law.moment_error(points[i], known[i]) for i in one_by_one])
     return LogMoments(
-        known.real + errors + z * law.slack + 4e-16 * np.abs(known.real), law.infinite_mass * (1 + law.infinite_error)
+        known.real + errors + z * law.rounding_bound + 4e-16 * np.abs(known.real),
+        law.infinite_mass * (1 + law.infinite_error),
     )
 
 
 LOG_ORDERS = (-7.0, 9.0)
-"""Natural logarithms of the orders that ``MomentFilter.around`` looks at."""
+"""Natural logarithms of the range of orders searched by ``MomentFilter.fit_to_plan``."""
 Spent = tuple[Fraction, Fraction, Fraction]
 """K of removing, K of adding, infinite mass."""
 
@@ -95,16 +96,16 @@ class MomentBound:
     infinite_mass: float
 
     def delta(self, epsilon: float) -> float:
-        """The bound; at most 1. Raises ``InputError`` where ε is not finite."""
-        z, epsilon = self.order, finite("epsilon", epsilon)
+        """The bound; at most 1. Raises ``InputError`` if ε is not finite."""
+        z, epsilon = self.order, check_finite("epsilon", epsilon)
         terms = (self.budget, -z * epsilon, log_peak(z))
         exponent = math.fsum(terms) + 4e-16 * math.fsum(map(abs, terms))
         tail = math.exp(min(exponent, 0.0)) * (1 + 1e-15)
         return min(1.0, math.nextafter(self.infinite_mass + tail, 2.0))
 
     def epsilon(self, delta: float) -> float:
-        """Least ε ≥ 0 at which the bound is ≤ δ; ∞ where δ ≤ δ_∞. Raises ``InputError`` unless 0 ≤ δ < 1."""
-        delta = finite("delta", delta)
+        """Smallest ε ≥ 0 at which the bound is ≤ δ; ∞ if δ ≤ δ_∞. Raises ``InputError`` unless 0 ≤ δ < 1."""
+        delta = check_finite("delta", delta)
         if not 0 <= delta < 1:
             raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
         return least_epsilon(self.delta, delta, private=True) if delta > self.infinite_mass else math.inf
@@ -116,8 +117,8 @@ class MomentFilter(Filter[Spent]):
 
     K(z) = log E[e^{zL}; L < ∞]; ``order`` z > 0, the budget B (nats) and the infinite mass are declared beforehand.
     Then δ(ε) ≤ δ_∞ + e^{B − zε} z^z/(1+z)^{1+z}: ``docs/proofs/filters.md``. Rényi and concentrated filters are
-    special cases. The best z depends on the plan and on δ: ``MomentFilter.around`` finds it. Sums are exact and may be
-    larger by a factor 1 + 2⁻⁴⁰ for rounding; so is the guarantee. Neighbours: as declared, or those of the first
+    special cases. The best z depends on the plan and on δ: ``MomentFilter.fit_to_plan`` finds it. Sums are exact; for
+    rounding, they and the guarantee may be larger by a factor 1 + 2⁻⁴⁰. Neighbors: as declared, or as in the first
     charge. Raises ``InputError`` unless z > 0, B ≥ 0, 0 ≤ δ_∞ < 1.
 
     >>> from tightrope import gaussian, laplace
@@ -136,30 +137,32 @@ class MomentFilter(Filter[Spent]):
         order: float,
         budget: float,
         infinite_mass: float = 0.0,
-        neighbours: Neighbours = Neighbours.UNSPECIFIED,
+        neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> None:
-        order = positive("order", order, "any z > 0 is valid; the best one is near the tilt of the plan at your delta")
+        order = check_positive(
+            "order", order, "any z > 0 is valid; the best one is near the tilt of the plan at your delta"
+        )
         budget = non_negative("budget", budget) * ROOM
         infinite = non_negative("infinite_mass", infinite_mass) * ROOM
         if not infinite < 1:
             raise InputError("infinite_mass", infinite_mass, "a number in [0, 1)", "declare the sum of all deltas")
         self._bound = MomentBound(order, budget, infinite)
         self._spent: Spent = (Fraction(0), Fraction(0), Fraction(0))
-        super().__init__(neighbours)
+        super().__init__(neighbors)
 
     @classmethod
-    def around(cls, plan: PrivacyLoss, *, delta: float) -> Self:
-        """The filter that holds ``plan``, with the order that gives the least ε at ``delta`` for it.
+    def fit_to_plan(cls, plan: PrivacyLoss, *, delta: float) -> Self:
+        """Return the filter that admits ``plan``, with the order that minimizes ε at ``delta`` for it.
 
         Raises ``InputError`` unless ``delta`` is above the plan's infinite mass and below 1.
 
         >>> from tightrope import gaussian
-        >>> filter = MomentFilter.around(100 * gaussian(scale=20).loss, delta=1e-6)
+        >>> filter = MomentFilter.fit_to_plan(100 * gaussian(scale=20).loss, delta=1e-6)
         >>> round(filter.epsilon(1e-6), 3)
         2.419
         """
-        delta = finite("delta", delta)
-        reserved = _spare(sum(n * law.infinite_mass for law, n in _laws(plan)))
+        delta = check_finite("delta", delta)
+        reserved = _sum_with_margin(sum(n * law.infinite_mass for law, n in _direction_distributions(plan)))
         if not reserved < delta < 1:
             raise InputError("delta", delta, f"in ({reserved!r}, 1)", "above the probability of an infinite loss")
 
@@ -171,8 +174,8 @@ class MomentFilter(Filter[Spent]):
             epsilon_at_order, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4}
         )
         order = math.exp(float(found.x))
-        budget = _spare(_worst_moment(plan, order))
-        return cls(order=order, budget=budget, infinite_mass=reserved, neighbours=plan.neighbours)
+        budget = _sum_with_margin(_worst_moment(plan, order))
+        return cls(order=order, budget=budget, infinite_mass=reserved, neighbors=plan.neighbors)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -187,17 +190,17 @@ class MomentFilter(Filter[Spent]):
             f"{bound.infinite_mass:.12g}: delta(epsilon) is what these three numbers imply"
         )
 
-    def _cost(self, loss: PrivacyLoss) -> Spent:
+    def _charge_cost(self, loss: PrivacyLoss) -> Spent:
         remove, add = (log_moments(direction, (self._bound.order,)) for direction in (loss.remove, loss.add))
         infinite = Fraction(max(remove.infinite_mass, add.infinite_mass))
         moments = [float(direction.values[0]) for direction in (remove, add)]
         if not all(map(math.isfinite, moments)):
-            raise BudgetRefused(
+            raise InsufficientBudgetError(
                 f"this loss has no finite moment of order {self._bound.order!r}; declare a smaller order"
             )
         return Fraction(moments[0]), Fraction(moments[1]), infinite
 
-    def _refusal(self, cost: Spent) -> str:
+    def _refusal_reason(self, cost: Spent) -> str:
         limits = (self._bound.budget, self._bound.budget, self._bound.infinite_mass)
         needed = [spent + more for spent, more in zip(self._spent, cost, strict=True)]
         if all(need <= limit for need, limit in zip(needed, limits, strict=True)):
@@ -209,7 +212,7 @@ class MomentFilter(Filter[Spent]):
             f"add more noise, or stop"
         )
 
-    def _spend(self, cost: Spent) -> None:
+    def _spend_cost(self, cost: Spent) -> None:
         self._spent = (self._spent[0] + cost[0], self._spent[1] + cost[1], self._spent[2] + cost[2])
 
 
@@ -222,11 +225,11 @@ def _worst_moment(plan: PrivacyLoss, order: float) -> float:
     return max(float(log_moments(direction, (order,)).values[0]) for direction in (plan.remove, plan.add))
 
 
-def _laws(plan: PrivacyLoss) -> list[tuple[LossLaw, int]]:
+def _direction_distributions(plan: PrivacyLoss) -> list[tuple[LossDistribution, int]]:
     pairs = [list(zip(d.laws, d.counts, strict=True)) for d in (plan.remove, plan.add)]
     return max(pairs, key=lambda laws: sum(n * law.infinite_mass for law, n in laws))
 
 
-def _spare(total: float) -> float:
-    """A declared sum with room for the rounding of its pieces."""
+def _sum_with_margin(total: float) -> float:
+    """Return a declared sum with a margin for the rounding of its terms."""
     return total * (1 + 1e-9)

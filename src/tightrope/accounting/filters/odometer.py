@@ -1,4 +1,4 @@
-"""A running statement, valid at all times at once, when parameters are chosen adaptively and no total was declared."""
+"""An odometer: a running bound, valid at all times at once, for adaptive parameters without a declared total."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import final
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.filters.filter import ROOM, Gate
 from tightrope.accounting.filters.moments import log_moments
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.errors import BudgetRefused, InputError
-from tightrope.numerics.checks import filled, inner_probability, non_negative, positive
+from tightrope.errors import InputError, InsufficientBudgetError
+from tightrope.numerics.checks import check_nonempty, check_positive, inner_probability, non_negative
 
 ODOMETER_ORDERS = tuple(2.0**j for j in range(-2, 9))
-"""Orders that share the failure probability equally unless others are given."""
+"""Default orders; they share the failure probability equally."""
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class DirectionSums:
     """Sums of one direction: log moments at every order, the largest finite losses, the infinite masses."""
 
     moments: tuple[Fraction, ...]
@@ -29,33 +29,33 @@ class Direction:
     infinite_mass: Fraction
 
     @classmethod
-    def of(cls, total: Composition, orders: tuple[float, ...]) -> Direction:
-        """What one charge adds, rounded up."""
+    def from_loss(cls, total: Composition, orders: tuple[float, ...]) -> DirectionSums:
+        """Return the amounts that one charge adds, rounded up."""
         found = log_moments(total, orders)
-        slack = math.fsum(n * law.slack for law, n in zip(total.laws, total.counts, strict=True))
+        slack = math.fsum(n * law.rounding_bound for law, n in zip(total.laws, total.counts, strict=True))
         moments = tuple(Fraction(float(value)) for value in found.values)
-        return cls(moments, max(0.0, total.largest + slack), Fraction(found.infinite_mass))
+        return cls(moments, max(0.0, total.largest_loss + slack), Fraction(found.infinite_mass))
 
-    def __add__(self, other: Direction) -> Direction:
+    def __add__(self, other: DirectionSums) -> DirectionSums:
         moments = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
         largest = math.nextafter(self.largest + other.largest, math.inf)
-        return Direction(moments, largest, self.infinite_mass + other.infinite_mass)
+        return DirectionSums(moments, largest, self.infinite_mass + other.infinite_mass)
 
 
 @final
-class Odometer(Gate[tuple[Direction, Direction]]):
-    """Charge anything, chosen in any way; ``reading`` bounds the privacy loss so far, at all times at once.
+class Odometer(Gate[tuple[DirectionSums, DirectionSums]]):
+    """Charge any losses, chosen in any way; ``reading`` bounds the privacy loss so far, at all times at once.
 
     With z_1..z_m = ``orders`` and δ' = ``delta`` − ``infinite_mass``, the reading is, for the worse direction,
     u = min{Σ largest_i, min_j (Σ K_i(z_j) + log(m/δ')) / z_j}. **Theorem** (``docs/proofs/filters.md``; in the manner
-    of Rogers et al. 2016): for every time τ at which somebody stops after seeing the outputs, and every set A of
+    of Rogers et al. 2016): for every stopping time τ, which may depend on the outputs, and every set A of
     transcripts, P(A) ≤ ∫_A e^{u_τ} dQ + δ. So P(A) ≤ e^ε Q(A) + δ for every A of transcripts with a reading of at
-    most ε, for all ε together. Without infinite masses, moreover, the realised loss of the transcript exceeds the
+    most ε, for all ε together. Without infinite masses, moreover, the realized loss of the transcript exceeds the
     reading at *some* time with probability at most δ.
 
-    The reading depends on outputs where parameters do: it is a statement about this run and no (ε, δ) of the whole
-    procedure, which a filter gives. Nothing is refused but infinite masses beyond the declared sum. Neighbours: as
-    declared, or those of the first charge. Raises ``InputError`` unless 0 ≤ infinite_mass < delta < 1 and all z > 0.
+    The reading depends on outputs if parameters do: it is a statement about this run, not an (ε, δ) of the whole
+    procedure, which a filter gives. Only infinite masses beyond the declared sum are refused. Neighbors: as
+    declared, or as in the first charge. Raises ``InputError`` unless 0 ≤ infinite_mass < delta < 1 and all z > 0.
 
     >>> from tightrope import gaussian, laplace
     >>> odometer = Odometer(delta=1e-6)
@@ -75,17 +75,17 @@ class Odometer(Gate[tuple[Direction, Direction]]):
         delta: float,
         infinite_mass: float = 0.0,
         orders: Sequence[float] = ODOMETER_ORDERS,
-        neighbours: Neighbours = Neighbours.UNSPECIFIED,
+        neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> None:
         self._delta = inner_probability("delta", delta, "well below one over the number of people")
         self._infinite = non_negative("infinite_mass", infinite_mass) * ROOM
         if not self._infinite < self._delta:
-            raise InputError("infinite_mass", infinite_mass, f"below delta={delta!r}", "delta pays for both")
-        filled("orders", orders, "leave it out for powers of two from 1/4 to 256")
-        self._orders = tuple(positive("order", order) for order in orders)
-        nothing = Direction((Fraction(0),) * len(self._orders), 0.0, Fraction(0))
+            raise InputError("infinite_mass", infinite_mass, f"below delta={delta!r}", "delta covers both")
+        check_nonempty("orders", orders, "leave it out for powers of two from 1/4 to 256")
+        self._orders = tuple(check_positive("order", order) for order in orders)
+        nothing = DirectionSums((Fraction(0),) * len(self._orders), 0.0, Fraction(0))
         self._sums = (nothing, nothing)
-        super().__init__(neighbours)
+        super().__init__(neighbors)
 
     @property
     def delta(self) -> float:
@@ -94,13 +94,13 @@ class Odometer(Gate[tuple[Direction, Direction]]):
 
     @property
     def reading(self) -> float:
-        """Nats: bound on the privacy loss of everything charged so far, valid at all times at once."""
+        """Bound in nats on the privacy loss of everything charged so far, valid at all times at once."""
         with self._lock:
             sums = self._sums
-        return max(self._reading(direction) for direction in sums)
+        return max(self._rounded_reading(direction) for direction in sums)
 
-    def _reading(self, direction: Direction) -> float:
-        """Every term rounded up."""
+    def _rounded_reading(self, direction: DirectionSums) -> float:
+        """Return the reading of one direction, with every term rounded up."""
         failure = math.nextafter(self._delta - self._infinite, 0.0)
         spent = math.log(len(self._orders) / failure) * (1 + 4e-16)
         pairs = zip(direction.moments, self._orders, strict=True)
@@ -114,15 +114,15 @@ class Odometer(Gate[tuple[Direction, Direction]]):
             f"speaks of the run so far and is no (epsilon, delta) of the whole procedure"
         )
 
-    def _cost(self, loss: PrivacyLoss) -> tuple[Direction, Direction]:
+    def _charge_cost(self, loss: PrivacyLoss) -> tuple[DirectionSums, DirectionSums]:
         remove, add = (log_moments(direction, self._orders).values for direction in (loss.remove, loss.add))
         if not all(map(math.isfinite, [*remove, *add])):
-            raise BudgetRefused(
+            raise InsufficientBudgetError(
                 f"this loss has no finite moment of order {max(self._orders)!r}; declare smaller orders"
             )
-        return Direction.of(loss.remove, self._orders), Direction.of(loss.add, self._orders)
+        return DirectionSums.from_loss(loss.remove, self._orders), DirectionSums.from_loss(loss.add, self._orders)
 
-    def _refusal(self, cost: tuple[Direction, Direction]) -> str:
+    def _refusal_reason(self, cost: tuple[DirectionSums, DirectionSums]) -> str:
         needed = max((spent + more).infinite_mass for spent, more in zip(self._sums, cost, strict=True))
         if needed <= self._infinite:
             return ""
@@ -131,5 +131,5 @@ class Odometer(Gate[tuple[Direction, Direction]]):
             f"declared; make the odometer with a larger one (below delta), or use a mechanism without"
         )
 
-    def _spend(self, cost: tuple[Direction, Direction]) -> None:
+    def _spend_cost(self, cost: tuple[DirectionSums, DirectionSums]) -> None:
         self._sums = (self._sums[0] + cost[0], self._sums[1] + cost[1])

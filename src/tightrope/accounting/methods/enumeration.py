@@ -1,4 +1,4 @@
-"""Few copies of small finite laws: every sum of losses, one by one."""
+"""Enumeration of all sums of losses, for few copies of small finite distributions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition, any_of
 
 MOST_SUMS = 1 << 15
-"""Sums that are still listed."""
+"""Largest number of sums that are enumerated."""
 MOST_SUMMANDS = 1000
 SAME_SUM = 1e-13
-"""Sums this close to each other are one, relative to the largest; their distance joins the slack."""
+"""Sums this close, relative to the largest, are merged; their distance is added to the rounding bound."""
 
 
-def enumerated(total: Composition) -> Atoms | None:
-    """The composed law as atoms; None where there are too many, or a law is not finite."""
+def enumerate_composition(total: Composition) -> Atoms | None:
+    """Return the composed distribution as atoms; None if there are too many, or a distribution is not finite."""
     laws = [law for law in total.laws if isinstance(law, Atoms)]
-    if len(laws) < len(total.laws) or sum(total.counts) > MOST_SUMMANDS or not _sums(laws, total.counts) <= MOST_SUMS:
+    if (
+        len(laws) < len(total.laws)
+        or sum(total.counts) > MOST_SUMMANDS
+        or not _multiset_count(laws, total.counts) <= MOST_SUMS
+    ):
         return None
     losses, masses, moved = np.zeros(1), np.ones(1), 0.0
     for law, count in zip(laws, total.counts, strict=True):
         for _ in range(count):
             added = np.add.outer(losses, law.losses).ravel()
-            # Ascending losses, near ones joined at the first of them, and how far one was moved.
+            # Ascending losses, near ones merged at the first of them, and the largest distance moved.
             merged_losses = added
             merged_masses = np.multiply.outer(masses, law.masses).ravel()
             order = np.argsort(merged_losses)
@@ -40,19 +44,26 @@ def enumerated(total: Composition) -> Atoms | None:
             moved += apart
     opposite = any_of((law.opposite_mass, n) for law, n in zip(laws, total.counts, strict=True))
     steps = sum(total.counts)
-    slack = total.slack + moved + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
-    return Atoms(losses, masses, total.infinite_mass, opposite, slack, inexact=total.inexact + 4e-16 * (steps + 1))
+    slack = total.rounding_bound + moved + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
+    return Atoms(
+        losses,
+        masses,
+        total.infinite_mass,
+        opposite,
+        slack,
+        relative_mass_error=total.relative_mass_error + 4e-16 * (steps + 1),
+    )
 
 
-def mirrored(total: Composition) -> Atoms | None:
-    """The composed law of the reverse order, from the reversed laws: products of masses may underflow on one side.
+def enumerate_reverse_composition(total: Composition) -> Atoms | None:
+    """Return the reverse-order composition, from the reversed distributions: masses may underflow on one side.
 
-    None where a law's own masses have.
+    Return None if the masses of a single distribution have underflowed.
     """
-    known = all(isinstance(law, Atoms) and law.reversible for law in total.laws)
-    return enumerated(total.reverse()) if known else None
+    known = all(isinstance(law, Atoms) and law.has_exact_reverse for law in total.laws)
+    return enumerate_composition(total.reverse_distribution()) if known else None
 
 
-def _sums(laws: list[Atoms], counts: tuple[int, ...]) -> int:
-    """How many multisets of atoms there are."""
+def _multiset_count(laws: list[Atoms], counts: tuple[int, ...]) -> int:
+    """Return the number of multisets of atoms."""
     return math.prod(math.comb(n + len(law.losses) - 1, n) for law, n in zip(laws, counts, strict=True))

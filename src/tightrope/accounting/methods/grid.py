@@ -1,4 +1,4 @@
-"""The engine of last resort: any laws at all, cut into cells and moved onto one lattice.
+"""The fallback method for arbitrary distributions: they are cut into cells and moved onto one lattice.
 
 Above: each cell's mass goes to lattice points around it, keeping its mass under P and under Q (the chord of the
 profile), so the lattice law dominates. Below: the law above less a bound on what the moving may have added. The sum
@@ -17,133 +17,133 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from tightrope.accounting.bounds import Interval, outward
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, any_of
-from tightrope.accounting.distributions.loss_cells import Cells
+from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.methods.lattice import Lattice, LatticePart
 from tightrope.accounting.methods.lattice_method import SNAP, common_step
-from tightrope.accounting.methods.method import Engine, Guess
+from tightrope.accounting.methods.method import DeltaGuess, Method
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 
-# The losses that a grid must tell apart for δ(ε), and what folding all others onto the ends can have added.
+# The losses that a grid must distinguish for δ(ε), and a bound on the effect of folding all others onto the ends.
 #
-# Where one loss is above a, the sum is above ε whatever the others are, but for next to nothing; there 1 − e^{ε−l} is
-# linear in e^{−l}, so its mass may as well lie at a and at ∞, with both masses kept. A loss below b is as rare as a
-# rounding, and may lie at b. Laws of small rates have losses a thousand times as large as those that matter, and a
-# grid between b and a is as much finer (``docs/proofs/grid.md``).
+# If one loss is above a, the sum is above ε for any values of the others, up to a negligible probability; there
+# 1 − e^{ε−l} is linear in e^{−l}, so its mass may be moved to a and to ∞, with both masses kept. A loss below b is as
+# rare as a rounding error, and may be moved to b. At small rates some losses are a thousand times as large as those
+# that matter, and a grid between b and a is finer by that factor (``docs/proofs/grid.md``).
 
 COARSE_CUT = 0.25
 HELD_MASS = 1e-40
-"""Mass below this is not looked for."""
+"""Smaller masses are ignored when the window is chosen."""
 RARE_MASS = 1e-12
-"""All steps together, the mass that is folded onto b: so much of δ is lost from below."""
+"""Mass folded onto b, all steps together: the lower bound on δ loses this much, relative to δ."""
 FAR = 36.0
 """The other losses are below ε − a with a probability of about e^{−36}."""
 WINDOW_GROWTH = 1.25
-"""Windows are geometric ones, so that neighbouring ε share a grid."""
+"""Ratio of successive windows, which form a geometric sequence so that neighboring ε share a grid."""
 WORTH = 2.0
-"""Windows that are not this much shorter than a law gain nothing."""
+"""A window is used only if it is shorter than a distribution by this factor."""
 RATES_TRIED = 2.0 ** np.arange(-8, 24)
 """Chernoff's bounds are tried at these, over the deviation of the sum."""
 ROUNDED_SUMS = 1e-13
 """Relative error of sums of masses."""
 
 
-class Window(NamedTuple):
-    """From b to a; without ends where nothing is folded."""
+class GridWindow(NamedTuple):
+    """The range from b to a; infinite without folding."""
 
     low: float = -math.inf
     high: float = math.inf
 
 
-class Folded(NamedTuple):
-    """Cells between the ends, atoms on these; the masses that were folded there, and where they are."""
+class FoldedCells(NamedTuple):
+    """Cells between the ends, atoms at the ends; the masses that were folded there, and their losses."""
 
-    cells: Cells
+    cells: LossCells
     above: float
     below: float
     bottom: float
     top: float
 
 
-def folded(cells: Cells, window: Window, step: float) -> Folded:
-    """Cells that were cut at multiples of the step within the window, folded onto the outermost of these.
+def fold_into_window(cells: LossCells, window: GridWindow, step: float) -> FoldedCells:
+    """Fold cells, cut at multiples of the step, onto the outermost multiples in the window.
 
     Above, e^top of the mass under Q is kept there, and the rest of that under P is lost; below, all mass goes up.
     """
     above = cells.lower >= window.high - step / 2
     below = cells.upper <= window.low
     if not (above.any() or below.any()):
-        return Folded(cells, 0.0, 0.0, -math.inf, math.inf)
+        return FoldedCells(cells, 0.0, 0.0, -math.inf, math.inf)
     bottom = float(np.max(cells.upper[below], initial=-math.inf))
     top = float(np.min(cells.lower[above], initial=math.inf))
-    # The next atom may be far beyond the window: the chord from any place up to it holds all that is folded.
+    # The next atom may be far beyond the window: the chord up to any point before it contains all folded mass.
     ends = bottom, min(top, math.ceil(window.high / step) * step) if above.any() else top
-    less, more = math.fsum(cells.p[below]), math.fsum(cells.p[above])
-    kept = min(more, math.fsum(cells.q[above]) * math.exp(min(ends[1], 700.0)) * (1 - ROUNDED_SUMS))
+    less, more = math.fsum(cells.p_masses[below]), math.fsum(cells.p_masses[above])
+    kept = min(more, math.fsum(cells.q_masses[above]) * math.exp(min(ends[1], 700.0)) * (1 - ROUNDED_SUMS))
     atoms = [(end, mass) for end, mass in zip(ends, (less, kept), strict=True) if mass > 0]
     losses, masses = np.array([end for end, _ in atoms]), np.array([mass for _, mass in atoms])
     inner = replace(cells.select_cells(~above & ~below), infinite_mass=cells.infinite_mass + (more - kept))
-    return Folded(inner.joined(Cells.atoms(losses, masses, 0.0, 0.0)), more, less, *ends)
+    return FoldedCells(inner.join_bounds(LossCells.from_atoms(losses, masses, 0.0, 0.0)), more, less, *ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outline:
-    """A composition in coarse cells: lower ends and masses of each law, how many there are, the window's lower end."""
+class CoarseComposition:
+    """A composition in coarse cells: lower ends and masses of each distribution, counts, the window's lower end."""
 
     losses: tuple[tuple[Floats, Floats], ...]
     counts: tuple[int, ...]
     low: float
     top: float
-    """The largest loss of all laws that is looked for."""
+    """The largest relevant loss of all distributions."""
     reach: float
     """The sum of all losses is below minus this with a probability of about e^{−FAR}."""
 
     @classmethod
-    def of(cls, total: Composition) -> Self:
-        """From the cells that the laws come with."""
-        cells = [law.cells(COARSE_CUT) for law in total.laws]
-        # The loss, no more than 0, below which all laws together hold next to nothing.
+    def from_cells(cls, total: Composition) -> Self:
+        """Return an outline from the coarse cells of the distributions."""
+        cells = [law.loss_cells(COARSE_CUT) for law in total.laws]
+        # The loss, no more than 0, below which all distributions together have negligible mass.
         upper = np.concatenate([each.upper for each in cells])
-        masses = np.concatenate([n * each.p for each, n in zip(cells, total.counts, strict=True)])
+        masses = np.concatenate([n * each.p_masses for each, n in zip(cells, total.counts, strict=True)])
         order = np.argsort(upper)
         ends = upper[order]
         held = int(np.searchsorted(np.cumsum(masses[order]), RARE_MASS, side="right"))
         first = int(np.searchsorted(ends, ends[min(held, len(ends) - 1)]))  # many end at one loss where a rate is small
         low = min(float(ends[first - 1]), 0.0) if first else -math.inf
-        losses = tuple((each.lower, each.p) for each in cells)
-        top = max(float(np.max(each.upper[each.p > HELD_MASS], initial=0.0)) for each in cells)
-        rates, logs = _moments([(np.maximum(lower, low), p) for lower, p in losses], total.counts)
+        losses = tuple((each.lower, each.p_masses) for each in cells)
+        top = max(float(np.max(each.upper[each.p_masses > HELD_MASS], initial=0.0)) for each in cells)
+        rates, logs = _log_moments_at_rates([(np.maximum(lower, low), p) for lower, p in losses], total.counts)
         reach = float(np.min((logs @ np.array(total.counts, dtype=np.float64) + FAR) / rates))
         return cls(losses, total.counts, low, top, max(reach, 0.0))
 
-    def window(self, epsilon: float) -> Window:
-        """One that serves ε, if it gains anything."""
+    def folding_window(self, epsilon: float) -> GridWindow:
+        """Return a window for ε, or an infinite one if folding is not worthwhile."""
         needed = max(epsilon, 0.0) + self.reach
         if not self.reach > 0 or not needed * WINDOW_GROWTH * WORTH < self.top:
-            return Window()
+            return GridWindow()
         places = math.ceil(math.log(needed / self.reach) / math.log(WINDOW_GROWTH))
-        return Window(self.low, self.reach * WINDOW_GROWTH**places)
+        return GridWindow(self.low, self.reach * WINDOW_GROWTH**places)
 
-    def gained(self, parts: Sequence[Folded]) -> Gained:
-        """What folding has added, for every ε."""
+    def folding_error(self, parts: Sequence[FoldedCells]) -> FoldedMoments:
+        """Return a bound on the effect of folding, for every ε."""
         tops = [part.top for part in parts]
         clipped = [
             (np.clip(lower, part.bottom, part.top), p) for (lower, p), part in zip(self.losses, parts, strict=True)
         ]
-        rates, logs = _moments(clipped, self.counts)
+        rates, logs = _log_moments_at_rates(clipped, self.counts)
         others = (logs @ np.array(self.counts, dtype=np.float64))[:, None] - logs
         above = [n * part.above for part, n in zip(parts, self.counts, strict=True)]
         below = math.fsum(n * part.below for part, n in zip(parts, self.counts, strict=True))
-        return Gained(rates, others, np.array(above), np.array(tops), below)
+        return FoldedMoments(rates, others, np.array(above), np.array(tops), below)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gained:
-    """Rates [r]; log E e^{−rate·R} [r, laws] for the sum R of all losses but one of a law; masses that were folded from
-    above, and to where [laws]; the mass folded from below.
+class FoldedMoments:
+    """Rates [r]; log E e^{−rate·R} [r, laws] for the sum R of all losses but one of a distribution; masses folded from
+    above, and their new losses [laws]; the mass folded from below.
     """
 
     rates: Floats
@@ -152,9 +152,9 @@ class Gained:
     tops: Floats
     below: float
 
-    def at(self, epsilon: float, high: float) -> float:
-        """What δ(ε) ≤ ``high`` can have gained: paths with a loss above the top and a sum of the others below ε − top,
-        those that went to ∞ for rounding's sake; and a part of δ itself by losses from below.
+    def folding_error_bound(self, epsilon: float, high: float) -> float:
+        """Bound the increase of δ(ε) ≤ ``high``: paths with a loss above the top and a sum of the others below ε − top,
+        paths moved to ∞ because of rounding, and a part of δ itself by losses from below.
         """
         folds = self.above > 0
         rest = epsilon - np.where(folds, self.tops, 0.0)
@@ -163,8 +163,8 @@ class Gained:
         return (float(np.dot(self.above[folds], chances[folds])) + lost + self.below * high) * (1 + 1e-9)
 
 
-def _moments(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> tuple[Floats, Floats]:
-    """Rates [r] and log E e^{−rate·L} [r, laws]."""
+def _log_moments_at_rates(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> tuple[Floats, Floats]:
+    """Return rates [r] and log E e^{−rate·L} [r, laws]."""
     held = [(lower[p > 0], p[p > 0]) for lower, p in losses]
     squares = [float(np.dot(p, np.clip(lower, -1, 1) ** 2)) for lower, p in held]
     variance = math.fsum(n * square for square, n in zip(squares, counts, strict=True))
@@ -173,7 +173,7 @@ def _moments(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> 
 
 
 def _log_moment(lower: Floats, p: Floats, rates: Floats) -> Floats:
-    """−∞ for a law whose losses are all infinite."""
+    """Return the log moment; −∞ for a distribution whose losses are all infinite."""
     if not len(p):
         return np.full(len(rates), -math.inf)
     exponents = np.log(p) - rates[:, None] * lower
@@ -183,11 +183,11 @@ def _log_moment(lower: Floats, p: Floats, rates: Floats) -> Floats:
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
-EVERYWHERE = Window()
+EVERYWHERE = GridWindow()
 EMPTY = 1e-2
-"""The step where no finite loss has any mass."""
+"""The step if no finite loss has mass."""
 SPARE_NATS = 6.0
-"""Nats above the saddle that are paid for a tilt that is kept: rounding is far below what moving costs."""
+"""Nats above the saddle at which a kept tilt is reused: rounding is far below the error of moving."""
 ROOM = 4
 """Lattice points for the sum, for each one of the widest law."""
 HEAVY = 1e-6
@@ -195,11 +195,11 @@ HEAVY = 1e-6
 HALF_DEVIATIONS = math.sqrt(2 * math.log(4))
 """The sum moves by less than its mean and this many deviations with probability ½ at least."""
 COARSE = 1.0
-"""A grid that may have moved the sum by more nats than this says nothing from below."""
+"""If a grid may have moved the sum by more nats than this, it gives no lower bound."""
 UNDERFLOW = 1e-300
-"""Cells whose masses leave double precision may add up to this."""
+"""Bound on the sum of masses that underflow in double precision."""
 FAR_DEVIATIONS = 40.0
-"""Deviations beyond which nothing moves, in double precision."""
+"""Number of deviations beyond which the move's density is 0 in double precision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,34 +212,34 @@ class Grid:
     deviation: float
     lost: float
     slack: float
-    folding: Gained | None = None
+    folding: FoldedMoments | None = None
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """[lower, upper] of δ(ε), rounding included."""
+        """Return [lower, upper] of δ(ε), including rounding."""
         high, over = self.upper.delta(epsilon - self.slack)
         below, under = self.upper.delta(epsilon + self.slack)
         if not max(self.deviation, self.drift) < COARSE:
             return 0.0, high + over + UNDERFLOW
-        gained = self.lost + (self._gained(epsilon + self.slack) if self.deviation else 0.0)
-        gained += self.folding.at(epsilon + self.slack, high + over) if self.folding else 0.0
+        gained = self.lost + (self._splitting_error(epsilon + self.slack) if self.deviation else 0.0)
+        gained += self.folding.folding_error_bound(epsilon + self.slack, high + over) if self.folding else 0.0
         return max(0.0, below - under - gained * (1 + 1e-9)), high + over + UNDERFLOW
 
-    def above(self, epsilon: float) -> float:
-        """The upper end alone."""
+    def delta_upper_bound(self, epsilon: float) -> float:
+        """Return the upper end alone."""
         high, over = self.upper.delta(epsilon - self.slack)
         return high + over + UNDERFLOW
 
-    def _gained(self, epsilon: float) -> float:
-        """2 Σ W G((|l − ε| − v)₊): each path is seen within v of where it was, with probability ½ or more."""
+    def _splitting_error(self, epsilon: float) -> float:
+        """Return 2 Σ W G((|l − ε| − v)₊): each path stays within v of its position with probability ½ or more."""
         near = self.drift + HALF_DEVIATIONS * self.deviation
-        losses, masses, error = self.upper.near(epsilon, near + self.drift + FAR_DEVIATIONS * self.deviation)
+        losses, masses, error = self.upper.masses_near(epsilon, near + self.drift + FAR_DEVIATIONS * self.deviation)
         if self.still is not None:
-            masses = np.maximum(masses - self.still.matched(losses), 0.0) + 1e-12 * masses
+            masses = np.maximum(masses - self.still.mass_lower_bounds(losses), 0.0) + 1e-12 * masses
         distance = np.maximum(np.abs(losses - epsilon) - near, 0.0)
-        gains = self._gain(distance)
+        gains = self._excess_bound(distance)
         return 2 * float(np.dot(masses, gains)) + 2 * error * float(np.linalg.norm(gains))
 
-    def _gain(self, distance: Floats) -> Floats:
+    def _excess_bound(self, distance: Floats) -> Floats:
         """∫_a^∞ e^{u−a} min(1, 2 e^{−(u−m)²/2s²}) du for u ≥ m, and 2 below: a bound on E (e^{|M|−a} − 1)₊."""
         m, s = self.drift, self.deviation
         start = np.maximum(distance, m)
@@ -247,18 +247,22 @@ class Grid:
         return np.asarray(2 * (tail + np.expm1(start - distance)))
 
 
-def grid(total: Composition, points: int, outline: Outline | None = None, window: Window = EVERYWHERE) -> Grid:
-    """The composition on a lattice of about ``points`` points for the widest law, folded onto a window of losses."""
+def compose_on_grid(
+    total: Composition, points: int, outline: CoarseComposition | None = None, window: GridWindow = EVERYWHERE
+) -> Grid:
+    """Compose on a lattice with about ``points`` points for the widest distribution, folded onto a window of losses."""
     if total.infinite_mass == 1:
         return Grid(Lattice(EMPTY, (), 1.0), None, 0.0, 0.0, 0.0, 0.0)
     step = step_for(total, points, window)
     counts = total.counts
-    cells = [law.between(step, window.low - step, window.high + step / 2) for law in total.laws]
-    parts = [folded(each, window, step) for each in cells]
-    placed = [_Placed.of(part.cells, step) for part in parts]
+    cells = [law.cells_between(step, window.low - step, window.high + step / 2) for law in total.laws]
+    parts = [fold_into_window(each, window, step) for each in cells]
+    placed = [_LatticeCells.from_law(part.cells, step) for part in parts]
     finite = any_of((each.infinite_mass, n) for each, n in zip(cells, counts, strict=True))
     infinite = any_of((p.infinite_mass, n) for p, n in zip(placed, counts, strict=True))
-    slack = math.fsum(n * (law.slack + p.snapped) for law, p, n in zip(total.laws, placed, counts, strict=True))
+    slack = math.fsum(
+        n * (law.rounding_bound + p.snapped) for law, p, n in zip(total.laws, placed, counts, strict=True)
+    )
     ranges = math.fsum(n * p.range**2 for p, n in zip(placed, counts, strict=True))
     drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(placed, counts, strict=True))
     on_lattice = (
@@ -266,17 +270,17 @@ def grid(total: Composition, points: int, outline: Outline | None = None, window
     )
     return Grid(
         Lattice(step, tuple(on_lattice), infinite, SPARE_NATS),
-        _still(placed, counts, step),
+        _unmoved_law(placed, counts, step),
         drift,
         math.sqrt(ranges) / 2,
         max(0.0, finite - total.infinite_mass),
         slack,
-        outline.gained(parts) if outline is not None and window != EVERYWHERE else None,
+        outline.folding_error(parts) if outline is not None and window != EVERYWHERE else None,
     )
 
 
-def _still(placed: list[_Placed], counts: tuple[int, ...], step: float) -> Lattice | None:
-    """The lattice law of the paths on which nothing was moved; None where every path was."""
+def _unmoved_law(placed: list[_LatticeCells], counts: tuple[int, ...], step: float) -> Lattice | None:
+    """Return the lattice distribution of the paths with no moved loss; None if every path was moved."""
     if not all(np.any(p.still) for p in placed):
         return None
     parts = (
@@ -287,8 +291,8 @@ def _still(placed: list[_Placed], counts: tuple[int, ...], step: float) -> Latti
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Placed:
-    """Cells on a lattice: points and masses, which of them were not moved, how far others may have been."""
+class _LatticeCells:
+    """Cells on a lattice: points and masses, flags of the unmoved ones, and bounds on the moves of the others."""
 
     offsets: Indices
     masses: Floats
@@ -298,8 +302,8 @@ class _Placed:
     infinite_mass: float
 
     @classmethod
-    def of(cls, cells: Cells, step: float) -> _Placed:
-        losses, masses = cells.ends()
+    def from_law(cls, cells: LossCells, step: float) -> _LatticeCells:
+        losses, masses = cells.dominating_atoms()
         nearest = np.rint(losses / step)
         off = np.abs(losses - nearest * step)
         on = off <= SNAP * step
@@ -319,29 +323,31 @@ class _Placed:
         )
 
 
-def step_for(total: Composition, points: int, window: Window) -> float:
-    """The widest law's finite range in ``points`` cells, but no finer than the sum's range, or 80 of its standard
-    deviations, in ``ROOM`` times as many; a divisor of the step of the heavy atoms where they have one.
+def step_for(total: Composition, points: int, window: GridWindow) -> float:
+    """Return the widest finite range over ``points``, but at least the sum's range, or 80 of its standard deviations,
+    over ``ROOM`` times as many; a divisor of the step of the heavy atoms if they have one.
     """
-    shapes = [(_shape(law, window), count) for law, count in zip(total.laws, total.counts, strict=True)]
+    shapes = [
+        (_loss_range_and_variance(law, window), count) for law, count in zip(total.laws, total.counts, strict=True)
+    ]
     widest = max(width for (width, _), _ in shapes)
     deviation = math.sqrt(math.fsum(count * variance for (_, variance), count in shapes))
     extent = min(80 * deviation, math.fsum(count * width for (width, _), count in shapes))
     step = max(widest / points, extent / (ROOM * points), 1e-12) if widest > 0 else EMPTY
-    common = common_step([_heavy(law) for law in total.laws])
+    common = common_step([_heavy_atom_losses(law) for law in total.laws])
     return step if common is None or common <= step else common / math.ceil(common / step)
 
 
-def _heavy(law: LossLaw) -> Floats:
-    """Losses of the atoms that should lie on the grid."""
-    cells = law.cells(math.inf)
+def _heavy_atom_losses(law: LossDistribution) -> Floats:
+    """Return the losses of the atoms that should lie on the grid."""
+    cells = law.loss_cells(math.inf)
     return np.asarray(cells.lower[(cells.lower == cells.upper) & (cells.low > HEAVY)])
 
 
-def _shape(law: LossLaw, window: Window) -> tuple[float, float]:
-    """Finite range of the losses that matter and a bound on their variance, from a coarse cut."""
-    coarse = law.cells(0.25)
-    p = coarse.p
+def _loss_range_and_variance(law: LossDistribution, window: GridWindow) -> tuple[float, float]:
+    """Return the finite range of the relevant losses and a bound on their variance, from coarse cells."""
+    coarse = law.loss_cells(0.25)
+    p = coarse.p_masses
     held = p > 1e-40
     lower, upper = (np.clip(end[held], *window) for end in (coarse.lower, coarse.upper))
     low, high = float(np.min(lower, initial=0.0)), float(np.max(upper, initial=0.0))
@@ -350,7 +356,7 @@ def _shape(law: LossLaw, window: Window) -> tuple[float, float]:
     return high - low, float(np.dot(p[held], spread**2))
 
 
-def split(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]:
+def split_to_lattice(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]:
     """Move atoms to the lattice points around them, keeping P- and Q-mass: (offsets [2n], masses [2n])."""
     low = np.floor(losses / step)
     high = masses * np.clip(np.expm1(low * step - losses) / np.expm1(-step), 0.0, 1.0)
@@ -359,7 +365,7 @@ def split(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]
 
 
 def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing: float | None) -> LatticePart:
-    """Masses added up by lattice point, those that hold any."""
+    """Return the masses summed by lattice point, without empty points."""
     if not np.all(np.isfinite(masses)):
         raise PrecisionError(f"a cell of the grid has no finite mass among {len(masses)}; the losses are too extreme")
     if not np.any(masses > 0):  # all of it is lost: next to nothing is left at 0
@@ -367,36 +373,36 @@ def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing:
     low = int(offsets.min())
     gathered = np.bincount(offsets - low, weights=masses).astype(np.float64)
     held = np.flatnonzero(gathered > math.ulp(0.0))
-    return LatticePart.of((held + low).astype(np.int64), gathered[held], count, missing)
+    return LatticePart.from_masses((held + low).astype(np.int64), gathered[held], count, missing)
 
 
-# The engine of last resort, as fine as it must be.
+# The fallback method, with a grid as fine as necessary.
 
 GRIDS = (1 << 13, 1 << 16, 1 << 19)
 """Lattice points for the widest law."""
 GRIDS_KEPT = 4
 NARROW_ENOUGH = 1e-7
-"""Relative width of a bracket that is good enough not to try a finer grid."""
+"""Relative width of a bracket below which no finer grid is tried."""
 
 STILL = 1e-8
 """Relative fall of the upper end, from one grid to the next, that leaves a 64th of that to gain."""
 
 
 @dataclass(frozen=True)
-class Gridded(Engine):
+class GridMethod(Method):
     """Grids, each eight times finer than the last, until the bracket is narrow."""
 
     total: Composition
-    _made: dict[tuple[int, Window], Grid] = field(default_factory=dict)
+    _made: dict[tuple[int, GridWindow], Grid] = field(default_factory=dict)
     name = "grid"
 
     def delta(self, epsilon: float) -> Interval:
-        if epsilon >= self.total.largest + self.total.slack:
+        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.total.infinite_bounds
         low, high = 0.0, 1.0
         for points in GRIDS:
             try:
-                finer = self._grid(points, epsilon).delta(epsilon)
+                finer = self._grid_for_epsilon(points, epsilon).delta(epsilon)
             except PrecisionError:
                 if points == GRIDS[0]:
                     raise
@@ -404,16 +410,18 @@ class Gridded(Engine):
             low, high = max(low, finer[0]), min(high, finer[1])
             if high - low <= NARROW_ENOUGH * low:
                 break
-        return outward(low, low * self.total.inexact)[0], outward(high, high * self.total.inexact)[1]
+        return round_outward(low, low * self.total.relative_mass_error)[0], round_outward(
+            high, high * self.total.relative_mass_error
+        )[1]
 
-    def upper(self, epsilon: float) -> float:
-        """Without lower ends: as they move by h², an upper end that stays where it was is as good as it gets."""
-        if epsilon >= self.total.largest + self.total.slack:
+    def delta_upper_bound(self, epsilon: float) -> float:
+        """Return the upper end alone; since errors fall as h², refinement stops once the upper end is stable."""
+        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.delta(epsilon)[1]
         high = 1.0
         for points in GRIDS:
             try:
-                finer = self._grid(points, epsilon).above(epsilon)
+                finer = self._grid_for_epsilon(points, epsilon).delta_upper_bound(epsilon)
             except PrecisionError:
                 if points == GRIDS[0]:
                     raise
@@ -421,24 +429,24 @@ class Gridded(Engine):
             settled, high = finer >= high * (1 - STILL), min(high, finer)
             if settled:
                 break
-        return outward(high, high * self.total.inexact)[1]
+        return round_outward(high, high * self.total.relative_mass_error)[1]
 
-    def guess(self, target: float) -> Guess | None:
-        """From the coarsest grid."""
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        """Return a guess from the coarsest grid."""
         try:
-            return self._grid(GRIDS[0], 0.0).upper.guess(target)
+            return self._grid_for_epsilon(GRIDS[0], 0.0).upper.approximate_epsilon(target)
         except PrecisionError:
             return None
 
-    def _grid(self, points: int, epsilon: float) -> Grid:
-        """Of the window that serves ε; few are kept."""
-        key = points, self._outline.window(epsilon)
+    def _grid_for_epsilon(self, points: int, epsilon: float) -> Grid:
+        """Return a grid for the window of ε; few are cached."""
+        key = points, self._coarse_outline.folding_window(epsilon)
         if key not in self._made:
             while len(self._made) >= GRIDS_KEPT:
                 self._made.pop(next(iter(self._made)))
-            self._made[key] = grid(self.total, points, self._outline, key[1])
+            self._made[key] = compose_on_grid(self.total, points, self._coarse_outline, key[1])
         return self._made[key]
 
     @cached_property
-    def _outline(self) -> Outline:
-        return Outline.of(self.total)
+    def _coarse_outline(self) -> CoarseComposition:
+        return CoarseComposition.from_cells(self.total)

@@ -1,4 +1,4 @@
-"""A few Laplace-type losses, summed exactly: only positive terms (``docs/proofs/laplace-sum.md``)."""
+"""Exact sums of a few Laplace-type losses, from positive terms only (``docs/proofs/laplace-sum.md``)."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from typing import Protocol
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.accounting.bounds import Interval, outward
-from tightrope.accounting.distributions.base import Flat
+from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.distributions.base import FlatForm
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.method import Engine, Guess, closer, guess
+from tightrope.accounting.methods.method import DeltaGuess, Method, approximate_epsilon_at, interpolate_epsilon
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# Sums of positive terms behind the exact sum of Laplace-type losses (``docs/proofs/laplace-sum.md``).
+# Sums of positive terms for the exact sum of Laplace-type losses (``docs/proofs/laplace-sum.md``).
 
 FAINT_TERM = -44.0
-"""Log of what the missing powers may add, relative to the sum."""
+"""Log of a bound on the omitted powers, relative to the sum."""
 RARE = 1e-18
-"""Chance of so many uniform losses, or more, that is left out."""
+"""Largest probability that the number of uniform losses exceeds the largest number considered."""
 QUARTERS = 4.0
-"""Reaches are rounded up to powers of 2^(1/4), so that what depends on them is kept for neighbouring ε."""
+"""Reaches are rounded up to powers of 2^(1/4), so that values that depend on them are reused for neighboring ε."""
 
 
 def powers_for(reach: float) -> int:
-    """How many odd powers p count beside x itself in Σ x^p/p!, for every 0 ≤ x ≤ reach, and a little beyond."""
+    """Return the number of significant odd powers p besides x in Σ x^p/p!, for 0 ≤ x ≤ reach, and a little beyond."""
     quarter = math.ceil(QUARTERS * math.log2(max(reach, 1e-300)))
-    return _powers(2.0 ** (quarter / QUARTERS))
+    return _integer_powers(2.0 ** (quarter / QUARTERS))
 
 
 @lru_cache(maxsize=256)
-def _powers(reach: float) -> int:
+def _integer_powers(reach: float) -> int:
     p = np.arange(1.0, 4 * reach + 60, 2)
     seen = (p - 1) * math.log(reach) - gammaln(p + 1) > FAINT_TERM
     return max(2, int(np.count_nonzero(seen)) + 2)
 
 
-def odd(count: int) -> Floats:
+def odd_numbers(count: int) -> Floats:
     """1, 3, 5, …: shape [count]."""
     return np.arange(1.0, 2 * count, 2)
 
 
 def over_factorials(x: Floats, count: int) -> Floats:
     """x^p/p! for the odd p, shape [n, count]: each from the one before."""
-    p = odd(count)
+    p = odd_numbers(count)
     steps = np.multiply.outer(x * x, 1 / np.concatenate([[1.0], p[1:] * (p[1:] - 1)]))
     steps[:, 0] = x
     return np.asarray(np.cumprod(steps, axis=1))
@@ -63,20 +63,23 @@ def single_moments(half_width: float, count: int) -> Floats:
     return np.cumprod(np.concatenate([[1.0], half_width**2 / (r * (r + 1))]))
 
 
-def shifted(moments: Floats) -> Floats:
-    """For each row of moments the matrix [s, p] of E Y^r/r! at r = p − s, 0 where that is negative: [n, s, p]."""
+def shifted_moment_matrix(moments: Floats) -> Floats:
+    """Return for each row of moments the matrix [s, p] of E Y^r/r! at r = p − s, 0 for negative r: [n, s, p]."""
     count = moments.shape[1]
     padded = np.concatenate([np.zeros((len(moments), count - 1)), moments], axis=1)
     return np.lib.stride_tricks.sliding_window_view(padded, count, axis=1)[:, ::-1]
 
 
 def added_up(powers: Floats, matrices: Floats) -> Floats:
-    """Σ_r E Y^r/r! · x^{p−r}/(p−r)! from x^s/s!, s odd, and ``shifted`` moments, row by row: shape [n, count]."""
+    """Σ_r E Y^r/r! · x^{p−r}/(p−r)! from x^s/s!, s odd, and ``shifted_moment_matrix`` moments, row by row.
+
+    Shape [n, count].
+    """
     return np.asarray(np.einsum("ns,nsp->np", powers, matrices))
 
 
-def binomial(count: int, odds: float) -> Floats:
-    """Chances of 0..count successes, from the likeliest on, by positive ratios; ``odds`` may be 0 or ∞."""
+def binomial_probabilities(count: int, odds: float) -> Floats:
+    """Return probabilities of 0..count successes, by positive ratios from the likeliest; ``odds`` may be 0 or ∞."""
     if not 0 < odds < math.inf:
         certain = np.zeros(count + 1)
         certain[0 if odds == 0 else -1] = 1.0
@@ -90,19 +93,19 @@ def binomial(count: int, odds: float) -> Floats:
 
 
 def largest_likely_count(chances: Floats) -> int:
-    """The largest count with a chance of ``RARE`` of being reached."""
+    """Return the largest count that is reached with a probability above ``RARE``."""
     return int(np.count_nonzero(np.cumsum(chances[::-1])[::-1] > RARE)) - 1
 
 
 @lru_cache(maxsize=64)
-def coins(count: int, fewer: int) -> Floats:
-    """Chances of j heads among count − n tosses, shape [fewer + 1, count + 2], n down the rows; zero beyond."""
+def coin_probabilities(count: int, fewer: int) -> Floats:
+    """Return probabilities of j heads in count − n tosses, shape [fewer + 1, count + 2], a row for each n; 0 beyond."""
     tosses, j = count - np.arange(fewer + 1)[:, None], np.arange(count + 1)[None, :]
     ratios = np.maximum(tosses - j, 0) / (j + 1)
     return np.asarray(np.cumprod(np.concatenate([np.exp2(-tosses.astype(np.float64)), ratios], axis=1), axis=1))
 
 
-# Copies of several flat laws, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
+# Copies of several flat distributions, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
 #
 # Of group i, of width w_i (in units of the widest), n_i of k_i losses are uniform, W = Σ n_i w_i, N = Σ n_i.
 # With Y their sum and S_{n,p}(t) = (u/2)^p E (Y − t)₊^p / p!, u the unit,
@@ -112,64 +115,69 @@ def coins(count: int, fewer: int) -> Floats:
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Counts = tuple[int, ...]
 MOST_STATES = 600
-"""Ways to choose how many losses of each group are uniform."""
+"""Largest number of ways to choose how many losses of each group are uniform."""
 MOST_PLACES = 30_000
-"""And the places t of all of them."""
+"""Largest number of points t over all of them."""
 WIDEST = 300.0
 NARROWEST = 1e-6
 """The least scale, relative to the largest: rounding leaves it nine digits."""
 
 
 @dataclass(frozen=True)
-class ManyScales:
-    """``counts`` copies of the ``flats``; places are in units of the widest ε."""
+class MultiScaleSum:
+    """``counts`` copies of the ``flats``; positions are in units of the widest ε."""
 
-    flats: tuple[Flat, ...]
+    flats: tuple[FlatForm, ...]
     counts: Counts
 
     @property
-    def unit(self) -> float:
+    def nats_per_unit(self) -> float:
         return max(flat.epsilon for flat in self.flats)
 
     @property
-    def fineness(self) -> float:
-        """Places are multiples of one over this: four times the sum of all widths still has 53 binary digits."""
+    def units_per_scale(self) -> float:
+        """Positions are multiples of one over this: four times the sum of all widths still has 53 binary digits."""
         return 2.0 ** (51 - math.ceil(math.log2(sum(self.counts))))
 
     @cached_property
-    def widths(self) -> tuple[float, ...]:
-        """The scales as places."""
-        return tuple(round(flat.epsilon / self.unit * self.fineness) / self.fineness for flat in self.flats)
+    def integer_widths(self) -> tuple[float, ...]:
+        """The scales as integer positions."""
+        return tuple(
+            round(flat.epsilon / self.nats_per_unit * self.units_per_scale) / self.units_per_scale
+            for flat in self.flats
+        )
 
     @cached_property
-    def slack(self) -> float:
+    def rounding_bound(self) -> float:
         """Nats by which rounding the widths may move the sum."""
-        pairs = zip(self.flats, self.widths, self.counts, strict=True)
-        moved = sum(n * abs(Fraction(flat.epsilon) - Fraction(w) * Fraction(self.unit)) for flat, w, n in pairs)
+        pairs = zip(self.flats, self.integer_widths, self.counts, strict=True)
+        moved = sum(
+            n * abs(Fraction(flat.epsilon) - Fraction(w) * Fraction(self.nats_per_unit)) for flat, w, n in pairs
+        )
         return float(moved) * (1 + 2 * ROUND_OFF)
 
-    def at(self, theta: float) -> tuple[float, float, float]:
-        """Log of a factor and what it multiplies to δ₀ at θ units; the relative error."""
-        logs = [k * math.log(flat.whole) for flat, k in zip(self.flats, self.counts, strict=True)]
-        log_scale = math.fsum(logs) + theta * self.unit / 2
-        reach = math.fsum(k * w for k, w in zip(self.counts, self.widths, strict=True)) - theta
+    def scaled_delta_at(self, theta: float) -> tuple[float, float, float]:
+        """Return the log of a factor, the number to multiply it by for δ₀ at θ units, and the relative error."""
+        logs = [k * math.log(flat.tilted_mass) for flat, k in zip(self.flats, self.counts, strict=True)]
+        log_scale = math.fsum(logs) + theta * self.nats_per_unit / 2
+        reach = math.fsum(k * w for k, w in zip(self.counts, self.integer_widths, strict=True)) - theta
         if reach <= 0:
             return log_scale, 0.0, 0.0
-        powers = powers_for(reach * self.unit / 2)
+        powers = powers_for(reach * self.nats_per_unit / 2)
         found: list[Floats] = []
         total = 0.0
-        for state in _states(self.flats, self.counts, self.widths, powers):
+        for state in _build_states(self.flats, self.counts, self.integer_widths, powers):
             t = theta + state.shifts
-            found.append(state.sums(t, found))
-            total += state.value(t, found[-1])
+            found.append(state.sums_at_positions(t, found))
+            total += state.expected_excess(t, found[-1])
         copies = sum(self.counts)
         roundings = copies * (powers + 2 * len(logs) + 32) + 8 * powers + 200
         return log_scale, total, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * math.fsum(map(abs, logs)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Link:
-    """How a state follows from one with a uniform loss less: ``copies`` n_i, and the rows of t − w_i and t + w_i."""
+class _StateTransition:
+    """Transition from a state with one uniform loss less: ``copies`` n_i, and the rows of t − w_i and t + w_i."""
 
     state: int
     copies: int
@@ -178,8 +186,8 @@ class _Link:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
-    """Given how many losses are uniform: the places t − θ of the others, with chances; moments of the uniform."""
+class _UniformCountState:
+    """Terms for given numbers of uniform losses: positions t − θ of the others, probabilities, and uniform moments."""
 
     unit: float
     shifts: Floats
@@ -191,20 +199,20 @@ class _State:
     moments: Floats
     inverse: Floats
     """1/(N + p)."""
-    links: tuple[_Link, ...]
+    links: tuple[_StateTransition, ...]
 
-    def sums(self, t: Floats, before: list[Floats]) -> Floats:
-        """S at every t, shape [places, powers]."""
+    def sums_at_positions(self, t: Floats, before: list[Floats]) -> Floats:
+        """Return S at every t, shape [positions, powers]."""
         beyond = t <= -self.half_width
         result = np.zeros((len(t), len(self.inverse)))
         outside = over_factorials(-t[beyond] * self.unit / 2, len(self.inverse))
         result[beyond] = outside @ self.moments
         inside = np.flatnonzero(np.abs(t) < self.half_width)
         if len(inside):
-            result[inside] = self._followed(t[inside], inside, before)
+            result[inside] = self._advance_sums(t[inside], inside, before)
         return result
 
-    def _followed(self, t: Floats, rows: Indices, before: list[Floats]) -> Floats:
+    def _advance_sums(self, t: Floats, rows: Indices, before: list[Floats]) -> Floats:
         low, high = (self.half_width - t)[:, None], (self.half_width + t)[:, None]
         total = np.zeros((len(t), len(self.inverse)))
         for link in self.links:
@@ -212,28 +220,30 @@ class _State:
             total += link.copies * (low * last[link.down[rows]] + high * last[link.up[rows]])
         return np.asarray(total * (self.inverse / (2 * self.half_width)))
 
-    def value(self, t: Floats, sums: Floats) -> float:
-        """E 2 sinh(u (S − θ)/2)₊ with this many uniform losses, times their chance."""
+    def expected_excess(self, t: Floats, sums: Floats) -> float:
+        """Return E 2 sinh(u (S − θ)/2)₊ with this many uniform losses, times the probability of this number."""
         whole = self.growth * 2 * np.sinh(np.maximum(-t, 0.0) * self.unit / 2)
         return float(self.chances @ np.where(t <= -self.half_width, whole, 2 * np.sum(sums, axis=1)))
 
 
 @lru_cache(maxsize=8)
-def _states(flats: tuple[Flat, ...], counts: Counts, widths: tuple[float, ...], powers: int) -> tuple[_State, ...]:
-    """What does not depend on θ, for every way to choose; each after those with less."""
+def _build_states(
+    flats: tuple[FlatForm, ...], counts: Counts, widths: tuple[float, ...], powers: int
+) -> tuple[_UniformCountState, ...]:
+    """Build the θ-independent part of every choice; each after those with fewer uniform losses."""
     unit = max(flat.epsilon for flat in flats)
-    chances = [binomial(k, flat.odds) for flat, k in zip(flats, counts, strict=True)]
+    chances = [binomial_probabilities(k, flat.density_odds) for flat, k in zip(flats, counts, strict=True)]
     most = tuple(largest_likely_count(row) for row in chances)
-    place = {n: index for index, n in enumerate(_choices(most))}
-    moments = _moments(tuple(single_moments(w * unit / 2, powers) for w in widths), most)
+    place = {n: index for index, n in enumerate(_uniform_count_choices(most))}
+    moments = _even_moments(tuple(single_moments(w * unit / 2, powers) for w in widths), most)
     growths = [math.sinh(w * unit / 2) / (w * unit / 2) for w in widths]
     states = []
     for n in place:
         rest = tuple(k - m for k, m in zip(counts, n, strict=True))
         half_width = math.fsum(m * w for m, w in zip(n, widths, strict=True))
-        # The sum of `count` signs times the width, for 0, 1, … minus signs.
+        # The sum of ``count`` signs times the width, for 0, 1, … minus signs.
         states.append(
-            _State(
+            _UniformCountState(
                 unit,
                 _outer_sum(
                     [
@@ -241,62 +251,62 @@ def _states(flats: tuple[Flat, ...], counts: Counts, widths: tuple[float, ...], 
                         for w, k in zip(widths, rest, strict=True)
                     ]
                 ),
-                math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * _signs(rest),
+                math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * _sign_probabilities(rest),
                 half_width,
                 math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
-                shifted(moments[n][None, :])[0].copy(),
-                1 / (sum(n) + odd(powers)),
-                tuple(_link(place, n, rest, i) for i, m in enumerate(n) if m),
+                shifted_moment_matrix(moments[n][None, :])[0].copy(),
+                1 / (sum(n) + odd_numbers(powers)),
+                tuple(_link_states(place, n, rest, i) for i, m in enumerate(n) if m),
             )
         )
     return tuple(states)
 
 
-def _choices(most: Counts) -> Iterator[Counts]:
+def _uniform_count_choices(most: Counts) -> Iterator[Counts]:
     return itertools.product(*(range(m + 1) for m in most))
 
 
-def _moments(singles: tuple[Floats, ...], most: Counts) -> dict[Counts, Floats]:
+def _even_moments(singles: tuple[Floats, ...], most: Counts) -> dict[Counts, Floats]:
     """E (uY/2)^r/r!, r even, for every choice."""
     found = {(0,) * len(most): np.eye(1, len(singles[0]))[0]}
-    for n in _choices(most):
+    for n in _uniform_count_choices(most):
         group = next((i for i, m in enumerate(n) if m), None)
         if group is not None:
-            found[n] = np.convolve(found[_less(n, group)], singles[group])[: len(singles[0])]
+            found[n] = np.convolve(found[_smaller_choices(n, group)], singles[group])[: len(singles[0])]
     return found
 
 
-def _less(n: Counts, group: int) -> Counts:
+def _smaller_choices(n: Counts, group: int) -> Counts:
     return (*n[:group], n[group] - 1, *n[group + 1 :])
 
 
 def _outer_sum(rows: list[Floats]) -> Floats:
-    """Every sum of one number of each row, the last row fastest."""
+    """Return every sum of one number from each row; the last row varies fastest."""
     whole = np.zeros(1)
     for row in rows:
         whole = np.add.outer(whole, row).ravel()
     return whole
 
 
-def _signs(rest: Counts) -> Floats:
-    """Chances of every number of minus signs, group by group."""
+def _sign_probabilities(rest: Counts) -> Floats:
+    """Return probabilities of every number of minus signs, group by group."""
     whole = np.ones(1)
     for count in rest:
-        whole = np.multiply.outer(whole, binomial(count, 1.0)).ravel()
+        whole = np.multiply.outer(whole, binomial_probabilities(count, 1.0)).ravel()
     return whole
 
 
-def _link(place: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _Link:
-    """With one loss of the group a sign instead, t − w is one minus sign more and t + w as many."""
+def _link_states(place: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _StateTransition:
+    """Link a state to one with a sign for a uniform loss: t − w has one more minus sign, t + w as many."""
     here = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
     wider = [k + 1 + (i == group) for i, k in enumerate(rest)]
     more = here + (np.arange(len(rest)) == group)[:, None]
     down, up = (np.ravel_multi_index(tuple(rows), wider) for rows in (more, here))
-    return _Link(place[_less(n, group)], n[group], down, up)
+    return _StateTransition(place[_smaller_choices(n, group)], n[group], down, up)
 
 
-def fits_many_scales(flats: tuple[Flat, ...], counts: Counts) -> bool:
-    """Whether doubles and a moment of time suffice."""
+def fits_many_scales(flats: tuple[FlatForm, ...], counts: Counts) -> bool:
+    """Return whether double precision and a fraction of a second suffice."""
     states = math.prod(k + 1 for k in counts)
     places = math.prod((k + 1) * (k + 2) // 2 for k in counts)
     reach = math.fsum(k * flat.epsilon for flat, k in zip(flats, counts, strict=True))
@@ -305,7 +315,7 @@ def fits_many_scales(flats: tuple[Flat, ...], counts: Counts) -> bool:
     return near and states <= MOST_STATES and places <= MOST_PLACES and reach <= WIDEST
 
 
-# Copies of one flat law, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
+# Copies of one flat distribution, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
 #
 # With n of k losses uniform, Y their sum in units of ε, and θ = q/ε,
 #     δ₀(q) = m^k e^{q/2} Σ_n Bin(n) Σ_j Bin(j) H_n(θ + k − n − 2j),   H_n(t) = E 2 sinh(ε(Y − t)/2)₊.
@@ -319,42 +329,42 @@ WIDEST_SCALE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class OneScale:
-    """``count`` copies of one flat law; places are in units of its ε."""
+class SingleScaleSum:
+    """``count`` copies of one flat distribution; positions are in units of its ε."""
 
-    flat: Flat
+    flat: FlatForm
     count: int
 
     @property
-    def unit(self) -> float:
+    def nats_per_unit(self) -> float:
         return self.flat.epsilon
 
     @property
-    def fineness(self) -> float:
-        """Places are multiples of one over this: 3k of them still have 53 binary digits."""
+    def units_per_scale(self) -> float:
+        """Positions are multiples of one over this: 3k of them still have 53 binary digits."""
         return 2.0 ** (51 - math.ceil(math.log2(self.count)))
 
     @property
-    def slack(self) -> float:
-        """No scale is rounded."""
+    def rounding_bound(self) -> float:
+        """Zero, since the scale is exact."""
         return 0.0
 
-    def at(self, theta: float) -> tuple[float, float, float]:
-        """Log of a factor and what it multiplies to δ₀ at θε; the relative error."""
+    def scaled_delta_at(self, theta: float) -> tuple[float, float, float]:
+        """Return the log of a factor, the number to multiply it by for δ₀ at θε, and the relative error."""
         flat, k = self.flat, self.count
-        log_scale = k * math.log(flat.whole) + theta * flat.epsilon / 2
+        log_scale = k * math.log(flat.tilted_mass) + theta * flat.epsilon / 2
         if theta >= k:
             return log_scale, 0.0, 0.0
         known = _moments_of_count(flat, k, powers_for((k - theta) * flat.epsilon / 2))
-        value = known.inside(theta) + known.below(theta)
+        value = known.inner_part(theta) + known.lower_part(theta)
         n, powers = len(known.weights) - 1, len(known.inverse[0])
         roundings = n * (powers + 8) + 24 * k + 8 * powers + 200
-        return log_scale, value, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * k * abs(math.log(flat.whole)))
+        return log_scale, value, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * k * abs(math.log(flat.tilted_mass)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """What does not depend on θ: chances of n uniform losses and j minus signs, the same times E e^{εY/2}; moments of
+class _PrecomputedMoments:
+    """θ-independent quantities: chances of n uniform losses and j minus signs, the same times E e^{εY/2}; moments of
     n uniform losses; 1/(2(n + p)) for n ≥ 1.
     """
 
@@ -365,8 +375,8 @@ class _Known:
     moments: Floats
     inverse: Floats
 
-    def inside(self, theta: float) -> float:
-        """The part of all t in (−n, n): t = θ + k − n − 2j, and t + n is the same for all n at the same place."""
+    def inner_part(self, theta: float) -> float:
+        """Return the part of all t in (−n, n): t = θ + k − n − 2j, and t + n is the same for all n at the same j."""
         last = math.ceil((theta + self.count) / 2) - 1
         if last < 0:
             return 0.0
@@ -385,28 +395,28 @@ class _Known:
             rows[1 : m + 1] = found
         return 2 * float(np.sum(total))
 
-    def below(self, theta: float) -> float:
-        """The part of all t ≤ −n: the positive part is everything there."""
+    def lower_part(self, theta: float) -> float:
+        """Return the part of all t ≤ −n, at which Y − t is never negative."""
         n, j = np.arange(len(self.grown))[:, None], np.arange(self.grown.shape[1])[None, :]
         t = theta + self.count - n - 2 * j
         return float(np.vdot(self.grown, np.where(t <= -n, 2 * np.sinh(np.maximum(-t, 0.0) * self.epsilon / 2), 0.0)))
 
 
 @lru_cache(maxsize=32)
-def _moments_of_count(flat: Flat, count: int, powers: int) -> _Known:
-    chances = binomial(count, flat.odds)
+def _moments_of_count(flat: FlatForm, count: int, powers: int) -> _PrecomputedMoments:
+    chances = binomial_probabilities(count, flat.density_odds)
     most = largest_likely_count(chances)
     single, moments = single_moments(flat.epsilon / 2, powers), [np.eye(1, powers)[0]]
     for _ in range(most):
         moments.append(np.convolve(moments[-1], single)[:powers])
-    inverse = 1 / (2 * (np.arange(1, max(most, 1) + 1)[:, None] + odd(powers)))
-    weights = chances[: most + 1, None] * coins(count, most)
+    inverse = 1 / (2 * (np.arange(1, max(most, 1) + 1)[:, None] + odd_numbers(powers)))
+    weights = chances[: most + 1, None] * coin_probabilities(count, most)
     grown = weights * (math.sinh(flat.epsilon / 2) / (flat.epsilon / 2)) ** np.arange(most + 1)[:, None]
-    return _Known(count, flat.epsilon, weights, grown, shifted(np.stack(moments)), inverse)
+    return _PrecomputedMoments(count, flat.epsilon, weights, grown, shifted_moment_matrix(np.stack(moments)), inverse)
 
 
-def fits_one_scale(flat: Flat, count: int) -> bool:
-    """Whether doubles and a moment of time suffice."""
+def fits_one_scale(flat: FlatForm, count: int) -> bool:
+    """Return whether double precision and a fraction of a second suffice."""
     return count <= MOST_COPIES and count * flat.epsilon <= WIDEST_SCALE
 
 
@@ -415,98 +425,102 @@ MOST_SUMS_KEPT = 32
 
 
 class PositiveSum(Protocol):
-    """A sum of flat losses: ``at`` gives δ₀ as the log of a factor, what it multiplies, and the relative error."""
+    """A sum of flat losses, with δ₀ as the log of a factor, a number to multiply it by, and the relative error."""
 
     @property
-    def unit(self) -> float:
-        """Nats of one place."""
+    def nats_per_unit(self) -> float:
+        """Nats in one unit."""
 
     @property
-    def fineness(self) -> float:
-        """Places are multiples of one over this."""
+    def units_per_scale(self) -> float:
+        """Positions are multiples of one over this."""
 
     @property
-    def slack(self) -> float:
-        """Nats by which the sum may have been moved."""
+    def rounding_bound(self) -> float:
+        """A bound on the rounding of the sum, in nats."""
 
-    def at(self, theta: float) -> tuple[float, float, float]: ...
+    def scaled_delta_at(self, theta: float) -> tuple[float, float, float]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlatSum(Engine):
-    """Copies of flat laws; ``instead`` where double precision does not reach."""
+class LaplaceSumMethod(Method):
+    """The exact sum of flat losses; ``instead`` is the fallback outside the range of double precision."""
 
-    flats: tuple[Flat, ...]
+    flats: tuple[FlatForm, ...]
     sum: PositiveSum
     total: Composition
-    instead: Engine
+    instead: Method
     seen: dict[float, Interval] = field(default_factory=dict)
-    """Values and errors by place."""
+    """Values and errors by position."""
     name = "exact sum"
 
     def delta(self, epsilon: float) -> Interval:
-        if epsilon >= self.total.largest + self._slack(epsilon):
+        if epsilon >= self.total.largest_loss + self._rounding_bound(epsilon):
             return self.total.infinite_bounds
         try:
-            low, under = self._at(-self._below(-epsilon - self._slack(epsilon)))
+            low, under = self._delta_at_unit(-self._round_down_to_unit(-epsilon - self._rounding_bound(epsilon)))
         except PrecisionError:
             return self.instead.delta(epsilon)
-        low, under = low * (1 - self.total.inexact), under + self._infinite_error
-        return outward(self.total.infinite_mass + low, under)[0], self.upper(epsilon)
+        low, under = low * (1 - self.total.relative_mass_error), under + self._infinite_error
+        return round_outward(self.total.infinite_mass + low, under)[0], self.delta_upper_bound(epsilon)
 
-    def upper(self, epsilon: float) -> float:
-        if epsilon >= self.total.largest + self._slack(epsilon):
+    def delta_upper_bound(self, epsilon: float) -> float:
+        if epsilon >= self.total.largest_loss + self._rounding_bound(epsilon):
             return self.total.infinite_bounds[1]
         try:
-            high, over = self._at(self._below(epsilon - self._slack(epsilon)))
+            high, over = self._delta_at_unit(self._round_down_to_unit(epsilon - self._rounding_bound(epsilon)))
         except PrecisionError:
-            return self.instead.upper(epsilon)
-        high, over = high * (1 + self.total.inexact), over + self._infinite_error
-        return outward(self.total.infinite_mass + high, over)[1]
+            return self.instead.delta_upper_bound(epsilon)
+        high, over = high * (1 + self.total.relative_mass_error), over + self._infinite_error
+        return round_outward(self.total.infinite_mass + high, over)[1]
 
-    def _slack(self, epsilon: float) -> float:
-        return self.total.slack + self.sum.slack + 4 * ROUND_OFF * abs(epsilon)
+    def _rounding_bound(self, epsilon: float) -> float:
+        return self.total.rounding_bound + self.sum.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
 
-    def _below(self, epsilon: float) -> float:
-        """The nearest place that is certainly no larger, the quotient having been rounded."""
-        theta, fineness = epsilon / self.sum.unit, self.sum.fineness
+    def _round_down_to_unit(self, epsilon: float) -> float:
+        """Return the nearest position that is certainly no larger, despite the rounded quotient."""
+        theta, fineness = epsilon / self.sum.nats_per_unit, self.sum.units_per_scale
         return math.floor((theta - 2 * ROUND_OFF * abs(theta)) * fineness) / fineness
 
     @property
     def _infinite_error(self) -> float:
-        """Of the infinite mass, and of adding to it."""
+        """The rounding error of the infinite mass, and of adding to it."""
         return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
 
-    def _at(self, theta: float) -> Interval:
-        """δ₀ at a place and its error."""
+    def _delta_at_unit(self, theta: float) -> Interval:
+        """Return δ₀ at a position, and its error."""
         if theta not in self.seen:
             if len(self.seen) >= MOST_SUMS_KEPT:
                 self.seen.clear()
-            log_scale, value, error = self.sum.at(theta)
+            log_scale, value, error = self.sum.scaled_delta_at(theta)
             if not log_scale < 600 or not value > TINY_SUM:
-                at = theta * self.sum.unit
+                at = theta * self.sum.nats_per_unit
                 raise PrecisionError(f"the sum of {sum(self.total.counts)} losses leaves double precision at {at!r}")
             found = math.exp(log_scale) * value
             self.seen[theta] = found, found * error
         return self.seen[theta]
 
-    def guess(self, target: float) -> Guess | None:
-        """From the saddle point, or the largest atom, and then by parabolas through what was found."""
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        """Return a guess from the saddle point or the largest atom, refined by inverse interpolation."""
         rest = target - self.total.infinite_mass
-        rough = (guess(self._cumulant, math.log(rest)) or self._last(rest)) if rest > 0 else None
-        return rough and closer(self.upper, rough, target, self.total.largest)
+        rough = (
+            (approximate_epsilon_at(self._real_cumulant, math.log(rest)) or self._delta_near_maximum(rest))
+            if rest > 0
+            else None
+        )
+        return rough and interpolate_epsilon(self.delta_upper_bound, rough, target, self.total.largest_loss)
 
-    def _last(self, rest: float) -> Guess | None:
-        """Just below the largest loss only its atom a counts: δ = a (1 − e^{ε − l})."""
+    def _delta_near_maximum(self, rest: float) -> DeltaGuess | None:
+        """Return a guess just below the largest loss, where only its atom a matters: δ = a (1 − e^{ε − l})."""
         pairs = zip(self.flats, self.total.counts, strict=True)
         atom = math.exp(
             math.fsum(n * (math.log(f.atom) + f.epsilon / 2) if f.atom > 0 else -math.inf for f, n in pairs)
         )
         if not rest < atom:
             return None
-        return Guess(self.total.largest + math.log1p(-rest / atom), atom / rest)
+        return DeltaGuess(self.total.largest_loss + math.log1p(-rest / atom), atom / rest)
 
-    def _cumulant(self, c: Floats) -> Floats:
+    def _real_cumulant(self, c: Floats) -> Floats:
         """K on the real axis: log of m(c + ½)^k with m(w) = 2a cosh wε + b sinh(wε)/wε."""
         found = np.zeros_like(c)
         for flat, count in zip(self.flats, self.total.counts, strict=True):
@@ -516,13 +530,13 @@ class FlatSum(Engine):
         return found
 
 
-def flat_sum(total: Composition, instead: Engine) -> FlatSum | None:
-    """The exact sum, where every law is flat and there are not too many."""
-    flats = tuple(law.flat for law in total.laws if law.flat is not None)
+def flat_sum(total: Composition, instead: Method) -> LaplaceSumMethod | None:
+    """Return the exact sum if every distribution is flat and they are few, else None."""
+    flats = tuple(law.flat_form for law in total.laws if law.flat_form is not None)
     if not flats or len(flats) < len(total.laws):
         return None
     if len(flats) == 1:
         fits = fits_one_scale(flats[0], total.counts[0])
-        return FlatSum(flats, OneScale(flats[0], total.counts[0]), total, instead) if fits else None
+        return LaplaceSumMethod(flats, SingleScaleSum(flats[0], total.counts[0]), total, instead) if fits else None
     fits = fits_many_scales(flats, total.counts)
-    return FlatSum(flats, ManyScales(flats, total.counts), total, instead) if fits else None
+    return LaplaceSumMethod(flats, MultiScaleSum(flats, total.counts), total, instead) if fits else None

@@ -1,4 +1,4 @@
-"""Engines for laws with atoms on one lattice: the recurrence of a triple, and the tilted transform."""
+"""Methods for atoms on one lattice: the recurrence of a triple, and the tilted transform."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 import scipy
 from scipy.special import logsumexp
 
-from tightrope.accounting.bounds import Interval, joined, outward
+from tightrope.accounting.bounds import Interval, join_bounds, round_outward
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.lattice import MOST_POINTS, TINY_MASS, Lattice, LatticePart
-from tightrope.accounting.methods.method import Engine, Guess
+from tightrope.accounting.methods.method import DeltaGuess, Method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# The lattice that a set of losses lies on, up to rounding.
+# The lattice that contains a set of losses, up to rounding.
 
 SNAP = 1e-11
-"""Losses this close to a lattice, relative to its step, count as on it; the distance joins the slack."""
+"""Losses this close to a lattice, relative to its step, count as on it; the distance is added to the rounding."""
 
 
 def common_step(all_losses: Sequence[Floats]) -> float | None:
-    """The greatest number of which all losses are whole multiples, up to rounding; None where it is too fine."""
+    """Return the greatest number of which all losses are integer multiples, up to rounding; None if it is too small."""
     losses = np.unique(np.abs(np.concatenate([np.zeros(0), *all_losses])))
     losses = losses[losses > 0]
     if len(losses) == 0:
@@ -35,7 +35,7 @@ def common_step(all_losses: Sequence[Floats]) -> float | None:
     for _ in range(64):
         rest = np.abs(losses - np.rint(losses / step) * step)
         worst = float(np.max(rest))
-        near = tolerance(step, losses)
+        near = lattice_tolerance(step, losses)
         if worst <= near:
             return step
         step = float(np.min(rest[rest > near]))
@@ -44,13 +44,13 @@ def common_step(all_losses: Sequence[Floats]) -> float | None:
     return None
 
 
-def tolerance(step: float, losses: Floats) -> float:
-    """How far off the lattice rounding may take a loss; never more than a thousandth of the step."""
+def lattice_tolerance(step: float, losses: Floats) -> float:
+    """Return the distance that lattice rounding may move a loss; never more than a thousandth of the step."""
     rounding = 1e-15 * float(np.max(np.abs(losses), initial=0.0)) + 1e-16
     return min(max(SNAP * step, rounding), 1e-3 * step)
 
 
-# Composition of a (ε, δ, η) triple: every mass of the composed law by one positive recurrence (GI Thm 2, theory §2).
+# Composition of a (ε, δ, η) triple: every composed mass by one positive recurrence (GI Thm 2, theory §2).
 #
 # With A = c e^ε, U_n = [x^{2k−n}] (c + αx + Ax²)^k satisfies A(n+1) U_{n+1} = α(k−n) U_n + c(2k−n+1) U_{n−1}: all
 # terms are positive for n < k, so each mass has a relative error of at most 9ku, in the far tail too. So has the
@@ -59,14 +59,14 @@ def tolerance(step: float, losses: Floats) -> float:
 LOG_ROUNDINGS = 6
 """Roundings of a mass's logarithm, each relative to it."""
 SLOWEST = 1e-300
-"""What a recurrence is taken to grow by where it ends."""
+"""Smallest growth factor assumed where a recurrence ends."""
 STEEP_STEP = 600.0
 MOST_COPIES = 300_000
 """Copies beyond which a transform is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThreePoint:
+class ThreePointSum:
     """k-fold sum of {+step: A, 0: α, −step: c} with A = c e^{step}; its total mass, and δ at j·step for j = −k..k."""
 
     step: float
@@ -74,8 +74,8 @@ class ThreePoint:
     mass: float
     profile: Floats
 
-    def error(self, found: Floats) -> Floats:
-        """Relative error of each δ: that of the masses, and that of taking them from their logarithms."""
+    def relative_error(self, found: Floats) -> Floats:
+        """Return the relative error of each δ: from the masses, and from computing them from their logarithms."""
         logs = -np.log(np.maximum(found, np.finfo(float).tiny))
         return np.asarray((13 * self.count + 64 + LOG_ROUNDINGS * logs) * ROUND_OFF)
 
@@ -94,18 +94,18 @@ class ThreePoint:
 
 
 @lru_cache(maxsize=64)
-def three_point(step: float, masses: tuple[float, float], missing: float, count: int) -> ThreePoint:
-    """The composed law of ``count`` steps with ``masses`` at +step and 0, and the first's e^{−step} times at −step.
+def three_point(step: float, masses: tuple[float, float], missing: float, count: int) -> ThreePointSum:
+    """Compose ``count`` steps with ``masses`` at +step and 0, and e^{−step} times the first mass at −step.
 
     The total mass (1 − missing)^count is known exactly, so it fixes the scale.
     """
-    from scipy import signal  # slow to load, and used here alone
+    from scipy import signal  # slow to load, and used only here
 
     top, middle = masses
     bottom = top * math.exp(-step)
     # Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step.
-    # U spans thousands of orders: it is solved for in powers of two that grow as the recurrence would if its
-    # coefficients stood still, and scaling by them is exact.
+    # U spans thousands of orders of magnitude: it is scaled by powers of two that grow as the recurrence would with
+    # constant coefficients; this scaling is exact.
     n = np.arange(count, dtype=np.float64)
     last, before = middle * (count - n) / (top * (n + 1)), bottom * (2 * count - n + 1) / (top * (n + 1))
     growth = last / 2 + np.sqrt(last * last / 4 + before)
@@ -121,42 +121,42 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
     composed = np.exp(logs - float(logsumexp(logs)) + log_mass)
     above = np.cumsum(composed[:0:-1])
     profile, _ = signal.lfilter([-math.expm1(-step)], [1.0, -math.exp(-step)], above, zi=[0.0])
-    return ThreePoint(step, count, math.exp(log_mass), np.append(profile[::-1], 0.0))
+    return ThreePointSum(step, count, math.exp(log_mass), np.append(profile[::-1], 0.0))
 
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 FAINT_ATOM = 1e-22
-"""Atoms below this mass do not decide the lattice."""
+"""Atoms below this mass are ignored in the choice of the lattice."""
 
 EXACT_POINTS = 2.0**52
-"""Lattice points further out than this are not told apart."""
+"""Number of lattice points beyond which integers are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrence(Engine):
-    """Copies of one three-point law, with an infinite mass."""
+class RecurrenceMethod(Method):
+    """Copies of one three-point distribution, with an infinite mass."""
 
-    law: ThreePoint
+    law: ThreePointSum
     infinite_mass: float
     slack: float
     inexact: float
     name = "recurrence"
 
     def delta(self, epsilon: float) -> Interval:
-        low, high = self.deltas(np.array([epsilon]))
+        low, high = self.delta_bounds_at(np.array([epsilon]))
         return float(low[0]), float(high[0])
 
-    def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
+    def delta_bounds_at(self, epsilons: Floats) -> tuple[Floats, Floats]:
         rest = 1e-15 + self.inexact
         low, high = self.law.delta(epsilons + self.slack), self.law.delta(epsilons - self.slack)
-        low = low * (1 - self.law.error(low) - self.inexact) + self.infinite_mass * (1 - rest)
-        high = high * (1 + self.law.error(high) + self.inexact) + self.infinite_mass * (1 + rest)
+        low = low * (1 - self.law.relative_error(low) - self.inexact) + self.infinite_mass * (1 - rest)
+        high = high * (1 + self.law.relative_error(high) + self.inexact) + self.infinite_mass * (1 + rest)
         return np.maximum(low - TINY_MASS, 0.0), np.minimum(high + TINY_MASS * (high > 0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class OnLattice(Engine):
-    """A lattice sum, exact up to rounding and the slack of its losses."""
+class LatticeMethod(Method):
+    """A lattice sum, exact up to rounding of its masses and losses."""
 
     lattice: Lattice
     slack: float
@@ -167,19 +167,19 @@ class OnLattice(Engine):
     def delta(self, epsilon: float) -> Interval:
         high, error = self.lattice.delta(epsilon - self.slack)
         low, other = self.lattice.delta(epsilon + self.slack) if self.slack else (high, error)
-        return joined(low, high, max(error, other) + self.inexact * high)
+        return join_bounds(low, high, max(error, other) + self.inexact * high)
 
-    def upper(self, epsilon: float) -> float:
+    def delta_upper_bound(self, epsilon: float) -> float:
         high, error = self.lattice.delta(epsilon - self.slack)
-        return outward(high, error + self.inexact * high)[1]
+        return round_outward(high, error + self.inexact * high)[1]
 
-    def guess(self, target: float) -> Guess | None:
-        return self.lattice.guess(target)
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        return self.lattice.approximate_epsilon(target)
 
 
 @dataclass(frozen=True, slots=True)
-class BothSides(Engine):
-    """One lattice above and one below."""
+class TwoSidedLatticeMethod(Method):
+    """One lattice for the upper bound and one for the lower."""
 
     above: Lattice
     below: Lattice
@@ -189,77 +189,77 @@ class BothSides(Engine):
 
     def delta(self, epsilon: float) -> Interval:
         low, under = self.below.delta(epsilon + self.slack)
-        return outward(low, under + self.inexact * low)[0], self.upper(epsilon)
+        return round_outward(low, under + self.inexact * low)[0], self.delta_upper_bound(epsilon)
 
-    def upper(self, epsilon: float) -> float:
+    def delta_upper_bound(self, epsilon: float) -> float:
         high, over = self.above.delta(epsilon - self.slack)
-        return outward(high, over + self.inexact * high)[1]
+        return round_outward(high, over + self.inexact * high)[1]
 
-    def guess(self, target: float) -> Guess | None:
-        return self.above.guess(target)
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        return self.above.approximate_epsilon(target)
 
 
-def on_lattice(total: Composition) -> Engine | None:
-    """Recurrence for one triple, lattice for atoms on a common lattice; None where there is none.
+def on_lattice(total: Composition) -> Method | None:
+    """Return a recurrence for one triple, a lattice for atoms on a common lattice, else None.
 
-    Atoms off the lattice that hold next to nothing (rounded tails of integer tables) count as lost above, and as
-    nothing below.
+    Atoms of negligible mass off the lattice (rounded tails of integer tables) count as lost in the upper bound and as
+    zero in the lower one.
     """
     laws = [law for law in total.laws if isinstance(law, Atoms)]
     if len(laws) < len(total.laws):
         return None
     step = common_step([law.losses[law.masses > FAINT_ATOM] for law in laws])
-    if step is None or not _extent(laws, total.counts) <= MOST_POINTS * step:
+    if step is None or not _loss_extent(laws, total.counts) <= MOST_POINTS * step:
         return None
-    if not _farthest(laws, total.counts) <= EXACT_POINTS * step:
+    if not _largest_absolute_loss(laws, total.counts) <= EXACT_POINTS * step:
         return None
     placed = [_round_to_lattice(law, step) for law in laws]
     counts = total.counts
-    slack = total.slack + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
+    slack = total.rounding_bound + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
     stray = math.fsum(n * off for (*_, off), n in zip(placed, counts, strict=True))
     parts = tuple(
-        LatticePart.of(offsets, masses, n, law.infinite_mass)
+        LatticePart.from_masses(offsets, masses, n, law.infinite_mass)
         for (offsets, masses, *_), law, n in zip(placed, laws, counts, strict=True)
     )
-    infinite, inexact = total.infinite_mass, total.inexact
+    infinite, inexact = total.infinite_mass, total.relative_mass_error
     if stray > 0:
         above, below = (Lattice(step, parts, infinite + lost) for lost in (stray, 0.0))
-        return BothSides(above, below, slack, inexact, "lattice")
-    triple = _recurrence(parts, step, infinite, (slack, inexact))
-    return triple or OnLattice(Lattice(step, parts, infinite), slack, inexact)
+        return TwoSidedLatticeMethod(above, below, slack, inexact, "lattice")
+    triple = _three_point_recurrence(parts, step, infinite, (slack, inexact))
+    return triple or LatticeMethod(Lattice(step, parts, infinite), slack, inexact)
 
 
-def _extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
-    """How far the sum's losses that matter lie apart: all of them, or 80 deviations."""
+def _loss_extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
+    """Return the extent of the relevant losses of the sum: all of them, or 80 deviations."""
     spans = [float(law.losses[-1] - law.losses[0]) if len(law.losses) else 0.0 for law in laws]
     variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
     deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
     return min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
 
 
-def _farthest(laws: list[Atoms], counts: tuple[int, ...]) -> float:
-    """How far from 0 the sum may be, that of atoms of next to no mass included."""
+def _largest_absolute_loss(laws: list[Atoms], counts: tuple[int, ...]) -> float:
+    """Return the largest distance of the sum from 0, including atoms of negligible mass."""
     ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
     return math.fsum(n * end for n, end in zip(counts, ends, strict=True))
 
 
 def _round_to_lattice(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
-    """Lattice points and masses, the furthest that an atom was moved, and the mass of what is off the lattice."""
+    """Return lattice points and masses, the largest move of an atom, and the mass of atoms off the lattice."""
     nearest = np.rint(law.losses / step)
     off = np.abs(law.losses - nearest * step)
-    on = off <= tolerance(step, law.losses)
+    on = off <= lattice_tolerance(step, law.losses)
     moved = float(np.max(off[on], initial=0.0))
     return nearest[on].astype(np.int64), law.masses[on], moved, math.fsum(law.masses[~on])
 
 
-def _recurrence(
+def _three_point_recurrence(
     parts: tuple[LatticePart, ...], step: float, infinite: float, errors: tuple[float, float]
-) -> Engine | None:
-    """One symmetric law on −step, 0, +step; ``errors`` are the slack and what masses are off."""
+) -> Method | None:
+    """Return the recurrence for one symmetric triple on −step, 0, +step; ``errors``: of its losses and its masses."""
     masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
     if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > MOST_COPIES:
         return None
     if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
         return None
     law = three_point(step, (masses[1], masses.get(0, 0.0)), parts[0].missing, parts[0].count)
-    return Recurrence(law, infinite, *errors)
+    return RecurrenceMethod(law, infinite, *errors)

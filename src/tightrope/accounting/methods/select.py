@@ -1,11 +1,11 @@
-"""Which method answers: the first that fits a composition (one direction).
+"""Choice of the method: the first that fits a composition (one direction).
 
-closed form  a single law that knows its profile
+closed form  a single distribution with a formula for its profile
 recurrence   copies of one triple: positive three-term recurrence
-lattice      laws with atoms on one lattice: tilted transform
-enumeration  a few copies of small finite laws: every sum of losses
-contour      laws with densities: integral through the saddle point
-exact sum    up to some hundred copies of one Laplace-type law: positive recurrence
+lattice      distributions with atoms on one lattice: tilted transform
+enumeration  a few copies of small finite distributions: every sum of losses
+contour      distributions with densities: integral through the saddle point
+exact sum    up to some hundred copies of one Laplace-type distribution: positive recurrence
 grid         everything else: cells moved onto a lattice, from both sides
 """
 
@@ -20,39 +20,43 @@ import numpy as np
 
 from tightrope.accounting.bounds import Interval
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends, LossLaw
-from tightrope.accounting.distributions.base import mirrored as closed_form_mirrored
+from tightrope.accounting.distributions.base import Ends, LossDistribution
+from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods import contour
-from tightrope.accounting.methods.contour import Contour
-from tightrope.accounting.methods.enumeration import enumerated, mirrored
-from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.contour import ContourMethod
+from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
+from tightrope.accounting.methods.grid import GridMethod
 from tightrope.accounting.methods.laplace_sum import flat_sum
 from tightrope.accounting.methods.lattice import Lattice
-from tightrope.accounting.methods.lattice_method import OnLattice, on_lattice
-from tightrope.accounting.methods.method import Engine
-from tightrope.accounting.methods.smoothing import smoothed
+from tightrope.accounting.methods.lattice_method import LatticeMethod, on_lattice
+from tightrope.accounting.methods.method import Method
+from tightrope.accounting.methods.smoothing import build_smoothing_method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# A single law that knows its profile.
+# A single distribution with a formula for its profile.
 
 
-class Side(NamedTuple):
-    """One order of the pair: its law, the ε from which on only its infinite mass is left, and that mass."""
+class DirectionTail(NamedTuple):
+    """One order of the pair: its distribution, the ε above which only its infinite mass is left, and that mass."""
 
-    law: LossLaw
+    law: LossDistribution
     last: float
     infinite: Interval
 
     @classmethod
-    def of(cls, law: LossLaw) -> Self:
-        """Of a law, whose largest loss may be off by its slack."""
-        return cls(law, float(np.nextafter(law.largest + law.slack, np.inf)), Composition.of(law).infinite_bounds)
+    def from_law(cls, law: LossDistribution) -> Self:
+        """Return the side of a distribution, whose largest loss may have a rounding error."""
+        return cls(
+            law,
+            float(np.nextafter(law.largest_loss + law.rounding_bound, np.inf)),
+            Composition.from_distribution(law).infinite_bounds,
+        )
 
-    def deltas(self, epsilons: Floats) -> Ends:
-        """Bounds on δ(ε); at ε ≥ 0 unless the law is finite."""
-        found = self.law.deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
+    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+        """Return bounds on δ(ε), for ε ≥ 0 unless the distribution is finite."""
+        found = self.law.compute_deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
         beyond = epsilons >= self.last
         if not beyond.any():
             return found
@@ -61,79 +65,81 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedForm(Engine):
-    """A single law with a formula."""
+class ClosedFormMethod(Method):
+    """A single distribution with a formula."""
 
-    law: LossLaw
+    law: LossDistribution
     name: str = "closed form"
-    mirror: Callable[[], LossLaw | None] | None = None
-    """The law of the reverse order, if it is known better than from ``law``: None where it is not known."""
-    sides: dict[bool, Side | None] = field(default_factory=dict, repr=False, compare=False)
-    """The order asked for, and the reverse one, once they were needed."""
+    mirror: Callable[[], LossDistribution | None] | None = None
+    """Returns the distribution of the reverse order if it is not derived from ``law``; None if unknown."""
+    sides: dict[bool, DirectionTail | None] = field(default_factory=dict, repr=False, compare=False)
+    """The requested order and the reverse one, once computed."""
 
     def delta(self, epsilon: float) -> Interval:
-        low, high = self.deltas(np.array([epsilon]))
+        low, high = self.delta_bounds_at(np.array([epsilon]))
         return float(low[0]), float(high[0])
 
-    def deltas(self, epsilons: Floats) -> Ends:
-        """Below 0 by the mirror 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
+    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+        """Return bounds at many ε; below 0 by 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
 
-        A finite law whose reverse has lost masses to underflow is summed as it is.
+        A finite distribution is summed directly if its reverse has lost masses to underflow.
         """
         negative = epsilons < 0
-        back = self._side(ahead=False) if negative.any() else None
+        back = self._forward_side(ahead=False) if negative.any() else None
         if back is None:
-            low, high = self._one_side.deltas(epsilons)
+            low, high = self._one_side.delta_bounds_at(epsilons)
             return np.minimum(low, 1.0), np.minimum(high, 1.0)  # raised masses add up to more than one
-        below = closed_form_mirrored(np.minimum(epsilons, 0.0), back.deltas(np.maximum(-epsilons, 0.0)))
+        below = closed_form_mirrored(np.minimum(epsilons, 0.0), back.delta_bounds_at(np.maximum(-epsilons, 0.0)))
         if negative.all():
             return below
-        above = self._one_side.deltas(np.maximum(epsilons, 0.0))
+        above = self._one_side.delta_bounds_at(np.maximum(epsilons, 0.0))
         low, high = (np.where(negative, less, more) for less, more in zip(below, above, strict=True))
         return low, high
 
     @property
-    def _one_side(self) -> Side:
-        return self._side(ahead=True) or Side.of(self.law)
+    def _one_side(self) -> DirectionTail:
+        return self._forward_side(ahead=True) or DirectionTail.from_law(self.law)
 
-    def _side(self, *, ahead: bool) -> Side | None:
+    def _forward_side(self, *, ahead: bool) -> DirectionTail | None:
         if ahead not in self.sides:
-            law = self.law if ahead else self._reverse()
-            self.sides[ahead] = None if law is None else Side.of(law)
+            law = self.law if ahead else self._reverse_side()
+            self.sides[ahead] = None if law is None else DirectionTail.from_law(law)
         return self.sides[ahead]
 
-    def _reverse(self) -> LossLaw | None:
+    def _reverse_side(self) -> LossDistribution | None:
         if self.mirror is not None:
             return self.mirror()
-        return None if isinstance(self.law, Atoms) and not self.law.reversible else self.law.reverse()
+        return (
+            None if isinstance(self.law, Atoms) and not self.law.has_exact_reverse else self.law.reverse_distribution()
+        )
 
 
-def choose(total: Composition) -> Engine:
-    """The engine that fits; made once and kept by the loss."""
+def choose_method(total: Composition) -> Method:
+    """Return the method that fits; the loss caches it."""
     if not total.laws:
-        return OnLattice(Lattice(1.0, (), 0.0), 0.0)
+        return LatticeMethod(Lattice(1.0, (), 0.0), 0.0)
     if total.infinite_mass == 1:
         nearly = 0.0 if total.infinite_bounds[0] == 1 else 8 * ROUND_OFF
-        return ClosedForm(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, inexact=nearly))
+        return ClosedFormMethod(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, relative_mass_error=nearly))
     law = total.laws[0] if total.counts == (1,) else None
     return (
-        (ClosedForm(law) if law is not None and law.profile(np.array([1.0])) is not None else None)
+        (ClosedFormMethod(law) if law is not None and law.profile(np.array([1.0])) is not None else None)
         or on_lattice(total)
-        or _finite(total)
-        or _dense(total)
+        or _finite_law_method(total)
+        or _density_method(total)
     )
 
 
-def _finite(total: Composition) -> Engine | None:
-    finite = enumerated(total)
+def _finite_law_method(total: Composition) -> Method | None:
+    finite = enumerate_composition(total)
     if finite is None:
         return None
-    return ClosedForm(finite, "enumeration", cache(lambda: mirrored(total)))
+    return ClosedFormMethod(finite, "enumeration", cache(lambda: enumerate_reverse_composition(total)))
 
 
-def _dense(total: Composition) -> Engine:
-    """Laws with densities; the grid stands behind each of the others."""
-    last = smoothed(total, Gridded(total))
-    if contour.applies(total):
-        return Contour(total, last)
+def _density_method(total: Composition) -> Method:
+    """Return a method for distributions with densities; the grid is the fallback of all others."""
+    last = build_smoothing_method(total, GridMethod(total))
+    if contour.contour_applies(total):
+        return ContourMethod(total, last)
     return flat_sum(total, last) or last

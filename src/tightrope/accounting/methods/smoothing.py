@@ -1,7 +1,7 @@
-"""Laws whose moments are known but never die out: the integral of a loss that was smoothed a little, once for all.
+"""Distributions whose moments are known but never decay: the integral of a slightly smoothed loss.
 
 Adding a normal loss of variance μ² to the sum (the loss of a μ-private Gaussian) raises δ by at most
-μ/√(2π) · E e^{−x/2 − x²/2μ²}, x = L − ε, which the same nodes give: of order μ² times the density near ε, whatever the
+μ/√(2π) · E e^{−x/2 − x²/2μ²}, x = L − ε, which the same nodes give: of order μ² times the density near ε, for any
 number of losses (``docs/proofs/smoothed.md``). Heavy atoms of a few losses with densities are set apart and summed.
 """
 
@@ -14,18 +14,18 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, outward
+from tightrope.accounting.bounds import Interval, round_outward
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.enumeration import enumerated
-from tightrope.accounting.methods.method import Engine, Guess, closer
+from tightrope.accounting.methods.enumeration import enumerate_composition
+from tightrope.accounting.methods.method import DeltaGuess, Method, interpolate_epsilon
 from tightrope.accounting.methods.smoothing_line import (
     REACH,
-    FiniteOnLine,
-    Part,
+    CostLimitError,
+    FiniteLineDistribution,
+    LineComponent,
     SmoothLine,
-    TooManyError,
     on_line,
     smooth_line,
     uniform_slack,
@@ -34,149 +34,158 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 
-# The atoms of a few losses with densities, set apart: every sum of them is known.
+# The atoms of a few losses with densities, summed separately by enumeration.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apart:
-    """The sums in which every loss is an atom: their law, and the atoms of each law with counts."""
+class AtomicPart:
+    """The sums in which every loss is an atom: their distribution, and the atoms of each distribution with counts."""
 
     sums: Atoms
     laws: tuple[Atoms, ...]
     counts: tuple[int, ...]
 
     @property
-    def error(self) -> float:
+    def relative_error(self) -> float:
         """Relative error of the masses."""
-        return self.sums.inexact + ROUND_OFF * (16 + len(self.sums.losses))
+        return self.sums.relative_mass_error + ROUND_OFF * (16 + len(self.sums.losses))
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Σ p (1 − e^{ε−l})₊ and its relative error."""
-        return float(np.dot(self.sums.masses, -np.expm1(np.minimum(epsilon - self.sums.losses, 0.0)))), self.error
+        """Return Σ p (1 − e^{ε−l})₊ and its relative error."""
+        return float(
+            np.dot(self.sums.masses, -np.expm1(np.minimum(epsilon - self.sums.losses, 0.0)))
+        ), self.relative_error
 
     def smoothed_delta(self, epsilon: float) -> tuple[float, float]:
-        """Σ p min(1, e^{ε−l}) and its relative error."""
-        return float(np.dot(self.sums.masses, np.exp(np.minimum(epsilon - self.sums.losses, 0.0)))), self.error
+        """Return Σ p min(1, e^{ε−l}) and its relative error."""
+        return float(np.dot(self.sums.masses, np.exp(np.minimum(epsilon - self.sums.losses, 0.0)))), self.relative_error
 
-    def line_part(self, c: float, cumulant: float) -> Part:
-        """On the line through c, relative to e^{K(c)}."""
-        laws = [FiniteOnLine.of(law, c) for law in self.laws]
+    def line_part(self, c: float, cumulant: float) -> LineComponent:
+        """Return the part on the line through c, relative to e^{K(c)}."""
+        laws = [FiniteLineDistribution.from_law(law, c) for law in self.laws]
         own = math.fsum(n * law.cumulant for law, n in zip(laws, self.counts, strict=True))
-        return Part(laws, self.counts, own - cumulant)
+        return LineComponent(laws, self.counts, own - cumulant)
 
 
-def set_apart(total: Composition) -> Apart | None:
-    """What can be set apart; None where some law has no atom, all are finite, or there are too many sums."""
+def set_apart(total: Composition) -> AtomicPart | None:
+    """Return the atoms to sum separately; None if a distribution lacks atoms, all are finite, or sums are too many."""
     if all(isinstance(law, Atoms) for law in total.laws):
         return None
-    laws = tuple(_atoms(law) for law in total.laws)
+    laws = tuple(_law_atoms(law) for law in total.laws)
     if not all(len(law.losses) for law in laws):
         return None
-    sums = enumerated(Composition(laws, total.counts))
-    return None if sums is None else Apart(sums, laws, total.counts)
+    sums = enumerate_composition(Composition(laws, total.counts))
+    return None if sums is None else AtomicPart(sums, laws, total.counts)
 
 
-def _atoms(law: LossLaw) -> Atoms:
-    """The atoms of a law, as one that is infinite elsewhere."""
+def _law_atoms(law: LossDistribution) -> Atoms:
+    """Return the atoms of a distribution, with all other mass at infinity."""
     if isinstance(law, Atoms):
         return law
-    cells = law.cells(math.inf)
-    single = (cells.lower == cells.upper) & (cells.p > 0)
-    masses = cells.p[single]
+    cells = law.loss_cells(math.inf)
+    single = (cells.lower == cells.upper) & (cells.p_masses > 0)
+    masses = cells.p_masses[single]
     rest = 1 - math.fsum(masses)
-    return Atoms.gather(cells.lower[single], masses, infinite_mass=rest, opposite_mass=rest, slack=cells.slack)
+    return Atoms.merge_losses(cells.lower[single], masses, infinite_mass=rest, opposite_mass=rest, slack=cells.slack)
 
 
 # Saddle points on a grid, Chernoff's bounds, and the aliases that they bound (``docs/proofs/contour.md``).
 
 Place = tuple[bool, int]
-"""Whether a line lies between the poles, and its index."""
+"""True if a line lies between the poles, and the index of the line."""
 LINES_A_UNIT = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
 FARTHEST_PLACE = 40 * LINES_A_UNIT
 TOLERANCE = 1e-11
-"""Aliases allowed, relative to δ."""
+"""Largest size of aliases, relative to δ."""
 SPARE = 4.0
-"""Nats by which aliases may be larger where a line was made for another ε."""
+"""Nats by which aliases may be larger if a line was made for another ε."""
 ALIAS_ROUNDING = 1e-9
 SHRINK = 0.85
 STEP_DIGITS = 16
 """Binary digits of a step: so that its multiples are exact."""
 NEAR_ENDS = 1.5 ** -np.arange(2.0, 18.0)
 RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR_ENDS, 1 - NEAR_ENDS]))
-"""Where the bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
+"""Points at which the bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
 PARTS = np.concatenate([[1.0, 0.97, 0.9, 0.8, 0.65], NEAR_ENDS])
-"""And between the poles, as parts of the way to either."""
+"""Points between the poles, as fractions of the distance to either."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chernoff:
-    """Of one composed direction."""
+class ChernoffBound:
+    """Chernoff's bounds of one composed direction."""
 
     total: Composition
     heights: dict[Place, float] = field(default_factory=dict)
     others: dict[Place, tuple[Floats, Floats]] = field(default_factory=dict)
     latest: dict[bool, int] = field(default_factory=dict)
 
-    def cumulant(self, place: Place) -> float:
-        """K at the place, about; ∞ where it is not finite."""
+    def cumulant_at(self, place: Place) -> float:
+        """Return K at the position, approximately; ∞ if it is infinite."""
         if place not in self.heights:
-            self.heights[place] = float(self._real(np.array([at(place)]))[0])
+            self.heights[place] = float(self._real_cumulant(np.array([point_at_position(place)]))[0])
         return self.heights[place]
 
     @property
-    def middle(self) -> tuple[float, float]:
-        """About where 1 − δ is small beside δ and beside e^ε: a deviation inside the means under Q and P.
+    def middle_range(self) -> tuple[float, float]:
+        """The approximate range where 1 − δ is small relative to δ and e^ε: a deviation inside the means under Q and P.
 
-        It only decides between methods. The squared deviation is about the difference of both means.
+        It serves only to choose between methods. The squared deviation is about the difference of both means.
         """
-        ends = self._real(np.array([-1.0, -0.99, -0.01, 0.0])).tolist()
+        ends = self._real_cumulant(np.array([-1.0, -0.99, -0.01, 0.0])).tolist()
         under_q, under_p = (ends[1] - ends[0]) / 0.01, (ends[3] - ends[2]) / 0.01
         deviation = math.sqrt(max(under_p - under_q, 0.0))
         return under_q + deviation, under_p - deviation
 
-    def saddle(self, epsilon: float, *, between: bool) -> Place:
-        """The place that minimises K(c) − cε − log |c| − log(1 + c): descend from the last in strides that halve."""
+    def find_saddle(self, epsilon: float, *, between_poles: bool) -> Place:
+        """Return the minimizer of K(c) − cε − log |c| − log(1 + c): descend from the last one with halving strides."""
 
-        def height(index: int) -> float:
-            c = at((between, index))
-            return self.cumulant((between, index)) - c * epsilon - math.log(abs(c)) - math.log1p(c)
+        def log_integrand(index: int) -> float:
+            c = point_at_position((between_poles, index))
+            return self.cumulant_at((between_poles, index)) - c * epsilon - math.log(abs(c)) - math.log1p(c)
 
-        here, stride = self.latest.get(between, 0), LINES_A_UNIT if between in self.latest else 4 * LINES_A_UNIT
+        here, stride = (
+            self.latest.get(between_poles, 0),
+            LINES_A_UNIT if between_poles in self.latest else 4 * LINES_A_UNIT,
+        )
         while stride:
             around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST_PLACE]
-            best = min(around, key=lambda index: (height(index), index))
-            if (height(best), best) < (height(here), here):
+            best = min(around, key=lambda index: (log_integrand(index), index))
+            if (log_integrand(best), best) < (log_integrand(here), here):
                 here = best
             else:
                 stride //= 2
-        if not math.isfinite(height(here)):
+        if not math.isfinite(log_integrand(here)):
             raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
-        self.latest[between] = here
-        return between, here
+        self.latest[between_poles] = here
+        return between_poles, here
 
-    def above(self, epsilon: float) -> float:
+    def delta_chernoff_bound(self, epsilon: float) -> float:
         """δ ≤ δ_∞ + e^{K(c) − cε} m, (1 − e^{ε−L})₊ ≤ m e^{c(L−ε)}: m = c^c/(1+c)^{1+c}, or 1 − e^{ε−l} where L ≤ l."""
         try:
-            place = self.saddle(epsilon, between=False)
-            c = at(place)
-            cumulant, error = self.total.moments(np.array([complex(c)]))
+            place = self.find_saddle(epsilon, between_poles=False)
+            c = point_at_position(place)
+            cumulant, error = self.total.log_moments(np.array([complex(c)]))
         except PrecisionError:
             return 1.0
         known, infinite = float(cumulant[0].real), self.total.infinite_bounds[1]
         peak = c * math.log(c) - (1 + c) * math.log1p(c)
-        peak = min(peak, math.log(-math.expm1(-self.room(epsilon)))) if self.room(epsilon) > 0 else peak
+        peak = (
+            min(peak, math.log(-math.expm1(-self.distance_to_maximum(epsilon))))
+            if self.distance_to_maximum(epsilon) > 0
+            else peak
+        )
         rounding = float(error[0]) + 16 * ROUND_OFF * (abs(known) + abs(c * epsilon) + abs(peak) + 64)
-        found = known - c * epsilon + peak + c * self.total.slack + rounding
-        return outward(infinite + math.exp(min(found, 0.0)), 8 * ROUND_OFF)[1]
+        found = known - c * epsilon + peak + c * self.total.rounding_bound + rounding
+        return round_outward(infinite + math.exp(min(found, 0.0)), 8 * ROUND_OFF)[1]
 
-    def room(self, epsilon: float) -> float:
-        """How far the largest loss is above ε, at most."""
-        room = self.total.largest - epsilon
-        return room + self.total.slack + 4 * ROUND_OFF * abs(epsilon) if room < math.inf else math.inf
+    def distance_to_maximum(self, epsilon: float) -> float:
+        """Return an upper bound on the largest loss less ε."""
+        room = self.total.largest_loss - epsilon
+        return room + self.total.rounding_bound + 4 * ROUND_OFF * abs(epsilon) if room < math.inf else math.inf
 
-    def guess(self, target: float) -> Guess | None:
-        """Where the best bound is ``target``: the least (K(c) + log(c^c/(1+c)^{1+c}) − log target)/c."""
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        """Return ε at which the best bound is ``target``: the least (K(c) + log(c^c/(1+c)^{1+c}) − log target)/c."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
@@ -188,26 +197,34 @@ class Chernoff:
         if not 0 < found < math.inf:
             return None
         self.latest.setdefault(False, best[1])
-        return Guess(found, at(best)) if found < self.total.largest else self._beside_largest(best, rest)
+        return (
+            DeltaGuess(found, point_at_position(best))
+            if found < self.total.largest_loss
+            else self._beside_largest(best, rest)
+        )
 
-    def _beside_largest(self, place: Place, target: float) -> Guess | None:
-        """Where P(L = l) (1 − e^{ε−l}) is ``target``, l the largest loss: that mass is about M(c) e^{−cl} far out."""
-        part = target * math.exp(min(at(place) * self.total.largest - self.cumulant(place), 700.0))
+    def _beside_largest(self, place: Place, target: float) -> DeltaGuess | None:
+        """Return ε with P(L = l) (1 − e^{ε−l}) = ``target``, l the largest loss, of mass about M(c) e^{−cl} far out."""
+        part = target * math.exp(
+            min(point_at_position(place) * self.total.largest_loss - self.cumulant_at(place), 700.0)
+        )
         room = -math.log1p(-part) if part < 1 else math.inf
-        return Guess(self.total.largest - room, 1 / room) if 0 < room < self.total.largest else None
+        return DeltaGuess(self.total.largest_loss - room, 1 / room) if 0 < room < self.total.largest_loss else None
 
     def _chernoff_excess(self, place: Place, target: float) -> float:
-        c = at(place)
-        return (self.cumulant(place) + c * math.log(c) - (1 + c) * math.log1p(c) - math.log(target)) / c
+        c = point_at_position(place)
+        return (self.cumulant_at(place) + c * math.log(c) - (1 + c) * math.log1p(c) - math.log(target)) / c
 
-    def alias(self, place: Place, epsilon: float, step: float, smooth: float = 0.0) -> float:
-        """Log of a bound on the aliases, relative to e^{K(c) − cε}: both signs, geometric sums over n ≥ 1.
+    def log_alias_bound(self, place: Place, epsilon: float, step: float, smooth: float = 0.0) -> float:
+        """Return the log of a bound on the aliases, relative to e^{K(c) − cε}: both signs, geometric sums over n ≥ 1.
 
-        ``smooth``: the deviation of a normal loss that was added, and is not in K(c).
+        ``smooth``: the deviation of a normal loss that was added and is missing in K(c).
         """
-        c, shift, total = at(place), 2 * math.pi / step, -math.inf
-        others, bounds = self._others(place)
-        bounds = bounds + smooth**2 * (others + others**2) / 2 - others * epsilon - (self.cumulant(place) - c * epsilon)
+        c, shift, total = point_at_position(place), 2 * math.pi / step, -math.inf
+        others, bounds = self._other_real_points(place)
+        bounds = (
+            bounds + smooth**2 * (others + others**2) / 2 - others * epsilon - (self.cumulant_at(place) - c * epsilon)
+        )
         for sign in (1, -1):
             good = (others - c) * sign > 1e-12 * abs(c)
             rate = np.abs(others[good] - c) * shift
@@ -215,45 +232,45 @@ class Chernoff:
             total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
         return total + ALIAS_ROUNDING
 
-    def step(self, place: Place, epsilon: float, deviation: float) -> float:
-        """A wide step whose aliases pass, with few binary digits."""
-        c = at(place)
+    def widest_valid_step(self, place: Place, epsilon: float, deviation: float) -> float:
+        """Return a wide step whose aliases are small enough, with few binary digits."""
+        c = point_at_position(place)
         for index in range(200):
             # About the value, with `DIGITS` binary digits.
             value = 4.0 * (1 + abs(c)) * SHRINK**index
             mantissa, exponent = math.frexp(value)
             step = math.ldexp(math.floor(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
-            if self.passes(place, epsilon, step, deviation, 0.0):
+            if self.alias_is_small(place, epsilon, step, deviation, 0.0):
                 return step
         raise PrecisionError(f"no step keeps the aliases below {TOLERANCE} at c={c:.3g}")
 
-    def passes(self, place: Place, epsilon: float, step: float, deviation: float, spare: float = SPARE) -> bool:
-        """Whether the aliases are small beside the integral.
+    def alias_is_small(self, place: Place, epsilon: float, step: float, deviation: float, spare: float = SPARE) -> bool:
+        """Return whether the aliases are small relative to the integral.
 
-        That is about e^{height} / (|c(c+1)| √(2π) (deviation + 1/|c|)), the deviation being that of the tilted sum.
+        The integral is about e^{height} / (|c(c+1)| √(2π) (deviation + 1/|c|)), with the deviation of the tilted sum.
         """
-        c = at(place)
+        c = point_at_position(place)
         size = -math.log(abs(c) * (1 + c) * 2.5 * (deviation + 1 / abs(c)))
-        return self.alias(place, epsilon, step) <= math.log(TOLERANCE) + size + spare
+        return self.log_alias_bound(place, epsilon, step) <= math.log(TOLERANCE) + size + spare
 
-    def _others(self, place: Place) -> tuple[Floats, Floats]:
+    def _other_real_points(self, place: Place) -> tuple[Floats, Floats]:
         """Other real points and log(e^{K(c')} c'^c' / (1+c')^{1+c'}) there; between the poles the last is 1."""
         if place not in self.others:
-            c = at(place)
+            c = point_at_position(place)
             others = np.sort(np.concatenate([c - c * PARTS, c - (1 + c) * PARTS])) if place[0] else c * RATIOS
             peaks = np.zeros_like(others) if place[0] else others * np.log(others) - (1 + others) * np.log1p(others)
-            self.others[place] = others, self._real(others) + peaks
+            self.others[place] = others, self._real_cumulant(others) + peaks
         return self.others[place]
 
-    def _real(self, c: Floats) -> Floats:
-        """K on the real axis, about; ∞ where it is not finite or not known."""
-        moments = self._moments(c)
+    def _real_cumulant(self, c: Floats) -> Floats:
+        """Return K on the real axis, approximately; ∞ if it is infinite or unknown."""
+        moments = self._log_moments(c)
         if moments is None:
-            parts = [self._moments(c[i : i + 1]) for i in range(len(c))] if len(c) > 1 else [None]
+            parts = [self._log_moments(c[i : i + 1]) for i in range(len(c))] if len(c) > 1 else [None]
             moments = np.concatenate([np.full(1, np.inf) if part is None else part for part in parts])
         return np.where(np.isfinite(moments), moments, np.inf)
 
-    def _moments(self, c: Floats) -> Floats | None:
+    def _log_moments(self, c: Floats) -> Floats | None:
         try:
             moments = self.total.log_moment(c.astype(np.complex128))
         except PrecisionError:
@@ -261,38 +278,38 @@ class Chernoff:
         return None if moments is None else np.asarray(moments.real)
 
 
-def at(place: Place) -> float:
-    """C of a place."""
-    between, index = place
-    return -1 / (1 + math.exp(-(index + 0.5) / LINES_A_UNIT)) if between else math.exp(index / LINES_A_UNIT)
+def point_at_position(place: Place) -> float:
+    """Return c at a position."""
+    between_poles, index = place
+    return -1 / (1 + math.exp(-(index + 0.5) / LINES_A_UNIT)) if between_poles else math.exp(index / LINES_A_UNIT)
 
 
 FINEST = 1e-10
-"""Relative gain aimed at."""
+"""Target for the relative gain."""
 COARSEST = 1e-2
 MOST_ANGLE = 4e8
-"""Nodes go no farther than this over the largest atom: rounding of losses would say more than the nodes."""
+"""Largest Im z times the largest atom: beyond it the rounding of losses dominates."""
 MOST_NODES = 1 << 19
 COARSE, MORE_NODES = 3e-9, 4
-"""Where smoothing by more than this part is all that they buy, so many times the nodes are cheaper than a grid."""
+"""If the smoothing error would exceed the first number, this many times the nodes are cheaper than a grid."""
 DEAREST = 1 << 27
 """Nodes times atoms."""
 MOST_KEPT = 4
 ROUNDED = 1e-9
-"""Relative error of ε that explains a bracket beside the largest loss: grids say no more there."""
+"""Relative error of ε that explains a bracket near the largest loss, where grids are no more precise."""
 FEW_STEPS = 1000
-"""Of so few steps grids say most."""
+"""Number of steps up to which grids are most precise."""
 INTEGRAL = 2000
-"""The price of a moment that is an integral, in atoms."""
+"""The cost of a moment that is an integral, in atoms."""
 WIDE_SUM = 1e-7
-"""Relative width of a sum with δ that is good enough where δ is the smaller part."""
+"""Relative width of a sum with δ that is narrow enough if δ is the smaller part."""
 WIDE_ALONE = 1e-6
-"""Relative width from which on another engine is asked, too."""
+"""Relative width beyond which the fallback method is tried, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """One line: K(c), what that is off by, the smoothed sums and their aliases."""
+class SmoothedLineSums:
+    """One line: K(c), its error, the smoothed sums and their aliases."""
 
     place: Place
     cumulant: float
@@ -304,25 +321,25 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed(Engine):
-    """``instead`` answers where this one does not, and helps where it is wide."""
+class SmoothingMethod(Method):
+    """The smoothed contour integral; ``instead`` is the fallback, also used if the interval is wide."""
 
     total: Composition
-    instead: Engine
-    bounds: Chernoff
-    lines: dict[Place, Line] = field(default_factory=dict)
+    instead: Method
+    bounds: ChernoffBound
+    lines: dict[Place, SmoothedLineSums] = field(default_factory=dict)
     name = "smoothed contour"
 
     @cached_property
-    def apart(self) -> Apart | None:
-        """Made when it is needed: it may be the sums of a thousand losses."""
+    def separate_atoms(self) -> AtomicPart | None:
+        """The separately summed atoms, computed on first use: there may be sums of a thousand losses."""
         return set_apart(self.total)
 
     @cached_property
-    def mirror(self) -> Smoothed:
-        """That of the reverse direction."""
-        reverse = self.total.reverse()
-        return Smoothed(reverse, self.instead, Chernoff(reverse))
+    def reverse_method(self) -> SmoothingMethod:
+        """The method for the reverse direction."""
+        reverse = self.total.reverse_distribution()
+        return SmoothingMethod(reverse, self.instead, ChernoffBound(reverse))
 
     def delta(self, epsilon: float) -> Interval:
         return self._narrowest_interval(epsilon, 0.0)
@@ -331,159 +348,173 @@ class Smoothed(Engine):
         return self._narrowest_interval(epsilon, size)
 
     def _narrowest_interval(self, epsilon: float, size: float) -> Interval:
-        """Of few steps the other engine knows most, and lines are what takes long."""
-        known = self._always(epsilon)
-        ways = (self.instead.delta, self._within)
-        for way in ways if self._few else ways[::-1]:
+        """Return the narrowest interval; with ``_grid_goes_first`` the fallback is tried before the slow lines."""
+        known = self._unconditional_bounds(epsilon)
+        ways = (self.instead.delta, self._integrate_stably)
+        for way in ways if self._grid_goes_first else ways[::-1]:
             if known[1] - known[0] <= WIDE_SUM * size or self._is_narrow_enough(epsilon, *known):
                 break
-            known = _nearer(known, way, epsilon)
+            known = _tighten_bounds(known, way, epsilon)
         return known
 
     def _is_narrow_enough(self, epsilon: float, low: float, high: float) -> bool:
         return (
             high - low <= WIDE_ALONE * high
             or high - self.total.infinite_mass <= SUBNORMAL
-            or self._rounded(epsilon, low, high)
+            or self._within_rounding(epsilon, low, high)
         )
 
-    def _alone(self, epsilon: float) -> Interval:
-        """Without the other engine."""
-        low, high = self._always(epsilon)
+    def _delta_without_fallback(self, epsilon: float) -> Interval:
+        """Return an interval without the fallback method."""
+        low, high = self._unconditional_bounds(epsilon)
         return (
-            (low, high) if self._is_narrow_enough(epsilon, low, high) else _nearer((low, high), self._within, epsilon)
+            (low, high)
+            if self._is_narrow_enough(epsilon, low, high)
+            else _tighten_bounds((low, high), self._integrate_stably, epsilon)
         )
 
-    def _always(self, epsilon: float) -> Interval:
-        """Bounds that always hold."""
-        if epsilon >= self.total.largest + self.total.slack:
+    def _unconditional_bounds(self, epsilon: float) -> Interval:
+        """Return bounds that always hold."""
+        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.total.infinite_bounds
-        least, most = self.total.infinite_bounds[0], self.ceiling(epsilon)
+        least, most = self.total.infinite_bounds[0], self.cheap_upper_bound(epsilon)
         if most - self.total.infinite_mass <= SUBNORMAL:
             return least, most
         return max(least, self._atoms_alone(epsilon)), most
 
-    def _rounded(self, epsilon: float, low: float, high: float) -> bool:
-        """Whether δ, which falls to δ_∞ at the largest loss, is known as well as ε can be told from that loss."""
-        return (high - low) * self.bounds.room(epsilon) <= ROUNDED * abs(epsilon) * (high - self.total.infinite_mass)
+    def _within_rounding(self, epsilon: float, low: float, high: float) -> bool:
+        """Return whether δ, which falls to δ_∞ at the largest loss, is as precise as rounding of ε permits there."""
+        return (high - low) * self.bounds.distance_to_maximum(epsilon) <= ROUNDED * abs(epsilon) * (
+            high - self.total.infinite_mass
+        )
 
     def _atoms_alone(self, epsilon: float) -> float:
-        """A lower bound on δ: of the paths in which every loss is an atom."""
-        if self.apart is None:
+        """Return a lower bound on δ, from the paths in which every loss is an atom."""
+        if self.separate_atoms is None:
             return 0.0
-        moved = self.total.slack + self.apart.sums.slack + 4 * ROUND_OFF * abs(epsilon)
-        exact, error = self.apart.delta(epsilon + moved)
+        moved = self.total.rounding_bound + self.separate_atoms.sums.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
+        exact, error = self.separate_atoms.delta(epsilon + moved)
         infinite = self.total.infinite_bounds[0]
-        return outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
+        return round_outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
 
-    def ceiling(self, epsilon: float) -> float:
-        return self.bounds.above(epsilon)
+    def cheap_upper_bound(self, epsilon: float) -> float:
+        return self.bounds.delta_chernoff_bound(epsilon)
 
-    def guess(self, target: float) -> Guess | None:
-        rough, upper = self.bounds.guess(target), self.instead.upper if self._few else self._above
+    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+        rough, upper = (
+            self.bounds.approximate_epsilon(target),
+            self.instead.delta_upper_bound if self._grid_goes_first else self._delta_chernoff_bound,
+        )
         try:
-            return rough and closer(upper, rough, target, self.total.largest)
+            return rough and interpolate_epsilon(upper, rough, target, self.total.largest_loss)
         except PrecisionError:
             return rough
 
-    def _above(self, epsilon: float) -> float:
-        return self._alone(epsilon)[1]
+    def _delta_chernoff_bound(self, epsilon: float) -> float:
+        return self._delta_without_fallback(epsilon)[1]
 
     @cached_property
-    def _few(self) -> bool:
-        """Whether the grid is asked first: of few steps with a moment that is an integral, for which lines are dear."""
-        return sum(self.total.counts) <= FEW_STEPS and any(law.integrated for law in self.total.laws)
+    def _grid_goes_first(self) -> bool:
+        """Return whether to try the grid first: for few steps with a moment that is an integral (lines are costly)."""
+        return sum(self.total.counts) <= FEW_STEPS and any(law.needs_quadrature for law in self.total.laws)
 
-    def _within(self, epsilon: float) -> Interval:
-        """From a deviation below the mean loss on δ; then 1 − δ; towards the mean under Q the reverse direction's δ."""
+    def _integrate_stably(self, epsilon: float) -> Interval:
+        """Use δ down to a deviation below the mean loss, then 1 − δ; near the mean under Q the reverse order's δ."""
         pairs = zip(self.total.laws, self.total.counts, strict=True)
         slack = math.fsum(n * uniform_slack(law) for law, n in pairs) + 2 * ROUND_OFF * abs(epsilon)
-        least, most = self.bounds.middle
+        least, most = self.bounds.middle_range
         if epsilon >= most:
-            low, high = self._finite(epsilon + slack)[0], self._finite(epsilon - slack)[1]
+            low, high = self._finite_part(epsilon + slack)[0], self._finite_part(epsilon - slack)[1]
             infinite, error = self.total.infinite_mass, self._infinite_error
-            return outward(infinite + low, error)[0], outward(infinite + high, error)[1]
+            return round_outward(infinite + low, error)[0], round_outward(infinite + high, error)[1]
         if epsilon > min(0.0, least):
-            kept = self._finite(epsilon + slack, between=True)[1], self._finite(epsilon - slack, between=True)[0]
-            return outward(1 - kept[0], 4 * ROUND_OFF)[0], outward(1 - kept[1], 4 * ROUND_OFF)[1]
-        low, high = self.mirror._alone(-epsilon)
+            kept = (
+                self._finite_part(epsilon + slack, between_poles=True)[1],
+                self._finite_part(epsilon - slack, between_poles=True)[0],
+            )
+            return round_outward(1 - kept[0], 4 * ROUND_OFF)[0], round_outward(1 - kept[1], 4 * ROUND_OFF)[1]
+        low, high = self.reverse_method._delta_without_fallback(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
-        return outward(base + factor * low, 8 * ROUND_OFF)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
+        return round_outward(base + factor * low, 8 * ROUND_OFF)[0], round_outward(base + factor * high, 8 * ROUND_OFF)[
+            1
+        ]
 
     @property
     def _infinite_error(self) -> float:
-        """Of the infinite mass, and of adding to it."""
+        """The rounding error of the infinite mass, and of adding to it."""
         return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
 
-    def _finite(self, epsilon: float, *, between: bool = False) -> Interval:
-        """δ − δ_∞, or 1 − δ between the poles."""
-        line = self._line(epsilon, between=between)
-        (value, off), (gain, wide) = line.sums.sums(epsilon)
-        alias = math.exp(self.bounds.alias(line.place, epsilon, line.step, line.smooth))
+    def _finite_part(self, epsilon: float, *, between_poles: bool = False) -> Interval:
+        """Return an interval for δ − δ_∞, or for 1 − δ between the poles."""
+        line = self._line_for_epsilon(epsilon, between_poles=between_poles)
+        (value, off), (gain, wide) = line.sums.sums_at(epsilon)
+        alias = math.exp(self.bounds.log_alias_bound(line.place, epsilon, line.step, line.smooth))
         gain = max(gain, 0.0) + wide
-        below, above = (off + alias, off + gain) if between else (off + alias + gain, off)
-        height = line.cumulant - at(line.place) * epsilon
+        below, above = (off + alias, off + gain) if between_poles else (off + alias + gain, off)
+        height = line.cumulant - point_at_position(line.place) * epsilon
         if not height < 600:
             raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
         low, high = (math.exp(height) * max(end, 0.0) for end in (value - below, value + above))
         error = line.error + ROUND_OFF * (8 + 4 * abs(height) + 4 * abs(line.cumulant))
         low, high = low * (1 - min(error, 1.0)), high * math.exp(min(error, 600.0))
-        if self.apart is None:
+        if self.separate_atoms is None:
             return low, high
-        exact, error = self.apart.smoothed_delta(epsilon) if between else self.apart.delta(epsilon)
+        exact, error = (
+            self.separate_atoms.smoothed_delta(epsilon) if between_poles else self.separate_atoms.delta(epsilon)
+        )
         return low + exact * (1 - error), high + exact * (1 + error)
 
-    def _line(self, epsilon: float, *, between: bool) -> Line:
-        """A kept line with few aliases, or a new one."""
-        place = self.bounds.saddle(epsilon, between=between)
+    def _line_for_epsilon(self, epsilon: float, *, between_poles: bool) -> SmoothedLineSums:
+        """Return a cached line with small aliases, or a new one."""
+        place = self.bounds.find_saddle(epsilon, between_poles=between_poles)
         known = self.lines.get(place)
-        if known is not None and self.bounds.passes(place, epsilon, known.step, known.deviation):
+        if known is not None and self.bounds.alias_is_small(place, epsilon, known.step, known.deviation):
             return known
         if len(self.lines) >= MOST_KEPT:
             self.lines.clear()
         self.lines[place] = self._affordable_line(place, epsilon)
         return self.lines[place]
 
-    def _affordable_line(self, place: Place, epsilon: float) -> Line:
-        """Smoothed as little as can be paid for."""
-        c = at(place)
+    def _affordable_line(self, place: Place, epsilon: float) -> SmoothedLineSums:
+        """Return a line with the least affordable smoothing."""
+        c = point_at_position(place)
         laws = [on_line(law, c) for law in self.total.laws]
         cumulant = math.fsum(n * law.cumulant for law, n in zip(laws, self.total.counts, strict=True))
         error = math.fsum(n * law.error for law, n in zip(laws, self.total.counts, strict=True))
         deviation = math.sqrt(math.fsum(n * law.variance for law, n in zip(laws, self.total.counts, strict=True)))
-        step = self.bounds.step(place, epsilon, deviation)
-        apart = None if self.apart is None else self.apart.line_part(c, cumulant)
-        parts = Part(laws, self.total.counts, 0.0), apart
-        relative = max(FINEST, abs(c) * (1 + c) * (REACH * self._farthest / MOST_ANGLE) ** 2)
+        step = self.bounds.widest_valid_step(place, epsilon, deviation)
+        apart = None if self.separate_atoms is None else self.separate_atoms.line_part(c, cumulant)
+        parts = LineComponent(laws, self.total.counts, 0.0), apart
+        relative = max(FINEST, abs(c) * (1 + c) * (REACH * self._largest_atom_loss / MOST_ANGLE) ** 2)
         while relative <= COARSEST:
             try:
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
                 sums = smooth_line(c, parts, step, smooth, self._affordable_nodes(relative))
-                return Line(place, cumulant, error, deviation, step, smooth, sums)
+                return SmoothedLineSums(place, cumulant, error, deviation, step, smooth, sums)
             except PrecisionError as caught:  # nodes grow no faster than 1/μ
-                relative *= max(4.0, caught.ratio**2) if isinstance(caught, TooManyError) else 4.0
+                relative *= max(4.0, caught.ratio**2) if isinstance(caught, CostLimitError) else 4.0
         raise PrecisionError(f"the sum of {sum(self.total.counts)} losses needs too many nodes at epsilon={epsilon!r}")
 
     @property
-    def _farthest(self) -> float:
+    def _largest_atom_loss(self) -> float:
         """The largest atom, in nats."""
         finite = [float(np.max(np.abs(law.losses), initial=0.0)) for law in self.total.laws if isinstance(law, Atoms)]
         return max(finite, default=0.0)
 
     def _affordable_nodes(self, relative: float) -> int:
-        """Nodes that can be paid for."""
-        price = sum(40 + self._price(law) for law in self.total.laws)
+        """Return the largest affordable number of nodes."""
+        price = sum(40 + self._node_cost(law) for law in self.total.laws)
         return min(MOST_NODES, DEAREST // price) * (MORE_NODES if relative > COARSE else 1)
 
-    def _price(self, law: LossLaw) -> int:
-        """Of a node; that of a moment that is an integral is paid only where grids say little."""
+    def _node_cost(self, law: LossDistribution) -> int:
+        """Return the cost of a node; an integral's full cost applies only if the grid goes first."""
         if isinstance(law, Atoms):
             return len(law.losses)
-        return INTEGRAL if self._few and law.integrated else 100
+        return INTEGRAL if self._grid_goes_first and law.needs_quadrature else 100
 
 
-def _nearer(known: Interval, way: Callable[[float], Interval], epsilon: float) -> Interval:
-    """With what one more way says, if it says anything."""
+def _tighten_bounds(known: Interval, way: Callable[[float], Interval], epsilon: float) -> Interval:
+    """Intersect ``known`` with the interval of ``way``, unless that fails."""
     try:
         low, high = way(epsilon)
     except PrecisionError:
@@ -491,7 +522,7 @@ def _nearer(known: Interval, way: Callable[[float], Interval], epsilon: float) -
     return max(known[0], low), min(known[1], high)
 
 
-def smoothed(total: Composition, instead: Engine) -> Engine:
-    """The engine, where every law knows its moments; else the other one."""
+def build_smoothing_method(total: Composition, instead: Method) -> Method:
+    """Return this method if every distribution has a formula for its moments, else ``instead``."""
     known = all(isinstance(law, Atoms) or law.knows_moment for law in total.laws)
-    return Smoothed(total, instead, Chernoff(total)) if known else instead
+    return SmoothingMethod(total, instead, ChernoffBound(total)) if known else instead

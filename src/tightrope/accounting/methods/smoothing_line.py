@@ -1,6 +1,6 @@
-"""A line Re z = c, with all that the smoothed integral needs there for every ε (``docs/proofs/smoothed.md``).
+"""A line Re z = c, with all sums that the smoothed integral needs for every ε (``docs/proofs/smoothed.md``).
 
-With R = M less the moment of what was set apart, s(z) = e^{μ²(z + z²)/2} and nodes z = c + ihn,
+With R = M less the moment of the separately summed atoms, s(z) = e^{μ²(z + z²)/2} and nodes z = c + ihn,
     value = ±(h/π) Σ' Re R s e^{−zε} / (z(z+1)),   gain = μ² e^{μ²/8} (h/π) Σ' Re R s e^{−zε}:
 the first is δ (or 1 − δ, between the poles) of the loss with a normal one of variance μ² added, and some more, and
 adding it has changed δ by no more than the second. Both are kept without the factor M(c) e^{−cε}.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import log1p
@@ -36,25 +36,25 @@ NODES_CHUNK = 1 << 18
 STEEPEST = 600.0
 
 
-class OnLine(ABC):
-    """One law on the line through c."""
+class LineDistribution(ABC):
+    """One distribution on the line through c."""
 
     __slots__ = ()
 
     cumulant: float
     """K(c)."""
     error: float
-    """What it is off by."""
+    """A bound on the error of K(c)."""
     variance: float
-    """A bound on E (L − m)² under the tilted law, for some m."""
+    """A bound on E (L − m)² under the tilted distribution, for some m."""
 
     @abstractmethod
-    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
-        """Log φ, on any branch, and a bound on its error: shape [rows, nodes of a row]."""
+    def log_characteristic(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        """Return log φ, on any branch, and a bound on its error: shape [rows, nodes of a row]."""
 
-    def moduli(self, starts: Floats, along: Floats) -> Floats:
-        """|φ| from above."""
-        logs, errors = self.logs(starts, along)
+    def modulus_upper_bounds(self, starts: Floats, along: Floats) -> Floats:
+        """Return upper bounds on |φ|."""
+        logs, errors = self.log_characteristic(starts, along)
         return np.exp(np.minimum(logs.real + errors, 0.0))
 
 
@@ -65,8 +65,8 @@ TURN_REST = 2 * math.pi - TURN + 2.4492935982947064e-16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FiniteOnLine(OnLine):
-    """A finite law: tilted masses, which sum to one, at the centred losses."""
+class FiniteLineDistribution(LineDistribution):
+    """A finite distribution: tilted masses, which sum to one, at the centered losses."""
 
     cumulant: float
     error: float
@@ -76,30 +76,32 @@ class FiniteOnLine(OnLine):
     variance: float
     inexact: float
     slack: float
-    """E of what each loss is off by, where that is known."""
+    """Expected rounding error of the losses, if given for each loss."""
     c: float
 
     @classmethod
-    def of(cls, law: Atoms, c: float) -> FiniteOnLine:
-        """K(c) = log(1 − δ_∞ + Σ p (e^{cl} − 1)), and with the largest exponent pulled out where that overflows."""
+    def from_law(cls, law: Atoms, c: float) -> FiniteLineDistribution:
+        """Compute K(c) = log(1 − δ_∞ + Σ p (e^{cl} − 1)), with the largest exponent factored out if that overflows."""
         exponent = c * law.losses
         top = float(np.max(exponent)) if len(exponent) else 0.0
         weights = law.masses * np.exp(exponent - top)
         whole = float(np.sum(weights))
-        cumulant, error = _real(law, c) if abs(top) < STEEPEST else (math.log(whole) + top, 0.0)
+        cumulant, error = _real_cumulant(law, c) if abs(top) < STEEPEST else (math.log(whole) + top, 0.0)
         error += ROUND_OFF * 4 * (abs(cumulant) + (abs(top) + len(weights) if abs(top) >= STEEPEST else 0.0))
         tilted = weights / whole
         mean = float(np.dot(tilted, law.losses))
-        centred = law.losses - mean
-        variance = float(np.dot(tilted, centred**2)) * (1 + 1e-9)
+        centered = law.losses - mean
+        variance = float(np.dot(tilted, centered**2)) * (1 + 1e-9)
         slack = 0.0 if law.slacks is None else float(np.dot(tilted, law.slacks))
         error += abs(c) * slack * (1 + 1e-9)
-        return cls(cumulant, error, mean, centred, tilted, variance, law.inexact + 4 * ROUND_OFF, slack, abs(c))
+        return cls(
+            cumulant, error, mean, centered, tilted, variance, law.relative_mass_error + 4 * ROUND_OFF, slack, abs(c)
+        )
 
-    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+    def log_characteristic(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
         rows = max(1, NODES_CHUNK // len(self.losses))
-        inner = _turned(np.multiply.outer(along, self.losses)).T
-        parts = [self._excess(starts[i : i + rows], inner) for i in range(0, len(starts), rows)]
+        inner = _rotation_minus_one(np.multiply.outer(along, self.losses)).T
+        parts = [self._characteristic_minus_one(starts[i : i + rows], inner) for i in range(0, len(starts), rows)]
         excess = np.concatenate(parts)
         y = starts[:, None] + along
         logs = log1p(excess)
@@ -112,17 +114,17 @@ class FiniteOnLine(OnLine):
         off = off / np.maximum(np.abs(1 + excess), TINY) + 4 * ROUND_OFF * (np.abs(logs) + np.abs(self.mean * y))
         return logs + 1j * self.mean * y, off
 
-    def _excess(self, starts: Floats, inner: Complexes) -> Complexes:
+    def _characteristic_minus_one(self, starts: Floats, inner: Complexes) -> Complexes:
         """φ − 1 = Σ w (e^{iyl} − 1) from e^{i(y+h)l} − 1 = (e^{iyl} − 1) + e^{iyl} (e^{ihl} − 1)."""
-        outer = _turned(np.multiply.outer(starts, self.losses))
+        outer = _rotation_minus_one(np.multiply.outer(starts, self.losses))
         return np.asarray((outer @ self.masses)[:, None] + ((outer + 1) * self.masses) @ inner)
 
 
-def _turned(angle: Floats) -> Complexes:
+def _rotation_minus_one(angle: Floats) -> Complexes:
     """e^{ia} − 1 = −2 sin²(a/2) + i sin a.
 
-    Large angles are brought near zero first, since sines of these take ten times as long: k · 2π is exact but for its
-    last bits, k having 26 and the upper part of 2π 27.
+    Large angles are reduced first, since their sines take ten times as long: k · 2π is exact except for its last bits,
+    as k has 26 bits and the upper part of 2π 27.
     """
     turns = np.rint(angle / (2 * math.pi))
     if FEW_TURNS < float(np.max(np.abs(turns), initial=0.0)) < MOST_TURNS:
@@ -134,44 +136,44 @@ def _turned(angle: Floats) -> Complexes:
     return result
 
 
-def _real(law: Atoms, c: float) -> tuple[float, float]:
+def _real_cumulant(law: Atoms, c: float) -> tuple[float, float]:
     growth = np.expm1(c * law.losses)
     excess = float(np.dot(law.masses, growth)) - law.infinite_mass
     size = float(np.dot(law.masses, np.abs(growth))) + law.infinite_mass
-    error = (ROUND_OFF * (len(growth) + 8) + law.inexact) * size / max(1 + excess, ROUND_OFF)
+    error = (ROUND_OFF * (len(growth) + 8) + law.relative_mass_error) * size / max(1 + excess, ROUND_OFF)
     return math.log1p(max(excess, -1 + ROUND_OFF)), error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnyOnLine(OnLine):
-    """A law that knows its K."""
+class MomentLineDistribution(LineDistribution):
+    """A distribution with a formula for K."""
 
-    law: LossLaw
+    law: LossDistribution
     c: float
     cumulant: float
     error: float
     variance: float
 
     @classmethod
-    def of(cls, law: LossLaw, c: float) -> AnyOnLine:
-        """``PrecisionError`` where K is not known."""
+    def from_law(cls, law: LossDistribution, c: float) -> MomentLineDistribution:
+        """Return the distribution on the line; raises ``PrecisionError`` if K is unknown."""
         (cumulant,), (error,) = _log_moment_values(law, np.array([complex(c)]))
-        return cls(law, c, float(cumulant.real), float(error), _variance(law, c, float(cumulant.real)))
+        return cls(law, c, float(cumulant.real), float(error), _variance_bound(law, c, float(cumulant.real)))
 
-    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+    def log_characteristic(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
         z = np.asarray(self.c + 1j * (starts[:, None] + along), dtype=np.complex128)
         moments, errors = _log_moment_values(self.law, z.ravel())
         return (moments - self.cumulant).reshape(z.shape), (errors + self.error).reshape(z.shape)
 
 
-def _log_moment_values(law: LossLaw, z: Complexes) -> tuple[Complexes, Floats]:
-    known = law.enclosed(z)
+def _log_moment_values(law: LossDistribution, z: Complexes) -> tuple[Complexes, Floats]:
+    known = law.enclose_cumulant(z)
     if known is None:
         raise PrecisionError(f"{law!r} has no moment function")
     return known
 
 
-def _variance(law: LossLaw, c: float, at_c: float) -> float:
+def _variance_bound(law: LossDistribution, c: float, at_c: float) -> float:
     """(L − m)² ≤ 2 (cosh s(L − m) − 1)/s², and E cosh s(L − m) = e^{(K(c+s) + K(c−s))/2 − K(c)} for the best m."""
     s = min(abs(c), abs(1 + c)) / 2
     for _ in range(MOST_HALVINGS):
@@ -186,60 +188,64 @@ def _variance(law: LossLaw, c: float, at_c: float) -> float:
     raise PrecisionError(f"the losses of {law!r} tilted by c={c:.3g} have no variance")
 
 
-def uniform_slack(law: LossLaw) -> float:
-    """What every loss of the law may be off by, beyond what ``on_line`` accounts for."""
-    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.slack
+def uniform_slack(law: LossDistribution) -> float:
+    """Return a bound on the error of every loss, beyond the part that ``on_line`` accounts for."""
+    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.rounding_bound
 
 
-def on_line(law: LossLaw, c: float) -> OnLine:
-    """The law on the line through c."""
-    return FiniteOnLine.of(law, c) if isinstance(law, Atoms) else AnyOnLine.of(law, c)
+def on_line(law: LossDistribution, c: float) -> LineDistribution:
+    """Return the distribution on the line through c."""
+    return (
+        FiniteLineDistribution.from_law(law, c) if isinstance(law, Atoms) else MomentLineDistribution.from_law(law, c)
+    )
 
 
-# Where on a line the moment of many losses is not negligible.
+# The parts of a line on which the moment of many losses is not negligible.
 #
-# |φ| of one law exceeds the larger of its values at two points d apart by at most d² E(L − m)²/8 between them, for
+# |φ| of one loss exceeds the larger of its values at two points d apart by at most d² E(L − m)²/8 between them, for
 # any m (``docs/proofs/sampled-gaussian.md``). Intervals whose product of bounds is not negligible are halved.
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 DEAD = -40.0
-"""Log of what counts as nothing, relative to M(c)."""
+"""Log of the largest negligible modulus, relative to M(c)."""
 MOST_INTERVALS = 1 << 17
-"""Intervals looked at, at any width."""
+"""Largest number of intervals examined at one width."""
 LONG = 64
 """Equidistant nodes of a row."""
 BENT = 2.0
 """Intervals are no wider than this over the largest deviation at first."""
 
 
-class TooManyError(PrecisionError):
-    """More of something than can be paid for: ``ratio`` times as many, at least."""
+class CostLimitError(PrecisionError):
+    """An affordable number is exceeded at least by the factor ``ratio``."""
 
     def __init__(self, found: int, most: int, what: str) -> None:
         super().__init__(f"there are {found} {what}, more than {most}")
         self.ratio = found / most
 
 
-def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int, most: int = MOST_INTERVALS) -> Indices:
-    """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending. No more
-    than ``most`` are looked at, at any width.
+def live_intervals(
+    laws: Sequence[LineDistribution], counts: Sequence[int], row: float, rows: int, most: int = MOST_INTERVALS
+) -> Indices:
+    """Return the intervals, of ``rows`` of width ``row`` from 0 on, in which |M| may exceed e^``DEAD`` M(c),
+    ascending. At most ``most`` are examined at each width.
     """
-    # How often a row is doubled for the widest intervals.
+    # Number of times a row is doubled for the widest intervals.
     variance = max(law.variance for law in laws)
     widest = min(BENT / variance**0.5 / row, rows) if variance > 0 else rows
     doublings = max(0, min(int(np.log2(max(widest, 1.0))), int(np.log2(rows))))
     wide = 1 << doublings
     if -(-rows // wide) > most:
-        raise TooManyError(-(-rows // wide), most, "intervals of a line to look at")
+        raise CostLimitError(-(-rows // wide), most, "intervals of a line to look at")
     first = np.arange(0, rows, wide)
     if len(first) == rows:
         return first
-    # |φ| of each law at multiples of the width.
+    # |φ| of each distribution at multiples of the width.
     width = row * wide
     count = len(first) + 1
     starts = np.asarray(LONG * width * np.arange(-(-count // LONG)), dtype=np.float64)
     along = np.asarray(width * np.arange(LONG), dtype=np.float64)
-    edges = np.stack([law.moduli(starts, along).ravel()[:count] for law in laws])
+    edges = np.stack([law.modulus_upper_bounds(starts, along).ravel()[:count] for law in laws])
     left, right = edges[:, :-1], edges[:, 1:]
     while True:
         # Log of a bound on |M|/M(c) on each interval.
@@ -252,12 +258,12 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int, 
             return first[first < rows]
         wide //= 2
         y = np.asarray(row * (first + wide), dtype=np.float64)
-        middle = np.stack([law.moduli(y, np.zeros(1))[:, 0] for law in laws])
+        middle = np.stack([law.modulus_upper_bounds(y, np.zeros(1))[:, 0] for law in laws])
         first = np.stack([first, first + wide], axis=1).ravel()
         left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
         right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
         if len(first) > most:
-            raise TooManyError(len(first), most, "intervals of a line alive")
+            raise CostLimitError(len(first), most, "intervals of a line alive")
 
 
 Pair = tuple[float, float]
@@ -270,19 +276,19 @@ CHUNK = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Laws on the line, how many copies of each, and the log of a factor."""
+class LineComponent:
+    """Distributions on the line, the number of copies of each, and the log of a factor."""
 
-    laws: Sequence[OnLine]
+    laws: Sequence[LineDistribution]
     counts: Sequence[int]
     log_factor: float
 
-    def at(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
-        """The product, and a bound on its error."""
+    def product_at(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        """Return the product, and a bound on its error."""
         total = np.full((len(starts), len(along)), self.log_factor, dtype=np.complex128)
         error = np.zeros(total.shape)
         for law, count in zip(self.laws, self.counts, strict=True):
-            logs, off = law.logs(starts, along)
+            logs, off = law.log_characteristic(starts, along)
             total, error = total + count * logs, error + count * off
         found = np.exp(total)
         error = error + ROUND_OFF * (4 + 2 * len(self.laws)) * (1 + np.abs(total))
@@ -291,8 +297,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoothLine:
-    """Terms of both sums at the nodes of all rows alive; what they are off by, at ε = 0 and more a nat; what is left
-    out.
+    """Terms of both sums at the nodes of all live rows; their errors at ε = 0, and the increase a nat; bounds on the
+    omitted terms.
     """
 
     step: float
@@ -302,8 +308,8 @@ class SmoothLine:
     more: Pair
     missing: Pair
 
-    def sums(self, epsilon: float) -> tuple[Pair, Pair]:
-        """Value and gain at ε, each with its error."""
+    def sums_at(self, epsilon: float) -> tuple[Pair, Pair]:
+        """Return value and gain at ε, each with its error."""
         along = np.exp(-1j * epsilon * self.step * np.arange(ROW))
         across = np.exp(-1j * epsilon * self.starts)
         found = (float(np.sum(((terms @ along) * across).real)) for terms in self.terms)
@@ -311,20 +317,22 @@ class SmoothLine:
         return next(zip(found, errors, strict=False)), next(zip(found, errors, strict=False))
 
 
-def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: float, most: int) -> SmoothLine:
+def smooth_line(
+    c: float, parts: tuple[LineComponent, LineComponent | None], step: float, smooth: float, most: int
+) -> SmoothLine:
     """The line through c: of the first part less the second, on nodes of this step, smoothed by ``smooth`` = μ."""
     whole, apart = parts
     rows = math.ceil(REACH / smooth / (step * ROW))
     looked = min(MOST_INTERVALS, most // 4)
-    live = alive(whole.laws, whole.counts, step * ROW, rows, looked)
+    live = live_intervals(whole.laws, whole.counts, step * ROW, rows, looked)
     if apart is not None:
-        live = np.union1d(live, alive(apart.laws, apart.counts, step * ROW, rows, looked))
+        live = np.union1d(live, live_intervals(apart.laws, apart.counts, step * ROW, rows, looked))
     if len(live) * ROW > most:
-        raise TooManyError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
+        raise CostLimitError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
     starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)
-    blocks = [_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
+    blocks = [_sum_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
     values, gains, off, more = zip(*blocks, strict=True)
-    # What nodes that were not looked at may add, |M| being no more than M(c) beyond all rows and dead between.
+    # Bound on the omitted nodes: |M| is at most M(c) beyond all rows, and negligible in between.
     skipped = rows > len(live)
     lifted = math.exp(smooth**2 * (c + c * c) / 2)
     end = step * ROW * rows
@@ -337,24 +345,24 @@ def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: 
         step,
         starts,
         (np.concatenate(values), np.concatenate(gains)),
-        _both(off),
-        _both(more),
+        _both_sums(off),
+        _both_sums(more),
         (2 * lifted * value, 2 * lifted * gain),
     )
 
 
-def _both(pairs: Sequence[Pair]) -> Pair:
+def _both_sums(pairs: Sequence[Pair]) -> Pair:
     return math.fsum(first for first, _ in pairs), math.fsum(second for _, second in pairs)
 
 
-def _terms(
-    c: float, parts: tuple[Part, Part | None], starts: Floats, along: Floats, smooth: float
+def _sum_terms(
+    c: float, parts: tuple[LineComponent, LineComponent | None], starts: Floats, along: Floats, smooth: float
 ) -> tuple[Complexes, Complexes, Pair, Pair]:
-    """Terms of both sums, and their errors."""
+    """Return terms of both sums, and their errors."""
     whole, apart = parts
-    rest, error = whole.at(starts, along)
+    rest, error = whole.product_at(starts, along)
     if apart is not None:
-        less, other = apart.at(starts, along)
+        less, other = apart.product_at(starts, along)
         rest, error = rest - less, error + other + ROUND_OFF * np.abs(less)
     y = starts[:, None] + along
     z = c + 1j * y

@@ -1,1 +1,1 @@
-"""The commands of tightrope couple; know no question and no budget."""
+"""The commands of tightrope couple, independent of questions and budgets."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from tightrope.cli.couple.check import read_mechanism
 from tightrope.cli.couple.laws import fitting_table
 from tightrope.cli.options import AsJson
-from tightrope.cli.output import new_parquet, print_json, say, working
+from tightrope.cli.output import echo_lines, new_parquet, print_json, show_spinner
 from tightrope.errors import InputError
 from tightrope.transport.on_tables.collection import apply_cells, apply_table
 from tightrope.transport.on_tables.supports import Categories, Cells
@@ -39,8 +39,8 @@ DRAWN_ALREADY = "publish the draws that were made, or remove the file if nobody 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class ApplyOptions:
+    """The values of the options."""
 
     mechanism: Mechanism
     data: Data
@@ -52,21 +52,23 @@ class Asked:
     as_json: AsJson = False
 
 
-def apply(asked: Asked) -> None:
+def apply(asked: ApplyOptions) -> None:
     """Replace every value by one draw, and write no group.
 
     A second run is a second release of every value, and tells more.
     """
     new_parquet(asked.out, DRAWN_ALREADY)
-    with working("Checking the mechanism ..."):
+    with show_spinner("Checking the mechanism ..."):
         saved = read_mechanism(asked.mechanism)
     # The same points in other columns.
 
     if asked.value is None:
         placed = saved.support
     else:
-        if len(asked.value) != len(saved.support.columns):
-            raise InputError("value", asked.value, f"{len(saved.support.columns)} columns, in the order of the fit")
+        if len(asked.value) != len(saved.support.column_names):
+            raise InputError(
+                "value", asked.value, f"{len(saved.support.column_names)} columns, in the order of the fit"
+            )
         if isinstance(saved.support, Categories):
             placed = replace(saved.support, column=asked.value[0])
         else:
@@ -80,26 +82,28 @@ def apply(asked: Asked) -> None:
             settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
             rows = apply_cells(*settings, keep=keep, progress=progress)
         else:
-            value, names = saved.support.column, saved.support.names
+            value, names = saved.support.column, saved.support.point_names
             columns = (saved.mechanism, table, value, saved.group, asked.out)
             rows = apply_table(*columns, points=names, keep=keep, progress=progress)
     if asked.as_json:
-        print_json({"rows": rows, "out": str(asked.out), "columns": [*saved.support.columns, *(asked.keep or [])]})
+        print_json({"rows": rows, "out": str(asked.out), "columns": [*saved.support.column_names, *(asked.keep or [])]})
         return
-    say(f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.columns, *(asked.keep or [])])}.")
-    say("Each value was drawn once. Running this again would release every value again, and that tells more.")
+    echo_lines(
+        f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.column_names, *(asked.keep or [])])}."
+    )
+    echo_lines("Each value was drawn once. Running this again would release every value again, and that tells more.")
 
 
 @contextmanager
 def rows_done(task: str) -> Iterator[Callable[[int], None]]:
-    """A line on standard error that counts rows; nothing where that is no terminal."""
+    """A line on standard error that counts rows, only if it is a terminal."""
     if not sys.stderr.isatty():
-        yield _silent
+        yield _ignore_progress
         return
 
     with Console(stderr=True).status(task) as line:
         yield lambda rows: line.update(f"{task}: {rows:,} rows")
 
 
-def _silent(_: int) -> None:
-    """Nobody is looking."""
+def _ignore_progress(_: int) -> None:
+    """Ignore progress: standard error is not a terminal."""

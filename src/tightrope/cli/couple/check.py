@@ -15,21 +15,21 @@ from tightrope.cli.couple.fit import show_learning
 from tightrope.cli.couple.laws import fitting_table, law_entries
 from tightrope.cli.local.local import read_channel
 from tightrope.cli.options import AsJson
-from tightrope.cli.output import print_json, say, working
-from tightrope.documents.document import plain
-from tightrope.documents.numbers import UP, significant
+from tightrope.cli.output import echo_lines, print_json, show_spinner
+from tightrope.documents.document import plain_data
+from tightrope.documents.numbers import UP, significant_text
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.learned_distributions import sampled
+from tightrope.transport.guarantees.learned_distributions import one_draw_from_samples
 from tightrope.transport.guarantees.single_draws import approximate_knowledge
-from tightrope.transport.on_tables.saved import SavedCoupling, aligned, of_counts, of_entries
-from tightrope.transport.on_tables.supports import Categories, Population, counted
+from tightrope.transport.on_tables.saved import SavedCoupling, align_groups, laws_from_counts, laws_from_entries
+from tightrope.transport.on_tables.supports import Categories, Population, count_points
 
 if TYPE_CHECKING:
     from tightrope.transport.guarantees.single_draws import OneDraw
 
 CHECK_EXAMPLE = """\b
-Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
+Examples, the file alone, with the laws that values really have, and any randomized map in a table of numbers:
   tightrope couple check mechanism.json
   tightrope couple check mechanism.json --data places.parquet
   tightrope couple check mechanism.json --laws actual.csv
@@ -58,24 +58,24 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check that every group comes out alike, and what is left where laws are known only nearly."""
-    with working("Checking ..."):
+    with show_spinner("Checking ..."):
         if mechanism.suffix == ".csv":
-            found = _channel(mechanism, laws, [data, table, samples])
+            found = _read_channel(mechanism, laws, [data, table, samples])
         else:
-            found = _saved(read_mechanism(mechanism), laws, (data, table), samples)
+            found = _load_coupling(read_mechanism(mechanism), laws, (data, table), samples)
     if as_json:
         print_json(found)
     else:
-        say(f"{found['points']} points, groups: {', '.join(found['groups'])}")
+        echo_lines(f"{found['points']} points, groups: {', '.join(found['groups'])}")
         if found["kind"] == "channel":
-            say(f"Epsilon between any two inputs: {_number(found['point_epsilon'])}")
+            echo_lines(f"Epsilon between any two inputs: {_format_number(found['point_epsilon'])}")
             _show_apart("Outputs of two groups differ by at most", found["measured"])
         else:
             _show_coupling(found)
 
 
 def read_mechanism(path: Path) -> SavedCoupling:
-    """The mechanism in a file, checked; raises ``InputError`` where there is none."""
+    """The mechanism in a file, checked; raises ``InputError`` if it has none."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as problem:
@@ -85,7 +85,7 @@ def read_mechanism(path: Path) -> SavedCoupling:
     return SavedCoupling.from_json(text)
 
 
-def _saved(
+def _load_coupling(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
 
@@ -95,25 +95,32 @@ def _saved(
         "points": len(saved.support),
         "groups": [str(name) for name in fitted.groups],
         "loss": {str(name): loss for name, loss in fitted.loss.items()},
-        "unit": saved.support.unit(saved.metric),
+        "unit": saved.support.distance_unit(saved.metric),
         "objective": fitted.objective,
-        "origin": plain(saved.origin),
+        "origin": plain_data(saved.origin),
         "target_error": float(fitted.target_error),
-        "known_exactly": _apart(fitted, list(fitted.groups)),
+        "known_exactly": _largest_divergences(fitted, list(fitted.groups)),
     }
     actual = _actual_laws(saved, laws, data)
     if actual is not None:
         # A bound from the distance of the laws alone, and what this mechanism really does to them.
 
         bound = approximate_knowledge(fitted, actual)
-        found["actual"] = {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
+        found["actual"] = {
+            "bound": _privacy_triple(bound),
+            "measured": _largest_divergences(fitted, list(actual.items())),
+        }
     if samples is not None:
         # Shares of samples are near the truth; laws that were learned with noise are not their shares.
 
         if saved.origin.kind == "private":
             remedy = "the file says what is left of sampling and noise together"
             raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
-        found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
+        found["sampled"] = {
+            "samples": samples,
+            "confidence": 0.95,
+            **_privacy_triple(one_draw_from_samples(fitted, samples)),
+        }
     return found
 
 
@@ -124,38 +131,38 @@ def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | Non
     if laws is not None and path is not None:
         raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
     if laws is not None:
-        return aligned(of_entries(law_entries(laws), saved.support, saved.support.columns[0]), names)
+        return align_groups(laws_from_entries(law_entries(laws), saved.support, saved.support.column_names[0]), names)
     if path is None:
         return None
     population = Population(group=saved.group, groups=names)
-    return of_counts(counted(fitting_table(saved, path, table), saved.support, population)).laws
+    return laws_from_counts(count_points(fitting_table(saved, path, table), saved.support, population)).laws
 
 
-def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
-    """Any randomised map: row x holds the probabilities of its outputs."""
+def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
+    """Any randomized map: row x holds the probabilities of its outputs."""
     from tightrope.tables.labels import Labels
 
     if laws is None or any(other is not None for other in others):
         raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
     channel = Channel(read_channel(path))
-    support = Categories("input", Labels.of(range(channel.inputs)))
-    known = of_entries(law_entries(laws), support, "input")
+    support = Categories("input", Labels.from_names(range(channel.input_count)))
+    known = laws_from_entries(law_entries(laws), support, "input")
     return {
         "kind": "channel",
-        "points": channel.inputs,
+        "points": channel.input_count,
         "groups": [str(name) for name in known.laws],
         "point_epsilon": channel.epsilon,
-        "measured": _apart(channel, list(known.laws.values())),
+        "measured": _largest_divergences(channel, list(known.laws.values())),
     }
 
 
-def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
+def _largest_divergences(mechanism: Any, sides: list[Any]) -> dict[str, float]:
     """The largest of each divergence over all pairs of groups, both ways."""
     pairs = list(combinations(sides, 2))
     return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
 
 
-def _triple(bound: OneDraw) -> dict[str, float]:
+def _privacy_triple(bound: OneDraw) -> dict[str, float]:
     """The triple; delta never exceeds the total variation."""
     eta = bound.total_variation
     return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
@@ -163,32 +170,38 @@ def _triple(bound: OneDraw) -> dict[str, float]:
 
 def _show_coupling(data: Mapping[str, Any]) -> None:
 
-    say(f"The file is {data['origin']['secrecy']}.")
-    off = significant(data["target_error"] * 2.0**128, 2, UP)
-    say(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
+    echo_lines(f"The file is {data['origin']['secrecy']}.")
+    off = significant_text(data["target_error"] * 2.0**128, 2, UP)
+    echo_lines(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
     _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
     show_learning(data["origin"])
     if "actual" in data:
-        say(f"With the laws given, one draw is within {_words(data['actual']['bound'])}: by their distance alone.")
+        echo_lines(
+            f"With the laws given, one draw is within {_describe_bounds(data['actual']['bound'])}: by "
+            f"their distance alone."
+        )
         _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])
-        say("These two are as secret as the laws that they were computed from.")
+        echo_lines("These two are as secret as the laws that they were computed from.")
     if "sampled" in data:
         own = data["sampled"]
-        say(f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within {_words(own)}.")
-    say("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
+        echo_lines(
+            f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within "
+            f"{_describe_bounds(own)}."
+        )
+    echo_lines("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
 
 
 def _show_apart(words: str, values: Mapping[str, float]) -> None:
 
-    say(f"{words}:", *(f"  {name.replace('_', ' ')} {_number(values[name])}" for name in DIVERGENCES))
+    echo_lines(f"{words}:", *(f"  {name.replace('_', ' ')} {_format_number(values[name])}" for name in DIVERGENCES))
 
 
-def _words(bound: Mapping[str, float]) -> str:
+def _describe_bounds(bound: Mapping[str, float]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {_number(bound[name])}" for name in ("epsilon", "delta", "total_variation")
+        f"{name.replace('_', ' ')} {_format_number(bound[name])}" for name in ("epsilon", "delta", "total_variation")
     )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """Everything here is an upper bound: rounded up."""
-    return significant(value, 4, UP) if math.isfinite(value) else "∞"
+    return significant_text(value, 4, UP) if math.isfinite(value) else "∞"

@@ -1,4 +1,4 @@
-"""``tightrope couple``: hide the group that somebody is from; fit a coupling, apply it, check it."""
+"""``tightrope couple``: hide a person's group; fit a coupling, apply it, check it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from tightrope.cli.couple import apply, check, fit
 from tightrope.cli.options import from_fields
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
-app.command("fit", epilog=fit.FIT_EXAMPLE)(from_fields(fit.Asked, fit.fit))
-app.command("apply", epilog=apply.APPLY_EXAMPLE)(from_fields(apply.Asked, apply.apply))
+app.command("fit", epilog=fit.FIT_EXAMPLE)(from_fields(fit.FitOptions, fit.fit))
+app.command("apply", epilog=apply.APPLY_EXAMPLE)(from_fields(apply.ApplyOptions, apply.apply))
 app.command("check", epilog=check.CHECK_EXAMPLE)(check.check)

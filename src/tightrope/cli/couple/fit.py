@@ -14,9 +14,9 @@ import typer
 
 from tightrope.cli.couple.laws import known_laws
 from tightrope.cli.options import AsJson, Force, Page, check_page
-from tightrope.cli.output import print_json, print_table, say, working, writable, write
-from tightrope.documents.document import plain, to_json_text
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner, writable_folder, write_file
+from tightrope.documents.document import plain_data, to_json_text
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.errors import InputError
 from tightrope.reporting import Table, document_html
 from tightrope.reporting.charts.plots import coupling_picture
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 FIT_EXAMPLE = """\b
 Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
   tightrope couple fit places.parquet --value latitude --value longitude --group size --grid 15x36
-      --between -60,90 --between -180,180 --out mechanism.json
-  tightrope couple fit people.parquet --value wage --group sex --bins 30 --between 0,30 --out mechanism.json
+      --bounds -60,90 --bounds -180,180 --out mechanism.json
+  tightrope couple fit people.parquet --value wage --group sex --bins 30 --bounds 0,30 --out mechanism.json
   tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
-      --epsilon 1 --person user_id --out mechanism.json
+      --epsilon 1 --privacy-unit user_id --out mechanism.json
 """
 MOVES = ("group", "moves on average", "at most", "stays")
 OTHERS = 0o077
-"""What nobody but its owner may do with a file that is as secret as the table."""
+"""Permission bits denied to all but the owner, for files as secret as the table."""
 Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
 Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="What is to be released; two of them for a map.")]
 Group = Annotated[str, typer.Option(metavar="COLUMN", help="What the released value must not tell.")]
@@ -72,8 +72,8 @@ Picture = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Dr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class FitOptions:
+    """The values of the options."""
 
     data: Data = None
     value: Value
@@ -81,14 +81,14 @@ class Asked:
     out: Out
     grid: Grid = None
     bins: Bins = None
-    between: Between = None
+    bounds: Between = None
     points: Points = None
     groups: Groups = None
     metric: Metric = None
     objective: Objective = "expected"
     target: Target = "barycenter"
     epsilon: Epsilon = None
-    person: Person = None
+    privacy_unit: Person = None
     laws: Laws = None
     table: Name = None
     plot: Picture = None
@@ -97,53 +97,54 @@ class Asked:
     as_json: AsJson = False
 
 
-def fit(asked: Asked) -> None:
+def fit(asked: FitOptions) -> None:
     """Fit a coupling: every group's values come out with one law, at the least distance.
 
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
     _check_files(asked)
-    with working("Counting ..."):
+    with show_spinner("Counting ..."):
         known = known_laws(asked)
     started = time.perf_counter()
-    with working("Coupling the groups' laws with their target ..."):
-        saved = _fitted(asked, known)
+    with show_spinner("Coupling the groups' laws with their target ..."):
+        saved = _fit_groups(asked, known)
     # What is printed, and what --json has.
     seconds = time.perf_counter() - started
 
-    fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
+    fitted, cost = saved.mechanism, saved.support.transport_cost(saved.metric)
     data = {
         "points": len(saved.support),
-        "unit": saved.support.unit(saved.metric),
+        "unit": saved.support.distance_unit(saved.metric),
         "metric": saved.metric,
         "objective": fitted.objective,
-        "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
+        "groups": [_group_entry(str(name), moves(fitted, name, cost)) for name in fitted.groups],
         "target_error": float(fitted.target_error),
         "seconds": seconds,
-        "origin": plain(saved.origin),
+        "origin": plain_data(saved.origin),
     }
-    with _hidden(known.kind == "table"):
-        write(asked.out, to_json_text(saved.document()))
+    with _owner_only_files(known.kind == "table"):
+        write_file(asked.out, to_json_text(saved.to_document()))
         if asked.plot is not None:
-            with working("Drawing ..."):
-                draw(saved, asked.plot)
+            with show_spinner("Drawing ..."):
+                draw_picture(saved, asked.plot)
         if asked.report is not None:
             caption = f"How far values move, in {data['unit']} ({data['metric']})"
-            write(
+            write_file(
                 asked.report,
                 document_html(
-                    saved.document(), tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _moves(data))]
+                    saved.to_document(),
+                    tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _move_rows(data))],
                 ),
             )
     if asked.as_json:
         print_json({**data, "out": str(asked.out)})
     else:
-        _show(data, asked)
+        _print_result(data, asked)
 
 
-def _check_files(asked: Asked) -> None:
+def _check_files(asked: FitOptions) -> None:
     """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
-    suitable(asked.plot)
+    check_picture_name(asked.plot)
     check_page(asked.report, replace=asked.force)
     read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
     named = {"out": asked.out, "plot": asked.plot, "report": asked.report}
@@ -151,7 +152,7 @@ def _check_files(asked: Asked) -> None:
     for name, path in written.items():
         if path.is_dir() or path.resolve() in read:
             raise InputError(name, str(path), "a file of its own", "name another one")
-        writable(path.parent)
+        writable_folder(path.parent)
     if asked.out.exists() and not asked.force:
         raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
     if len({path.resolve() for path in written.values()}) < len(written):
@@ -160,7 +161,7 @@ def _check_files(asked: Asked) -> None:
 
 
 @contextmanager
-def _hidden(secret: bool) -> Iterator[None]:
+def _owner_only_files(secret: bool) -> Iterator[None]:
     """Files that are made here are their owner's alone from the first byte on, if they are secret."""
     before = os.umask(0)
     os.umask(before | OTHERS if secret else before)
@@ -170,64 +171,71 @@ def _hidden(secret: bool) -> Iterator[None]:
         os.umask(before)
 
 
-def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
+def _fit_groups(asked: FitOptions, known: KnownLaws) -> SavedCoupling:
 
-    metric = known.support.metric if asked.metric is None else asked.metric
+    metric = known.support.default_metric if asked.metric is None else asked.metric
     objective: Any = asked.objective  # checked by fit
-    cost, target = known.support.cost(metric), target_law(known, asked.target)
+    cost, target = known.support.transport_cost(metric), target_law(known, asked.target)
     mechanism = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
-    return SavedCoupling(mechanism, known.support, asked.group, metric, known.origin(asked.target))
+    return SavedCoupling(mechanism, known.support, asked.group, metric, known.stated_origin(asked.target))
 
 
-def _moves(data: Mapping[str, Any]) -> list[list[str]]:
+def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
 
     return [
-        [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
+        [
+            one["group"],
+            significant_text(one["mean"], 4, UP),
+            significant_text(one["largest"], 4, UP),
+            percent_text(one["kept"]),
+        ]
         for one in data["groups"]
     ]
 
 
-def _group(name: str, found: Moves) -> dict[str, Any]:
+def _group_entry(name: str, found: Moves) -> dict[str, Any]:
     return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
 
 
-def _show(data: Mapping[str, Any], asked: Asked) -> None:
+def _print_result(data: Mapping[str, Any], asked: FitOptions) -> None:
 
-    say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
-    print_table(MOVES, _moves(data))
-    say(f"\nDistances: {data['unit']} ({data['metric']}).")
-    off = significant(data["target_error"] * 2.0**128, 2, UP)
-    say(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
+    echo_lines(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
+    print_table(MOVES, _move_rows(data))
+    echo_lines(f"\nDistances: {data['unit']} ({data['metric']}).")
+    off = significant_text(data["target_error"] * 2.0**128, 2, UP)
+    echo_lines(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
     show_learning(data["origin"])
-    say(f"Fitted in {data['seconds']:.1f} s.")
-    say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
+    echo_lines(f"Fitted in {data['seconds']:.1f} s.")
+    echo_lines(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
     if asked.plot is not None:
-        say(f"Drawn: {asked.plot}")
+        echo_lines(f"Drawn: {asked.plot}")
     if asked.report is not None:
-        say(f"Written: {asked.report}; it is as secret as that file, and holds it.")
-    say("One value, one draw: releasing a value again tells more. See docs/couple.md.")
+        echo_lines(f"Written: {asked.report}; it is as secret as that file, and holds it.")
+    echo_lines("One value, one draw: releasing a value again tells more. See docs/couple.md.")
 
 
 def show_learning(origin: Mapping[str, Any]) -> None:
-    """For laws that were learned: what was spent, and what is left since they are only nearly right."""
+    """Describe learned distributions: the budget spent, and the loss left by their estimation error."""
     own = origin.get("learning")
     if own is None:
         return
-    spent = significant(own["epsilon"], 6, UP)
-    say(f"Learning the laws spent epsilon {spent} (a person: {own['person']}); no ledger recorded it.")
-    say(f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most")
+    spent = significant_text(own["epsilon"], 6, UP)
+    echo_lines(f"Learning the laws spent epsilon {spent} (a person: {own['person']}); no ledger recorded it.")
+    echo_lines(
+        f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most"
+    )
     for one in own["left"]:
-        parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
-        say("  epsilon {}, delta {}, total variation {}".format(*parts))
+        parts = [significant_text(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
+        echo_lines("  epsilon {}, delta {}, total variation {}".format(*parts))
 
 
-def suitable(picture: Path | None) -> None:
+def check_picture_name(picture: Path | None) -> None:
     """Raise ``InputError`` for the name of a picture that cannot be drawn."""
     if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
 
 
-def draw(saved: SavedCoupling, picture: Path) -> None:
+def draw_picture(saved: SavedCoupling, picture: Path) -> None:
     """Before and after, into a file."""
     try:
         picture.unlink(missing_ok=True)  # its place in the file system has the rights of the old one

@@ -1,1 +1,1 @@
-"""The commands of tightrope local; know nothing of couplings."""
+"""The commands of tightrope local, independent of couplings."""

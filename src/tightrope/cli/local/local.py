@@ -1,4 +1,4 @@
-"""``tightrope local``: studies in which nobody is trusted; ``check`` says what any report says about a person."""
+"""``tightrope local``: studies without a trusted collector; ``check`` computes the guarantee of a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, from_fields
-from tightrope.cli.output import print_json, say
+from tightrope.cli.output import echo_lines, print_json
 from tightrope.errors import InputError
 
 CHECK_EXAMPLE = """\b
@@ -24,42 +24,47 @@ Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of nu
 Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
 
 
-app.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.Asked, plan.plan))
+app.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.StudyOptions, plan.plan))
 app.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
-app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Asked, perturb.estimate))
+app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.EstimateOptions, perturb.estimate))
 
 
 @app.command("check", epilog=CHECK_EXAMPLE)
 def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     """What a report drawn from a table of probabilities says about a person."""
     found = Channel(read_channel(channel))
-    data = _facts(found, delta)
+    data = _report_facts(found, delta)
     if as_json:
         print_json(data)
         return
-    say(f"{data['inputs']} inputs, {data['outputs']} reports")
-    say(f"epsilon {_number(data['epsilon'])}; at delta {delta:g} epsilon {_number(data['epsilon_at_delta'])}")
-    say(f"total variation {data['total_variation']:.6g}: a guess between two is right {data['guess']:.4%} of the time")
-    say(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
-    say(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
+    echo_lines(f"{data['inputs']} inputs, {data['outputs']} reports")
+    echo_lines(
+        f"epsilon {_format_number(data['epsilon'])}; at delta {delta:g} epsilon "
+        f"{_format_number(data['epsilon_at_delta'])}"
+    )
+    echo_lines(
+        f"total variation {data['total_variation']:.6g}: a guess between two is right {data['guess']:.4%} of the time"
+    )
+    echo_lines(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
+    echo_lines(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
 
 
-def _facts(found: Channel, delta: float) -> dict[str, Any]:
+def _report_facts(found: Channel, delta: float) -> dict[str, Any]:
     eta = found.total_variation
     return {
-        "inputs": found.inputs,
-        "outputs": found.outputs,
+        "inputs": found.input_count,
+        "outputs": found.output_count,
         "epsilon": found.epsilon,
         "delta": delta,
         "epsilon_at_delta": found.guarantee(delta).epsilon,
         "total_variation": eta,
         "guess": (1 + eta) / 2,
         "kl_contraction": found.kl_contraction,
-        "capacity": found.capacity().upper,
+        "capacity": found.channel_capacity().upper,
     }
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "∞"
 
 

@@ -10,16 +10,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.options import AsJson, Force, Page, check_page
-from tightrope.cli.output import heading, new_parquet, print_json, print_table, say, working, write
-from tightrope.documents.document import plain
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.cli.output import (
+    echo_heading,
+    echo_lines,
+    new_parquet,
+    print_json,
+    print_table,
+    show_spinner,
+    write_file,
+)
+from tightrope.documents.document import plain_data
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.errors import SchemaError
 from tightrope.local.collection import perturb_table, tally_table
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import load_study
 from tightrope.reporting import study_html
-from tightrope.reporting.wording.study import effort_words, interval_words, lines, privacy_words, repeated_words
+from tightrope.reporting.wording.study import (
+    effort_words,
+    estimate_lines,
+    interval_words,
+    privacy_words,
+    repeated_words,
+)
 
 if TYPE_CHECKING:
     from tightrope.documents.study import FindingsDocument
@@ -53,8 +67,8 @@ def perturb(
     """
     new_parquet(out, AGAIN)
     asked = load_study(study)
-    with working("Drawing reports ..."):
-        made = _perturbed(asked, data, column, out, table)
+    with show_spinner("Drawing reports ..."):
+        made = _perturb_column(asked, data, column, out, table)
     told = asked.guarantee
     facts = {
         "mechanism": asked.with_mechanism_name.choice,
@@ -66,26 +80,26 @@ def perturb(
     if as_json:
         print_json({"reports": str(out), "count": made, **facts})
         return
-    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.with_mechanism_name.choice}: {out}")
-    # What a report says about a person: whoever runs a study that others wrote sees what it asks for.
+    echo_lines(f"{made:,} report{'' if made == 1 else 's'} by {asked.with_mechanism_name.choice}: {out}")
+    # The guarantee of a report, printed because the study may have been written by others.
 
-    success = percent(told.attack_success, UP)
-    say(
-        f"Each says at most epsilon {significant(told.epsilon, 4, UP)} about a person: "
+    success = percent_text(told.attack_success, UP)
+    echo_lines(
+        f"Each says at most epsilon {significant_text(told.epsilon, 4, UP)} about a person: "
         f"a guess between two answers is right at most {success} of the time."
     )
-    if _kind(asked) == "text":
-        say(MATCHED)
-    say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
+    if _csv_column_kind(asked) == "text":
+        echo_lines(MATCHED)
+    echo_lines("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
 
 
-def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
+def _perturb_column(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
     from tightrope.tables import open_source
 
     source = open_source(data, table=table)
-    source.schema.column(column)
+    source.schema.find_column(column)
     if Path(data).suffix.lower() == ".csv":
-        kind = _kind(asked)
+        kind = _csv_column_kind(asked)
         if kind != "text":
             _refuse_text(Path(data), column)
         source = open_source(data, types={column: kind})
@@ -95,7 +109,7 @@ def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | Non
 def _refuse_text(path: Path, column: str) -> None:
     """``SchemaError`` where a CSV file's column has text and not one number: no row would report what it has.
 
-    A value that is missing, or is no number among some that are, says nothing: it is reported as the middle of the
+    A value that is missing, or is not a number in a column of numbers, is replaced: it is reported as the middle of the
     range, or as a random category.
     """
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
@@ -117,9 +131,9 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _kind(asked: Study) -> str:
-    """What a CSV file's column holds, which has no types."""
-    if asked.between is not None:
+def _csv_column_kind(asked: Study) -> str:
+    """The kind of values in a CSV column, since CSV files have no types."""
+    if asked.bounds is not None:
         return "number"
     return "text" if isinstance(asked.categories[0], str) else "integer"
 
@@ -140,8 +154,8 @@ PRINTED_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class EstimateOptions:
+    """The values of the options."""
 
     study: StudyPath
     reports: Reports
@@ -153,58 +167,60 @@ class Asked:
     as_json: AsJson = False
 
 
-def estimate(asked: Asked) -> None:
+def estimate(asked: EstimateOptions) -> None:
     """Estimate shares, or a mean, from reports.
 
     Unbiased, with intervals that speak of those who reported; and what one report says about a person.
     """
     check_page(asked.report, replace=asked.force)
-    with working("Counting reports ..."):
+    with show_spinner("Counting reports ..."):
         study = load_study(asked.study)
         tally = tally_table(study.mechanism, asked.reports)
-        found = Findings.of(
+        found = Findings.from_counts(
             study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
-        ).document()
+        ).to_document()
     if asked.report is not None:
-        write(asked.report, study_html(found))
+        write_file(asked.report, study_html(found))
     if asked.as_json:
-        print_json(plain(found))
+        print_json(plain_data(found))
         return
     # Estimates first, then what they took, then what a report tells.
-    _say(*([printable(found.title)] if found.title else []))
+    _print_lines(*([escape_control_chars(found.title)] if found.title else []))
     silent = found.reports - found.answered
-    _say(
+    _print_lines(
         f"{found.reports:,} report{'' if found.reports == 1 else 's'}"
         + (f", {silent:,} of them silent" if silent else "")
     )
     _show_estimates(found)
-    heading("What it took")
-    _say(effort_words(found))
-    heading("What one report says about a person")
-    _say(*privacy_words(found), *repeated_words(found))
+    echo_heading("What it took")
+    _print_lines(effort_words(found))
+    echo_heading("What one report says about a person")
+    _print_lines(*privacy_words(found), *repeated_words(found))
     if asked.report is not None:
-        _say(f"\nWritten: {asked.report}")
+        _print_lines(f"\nWritten: {asked.report}")
 
 
-def _say(*lines: str) -> None:
+def _print_lines(*lines: str) -> None:
 
-    say(*lines)
+    echo_lines(*lines)
 
 
 def _show_estimates(found: FindingsDocument) -> None:
 
-    told = lines(found)
+    told = estimate_lines(found)
     shaped = found.estimates[0].consistent is not None
-    people = found.shares
+    people = found.estimates_shares
     columns = ["category", "share"] if people else ["", "mean"]
     columns += ["from", "to", *(["people"] if people else []), *(["consistent"] if shaped else [])]
     rows = [
-        [line.name, line.value, line.lower, line.upper, *([line.people] if people else []), *line.shaped]
+        [line.name, line.value, line.lower, line.upper, *([line.people] if people else []), *line.consistent_share]
         for line in told[:PRINTED_ROWS]
     ]
     print_table(columns, rows)
     if len(told) > PRINTED_ROWS:
-        _say(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
-    _say(interval_words(found))
+        _print_lines(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
+    _print_lines(interval_words(found))
     if shaped:
-        _say("Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals.")
+        _print_lines(
+            "Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals."
+        )

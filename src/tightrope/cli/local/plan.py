@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tightrope.cli.options import AsJson, Force, Page, check_page, ends_of
-from tightrope.cli.output import print_json, say, working, writable, write
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.cli.output import echo_lines, print_json, show_spinner, writable_folder, write_file
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.errors import InputError
 from tightrope.local.studies.planning import plan as planned
 from tightrope.local.studies.study import Study, study_document, study_text
@@ -53,8 +53,8 @@ ONCE = "give --categories or --categories-from, once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the options said."""
+class StudyOptions:
+    """The values of the options."""
 
     question: Question
     epsilon: Epsilon
@@ -65,7 +65,7 @@ class Asked:
     total_variation: Eta = None
     categories: Names = None
     categories_from: NamesFile = None
-    between: Between = None
+    bounds: Between = None
     title: Title = ""
     out: Out = None
     report: Page = None
@@ -73,15 +73,15 @@ class Asked:
     as_json: AsJson = False
 
 
-def plan(asked: Asked) -> None:
+def plan(asked: StudyOptions) -> None:
     """How many people a study takes, and how many any study would.
 
     The best mechanism by exact variance, beside what no mechanism can do. With --out, the study that people and
     collector share.
     """
-    study = _study(asked)
-    unit = 1.0 if study is None else study.unit
-    with working("Comparing mechanisms ..."):
+    study = _load_study(asked)
+    unit = 1.0 if study is None else study.error_unit
+    with show_spinner("Comparing mechanisms ..."):
         k = asked.k if study is None else study.k
         error = None if asked.error is None else asked.error / unit
         found = planned(
@@ -94,28 +94,28 @@ def plan(asked: Asked) -> None:
             total_variation=asked.total_variation,
         )
     if asked.out is not None and study is not None:
-        write(asked.out, study_text(study))
+        write_file(asked.out, study_text(study))
     if asked.report is not None and study is not None:
-        write(asked.report, _page(study, found, unit))
+        write_file(asked.report, _study_page(study, found, unit))
     if asked.as_json:
         written = {} if asked.out is None else {"study": str(asked.out)}
-        print_json({"epsilon": asked.epsilon, **_data(found, unit), **written})
+        print_json({"epsilon": asked.epsilon, **_json_data(found, unit), **written})
         return
-    say(*_lines(found, unit))
+    echo_lines(*_output_lines(found, unit))
     if asked.out is not None:
-        say(f"\nWrote {asked.out}. Share it with the people who are asked, then:")
-        say(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
+        echo_lines(f"\nWrote {asked.out}. Share it with the people who are asked, then:")
+        echo_lines(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
     if asked.report is not None:
-        say(f"Written: {asked.report}")
+        echo_lines(f"Written: {asked.report}")
 
 
-def _study(asked: Asked) -> Study | None:
-    """The study, where its answers are named; refuses to write one that nobody could run."""
-    names = _names(asked)
-    if names is None and asked.between is None:
+def _load_study(asked: StudyOptions) -> Study | None:
+    """Return the study if its answers are named; raise if it could not be run."""
+    names = _parse_names(asked)
+    if names is None and asked.bounds is None:
         for name, path in (("out", asked.out), ("report", asked.report)):
             if path is not None:
-                remedy = "--categories a,b,c or --between LOW,HIGH: a study must say what may be answered"
+                remedy = "--categories a,b,c or --bounds LOW,HIGH: a study must say what may be answered"
                 raise InputError(name, str(path), "left out without the answers", remedy)
         return None
     if asked.k is not None and asked.k != len(names or ()):
@@ -124,11 +124,11 @@ def _study(asked: Asked) -> Study | None:
     _check_out(asked)
     check_page(asked.report, replace=asked.force)
     eta, given, question = asked.total_variation, names or (), cast("Asks", asked.question)
-    between = None if asked.between is None else ends_of(asked.between)
-    return Study(question, asked.epsilon, given, between, total_variation=eta, title=asked.title)
+    bounds = None if asked.bounds is None else ends_of(asked.bounds)
+    return Study(question, asked.epsilon, given, bounds, total_variation=eta, title=asked.title)
 
 
-def _check_out(asked: Asked) -> None:
+def _check_out(asked: StudyOptions) -> None:
 
     if asked.out is None:
         return
@@ -136,10 +136,10 @@ def _check_out(asked: Asked) -> None:
         raise InputError("out", str(asked.out), "a name that ends in .toml")
     if asked.out.exists() and not asked.force:
         raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
-    writable(asked.out.parent)
+    writable_folder(asked.out.parent)
 
 
-def _names(asked: Asked) -> tuple[str | int, ...] | None:
+def _parse_names(asked: StudyOptions) -> tuple[str | int, ...] | None:
     """The names on the command line or in the file; blanks around them do not count."""
     if asked.categories is None and asked.categories_from is None:
         return None
@@ -153,7 +153,7 @@ def _names(asked: Asked) -> tuple[str | int, ...] | None:
 
 
 def _is_whole(name: str) -> bool:
-    """Whether the text is how a whole number is written: 7 or -7, not 07 or +7.
+    """Return whether the text is an integer in canonical form: 7 or -7, not 07 or +7.
 
     >>> _is_whole("-7"), _is_whole("07"), _is_whole("7.0")
     (True, False, False)
@@ -172,14 +172,14 @@ def _read_lines(path: Path | None) -> list[str]:
         raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
 
 
-def _page(study: Study, found: Plan, unit: float) -> str:
+def _study_page(study: Study, found: Plan, unit: float) -> str:
     """The study and what it takes, as a page."""
-    error = significant(found.error * unit, 4, UP)
+    error = significant_text(found.error * unit, 4, UP)
     limits = {
         "Any mechanism, if people do not see each other's reports: at least": found.least_people,
         "Any mechanism, if people may see earlier reports: at least": found.in_turn.people,
     }
-    known = [[name, f"{people:,}"] for name, people in limits.items() if not found.needless]
+    known = [[name, f"{people:,}"] for name, people in limits.items() if not found.guess_suffices]
     rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *known]
     taken = Table(f"People it takes for an error of {error}, whatever the population", ("Mechanism", "People"), rows)
     own = study.guarantee
@@ -187,15 +187,15 @@ def _page(study: Study, found: Plan, unit: float) -> str:
         f"What one report by {found.option.name} says, as it is sampled",
         ("One report", "At most"),
         [
-            ["Privacy loss ε", significant(own.epsilon, 6, UP)],
-            ["Total variation η", significant(own.total_variation, 6, UP)],
-            ["A guess between two answers is right", percent(own.attack_success, UP)],
+            ["Privacy loss ε", significant_text(own.epsilon, 6, UP)],
+            ["Total variation η", significant_text(own.total_variation, 6, UP)],
+            ["A guess between two answers is right", percent_text(own.attack_success, UP)],
         ],
     )
     return document_html(study_document(study), tables=[taken, kept])
 
 
-def _data(found: Plan, unit: float) -> dict[str, Any]:
+def _json_data(found: Plan, unit: float) -> dict[str, Any]:
     return {
         "question": found.question,
         "mechanism": found.option.name,
@@ -210,12 +210,12 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
     }
 
 
-def _lines(found: Plan, unit: float) -> list[str]:
+def _output_lines(found: Plan, unit: float) -> list[str]:
     people = "1 person" if found.people == 1 else f"{found.people:,} people"
     errors = [f"{least * unit:.4g}" for least in (found.least_error, found.in_turn.error)]
     below = errors[0] if errors[0] == errors[1] else f"{errors[0]} ({errors[1]} where they see earlier reports)"
     return [
-        *found.words(unit),
+        *found.describe_plan(unit),
         f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
         f"no error is below {below}.",
     ]

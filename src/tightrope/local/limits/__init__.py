@@ -1,4 +1,4 @@
-"""What no mechanism and no estimator can beat, one file a method; knows none of the mechanisms beside it."""
+"""Lower bounds for every mechanism and estimator, one file a method, independent of the mechanisms."""
 
 from tightrope.local.limits.bayes import BetaBernoulli, Cells
 from tightrope.local.limits.limit import Hypotheses

@@ -15,8 +15,8 @@ from scipy import special
 from tightrope.channels import kernel
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import positive, whole
-from tightrope.numerics.distributions import stochastic
+from tightrope.numerics.checks import check_integer, check_positive
+from tightrope.numerics.distributions import normalize_stochastic_matrix
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
@@ -26,7 +26,7 @@ RISK_MARGIN = 1e-12
 
 @runtime_checkable
 class Prior(Protocol):
-    """What is asked of a frozen ``scipy.stats`` distribution."""
+    """The interface of a frozen ``scipy.stats`` distribution."""
 
     def ppf(self, q: Any) -> Any:
         """Quantiles."""
@@ -38,16 +38,16 @@ class BayesProblem(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def ball(self, radius: Floats) -> Floats:
+    def small_ball_probability(self, radius: Floats) -> Floats:
         """L(ζ) = sup_t P(|Θ − t| ≤ ζ), shape [m]: how often a guess without data is that close."""
 
     @property
     @abstractmethod
-    def spread(self) -> float:
-        """A radius from which on ``ball`` is 1."""
+    def covering_radius(self) -> float:
+        """A radius from which on ``small_ball_probability`` is 1."""
 
     @abstractmethod
-    def shared(self, gammas: Floats, people: int) -> Floats:
+    def shared_information(self, gammas: Floats, people: int) -> Floats:
         """I_γ(Θ; Xⁿ) = E_γ(joint‖product), γ ≥ 1, shape [m]."""
 
     @abstractmethod
@@ -55,13 +55,13 @@ class BayesProblem(ABC):
         """I(Θ; Xⁿ) in nats."""
 
     @abstractmethod
-    def cut(self, count: int) -> Cells | None:
+    def discretized_problem(self, count: int) -> Cells | None:
         """The problem in this many cells of equal prior probability; None where the prior is known by samples alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells(BayesProblem):
-    """Any prior, cut into cells of known probability; the data are told the cell only by its average law.
+    """Any prior, cut into cells of known probability; the data depend on the cell only by its average distribution.
 
     An answer within ζ of Θ is within ζ of its cell; so P(hit) ≤ γ L + I_γ(cell; Xⁿ), L the probability of the cells
     that one window touches: a valid bound at any number of cells, which costs about 2/cells in L
@@ -77,19 +77,21 @@ class Cells(BayesProblem):
     """The same problem in another number of cells."""
 
     @classmethod
-    def of(cls, prior: Prior | ArrayLike, likelihood: Callable[[Floats], ArrayLike], *, cells: int = 2000) -> Cells:
+    def from_prior(
+        cls, prior: Prior | ArrayLike, likelihood: Callable[[Floats], ArrayLike], *, cells: int = 2000
+    ) -> Cells:
         """From a frozen ``scipy.stats`` distribution, or from samples, which are then the prior themselves.
 
         ``likelihood``: parameters, shape [m], to laws of one value, shape [m, values].
         Raises ``InputError`` for samples or laws that are none.
 
         >>> from scipy import stats
-        >>> problem = Cells.of(stats.uniform(), lambda p: np.stack([1 - p, p], axis=1))
-        >>> round(float(problem.ball(np.array([0.25]))[0]), 2)
+        >>> problem = Cells.from_prior(stats.uniform(), lambda p: np.stack([1 - p, p], axis=1))
+        >>> round(float(problem.small_ball_probability(np.array([0.25]))[0]), 2)
         0.5
         """
         if isinstance(prior, Prior):
-            return cls._of_distribution(prior, likelihood, whole("cells", cells, at_least=2))
+            return cls._of_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
         try:
             samples_points = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
@@ -104,7 +106,7 @@ class Cells(BayesProblem):
                 "samples of prior that are not finite", strange, f"0 of {samples_points.size}", "leave them out"
             )
         points, counts = np.unique(samples_points, return_counts=True)
-        laws = _laws(likelihood, points)[:, None, :]
+        laws = _outcome_distributions(likelihood, points)[:, None, :]
         return cls(points, points, counts / counts.sum(), laws)
 
     @classmethod
@@ -114,33 +116,33 @@ class Cells(BayesProblem):
             raise InputError("prior", prior, "a distribution with rising quantiles, such as scipy.stats.norm(0, 1)")
         nodes = (np.arange(cells)[:, None] + special.roots_sh_legendre(NODES)[0]) / cells
         points = np.asarray(prior.ppf(nodes.ravel()), dtype=np.float64)
-        laws = _laws(likelihood, points).reshape(cells, NODES, -1)
+        laws = _outcome_distributions(likelihood, points).reshape(cells, NODES, -1)
         finer = partial(cls._of_distribution, prior, likelihood)
         return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws, finer)
 
-    def cut(self, count: int) -> Cells | None:
+    def discretized_problem(self, count: int) -> Cells | None:
         return self.finer(count) if self.finer is not None else None
 
     @property
-    def spread(self) -> float:
+    def covering_radius(self) -> float:
         finite = np.concatenate([self.low, self.high])
         finite = finite[np.isfinite(finite)]
         return float(np.ptp(finite)) / 2 if len(finite) else 1.0
 
-    def ball(self, radius: Floats) -> Floats:
+    def small_ball_probability(self, radius: Floats) -> Floats:
         """The probability of all cells that a window of width 2ζ touches, the worst window."""
         reached = np.concatenate([[0.0], np.cumsum(self.weights)])
         ends = np.searchsorted(self.low, self.high[:, None] + 2 * radius * (1 + RISK_MARGIN), side="right")
         starts = np.arange(len(self.low))[:, None]
         return np.asarray(np.minimum(1.0, np.max(reached[ends] - reached[starts], axis=0) + RISK_MARGIN))
 
-    def shared(self, gammas: Floats, people: int) -> Floats:
+    def shared_information(self, gammas: Floats, people: int) -> Floats:
         """By the law of the counts for two values, exactly for one person; else Pinsker's √(n I/2) for every γ."""
-        laws = self._joint(whole("people", people))
+        laws = self._joint_distribution(check_integer("people", people))
         if laws is None:
             return np.full(len(gammas), min(1.0, np.sqrt(people * self.mutual_information(1) / 2)))
-        centre = self.weights @ laws
-        values = [float(self.weights @ np.maximum(laws - gamma * centre, 0.0).sum(axis=1)) for gamma in gammas]
+        center = self.weights @ laws
+        values = [float(self.weights @ np.maximum(laws - gamma * center, 0.0).sum(axis=1)) for gamma in gammas]
         return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
@@ -148,27 +150,27 @@ class Cells(BayesProblem):
 
         Given a cell the values are not independent: n values need the information about Θ itself.
         """
-        laws = self._joint(people) if whole("people", people) > 1 else None
+        laws = self._joint_distribution(people) if check_integer("people", people) > 1 else None
         if laws is not None:
             return kernel.mutual_information(laws, self.weights) * (1 + RISK_MARGIN) + RISK_MARGIN
-        nodes = (self.weights[:, None] * self.shares).ravel()
+        nodes = (self.weights[:, None] * self.node_weights).ravel()
         one = kernel.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
         return people * (one * (1 + RISK_MARGIN) + RISK_MARGIN)
 
     @property
-    def shares(self) -> Floats:
+    def node_weights(self) -> Floats:
         """The weight of each node in its cell."""
         return special.roots_sh_legendre(NODES)[1] if self.laws.shape[1] > 1 else np.ones(1)
 
-    def _joint(self, people: int) -> Floats | None:
+    def _joint_distribution(self, people: int) -> Floats | None:
         """The law of what n values say in each cell, shape [cells, outcomes]; None where there are too many."""
         if people == 1:
-            return np.asarray(np.einsum("cnv,n->cv", self.laws, self.shares))
+            return np.asarray(np.einsum("cnv,n->cv", self.laws, self.node_weights))
         if self.laws.shape[2] != 2 or self.laws.shape[0] * self.laws.shape[1] * (people + 1) > LARGEST_TABLE:
             return None
         s = np.arange(people + 1.0)
         counts = special.xlogy(s, self.laws[..., 1:]) + special.xlogy(people - s, self.laws[..., :1])
-        joint: Floats = np.einsum("cns,n->cs", np.exp(counts + log_choose(people)), self.shares)
+        joint: Floats = np.einsum("cns,n->cs", np.exp(counts + log_choose(people)), self.node_weights)
         return joint
 
 
@@ -178,8 +180,8 @@ def log_choose(count: int) -> Floats:
     return np.asarray(special.gammaln(count + 1.0) - special.gammaln(s + 1) - special.gammaln(count - s + 1))
 
 
-def _laws(likelihood: Callable[[Floats], ArrayLike], points: Floats) -> Floats:
-    laws = stochastic(likelihood(points))
+def _outcome_distributions(likelihood: Callable[[Floats], ArrayLike], points: Floats) -> Floats:
+    laws = normalize_stochastic_matrix(likelihood(points))
     if len(laws) != len(points):
         raise InputError("likelihood", laws.shape, f"one law for each of {len(points)} parameters")
     return laws
@@ -196,7 +198,7 @@ MOST_COUNTED = 5000
 class BetaBernoulli(BayesProblem):
     """Θ ~ Beta(a, b), each value a coin that shows 1 with probability Θ: closed forms. a = b = 1 is the uniform prior.
 
-    >>> round(float(BetaBernoulli().shared(np.array([4 / 3]), 1)[0]) * 9, 9)  # (1 − γ/2)² at γ = 4/3
+    >>> round(float(BetaBernoulli().shared_information(np.array([4 / 3]), 1)[0]) * 9, 9)  # (1 − γ/2)² at γ = 4/3
     1.0
     """
 
@@ -204,14 +206,14 @@ class BetaBernoulli(BayesProblem):
     b: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("a", self.a)
-        positive("b", self.b)
+        check_positive("a", self.a)
+        check_positive("b", self.b)
 
     @property
-    def spread(self) -> float:
+    def covering_radius(self) -> float:
         return 0.5
 
-    def ball(self, radius: Floats) -> Floats:
+    def small_ball_probability(self, radius: Floats) -> Floats:
         """2ζ for the uniform prior; else the largest window over a fine grid, widened by its step."""
         if self.a == self.b == 1:
             return np.minimum(1.0, 2 * radius)
@@ -220,18 +222,18 @@ class BetaBernoulli(BayesProblem):
         lower = special.betainc(self.a, self.b, np.maximum(edges[:-1, None] - radius, 0.0))
         return np.asarray(np.minimum(1.0, np.max(upper - lower, axis=0) + RISK_MARGIN))
 
-    def shared(self, gammas: Floats, people: int) -> Floats:
+    def shared_information(self, gammas: Floats, people: int) -> Floats:
         """Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ: each s has one interval of θ around s/n, found by bisection."""
-        count = whole("people", people)
+        count = check_integer("people", people)
         if count > MOST_COUNTED:
             return np.ones(len(gammas))
         ones, marginal = np.arange(count + 1.0), np.exp(self._log_marginal(count))
-        values = [self._shared(float(gamma), count, ones, marginal) for gamma in gammas]
+        values = [self._divergence_sum(float(gamma), count, ones, marginal) for gamma in gammas]
         return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
         """Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas; for very many people log(n + 1) ≥ H(s)."""
-        count = whole("people", people)
+        count = check_integer("people", people)
         if count > MOST_COUNTED:
             return float(np.log1p(count))
         s, log_marginal = np.arange(count + 1.0), self._log_marginal(count)
@@ -242,19 +244,19 @@ class BetaBernoulli(BayesProblem):
             + RISK_MARGIN
         )
 
-    def cut(self, count: int) -> Cells:
-        return Cells.of(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)
+    def discretized_problem(self, count: int) -> Cells:
+        return Cells.from_prior(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)
 
     def _log_marginal(self, count: int) -> Floats:
         s = np.arange(count + 1.0)
         joint = special.betaln(s + self.a, count - s + self.b) - special.betaln(self.a, self.b)
         return np.asarray(log_choose(count) + joint)
 
-    def _shared(self, gamma: float, count: int, s: Floats, marginal: Floats) -> float:
+    def _divergence_sum(self, gamma: float, count: int, s: Floats, marginal: Floats) -> float:
         level = np.log(gamma) + np.log(marginal) - log_choose(count)
         top = s / count
-        low = _crossing(s, count, level, np.zeros_like(s), top)
-        high = _crossing(s, count, level, np.ones_like(s), top)
+        low = _level_crossing(s, count, level, np.zeros_like(s), top)
+        high = _level_crossing(s, count, level, np.ones_like(s), top)
         posterior = special.betainc(s + self.a, count - s + self.b, high) - special.betainc(
             s + self.a, count - s + self.b, low
         )
@@ -262,8 +264,8 @@ class BetaBernoulli(BayesProblem):
         return float(marginal @ np.maximum(posterior - gamma * prior, 0.0))
 
 
-def _crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats) -> Floats:
-    """Where log θ^s (1−θ)^{n−s} crosses ``level`` between ``outer`` (below it) and its peak at ``inner``."""
+def _level_crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats) -> Floats:
+    """The point where log θ^s (1−θ)^{n−s} crosses ``level`` between ``outer`` (below it) and its peak at ``inner``."""
     for _ in range(BISECTIONS):
         middle = (outer + inner) / 2
         above = special.xlogy(s, middle) + special.xlog1py(count - s, -middle) > level

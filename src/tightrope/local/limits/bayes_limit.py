@@ -1,6 +1,6 @@
 """The least Bayes risk: no estimator of Θ from private reports is close to it more often than this (AAC Theorem 2).
 
-With many people the risk is at least what it is when somebody tells in which window Θ lies.
+With many people the risk is at least the risk given the window that contains Θ.
 Cut into windows of width about 1/√(nκ), n reports say little about where in its window Θ is, however much they say
 about the window: this keeps the rate 1/√(nκ), where the bound for the whole prior falls back to that of open values.
 """
@@ -19,7 +19,7 @@ from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.local.limits.testing import COMPOSED
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 
 # How often an event may happen when it would be rare without information (data processing of KL).
 
@@ -66,16 +66,16 @@ class Bayes(Limit):
     problem: BayesProblem
     cost: Cost
 
-    def hit(self, radius: Floats, people: int) -> Floats:
+    def success_upper_bound(self, radius: Floats, people: int) -> Floats:
         """p(ζ): an upper bound on how often any estimate is within ζ, shape [m]."""
-        count = whole("people", people)
-        ball = self.problem.ball(radius)
-        lines = GAMMAS[:, None] * ball + self._contracted(GAMMAS, count)[:, None]
-        return np.asarray(np.minimum(np.min(lines, axis=0), largest_share(self.information(count), ball)))
+        count = check_integer("people", people)
+        ball = self.problem.small_ball_probability(radius)
+        lines = GAMMAS[:, None] * ball + self._contracted_information(GAMMAS, count)[:, None]
+        return np.asarray(np.minimum(np.min(lines, axis=0), largest_share(self.information_upper_bound(count), ball)))
 
-    def information(self, people: int) -> float:
+    def information_upper_bound(self, people: int) -> float:
         """An upper bound on I(Θ; Zⁿ), nats."""
-        count, kappa = whole("people", people), self.constraint.kl_contraction
+        count, kappa = check_integer("people", people), self.constraint.kl_contraction
         many = 1.0 if kappa >= 1 else -math.expm1(count * math.log1p(-kappa))
         return min(count * kappa * self.problem.mutual_information(1), many * self.problem.mutual_information(count))
 
@@ -85,54 +85,54 @@ class Bayes(Limit):
 
     def over_prior(self, people: int) -> float:
         """∫ (1 − p(ζ))₊ dℓ(ζ) by steps of ζ, each at its far end: below the integral."""
-        radius = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * self.problem.spread
-        radius = np.concatenate([radius, np.linspace(0.0, self.problem.spread, RADII)[1:]])
+        radius = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * self.problem.covering_radius
+        radius = np.concatenate([radius, np.linspace(0.0, self.problem.covering_radius, RADII)[1:]])
         radius = np.unique(radius)
-        missed = np.maximum.accumulate(np.maximum(1 - self.hit(radius, people), 0.0)[::-1])[::-1]
+        missed = np.maximum.accumulate(np.maximum(1 - self.success_upper_bound(radius, people), 0.0)[::-1])[::-1]
         costs = np.array([self.cost(value) for value in (0.0, *radius.tolist())])
         return falls_to(float(np.diff(costs) @ missed))
 
     def within_windows(self, people: int) -> float:
-        """The risk when the window of Θ is told (``risk_within``), the best number; 0 for priors of samples."""
-        known = whole("people", people) * self.constraint.kl_contraction
+        """The risk given the window of Θ (``risk_within``), the best number; 0 for priors of samples."""
+        known = check_integer("people", people) * self.constraint.kl_contraction
         found = [0.0]
         for count in windows_for(known):
-            cells = self.problem.cut(count * CELLS_A_WINDOW)
+            cells = self.problem.discretized_problem(count * CELLS_A_WINDOW)
             if cells is not None:
                 found.append(risk_within(cells, count, known, self.cost))
         return falls_to(max(found))
 
     def one_step(self, people: int) -> float:
-        """The best over ζ and γ of ζ (1 − γ L(ζ) − η_γ(Kⁿ) I_γ(Θ; Xⁿ)): Theorem 2 for the whole curve, cost |Θ̂ − Θ|."""
-        count = whole("people", people)
+        """The best over ζ, γ of ζ (1 − γ L(ζ) − η_γ(Kⁿ) I_γ(Θ; Xⁿ)): Theorem 2 for the whole curve, cost |Θ̂ − Θ|."""
+        count = check_integer("people", people)
 
-        contracted = self._contracted(GAMMAS, count)
+        contracted = self._contracted_information(GAMMAS, count)
         pairs = zip(GAMMAS.tolist(), contracted.tolist(), strict=True)
         found = [_best_step(1 - value, gamma, self.problem) for gamma, value in pairs]
         at = int(np.argmax(found))
         ends = (float(GAMMAS[max(0, at - 1)]), float(GAMMAS[min(len(GAMMAS) - 1, at + 1)]))
         polished = optimize.minimize_scalar(
-            lambda gamma: -_best_step(1 - float(self._contracted(np.array([gamma]), count)[0]), gamma, self.problem),
-            bounds=ends, method="bounded", options={"xatol": 1e-9},
+            lambda gamma: -_best_step(1 - float(self._contracted_information(np.array([gamma]), count)[0]), gamma,
+            self.problem), bounds=ends, method="bounded", options={"xatol": 1e-9},
         )  # fmt: skip
         return falls_to(max(found[at], -float(polished.fun)))
 
-    def _contracted(self, gammas: Floats, people: int) -> Floats:
+    def _contracted_information(self, gammas: Floats, people: int) -> Floats:
         """η_γ(Kⁿ) I_γ(Θ; Xⁿ)."""
         whole_curve = (people * self.constraint.loss).delta(np.log(gammas)) if people <= COMPOSED else 1.0
-        return np.asarray(whole_curve * self.problem.shared(gammas, people))
+        return np.asarray(whole_curve * self.problem.shared_information(gammas, people))
 
 
 def _best_step(spared: float, gamma: float, problem: BayesProblem) -> float:
     """The largest ζ (spared − γ L(ζ)), on a grid of ζ and then near the best; 0 where none is positive."""
-    grid = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * problem.spread
-    found = grid * (spared - gamma * problem.ball(grid))
+    grid = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * problem.covering_radius
+    found = grid * (spared - gamma * problem.small_ball_probability(grid))
     at = int(np.argmax(found))
     if not found[at] > 0:
         return 0.0
     ends = (float(grid[max(0, at - 1)]), float(grid[min(RADII - 1, at + 1)]))
     polished = optimize.minimize_scalar(
-        lambda z: -z * (spared - gamma * float(problem.ball(np.array([z]))[0])),
+        lambda z: -z * (spared - gamma * float(problem.small_ball_probability(np.array([z]))[0])),
         bounds=ends, method="bounded", options={"xatol": 1e-9},
     )  # fmt: skip
     return max(float(found[at]), -float(polished.fun))
@@ -148,10 +148,10 @@ def risk_within(cells: Cells, windows: int, information: float, cost: Cost) -> f
     count = low.shape[1]
     # I(Θ; X | window) in nats, shape [windows], from all nodes of its cells.
     laws = cells.laws.reshape(windows, -1, cells.laws.shape[2])
-    weights = np.tile(cells.shares, cells.laws.shape[0] // windows)
+    weights = np.tile(cells.node_weights, cells.laws.shape[0] // windows)
     weights = weights / weights.sum()
-    centre = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
-    ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, centre, 1.0))
+    center = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
+    ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, center, 1.0))
     shared_unrounded: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
     shared = information * (np.maximum(shared_unrounded, 0.0) * (1 + 1e-9) + 1e-15)
     touched = np.arange(1, count)

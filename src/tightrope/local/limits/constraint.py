@@ -1,4 +1,4 @@
-"""What reports may look like: any mechanism within a triple, or one channel that is given."""
+"""Constraints on reports: any mechanism within a triple, or one channel that is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.channels import suprema
-from tightrope.channels.kernel import Kernel, gains
+from tightrope.channels.kernel import Kernel, information_gains
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits.limit import Hypotheses
@@ -21,8 +21,8 @@ from tightrope.numerics.divergences import HELLINGER, KL
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """What one report still says of two hypotheses: upper bounds on KL and Σ (√M₀ − √M₁)², and a dominating pair."""
+class ReportDivergence:
+    """Divergences of one report under two hypotheses: upper bounds on KL and Σ (√M₀ − √M₁)², and a dominating pair."""
 
     kl: float
     reverse_kl: float
@@ -46,11 +46,11 @@ class Constraint(ABC):
         """A dominating pair of the reports of any two values."""
 
     @abstractmethod
-    def reported(self, pair: Hypotheses) -> Reported:
-        """What a report says of two laws of the value."""
+    def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
+        """Divergences between the distributions of a report for two distributions of the value."""
 
     @abstractmethod
-    def spread(self, distance: float, laws: Floats | None) -> float:
+    def report_kl_bound(self, distance: float, laws: Floats | None) -> float:
         """An upper bound on KL(M_v‖M_R) for every v: TV(P_v, R) ≤ ``distance``, or ``laws`` around their average R."""
 
 
@@ -70,22 +70,22 @@ class AnyMechanism(Constraint):
 
     @property
     def loss(self) -> PrivacyLoss:
-        return _dominating(self.guarantee)
+        return _dominating_pair(self.guarantee)
 
-    def reported(self, pair: Hypotheses) -> Reported:
+    def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
         triple = suprema.between_outputs(self.guarantee, pair.total_variation)
         kappa, limit = self.kl_contraction, suprema.divergence_of_rows(KL, triple)
         spread = suprema.divergence_of_rows(HELLINGER, triple)
-        return Reported(
-            min(_times(kappa, pair.kl), limit),
-            min(_times(kappa, pair.reverse_kl), limit),
+        return ReportDivergence(
+            min(_zero_safe_product(kappa, pair.kl), limit),
+            min(_zero_safe_product(kappa, pair.reverse_kl), limit),
             min(kappa * pair.hellinger, spread),
-            _dominating(triple),
+            _dominating_pair(triple),
         )
 
-    def spread(self, distance: float, laws: Floats | None) -> float:
+    def report_kl_bound(self, distance: float, laws: Floats | None) -> float:
         del laws
-        return suprema.kl(self.guarantee, distance)
+        return suprema.kl_bound(self.guarantee, distance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,50 +102,52 @@ class GivenChannel(Constraint):
     def loss(self) -> PrivacyLoss:
         return self.channel.loss
 
-    def reported(self, pair: Hypotheses) -> Reported:
-        if pair.laws is None or pair.laws.shape[1] != self.channel.inputs:
-            expected = f"two laws over the {self.channel.inputs} inputs of the channel"
+    def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
+        if pair.laws is None or pair.laws.shape[1] != self.channel.input_count:
+            expected = f"two laws over the {self.channel.input_count} inputs of the channel"
             raise InputError("hypotheses", pair, expected, "a Guarantee instead of a channel needs no laws")
-        first, second = (self.channel.push(law) for law in pair.laws)
+        first, second = (self.channel.output_distribution(law) for law in pair.laws)
         loss = from_pair(np.minimum(first, 1.0), np.minimum(second, 1.0)).loss
-        hellinger = HELLINGER.between(first, second)
-        return Reported(KL.between(first, second), KL.between(second, first), hellinger, loss)
+        hellinger = HELLINGER.divergence_between(first, second)
+        return ReportDivergence(
+            KL.divergence_between(first, second), KL.divergence_between(second, first), hellinger, loss
+        )
 
-    def spread(self, distance: float, laws: Floats | None) -> float:
+    def report_kl_bound(self, distance: float, laws: Floats | None) -> float:
         del distance
-        if laws is None or laws.shape[1] != self.channel.inputs:
+        if laws is None or laws.shape[1] != self.channel.input_count:
             return math.inf
-        rows = np.stack([self.channel.push(law) for law in laws])
-        return float(np.max(gains(rows, np.full(len(rows), 1 / len(rows)))))
+        rows = np.stack([self.channel.output_distribution(law) for law in laws])
+        return float(np.max(information_gains(rows, np.full(len(rows), 1 / len(rows)))))
 
 
 @singledispatch
-def constraint(privacy: object) -> Constraint:
+def make_constraint(privacy: object) -> Constraint:
     """Of a ``Guarantee`` (any mechanism within it) or of a channel; ``InputError`` for anything else.
 
-    >>> constraint(Guarantee(1.0)).kl_contraction == math.tanh(0.5) ** 2
+    >>> make_constraint(Guarantee(1.0)).kl_contraction == math.tanh(0.5) ** 2
     True
     """
     raise InputError("privacy", privacy, "a Guarantee(epsilon, delta, total_variation) or a channel")
 
 
-@constraint.register
+@make_constraint.register
 def _(privacy: Guarantee) -> Constraint:
     return AnyMechanism(privacy)
 
 
-@constraint.register
+@make_constraint.register
 def _(privacy: Kernel) -> Constraint:
     return GivenChannel(privacy)
 
 
-def _dominating(triple: Guarantee) -> PrivacyLoss:
+def _dominating_pair(triple: Guarantee) -> PrivacyLoss:
     """The five atoms; (∞, δ, η) is η of certainty."""
     if triple.epsilon == math.inf:
         return approx_dp(0.0, delta=triple.total_variation).loss
     return approx_dp(triple.epsilon, delta=triple.delta, total_variation=triple.total_variation).loss
 
 
-def _times(factor: float, value: float) -> float:
-    """0 · ∞ = 0: what is not let through says nothing."""
+def _zero_safe_product(factor: float, value: float) -> float:
+    """Multiply with 0 · ∞ = 0: a blocked report carries zero information."""
     return 0.0 if factor == 0 else factor * value

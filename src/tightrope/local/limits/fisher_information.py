@@ -1,4 +1,4 @@
-"""What a report can be that says most about shares: columns of a channel with two levels, 1 and e^ε, by size.
+"""The most informative reports about shares: columns of a channel with two levels, 1 and e^ε, by size.
 
 A report is a column w of the channel; its information, averaged over a prior, is convex and homogeneous in w, and so
 largest where w is 1 on some categories and e^ε on d others (``docs/proofs/shares.md``). Divided by e^ε − 1 these are
@@ -18,32 +18,32 @@ from scipy.special import betainc, gammaln, jn_zeros
 
 from tightrope.documents.budget import Guarantee
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.root_finding import crossing
+from tightrope.numerics.root_finding import find_crossing
 
 SINGLE_SIZES = 256
 """Sizes d that are looked at one by one; larger ones in blocks of a relative width of 1/SINGLE_SIZES."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """All reports about ``m`` categories under (ε, 0, η): ``u`` = 1/(e^ε − 1), ``eta`` = 1 is no constraint."""
+class ChannelColumns:
+    """All reports about ``m`` categories under (ε, 0, η): ``u`` = 1/(e^ε − 1), ``eta`` = 1 adds no constraint."""
 
     m: int
     u: float
     eta: float
 
     @classmethod
-    def of(cls, privacy: Guarantee, m: int) -> Columns:
+    def from_guarantee(cls, privacy: Guarantee, m: int) -> ChannelColumns:
         """Of a guarantee with δ = 0.
 
-        >>> round(Columns.of(Guarantee(1.0), 3).u, 6)
+        >>> round(ChannelColumns.from_guarantee(Guarantee(1.0), 3).u, 6)
         0.581977
         """
         free = privacy.total_variation >= math.tanh(privacy.epsilon / 2)
         return cls(m, inverse_growth(privacy.epsilon), 1.0 if free else privacy.total_variation)
 
     @property
-    def blocks(self) -> tuple[Floats, Floats]:
+    def size_blocks(self) -> tuple[Floats, Floats]:
         """First and last size of each block, shape [blocks]: all of 1 … m − 1, one by one up to ``SINGLE_SIZES``."""
         first = [1]
         while first[-1] < self.m:
@@ -51,15 +51,15 @@ class Columns:
         starts = np.array(first[:-1], dtype=np.float64)
         return starts, np.append(starts[1:] - 1, float(self.m - 1))
 
-    def apart(self, sizes: Floats) -> Floats:
-        """|Pw|² of a column with so many high entries, P onto the directions that keep the sum: d (m − d)/m."""
+    def projected_square_norm(self, sizes: Floats) -> Floats:
+        """|Pw|² of a column with this many high entries, P onto the directions that keep the sum: d (m − d)/m."""
         return np.asarray(sizes * (self.m - sizes) / self.m)
 
-    def densest(self, first: Floats, last: Floats) -> Floats:
+    def max_information_density(self, first: Floats, last: Floats) -> Floats:
         """The largest ``apart(d)/(u + d/m)`` with d in each block: concave in d, so at its top or at the nearer end."""
         top = self.m * (math.sqrt(self.u * (1 + self.u)) - self.u)
         sizes = np.clip(top, first, last)
-        return np.asarray(self.apart(sizes) / (self.u + sizes / self.m))
+        return np.asarray(self.projected_square_norm(sizes) / (self.u + sizes / self.m))
 
 
 def inverse_growth(epsilon: float) -> float:
@@ -80,8 +80,8 @@ CONTRACTED = 1 + 1e-12
 def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Floats:
     """An upper bound on E 1/(u + S), S ~ Beta(alpha, beta), ``u`` ≥ 0, alpha > 1; shapes broadcast.
 
-    The least of the fraction ``1/(u + ζ₁/(1 + ζ₂/(u + ζ₃/(1 + …))))`` cut where it is above, ζ the products of the
-    canonical moments of the law, and of E 1/S. ``docs/proofs/shares.md``.
+    The least of the fraction ``1/(u + ζ₁/(1 + ζ₂/(u + ζ₃/(1 + …))))`` truncated where that is larger, ζ the products of
+    the canonical moments of the distribution, and of E 1/S. ``docs/proofs/shares.md``.
 
     >>> round(float(mean_reciprocal(1.0, 2.0, 2.0)), 9)  # ∫ 6 s (1 − s)/(1 + s) ds = 9 − 12 log 2
     0.682233833
@@ -97,12 +97,12 @@ def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Fl
         # ζ_{2j−1} = q_{2j−2} p_{2j−1}; the first has no factor before it.
         before = (total + pair - 2) / (total + 2 * pair - 3) if pair > 1 else 1.0
         tail = u + np.asarray(before * (first + pair - 1) / (total + 2 * pair - 2)) / (
-            1 + _even(second, total, pair) / tail
+            1 + _even_coefficients(second, total, pair) / tail
         )
     return np.asarray(np.minimum(1 / tail, outer) * CONTRACTED)
 
 
-def _even(beta: Floats, total: Floats, pair: int) -> Floats:
+def _even_coefficients(beta: Floats, total: Floats, pair: int) -> Floats:
     """ζ_{2j} = q_{2j−1} p_{2j}."""
     return np.asarray((beta + pair - 1) / (total + 2 * pair - 2) * pair / (total + 2 * pair - 1))
 
@@ -111,7 +111,7 @@ def _even(beta: Floats, total: Floats, pair: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class InformationTrace:
     """``most``: an upper bound on the trace, averaged over the prior; ``price``: of a unit of total variation, ≥ 0."""
 
     most: float
@@ -119,34 +119,38 @@ class Trace:
 
 
 @lru_cache(maxsize=4096)
-def alone(columns: Columns, a: float) -> Trace:
+def independent_trace_bound(columns: ChannelColumns, a: float) -> InformationTrace:
     """T_m(a) for people on their own: the prior is Dirichlet(a, …, a), a > 2.
 
     ``max_d d(m−d)/m · E 1/(u + S) / (u + d/m)``, S ~ Beta(da, (m−d)a); under a total variation the least over ν ≥ 0 of
     ``νη + max_d d(m−d)/m · (E 1/(u + S) − ν/(m−1))₊ / (u + d/m)``. Any ν gives a bound.
 
     >>> from tightrope.documents.budget import Guarantee
-    >>> round(alone(Columns.of(Guarantee(1.0), 7), 1e6).most, 6)  # 7 s(1−s)(e−1)²/(1+s(e−1))² at s = 2/7
+    >>> columns = ChannelColumns.from_guarantee(Guarantee(1.0), 7)
+    >>> round(independent_trace_bound(columns, 1e6).most, 6)  # 7 s(1−s)(e−1)²/(1+s(e−1))² at s = 2/7
     1.897456
     """
     if columns.u == math.inf:
-        return Trace(0.0, 0.0)
-    first, last = columns.blocks
-    dense = columns.densest(first, last)
+        return InformationTrace(0.0, 0.0)
+    first, last = columns.size_blocks
+    dense = columns.max_information_density(first, last)
     telling = mean_reciprocal(columns.u, first * a, (columns.m - first) * a)
     free = float(np.max(dense * telling))
     if columns.eta >= 1:
-        return Trace(free, 0.0)
+        return InformationTrace(free, 0.0)
     highest = (columns.m - 1) * float(telling[0])
     found = optimize.minimize_scalar(
-        lambda price: _priced(columns, dense, telling, price), bounds=(0.0, highest), method="bounded",
+        lambda price: _price_columns(columns, dense, telling, price), bounds=(0.0, highest), method="bounded",
         options={"xatol": 1e-9 * highest},
     )  # fmt: skip
-    priced = [Trace(_priced(columns, dense, telling, price), price) for price in (0.0, float(found.x), highest)]
+    priced = [
+        InformationTrace(_price_columns(columns, dense, telling, price), price)
+        for price in (0.0, float(found.x), highest)
+    ]
     return min(priced, key=lambda one: one.most)
 
 
-def _priced(columns: Columns, dense: Floats, telling: Floats, price: float) -> float:
+def _price_columns(columns: ChannelColumns, dense: Floats, telling: Floats, price: float) -> float:
     left = float(np.max(dense * (telling - price / (columns.m - 1))))
     return price * columns.eta + max(0.0, left)
 
@@ -160,13 +164,13 @@ CONCENTRATIONS = (0.05, 1e9)
 
 def best_concentration(score: Callable[[float], float]) -> float:
     """The largest score(a) found."""
-    return score(concentration(score))
+    return score(search_concentration(score))
 
 
-def concentration(score: Callable[[float], float]) -> float:
+def search_concentration(score: Callable[[float], float]) -> float:
     """The a > 2 with the largest score that was found; scores have one top.
 
-    >>> round(concentration(lambda a: -(a - 5.0) ** 2), 1)
+    >>> round(search_concentration(lambda a: -(a - 5.0) ** 2), 1)
     5.0
     """
     ends = (math.log(CONCENTRATIONS[0]), math.log(CONCENTRATIONS[1]))
@@ -185,10 +189,10 @@ def prior_information(m: int, a: float) -> float:
     return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * DIRICHLET_CONTRACTED
 
 
-def of_open_answers(columns: Columns, a: float) -> float:
-    """The trace of the answer itself, Σ (1 − 1/m) E 1/p: no report of it has more, whoever sees what.
+def of_open_answers(columns: ChannelColumns, a: float) -> float:
+    """The trace of the answer itself, Σ (1 − 1/m) E 1/p: an upper bound for every report of it, interactive or not.
 
-    >>> of_open_answers(Columns(3, 0.0, 1.0), 3.0)
+    >>> of_open_answers(ChannelColumns(3, 0.0, 1.0), 3.0)
     8.000000000008
     """
     return (columns.m - 1) * (columns.m * a - 1) / (a - 1) * DIRICHLET_CONTRACTED
@@ -248,7 +252,7 @@ def trace_of_information(guarantee: Guarantee, m: int) -> float:
 def first_zero(d: int) -> float:
     """The first zero of the Bessel function of order d/2 − 1, or above it: the least informative prior on a ball.
 
-    At even d by its name; at odd d that of the next order, and beyond order 1000 a bound: both are larger.
+    At even d by its name; at odd d the value of the next order, and beyond order 1000 a bound: both are larger.
 
     >>> round(first_zero(2), 6)
     2.404826
@@ -267,16 +271,16 @@ QUADRATURE_ROUNDING = 1 + 1e-9
 def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
     """E ‖μ̂ − μ‖² ≥ this in the unit ball, d > 1, δ = 0: ``d²/(n G (1 + ρ²/(1−ρ)) + 4j²/r²)``, ρ = r √G, the best r.
 
-    Values on the sphere with density 1 + d μ·x; G = d² M², M the longest mean of a report (``longest``); the prior is
-    the square of the first eigenfunction of the ball of radius r ≤ 1/d. For sequentially interactive mechanisms, too
-    (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the value reaches.
+    Values on the sphere with density 1 + d μ·x; G = d² M², M the longest mean of a report (``max_tilted_mean``); the
+    prior is the square of the first eigenfunction of the ball of radius r ≤ 1/d. For sequentially interactive
+    mechanisms, too (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the value reaches.
     """
-    most = dimension * longest(epsilon, dimension)
+    most = dimension * max_tilted_mean(epsilon, dimension)
     zero = first_zero(dimension)
-    return max(_at(dimension, people, most, zero, share / dimension) for share in RADII)
+    return max(_value_at(dimension, people, most, zero, share / dimension) for share in RADII)
 
 
-def _at(d: int, people: int, most: float, zero: float, radius: float) -> float:
+def _value_at(d: int, people: int, most: float, zero: float, radius: float) -> float:
     bent = radius * most
     if not bent < 1:
         return 0.0
@@ -284,12 +288,12 @@ def _at(d: int, people: int, most: float, zero: float, radius: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def longest(epsilon: float, dimension: int) -> float:
+def max_tilted_mean(epsilon: float, dimension: int) -> float:
     """Max |∫ w x|/∫ w over w within a factor e^ε, x uniform on the unit sphere in d > 1 dimensions; from above.
 
     The least τ with ``E (x₁ − τ)₊ ≤ u τ``, u = 1/(e^ε − 1).
 
-    >>> round(longest(1.0, 2), 4), longest(30.0, 3) <= 1
+    >>> round(max_tilted_mean(1.0, 2), 4), max_tilted_mean(30.0, 3) <= 1
     (0.3083, True)
     """
     u = inverse_growth(epsilon)
@@ -297,14 +301,16 @@ def longest(epsilon: float, dimension: int) -> float:
         return 0.0
     if u == 0:
         return 1.0
-    found = crossing(lambda tau: above(tau, dimension) - u * tau, 0.0, 1.0, side="passes", relative=1e-12)
+    found = find_crossing(
+        lambda tau: expected_excess(tau, dimension) - u * tau, 0.0, 1.0, side="passes", relative=1e-12
+    )
     return min(1.0, found * QUADRATURE_ROUNDING)
 
 
-def above(tau: float, dimension: int) -> float:
+def expected_excess(tau: float, dimension: int) -> float:
     """E (x₁ − τ)₊, 0 ≤ τ ≤ 1, from the area and the first moment of a cap.
 
-    >>> round(above(0.0, 3), 6)
+    >>> round(expected_excess(0.0, 3), 6)
     0.25
     """
     half = (dimension - 1) / 2

@@ -16,18 +16,18 @@ from tightrope.documents.budget import Guarantee
 from tightrope.local.limits.bayes_limit import largest_share
 from tightrope.local.limits.fisher_information import (
     SINGLE_SIZES,
-    Columns,
-    alone,
-    concentration,
+    ChannelColumns,
+    independent_trace_bound,
     mean_reciprocal,
     of_open_answers,
     prior_information,
     risk_near_uniform,
+    search_concentration,
 )
 from tightrope.local.limits.limit import LOWERED, Limit, falls_to, fewest_people, people_beyond
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import positive, whole
+from tightrope.numerics.checks import check_integer, check_positive
 
 # Limits on shares where people are too few for all categories: which few of many categories are frequent?
 #
@@ -42,7 +42,7 @@ QUADRATURE_ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Spikes:
+class SpikePrior:
     """E Σ_j (p̂_j − p_j)² ≥ (θ²/L)(1 − s), s the largest with KL(s‖1/B) ≤ what n reports say of one block.
 
     For δ = 0 also s ≤ rⁿ/(rⁿ + B − 1), r = 1 + θ(e^ε − 1)/L: no report changes the odds of two places by more than r.
@@ -57,15 +57,15 @@ class Spikes:
         blocks = np.unique(np.geomspace(1, self.k // 2, BLOCKS).astype(int)).astype(np.float64)[:, None]
         of_all = report_information(self.guarantee, self.k)
         if not self.interactive and self.guarantee.delta == 0:
-            of_all = np.minimum(of_all, apart(self.guarantee.epsilon, self.k) / blocks)
+            of_all = np.minimum(of_all, independent_divergence(self.guarantee.epsilon, self.k) / blocks)
         sizes = np.floor(self.k / blocks)
         found = largest_share(people * of_all / blocks, 1 / sizes)
         if self.guarantee.delta == 0:
-            found = np.minimum(found, surest(self.guarantee.epsilon, people, blocks, sizes))
+            found = np.minimum(found, spike_posterior(self.guarantee.epsilon, people, blocks, sizes))
         return float(np.max(HEIGHTS**2 / blocks * (1 - found)))
 
 
-def surest(epsilon: float, people: int, blocks: Floats, sizes: Floats) -> Floats:
+def spike_posterior(epsilon: float, people: int, blocks: Floats, sizes: Floats) -> Floats:
     """rⁿ/(rⁿ + B − 1), shape [L, θ]."""
     if epsilon == math.inf:
         return np.ones_like(sizes)
@@ -78,32 +78,35 @@ def surest(epsilon: float, people: int, blocks: Floats, sizes: Floats) -> Floats
 
 @lru_cache(maxsize=256)
 def report_information(guarantee: Guarantee, k: int) -> Floats:
-    """What one report says of all L places, nats: KL to the report of uniform shares, at total variation θ or less."""
-    return np.array([suprema.kl(guarantee, height * (1 - 1 / k)) for height in HEIGHTS.tolist()]) * QUADRATURE_ROUNDING
+    """One report's information on all L places, nats: KL to the report of uniform shares, at total variation ≤ θ."""
+    return (
+        np.array([suprema.kl_bound(guarantee, height * (1 - 1 / k)) for height in HEIGHTS.tolist()])
+        * QUADRATURE_ROUNDING
+    )
 
 
 @lru_cache(maxsize=256)
-def apart(epsilon: float, k: int) -> Floats:
+def independent_divergence(epsilon: float, k: int) -> Floats:
     """The same for people on their own, times L: max_s ψ(1 − θg) θ² (1−s) g²/s, g = s(e^ε−1)/(1 + s(e^ε−1)).
 
     s is the share of categories in a two-level column, at least 1/k. On cells of s: ψ and g at their far ends, (1−s)/s
-    at the near one. Infinite ε say as much as the answer itself, for which ``told`` is used.
+    at the near one. Infinite ε say as much as the answer itself, for which ``describe_error`` is used.
 
-    >>> bool(0.9 < apart(1.0, 1000)[-1] / 0.156 < 1.1)
+    >>> bool(0.9 < independent_divergence(1.0, 1000)[-1] / 0.156 < 1.1)
     True
     """
     ends = np.geomspace(1 / k, 1.0, CELLS + 1)
     shrunk, grown = math.exp(-epsilon), -math.expm1(-epsilon)
     growth = ends * grown / (shrunk + ends * grown)
     spread = (1 - ends[:-1]) / ends[:-1] * growth[1:] ** 2
-    bent = curvature(1 - HEIGHTS[:, None] * growth[1:])
+    bent = divergence_curvature(1 - HEIGHTS[:, None] * growth[1:])
     return np.asarray(np.max(bent * spread, axis=1) * HEIGHTS**2 * QUADRATURE_ROUNDING)
 
 
-def curvature(ratio: Floats) -> Floats:
+def divergence_curvature(ratio: Floats) -> Floats:
     """ψ(r) = (r log r − r + 1)/(1 − r)², 0 ≤ r < 1: ½ at 1, 1 at 0, falling; by its series near 1, from above.
 
-    >>> curvature(np.array([0.0, 0.5, 1.0 - 1e-9])).round(4).tolist()
+    >>> divergence_curvature(np.array([0.0, 0.5, 1.0 - 1e-9])).round(4).tolist()
     [1.0, 0.6137, 0.5]
     """
     gap = 1 - ratio
@@ -142,17 +145,17 @@ SPARE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prices:
-    """What a set of d categories with shares x together is offered by α, β, γ, and what it must be.
+class ColumnPrices:
+    """The price that α, β, γ give a set of d categories with total share x, and its least valid price.
 
     The least of ``Σ_A q + u Σ q`` over p is at shares that are equal within the set and outside it: q is convex.
     """
 
-    columns: Columns
+    columns: ChannelColumns
     price: float
     v: float
 
-    def offered(self, sizes: Floats, shares: Floats) -> tuple[Floats, Floats, Floats]:
+    def price_coefficients(self, sizes: Floats, shares: Floats) -> tuple[Floats, Floats, Floats]:
         """Coefficients of α, β, γ in what is offered; all are convex in (d, x) jointly."""
         u, m = self.columns.u, self.columns.m
         inside = (1 + u) * sizes**2 / (sizes * self.v + shares)
@@ -160,7 +163,7 @@ class Prices:
         constant, linear = np.broadcast_arrays(sizes + u * m, shares + u)
         return constant, linear, np.asarray(inside + outside)
 
-    def slopes(self, sizes: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    def gamma_slopes(self, sizes: Floats, shares: Floats) -> tuple[Floats, Floats]:
         """Of the coefficient of γ, in d and in x."""
         u, m, v = self.columns.u, self.columns.m, self.v
         near, far = shares + sizes * v, 1 - shares + (m - sizes) * v
@@ -169,19 +172,19 @@ class Prices:
         by_share = u * ((m - sizes) / far) ** 2 - (1 + u) * (sizes / near) ** 2
         return np.asarray(by_size), np.asarray(by_share)
 
-    def telling(self, sizes: Floats, shares: Floats) -> Floats:
+    def information_coefficient(self, sizes: Floats, shares: Floats) -> Floats:
         """1/(u + x) − ν/(m−1), convex in x; not below 0 for the sizes of blocks, whose bound needs that."""
         told = 1 / (self.columns.u + shares) - self.price / (self.columns.m - 1)
         return np.asarray(np.where(sizes < 2 * SINGLE_SIZES, told, np.maximum(told, 0.0)))
 
 
 @lru_cache(maxsize=4096)
-def in_turn(columns: Columns, a: float) -> float:
+def in_turn(columns: ChannelColumns, a: float) -> float:
     """An upper bound on E max_channels tr I(p): for people who may see all earlier reports; prior Dirichlet(a, …, a).
 
     >>> from tightrope.documents.budget import Guarantee
-    >>> seven = Columns.of(Guarantee(1.0), 7)
-    >>> 1 < in_turn(seven, 9.0) / alone(seven, 9.0).most < 1.02
+    >>> seven = ChannelColumns.from_guarantee(Guarantee(1.0), 7)
+    >>> 1 < in_turn(seven, 9.0) / independent_trace_bound(seven, 9.0).most < 1.02
     True
     """
     if columns.u == math.inf:
@@ -189,23 +192,25 @@ def in_turn(columns: Columns, a: float) -> float:
     open_answers = of_open_answers(columns, a)
     if columns.u < (SMALLEST_U if columns.eta >= 1 else SMALLEST_CAPPED_U):
         return open_answers
-    return min(open_answers, *(_expectation(*priced(columns, a, box), a) for box in BOXES))
+    return min(open_answers, *(_expected_total(*sufficient_prices(columns, a, box), a) for box in BOXES))
 
 
-def priced(columns: Columns, a: float, box: float) -> tuple[Prices, Floats]:
+def sufficient_prices(columns: ChannelColumns, a: float, box: float) -> tuple[ColumnPrices, Floats]:
     """Prices that suffice at every p, and their α, β, γ: cheap on average over the prior."""
     m, u = columns.m, columns.u
     best = float(np.clip(m * u * (np.sqrt(1 + 1 / u) - 1), 1, m - 1))
-    prices = Prices(columns, alone(columns, a).price, BEND * u / best)
+    prices = ColumnPrices(columns, independent_trace_bound(columns, a).price, BEND * u / best)
     # α, β, γ of least expectation that suffice on a grid: by rows that were violated, a few more each
     # round.
-    totals = _expected(prices, min(a, FLATTEST))
-    first, _ = prices.columns.blocks
+    totals = _expected_sums(prices, min(a, FLATTEST))
+    first, _ = prices.columns.size_blocks
     sizes = first[np.unique(np.geomspace(1, len(first), PROPOSED).astype(int)) - 1][:, None]
-    shares = _nodes(prices)[None, ::4]
-    scale = (prices.columns.u + shares) / prices.columns.apart(sizes)
-    rows = np.stack([np.broadcast_to(one, scale.shape) * scale for one in prices.offered(sizes, shares)], axis=-1)
-    wanted = (prices.telling(sizes, shares) * (prices.columns.u + shares)).ravel()
+    shares = _share_nodes(prices)[None, ::4]
+    scale = (prices.columns.u + shares) / prices.columns.projected_square_norm(sizes)
+    rows = np.stack(
+        [np.broadcast_to(one, scale.shape) * scale for one in prices.price_coefficients(sizes, shares)], axis=-1
+    )
+    wanted = (prices.information_coefficient(sizes, shares) * (prices.columns.u + shares)).ravel()
     rows = rows.reshape(-1, 3)
     units = np.max(rows, axis=0)
     rows, kept = rows / units, np.zeros(len(rows), dtype=bool)
@@ -225,29 +230,29 @@ def priced(columns: Columns, a: float, box: float) -> tuple[Prices, Floats]:
         if np.max(missing) <= SPARE:
             break
         kept[np.argsort(missing)[-8:]] = True
-    return prices, repaired(prices, np.asarray(found / units))
+    return prices, raise_alpha(prices, np.asarray(found / units))
 
 
-def _expectation(prices: Prices, found: Floats, a: float) -> float:
+def _expected_total(prices: ColumnPrices, found: Floats, a: float) -> float:
     """E Σ_x q_x(p) and what the total variation costs."""
-    totals = _expected(prices, a)
+    totals = _expected_sums(prices, a)
     return float(totals @ found + SPARE * totals @ np.abs(found)) + prices.price * prices.columns.eta * (1 + SPARE)
 
 
-def _expected(prices: Prices, a: float) -> Floats:
+def _expected_sums(prices: ColumnPrices, a: float) -> Floats:
     """Of Σ_x 1, Σ_x p_x and Σ_x 1/(v + p_x), from above."""
     m = prices.columns.m
     return np.array([float(m), 1.0, m * float(mean_reciprocal(prices.v, a, (m - 1) * a))])
 
 
-def repaired(prices: Prices, proposed: Floats) -> Floats:
+def raise_alpha(prices: ColumnPrices, proposed: Floats) -> Floats:
     """The same with α raised until every column of every channel costs enough at every p: any γ ≥ 0 will do.
 
     On a cell of sizes and shares what is offered lies above its tangent plane at the middle, what is asked below the
     product of the tangent in d and the chord in x; their difference is bilinear, so largest at a corner.
     """
     alpha, beta, gamma = proposed[0], proposed[1], max(float(proposed[2]), 0.0)
-    missing = max(_missing(prices, (alpha, beta, gamma), corner) for corner in CORNERS)
+    missing = max(_alpha_shortfall(prices, (alpha, beta, gamma), corner) for corner in CORNERS)
     # Columns of one level say nothing and must cost nothing less.
     m = prices.columns.m
     constant = -(m * alpha + beta + gamma * m / (prices.v + 1 / m)) / m
@@ -255,24 +260,24 @@ def repaired(prices: Prices, proposed: Floats) -> Floats:
     return np.array([raised, beta, gamma])
 
 
-def _missing(prices: Prices, proposed: tuple[float, float, float], corner: tuple[int, int]) -> float:
+def _alpha_shortfall(prices: ColumnPrices, proposed: tuple[float, float, float], corner: tuple[int, int]) -> float:
     """By how much α is too small for one corner of all cells, the largest."""
     (alpha, beta, gamma), (at_last, to_right) = proposed, corner
-    ends, nodes = np.stack(prices.columns.blocks), _nodes(prices)
-    middle, centre = ends.mean(axis=0)[:, None], ((nodes[1:] + nodes[:-1]) / 2)[None, :]
+    ends, nodes = np.stack(prices.columns.size_blocks), _share_nodes(prices)
+    middle, center = ends.mean(axis=0)[:, None], ((nodes[1:] + nodes[:-1]) / 2)[None, :]
     sizes, shares = ends[at_last][:, None], nodes[to_right : len(nodes) - 1 + to_right][None, :]
-    by_size, by_share = prices.slopes(middle, centre)
-    curved = prices.offered(middle, centre)[2] + by_size * (sizes - middle) + by_share * (shares - centre)
-    constant, linear, _ = prices.offered(sizes, shares)
+    by_size, by_share = prices.gamma_slopes(middle, center)
+    curved = prices.price_coefficients(middle, center)[2] + by_size * (sizes - middle) + by_share * (shares - center)
+    constant, linear, _ = prices.price_coefficients(sizes, shares)
     m = prices.columns.m
-    apart = prices.columns.apart(middle) + (1 - 2 * middle / m) * (sizes - middle)
-    asked = apart * prices.telling(ends[0][:, None], shares)
+    apart = prices.columns.projected_square_norm(middle) + (1 - 2 * middle / m) * (sizes - middle)
+    asked = apart * prices.information_coefficient(ends[0][:, None], shares)
     offered = alpha * constant + beta * linear + gamma * curved
     return float(np.max((asked - offered) / constant))
 
 
-def _nodes(prices: Prices) -> Floats:
-    """Ends of the cells of shares: 0 and 1, and between them in steps that are small beside x + the smallest bend."""
+def _share_nodes(prices: ColumnPrices) -> Floats:
+    """Ends of the cells of shares: 0 and 1, and between them steps that are small relative to x + the smallest bend."""
     start = prices.v
     count = int(np.ceil(np.log((1 + start) / start) / SPACING))
     return np.concatenate([[0.0], np.geomspace(start, 1 + start, count + 2)[1:-1] - start, [1.0]])
@@ -280,11 +285,11 @@ def _nodes(prices: Prices) -> Floats:
 
 TRIED = 10
 """Numbers of categories m ≤ k that are tried first; then as many around the best."""
-CLOSE_NEIGHBOURS = 1.1
-"""Neighbours within this ratio are not parted further: the bound hardly changes between them."""
+CLOSE_NEIGHBORS = 1.1
+"""Neighbors within this ratio are not parted further: the bound hardly changes between them."""
 NARROWER = (1.0, 1.4, 2.0)
 FEWER = (1.0, 0.7)
-"""For people who see earlier reports, whose prior is best narrower and on fewer categories: times a and m."""
+"""The bound for interactive reports, whose best prior is narrower and on fewer categories: times a and m."""
 
 Score = Callable[[int, float, float], float]
 """Of m, the trace and the prior's information."""
@@ -297,8 +302,8 @@ class FrequenciesLimit(Limit):
     ``(m−1)²/(n T_m(a) + J_m(a))``, Dirichlet(a, …, a) on m categories: J its information, T the largest trace of
     information of one report, averaged over it (``docs/proofs/shares.md``). Non-interactive mechanisms: each person
     may run another one, but does not see the others' reports. With ``interactive`` sequentially interactive ones: each
-    may see all reports before the own. For δ > 0 weaker bounds around the uniform law. Where people are few for so many
-    categories ``Spikes`` say more; the better bound is taken.
+    may see all reports before the own. For δ > 0 weaker bounds around the uniform law. With few people and many
+    categories ``SpikePrior`` is larger; the better bound is taken.
     """
 
     guarantee: Guarantee
@@ -306,49 +311,49 @@ class FrequenciesLimit(Limit):
     interactive: bool = False
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=2, remedy="k is the number of values")
+        check_integer("k", self.k, at_least=2, remedy="k is the number of values")
 
     @property
-    def guess(self) -> float:
+    def guess_risk(self) -> float:
         """Of 1/k for every share; worst where one share is 1."""
         return 1 - 1 / self.k
 
     def risk(self, people: int) -> float:
-        count = whole("people", people)
-        return max(self._spread(count), falls_to(self._spikes().risk(count)))
+        count = check_integer("people", people)
+        return max(self._risk_by_van_trees(count), falls_to(self._risk_by_spikes().risk(count)))
 
-    def _spread(self, people: int) -> float:
+    def _risk_by_van_trees(self, people: int) -> float:
         """By van Trees: shares that are all alike."""
         if self.guarantee.delta > 0:
             return falls_to(self._near_uniform(people))
-        return falls_to(self._best(lambda m, trace, known: (m - 1) ** 2 / (people * trace + known)))
+        return falls_to(self._best_score(lambda m, trace, known: (m - 1) ** 2 / (people * trace + known)))
 
-    def _spikes(self) -> Spikes:
-        return Spikes(self.guarantee, self.k, self.interactive)
+    def _risk_by_spikes(self) -> SpikePrior:
+        return SpikePrior(self.guarantee, self.k, self.interactive)
 
     def people(self, risk: float) -> int:
-        target = positive("risk", risk)
-        if target >= self.guess:
+        target = check_positive("risk", risk)
+        if target >= self.guess_risk:
             return 0
-        least = fewest_people(self._spikes().risk, target / LOWERED)
+        least = fewest_people(self._risk_by_spikes().risk, target / LOWERED)
         if self.guarantee.delta > 0:
             return fewest_people(self.risk, target, from_=least)
-        excluded = self._best(lambda m, trace, known: _excluded((m - 1) ** 2 / target - known, trace))
+        excluded = self._best_score(lambda m, trace, known: _excluded_numbers((m - 1) ** 2 / target - known, trace))
         return max(least, people_beyond(excluded, target))
 
-    def _best(self, score: Score) -> float:
+    def _best_score(self, score: Score) -> float:
         m, a = best_prior(self.guarantee, self.k, score)
         if not self.interactive:
-            return _scored(self.guarantee, score, m, a)
+            return _score_sizes(self.guarantee, score, m, a)
         narrower = max((a * factor for factor in NARROWER), key=lambda one: self._in_turn(score, m, one))
         sizes = {max(2, round(m * factor)) for factor in FEWER}
         return max(self._in_turn(score, size, narrower) for size in sizes)
 
     def _in_turn(self, score: Score, m: int, a: float) -> float:
-        return score(m, in_turn(Columns.of(self.guarantee, m), a), prior_information(m, a))
+        return score(m, in_turn(ChannelColumns.from_guarantee(self.guarantee, m), a), prior_information(m, a))
 
     def _near_uniform(self, people: int) -> float:
-        """Two categories are a proportion θ: their error is twice that of θ."""
+        """Two categories are a proportion θ: their error is twice the error of θ."""
         sizes = {self.k, *np.unique(np.geomspace(2, self.k, 60).astype(int)).tolist()}
         near = partial(risk_near_uniform, self.guarantee, people=people, interactive=self.interactive)
         return max(2 * ProportionLimit(self.guarantee).risk(people), *(near(m) for m in sizes))
@@ -357,16 +362,16 @@ class FrequenciesLimit(Limit):
 def best_prior(guarantee: Guarantee, k: int, score: Score) -> tuple[int, float]:
     """The number of categories and the a with the largest score for people on their own, as far as was tried."""
     tried: dict[int, tuple[float, float]] = {}
-    for sizes in _sizes(k, tried):
+    for sizes in _search_sizes(k, tried):
         for m in sizes:
-            a = concentration(partial(_scored, guarantee, score, m))
-            tried[m] = (_scored(guarantee, score, m, a), a)
+            a = search_concentration(partial(_score_sizes, guarantee, score, m))
+            tried[m] = (_score_sizes(guarantee, score, m, a), a)
     best = max(tried, key=lambda m: tried[m])
     return best, tried[best][1]
 
 
-def _sizes(k: int, tried: dict[int, tuple[float, float]]) -> Iterator[list[int]]:
-    """Over 2 … k; then between the neighbours of the best, until they are next to it or close."""
+def _search_sizes(k: int, tried: dict[int, tuple[float, float]]) -> Iterator[list[int]]:
+    """Over 2 … k; then between the neighbors of the best, until they are next to it or close."""
     low, high = 2, k
     while True:
         fresh = [m for m in np.unique(np.geomspace(low, high, TRIED).round().astype(int)).tolist() if m not in tried]
@@ -376,15 +381,17 @@ def _sizes(k: int, tried: dict[int, tuple[float, float]]) -> Iterator[list[int]]
         known = sorted(tried)
         at = known.index(max(tried, key=lambda m: tried[m]))
         low, high = known[max(0, at - 1)], known[min(len(known) - 1, at + 1)]
-        if high <= low * CLOSE_NEIGHBOURS:
+        if high <= low * CLOSE_NEIGHBORS:
             return
 
 
-def _scored(guarantee: Guarantee, score: Score, m: int, a: float) -> float:
-    return score(m, alone(Columns.of(guarantee, m), a).most, prior_information(m, a))
+def _score_sizes(guarantee: Guarantee, score: Score, m: int, a: float) -> float:
+    return score(
+        m, independent_trace_bound(ChannelColumns.from_guarantee(guarantee, m), a).most, prior_information(m, a)
+    )
 
 
-def _excluded(left: float, trace: float) -> float:
+def _excluded_numbers(left: float, trace: float) -> float:
     """left/trace; a report that says nothing leaves all numbers excluded, or none."""
     if trace > 0:
         return left / trace

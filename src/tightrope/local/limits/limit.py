@@ -13,13 +13,13 @@ from scipy.special import ndtr
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import non_negative, positive, probability
-from tightrope.numerics.distributions import law
+from tightrope.numerics.checks import check_positive, check_probability, non_negative
+from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import HELLINGER, KL, TOTAL_VARIATION
 
 MOST_PEOPLE = 10**15
 PEOPLE_WITHIN = 1e-3
-"""How close, relatively, the number of people is found above 1000; it stays on the proven side."""
+"""Relative precision of the number of people above 1000; it stays on the proven side."""
 LOWERED = 1 - 1e-9
 """Every bound is lowered by this: rounding of what it is made of, with room."""
 
@@ -37,19 +37,19 @@ class Limit(ABC):
         """A lower bound on the risk with this many people, one report each; it falls with ``people``."""
 
     @property
-    def guess(self) -> float:
+    def guess_risk(self) -> float:
         """The worst risk of the best answer that needs no report; ∞ where that is not known."""
         return math.inf
 
     def people(self, risk: float) -> int:
-        """With fewer people than this no mechanism whatsoever reaches the risk; 0 where nobody need be asked.
+        """A lower bound on the people that any mechanism needs for the risk; 0 if a constant guess reaches it.
 
         The least n (to 1e−3 relative above 1000, from below) for which the bound does not exclude the risk; 1 where
-        it excludes nothing, 0 where ``guess`` is no more than the risk. Raises ``InputError`` unless the risk is
+        it excludes nothing, 0 where ``guess_risk`` is at most the risk. Raises ``InputError`` unless the risk is
         positive, or where 10¹⁵ people are too few.
         """
-        target = positive("risk", risk)
-        return 0 if target >= self.guess else fewest_people(self.risk, target)
+        target = check_positive("risk", risk)
+        return 0 if target >= self.guess_risk else fewest_people(self.risk, target)
 
 
 def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
@@ -104,7 +104,7 @@ def falls_to(value: float) -> float:
     return value * LOWERED if 0 < value < math.inf else 0.0
 
 
-# Two laws that somebody wants to tell apart, and how far apart they are before any privacy.
+# Two distributions to be tested, and their divergences without privacy.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +115,7 @@ class Hypotheses:
     [2, values], where the values are finitely many: a given channel needs them. Raises ``InputError`` for numbers that
     are none.
 
-    >>> coin = Hypotheses.of([0.5, 0.5], [0.4, 0.6])
+    >>> coin = Hypotheses.from_distributions([0.5, 0.5], [0.4, 0.6])
     >>> round(coin.total_variation, 12), round(coin.kl, 9)
     (0.1, 0.020410997)
     """
@@ -127,7 +127,7 @@ class Hypotheses:
     laws: Floats | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "total_variation", probability("total_variation", self.total_variation))
+        object.__setattr__(self, "total_variation", check_probability("total_variation", self.total_variation))
         for name in ("kl", "reverse_kl"):
             value = getattr(self, name)
             if value != math.inf:
@@ -136,23 +136,23 @@ class Hypotheses:
         object.__setattr__(self, "hellinger", min(told, 2 * self.total_variation))
 
     @classmethod
-    def of(cls, p0: ArrayLike, p1: ArrayLike) -> Hypotheses:
+    def from_distributions(cls, p0: ArrayLike, p1: ArrayLike) -> Hypotheses:
         """Two laws over the same values, shape [values] each."""
-        first = law("p0", p0)
-        second = law("p1", p1, len(first))
+        first = normalize_distribution("p0", p0)
+        second = normalize_distribution("p1", p1, len(first))
         return cls(
-            min(1.0, TOTAL_VARIATION.between(first, second)),
-            KL.between(first, second),
-            KL.between(second, first),
-            HELLINGER.between(first, second),
+            min(1.0, TOTAL_VARIATION.divergence_between(first, second)),
+            KL.divergence_between(first, second),
+            KL.divergence_between(second, first),
+            HELLINGER.divergence_between(first, second),
             np.stack([first, second]),
         )
 
     @classmethod
-    def gaussian(cls, distance: float) -> Hypotheses:
+    def from_normal_shift(cls, distance: float) -> Hypotheses:
         """Two normal laws whose means are ``distance`` standard deviations apart.
 
-        >>> round(Hypotheses.gaussian(1.0).total_variation, 9)
+        >>> round(Hypotheses.from_normal_shift(1.0).total_variation, 9)
         0.382924923
         """
         gap = non_negative("distance", distance)
@@ -160,7 +160,7 @@ class Hypotheses:
         return cls(float(2 * ndtr(gap / 2) - 1), kl, kl, -2 * math.expm1(-gap * gap / 8))
 
 
-def hypotheses(p0: ArrayLike | Hypotheses, p1: ArrayLike | None) -> Hypotheses:
+def make_hypotheses(p0: ArrayLike | Hypotheses, p1: ArrayLike | None) -> Hypotheses:
     """Either two laws, or hypotheses made before."""
     if isinstance(p0, Hypotheses):
         if p1 is not None:
@@ -168,4 +168,4 @@ def hypotheses(p0: ArrayLike | Hypotheses, p1: ArrayLike | None) -> Hypotheses:
         return p0
     if p1 is None:
         raise InputError("p1", p1, "the second law", "or give Hypotheses alone")
-    return Hypotheses.of(p0, p1)
+    return Hypotheses.from_distributions(p0, p1)

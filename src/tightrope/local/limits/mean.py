@@ -18,9 +18,9 @@ from tightrope.local.limits.limit import COSTS, Cost, Hypotheses, Limit, falls_t
 from tightrope.local.limits.testing import Assouad, LeCam, best_risk
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite, non_negative, positive, probability, whole
-from tightrope.numerics.distributions import stochastic
-from tightrope.numerics.root_finding import crossing
+from tightrope.numerics.checks import check_finite, check_integer, check_positive, check_probability, non_negative
+from tightrope.numerics.distributions import normalize_stochastic_matrix
+from tightrope.numerics.root_finding import find_crossing
 
 # Fano's method: many parameters, one of which was drawn, and reports that say too little about which.
 
@@ -30,10 +30,10 @@ class Packing:
     """M laws of one person's value, one for each parameter, any two parameters at least a separation apart.
 
     ``log_count`` = log M, nats; ``information`` an upper bound on I(V; X) of a uniform V, ``capacity`` on any V;
-    ``distance`` an upper bound on TV(P_v, R) to one reference R for every v. Made by ``of`` from laws, shape
-    [M, values], or from numbers where there are too many.
+    ``distance`` an upper bound on TV(P_v, R) to one reference R for every v. Made by ``from_distributions`` from laws,
+    shape [M, values], or from numbers where there are too many.
 
-    >>> packing = Packing.of([[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]])
+    >>> packing = Packing.from_distributions([[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]])
     >>> round(packing.log_count, 9), round(packing.distance, 12)
     (1.098612289, 0.1)
     """
@@ -45,23 +45,23 @@ class Packing:
     laws: Floats | None = None
 
     @classmethod
-    def of(cls, laws: ArrayLike) -> Packing:
+    def from_distributions(cls, laws: ArrayLike) -> Packing:
         """From the laws; the reference is their average."""
-        rows = stochastic(laws)
+        rows = normalize_stochastic_matrix(laws)
         if len(rows) < 2:
             raise InputError("laws", rows.shape, "at least two laws, shape [M, values]")
-        centre = rows.mean(axis=0)
+        center = rows.mean(axis=0)
         prior = np.full(len(rows), 1 / len(rows))
         shared = kernel.mutual_information(rows, prior)
-        capacity = float(kernel.capacity(rows).upper)
-        distance = min(1.0, float(np.max(np.abs(rows - centre).sum(axis=1)) / 2))
+        capacity = float(kernel.capacity_bounds(rows).upper)
+        distance = min(1.0, float(np.max(np.abs(rows - center).sum(axis=1)) / 2))
         return cls(math.log(len(rows)), shared, capacity, distance, rows)
 
     @classmethod
     def from_numbers(cls, *, log_count: float, information: float, distance: float) -> Packing:
         """From numbers: ``information`` bounds KL(P_v‖R) for every v, so the capacity too."""
         shown = non_negative("information", information)
-        return cls(non_negative("log_count", log_count), shown, shown, probability("distance", distance))
+        return cls(non_negative("log_count", log_count), shown, shown, check_probability("distance", distance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,21 @@ class Fano(Limit):
     cost: Cost
     interactive: bool = False
 
-    def information(self, people: int) -> float:
+    def information_upper_bound(self, people: int) -> float:
         """An upper bound on I(V; Zⁿ), nats."""
-        count = whole("people", people)
+        count = check_integer("people", people)
         kappa, packing = self.constraint.kl_contraction, self.packing
         one = packing.capacity if self.interactive else packing.information
-        bounds = [count * kappa * one, count * self.constraint.spread(packing.distance, packing.laws)]
+        bounds = [count * kappa * one, count * self.constraint.report_kl_bound(packing.distance, packing.laws)]
         if not self.interactive:
             contracted = 1.0 if kappa >= 1 else -math.expm1(count * math.log1p(-kappa))
             bounds.append(contracted * min(packing.log_count, count * one))
         return min(packing.log_count, *bounds)
 
     def risk(self, people: int) -> float:
-        return falls_to(self.cost(self.separation / 2) * least_error(self.packing.log_count, self.information(people)))
+        return falls_to(
+            self.cost(self.separation / 2) * least_error(self.packing.log_count, self.information_upper_bound(people))
+        )
 
 
 def least_error(log_count: float, information: float) -> float:
@@ -106,14 +108,14 @@ def least_error(log_count: float, information: float) -> float:
         return 0.0
     count_less_one = log_count + math.log1p(-math.exp(-log_count)) if log_count < 40 else log_count
 
-    def excess(p: float) -> float:
+    def information_gap(p: float) -> float:
         return missing - float(entr(p) + entr(1 - p)) - p * count_less_one
 
-    return crossing(excess, 0.0, -math.expm1(-log_count), side="fails", relative=1e-14)
+    return find_crossing(information_gap, 0.0, -math.expm1(-log_count), side="fails", relative=1e-14)
 
 
 CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
-"""How far the laws of a family differ: any of them gives a valid bound."""
+"""Tried distances between the distributions of a family: any of them gives a valid bound."""
 TRIED_DIMENSIONS = 12
 
 
@@ -130,34 +132,36 @@ class MomentLimit(Limit):
     moment: float
 
     def __post_init__(self) -> None:
-        if self.moment != math.inf and not finite("moment", self.moment) > 1:
+        if self.moment != math.inf and not check_finite("moment", self.moment) > 1:
             raise InputError(
                 "moment", self.moment, "a number above 1", "2 is a bounded variance, math.inf a bounded value"
             )
 
     @property
-    def guess(self) -> float:
+    def guess_risk(self) -> float:
         """Of 0, without any report."""
         return 1.0
 
     def risk(self, people: int) -> float:
-        bounded = self._bounded().risk(people)
+        bounded = self._bounded_problem().risk(people)
         if self.moment == math.inf:
             return bounded
-        return max(bounded, best_risk([self._at(chance) for chance in CHANCES], people))
+        return max(bounded, best_risk([self._hypotheses_at(chance) for chance in CHANCES], people))
 
     def people(self, risk: float) -> int:
-        """As for every limit; of bounded values that of ``limits.mean``."""
-        return self._bounded().people(risk) if self.moment == math.inf else super(MomentLimit, self).people(risk)
+        """As for every limit; for bounded values equal to ``limits.mean``."""
+        return (
+            self._bounded_problem().people(risk) if self.moment == math.inf else super(MomentLimit, self).people(risk)
+        )
 
-    def _bounded(self) -> ProportionLimit:
+    def _bounded_problem(self) -> ProportionLimit:
         return ProportionLimit(self.guarantee, 2.0)
 
-    def _at(self, chance: float) -> Assouad:
+    def _hypotheses_at(self, chance: float) -> Assouad:
         """The laws agree at 0 alone: Σ (√P₀ − √P₁)² = 2ω."""
         pair = Hypotheses(chance, hellinger=2 * chance)
         separation = 2 * chance ** (1 - 1 / self.moment)
-        return Assouad(1, LeCam(AnyMechanism(self.guarantee).reported(pair), separation, COSTS["squared"]))
+        return Assouad(1, LeCam(AnyMechanism(self.guarantee).report_divergence(pair), separation, COSTS["squared"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,12 @@ class BallLimit(Limit):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dimension", self.dimension)
-        positive("radius", self.radius)
+        check_integer("dimension", self.dimension)
+        check_positive("radius", self.radius)
 
     @property
-    def guess(self) -> float:
-        """Of the centre, without any report."""
+    def guess_risk(self) -> float:
+        """Of the center, without any report."""
         return self.radius**2
 
     def risk(self, people: int) -> float:
@@ -194,19 +198,21 @@ class BallLimit(Limit):
         """
         if self.guarantee.delta > 0 or self.dimension == 1:
             return 0.0
-        found = [mean_on_sphere(self.guarantee.epsilon, k, people) for k in self._sizes if k > 1]
+        found = [mean_on_sphere(self.guarantee.epsilon, k, people) for k in self._candidate_sizes if k > 1]
         return falls_to(self.radius**2 * max(found))
 
     def by_assouad(self, people: int) -> float:
         """Σ_j ½ (ωr/k)² (1 − TV_j): the best over k ≤ d and ω ≤ 1."""
-        return best_risk([self._assouad(k, omega) for k in self._sizes for omega in CHANCES[:60:3]], people)
+        return best_risk(
+            [self._risk_by_assouad(k, omega) for k in self._candidate_sizes for omega in CHANCES[:60:3]], people
+        )
 
     def by_fano(self, people: int) -> float:
         """(ωr/k)² h p: packings of the cube with h differing signs, p the error that Fano leaves."""
         return max(
             (
-                self._fano(k, share, omega, people)
-                for k in self._sizes
+                self._risk_by_fano(k, share, omega, people)
+                for k in self._candidate_sizes
                 for share in (0.1, 0.2, 0.3)
                 for omega in CHANCES[:60:4]
             ),
@@ -214,17 +220,17 @@ class BallLimit(Limit):
         )
 
     @property
-    def _sizes(self) -> list[int]:
+    def _candidate_sizes(self) -> list[int]:
         return sorted({*np.geomspace(1, self.dimension, TRIED_DIMENSIONS).astype(int).tolist(), self.dimension})
 
-    def _assouad(self, k: int, omega: float) -> Assouad:
+    def _risk_by_assouad(self, k: int, omega: float) -> Assouad:
         t = omega / k
         # Flipping v_j swaps (1 ± ω)/2k between r e_j and −r e_j: H² = 2 (1 − √(1−ω²))/k, without cancellation.
         pair = Hypotheses(t, hellinger=2 * omega**2 / (1 + math.sqrt((1 - omega) * (1 + omega))) / k)
-        one = AnyMechanism(self.guarantee).reported(pair)
+        one = AnyMechanism(self.guarantee).report_divergence(pair)
         return Assouad(k, LeCam(one, 2 * omega * self.radius / k, COSTS["squared"]))
 
-    def _fano(self, k: int, share: float, omega: float, people: int) -> float:
+    def _risk_by_fano(self, k: int, share: float, omega: float, people: int) -> float:
         distance = max(1, math.floor(share * k))
         shown = float(rel_entr(1 + omega, 1.0) + rel_entr(1 - omega, 1.0)) / 2
         packing = Packing.from_numbers(log_count=log_packing(k, distance), information=shown, distance=omega / 2)

@@ -10,21 +10,21 @@ from numpy.typing import ArrayLike
 from scipy import optimize
 
 from tightrope.channels import suprema
-from tightrope.channels.kernel import Kernel, entropy
+from tightrope.channels.kernel import Kernel, shannon_entropy
 from tightrope.channels.suprema import printed_contraction
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits.bayes import BayesProblem
 from tightrope.local.limits.bayes_limit import Bayes
-from tightrope.local.limits.constraint import constraint
+from tightrope.local.limits.constraint import make_constraint
 from tightrope.local.limits.frequencies import FrequenciesLimit
-from tightrope.local.limits.limit import Cost, Hypotheses, cost_of, hypotheses
+from tightrope.local.limits.limit import Cost, Hypotheses, cost_of, make_hypotheses
 from tightrope.local.limits.mean import BallLimit, Fano, MomentLimit, Packing
 from tightrope.local.limits.testing import Assouad, LeCam, Testing
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite, positive, whole
-from tightrope.numerics.distributions import law
+from tightrope.numerics.checks import check_finite, check_integer, check_positive
+from tightrope.numerics.distributions import normalize_distribution
 
 RADII = 2000
 
@@ -32,9 +32,9 @@ RADII = 2000
 def by_two_points(
     pair: Hypotheses, people: int, guarantee: Guarantee, *, separation: float, cost: str | Cost = "squared"
 ) -> float:
-    """AAC Lemma 3 as printed: ½ ℓ(τ) (1 − √(nφ KL/2)), φ = 1 − (1−δ)e^{−ε}, 2τ the separation; 0 where it is negative.
+    """AAC Lemma 3 as printed: ½ ℓ(τ) (1 − √(nφ KL/2)), φ = 1 − (1−δ)e^{−ε}, 2τ the separation; 0 if it is negative.
 
-    >>> pair = Hypotheses.of([0.6, 0.4], [0.4, 0.6])
+    >>> pair = Hypotheses.from_distributions([0.6, 0.4], [0.4, 0.6])
     >>> round(by_two_points(pair, 10, Guarantee(1.0), separation=0.2), 6)
     0.002469
     """
@@ -52,12 +52,12 @@ def by_information(problem: BayesProblem, people: int, contraction: float = 1.0)
     """
     known = contraction * problem.mutual_information(people) + math.log(2)
 
-    def value(radius: Floats) -> Floats:
-        ball = problem.ball(radius)
+    def bound_at_radius(radius: Floats) -> Floats:
+        ball = problem.small_ball_probability(radius)
         room = np.where(ball < 1, -np.log(np.minimum(ball, 1 - 1e-16)), 1e-300)
         return np.asarray(radius * (1 - known / room))
 
-    return _best(value, problem.spread)
+    return _best_score(bound_at_radius, problem.covering_radius)
 
 
 def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> float:
@@ -69,11 +69,14 @@ def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> 
     """
     gamma = math.exp(guarantee.epsilon)
     share = guarantee.delta if people == 1 else printed_contraction(guarantee, people)
-    spared = 1 - share * float(problem.shared(np.array([gamma]), people)[0])
-    return _best(lambda radius: np.asarray(radius * (spared - gamma * problem.ball(radius))), problem.spread)
+    spared = 1 - share * float(problem.shared_information(np.array([gamma]), people)[0])
+    return _best_score(
+        lambda radius: np.asarray(radius * (spared - gamma * problem.small_ball_probability(radius))),
+        problem.covering_radius,
+    )
 
 
-def _best(value: Callable[[Floats], Floats], spread: float) -> float:
+def _best_score(value: Callable[[Floats], Floats], spread: float) -> float:
     """The largest value over radii, polished; 0 where none is positive."""
     grid = np.linspace(0.0, spread, RADII + 1)[1:]
     found = value(grid)
@@ -109,20 +112,20 @@ def le_cam(
     >>> limit.people(0.001), limit.risk(limit.people(0.001) - 1) > 0.001
     (121, True)
     """
-    one = constraint(privacy).reported(hypotheses(p0, p1))
-    return LeCam(one, positive("separation", separation), cost_of(cost))
+    one = make_constraint(privacy).report_divergence(make_hypotheses(p0, p1))
+    return LeCam(one, check_positive("separation", separation), cost_of(cost))
 
 
 def assouad(
     privacy: Privacy, pair: Hypotheses, *, coordinates: int, separation: float, cost: str | Cost = "squared"
 ) -> Assouad:
-    """A cube of parameters, each coordinate a two-point problem whatever the others are; costs add up.
+    """A cube of parameters, each coordinate a two-point problem for any values of the others; costs add up.
 
     >>> each = Hypotheses(0.1)
     >>> assouad(Guarantee(1.0), each, coordinates=8, separation=0.2).risk(10) > 0.02
     True
     """
-    return Assouad(whole("coordinates", coordinates), le_cam(privacy, pair, separation=separation, cost=cost))
+    return Assouad(check_integer("coordinates", coordinates), le_cam(privacy, pair, separation=separation, cost=cost))
 
 
 def fano(
@@ -139,15 +142,15 @@ def fano(
     >>> fano(Guarantee(1.0), laws, separation=0.14).risk(10) > 0.002
     True
     """
-    made = packing if isinstance(packing, Packing) else Packing.of(packing)
-    return Fano(constraint(privacy), made, positive("separation", separation), cost_of(cost), interactive)
+    made = packing if isinstance(packing, Packing) else Packing.from_distributions(packing)
+    return Fano(make_constraint(privacy), made, check_positive("separation", separation), cost_of(cost), interactive)
 
 
 def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolute") -> Bayes:
     """A parameter with a prior: the risk on average over it (AAC Theorem 2 for the whole curve, and sharper).
 
-    ``problem``: ``BetaBernoulli(a, b)``, or ``Cells.of(prior, likelihood)`` with a ``scipy.stats`` distribution or
-    samples. Non-interactive mechanisms.
+    ``problem``: ``BetaBernoulli(a, b)``, or ``Cells.from_prior(prior, likelihood)`` with a ``scipy.stats`` distribution
+    or samples. Non-interactive mechanisms.
 
     >>> from tightrope.local.limits.bayes import BetaBernoulli
     >>> round(bayes(Guarantee(math.inf, 0, 1), BetaBernoulli()).one_step(1) * 27, 6)  # Remark 1
@@ -155,7 +158,7 @@ def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolu
     """
     if not isinstance(problem, BayesProblem):
         raise InputError("problem", problem, "a BayesProblem", "BetaBernoulli(a, b) or Cells.of(prior, likelihood)")
-    return Bayes(constraint(privacy), problem, cost_of(cost))
+    return Bayes(make_constraint(privacy), problem, cost_of(cost))
 
 
 def testing(privacy: Privacy, p0: ArrayLike | Hypotheses, p1: ArrayLike | None = None) -> Testing:
@@ -165,7 +168,7 @@ def testing(privacy: Privacy, p0: ArrayLike | Hypotheses, p1: ArrayLike | None =
     >>> private.people(0.05, 0.05) > 190
     True
     """
-    return Testing(constraint(privacy).reported(hypotheses(p0, p1)))
+    return Testing(make_constraint(privacy).report_divergence(make_hypotheses(p0, p1)))
 
 
 def mutual_information(privacy: Privacy, prior: ArrayLike) -> float:
@@ -178,14 +181,14 @@ def mutual_information(privacy: Privacy, prior: ArrayLike) -> float:
     """
     if isinstance(privacy, Kernel):
         return privacy.mutual_information(prior)
-    kappa = constraint(privacy).kl_contraction
-    weights = law("prior", prior)
-    spread = math.fsum(p * suprema.kl(privacy, 1 - p) for p in weights.tolist() if p > 0)
-    return min(kappa * entropy(weights), spread)
+    kappa = make_constraint(privacy).kl_contraction
+    weights = normalize_distribution("prior", prior)
+    spread = math.fsum(p * suprema.kl_bound(privacy, 1 - p) for p in weights.tolist() if p > 0)
+    return min(kappa * shannon_entropy(weights), spread)
 
 
-def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> ProportionLimit:
-    """The mean of values in an interval, squared error: asymptotically what randomised response reaches (ours).
+def mean(privacy: Guarantee, *, bounds: tuple[float, float] = (0.0, 1.0)) -> ProportionLimit:
+    """The mean of values in an interval, squared error: asymptotically what randomized response reaches (ours).
 
     >>> limit = mean(Guarantee(1.0))
     >>> n = limit.people(1e-4)
@@ -194,10 +197,10 @@ def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> Pr
     0.98
     """
     try:
-        low, high = (finite("between", end) for end in between)
+        low, high = (check_finite("bounds", end) for end in bounds)
     except (TypeError, ValueError):
-        raise InputError("between", between, "two finite numbers, the least and the largest value") from None
-    return ProportionLimit(_class(privacy), positive("width of between", high - low))
+        raise InputError("bounds", bounds, "two finite numbers, the least and the largest value") from None
+    return ProportionLimit(_privacy_constraint(privacy), check_positive("width of bounds", high - low))
 
 
 def frequencies(privacy: Guarantee, *, k: int, interactive: bool = False) -> FrequenciesLimit:
@@ -211,7 +214,7 @@ def frequencies(privacy: Guarantee, *, k: int, interactive: bool = False) -> Fre
     >>> frequencies(Guarantee(1.0), k=7, interactive=True).people(7 * 0.01**2) > 25_000
     True
     """
-    return FrequenciesLimit(_class(privacy), k, interactive)
+    return FrequenciesLimit(_privacy_constraint(privacy), k, interactive)
 
 
 def moment_mean(privacy: Guarantee, *, moment: float) -> MomentLimit:
@@ -221,7 +224,7 @@ def moment_mean(privacy: Guarantee, *, moment: float) -> MomentLimit:
     >>> round(limit.risk(40_000) / limit.risk(10_000), 2)  # n^(−1/2)
     0.5
     """
-    return MomentLimit(_class(privacy), moment)
+    return MomentLimit(_privacy_constraint(privacy), moment)
 
 
 def ball_mean(privacy: Guarantee, *, dimension: int, radius: float = 1.0) -> BallLimit:
@@ -230,10 +233,10 @@ def ball_mean(privacy: Guarantee, *, dimension: int, radius: float = 1.0) -> Bal
     >>> ball_mean(Guarantee(1.0), dimension=16).risk(10_000) > 1e-4
     True
     """
-    return BallLimit(_class(privacy), dimension, radius)
+    return BallLimit(_privacy_constraint(privacy), dimension, radius)
 
 
-def _class(privacy: object) -> Guarantee:
+def _privacy_constraint(privacy: object) -> Guarantee:
     if not isinstance(privacy, Guarantee):
         raise InputError(
             "privacy", privacy, "a Guarantee", "for one channel, use le_cam or fano with laws over its inputs"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.errors import InputError
-from tightrope.local.limits.constraint import Reported
+from tightrope.local.limits.constraint import ReportDivergence
 from tightrope.local.limits.limit import Cost, Limit, falls_to, fewest_people
-from tightrope.numerics.checks import inner_probability, positive, probability, whole
+from tightrope.numerics.checks import check_integer, check_positive, check_probability, inner_probability
 
 COMPOSED = 10**7
 """More reports than this are not composed exactly: the closed bounds alone remain."""
@@ -28,27 +28,27 @@ class LeCam(Limit):
     of one report (ours: ``docs/proofs/channels.md``). Sequentially interactive mechanisms are covered.
     """
 
-    one: Reported
+    one: ReportDivergence
     separation: float
     cost: Cost
 
-    def advantage(self, people: int) -> float:
+    def testing_advantage(self, people: int) -> float:
         """An upper bound on TV(M₀ⁿ, M₁ⁿ): how much better than a coin n reports tell the two apart."""
-        return advantage(self.one, people)
+        return testing_advantage(self.one, people)
 
     def risk(self, people: int) -> float:
-        return self._risk(self.advantage(people))
+        return self._risk_from_advantage(self.testing_advantage(people))
 
     def rough_risk(self, people: int) -> float:
         """The same without the composition: a smaller bound, for next to nothing."""
-        return self._risk(min(1.0, rough_advantage(self.one, people) + ADVANTAGE_ROUNDING))
+        return self._risk_from_advantage(min(1.0, rough_advantage(self.one, people) + ADVANTAGE_ROUNDING))
 
     def people(self, risk: float) -> int:
         """As for every limit; found from the closed bounds first, because compositions of a given channel take time."""
-        target = positive("risk", risk)
+        target = check_positive("risk", risk)
         return fewest_people(self.risk, target, from_=fewest_people(self.rough_risk, target))
 
-    def _risk(self, advantage_at_most: float) -> float:
+    def _risk_from_advantage(self, advantage_at_most: float) -> float:
         return falls_to(self.cost(self.separation / 2) * (1 - advantage_at_most) / 2)
 
 
@@ -56,7 +56,7 @@ class LeCam(Limit):
 class Assouad(Limit):
     """Σ_j ½ ℓ(τ) (1 − TV_j): ``coordinates`` pairs at once, where the cost adds up over coordinates.
 
-    ``each`` bounds what n reports say of one coordinate whatever the others are (Assouad's lemma, Yu 1997).
+    ``each`` bounds what n reports say of one coordinate for any values of the others (Assouad's lemma, Yu 1997).
     """
 
     coordinates: int
@@ -70,7 +70,7 @@ class Assouad(Limit):
         return self.coordinates * self.each.rough_risk(people)
 
 
-def advantage(one: Reported, people: int) -> float:
+def testing_advantage(one: ReportDivergence, people: int) -> float:
     """An upper bound on the total variation of n reports under the two hypotheses; see ``LeCam``."""
     bound = rough_advantage(one, people)
     if people <= COMPOSED:
@@ -78,9 +78,9 @@ def advantage(one: Reported, people: int) -> float:
     return min(1.0, bound + ADVANTAGE_ROUNDING)
 
 
-def rough_advantage(one: Reported, people: int) -> float:
+def rough_advantage(one: ReportDivergence, people: int) -> float:
     """The least of the closed bounds: Pinsker, Bretagnolle–Huber, affinity."""
-    count = whole("people", people)
+    count = check_integer("people", people)
     # B = 1 − H²/2; H² may be far below the unit round-off.
     log_affinity = math.log1p(-one.hellinger / 2) if one.hellinger < 2 else -math.inf
     bounds = [1.0, math.sqrt(-math.expm1(2 * count * log_affinity))]
@@ -102,10 +102,10 @@ def best_risk(family: Sequence[Assouad], people: int) -> float:
 class Testing:
     """Limits on every test of P₀ against P₁ from n private reports (AAC Corollary 4)."""
 
-    one: Reported
+    one: ReportDivergence
 
     @property
-    def exponent(self) -> float:
+    def error_exponent(self) -> float:
         """Upper bound on −(1/n) log of the type-II error at any fixed type-I error: KL(M₀‖M₁) ≤ κ KL(P₀‖P₁), and ours.
 
         Non-interactive mechanisms; the second bound is η t log(1 + t(e^ε−1)), t = TV(P₀, P₁).
@@ -117,8 +117,8 @@ class Testing:
 
         The trade-off curve of the composed dominating pair up to 10⁷ people; 1 − α − TV beyond, which may be 0.
         """
-        alpha, count = probability("type_one_error", type_one_error), whole("people", people)
-        by_advantage = 1 - alpha - advantage(self.one, count)
+        alpha, count = check_probability("type_one_error", type_one_error), check_integer("people", people)
+        by_advantage = 1 - alpha - testing_advantage(self.one, count)
         exact = (count * self.one.loss).tradeoff(alpha) if count <= COMPOSED else 0.0
         return falls_to(max(by_advantage, exact))
 

@@ -17,10 +17,10 @@ from tightrope.local.limits.fisher_information import (
 )
 from tightrope.local.limits.limit import COSTS, Hypotheses, Limit, falls_to, fewest_people, people_beyond
 from tightrope.local.limits.testing import LeCam
-from tightrope.numerics.checks import positive, whole
+from tightrope.numerics.checks import check_integer, check_positive
 
 FEW_PEOPLE = 64
-"""Beyond so many people two points far apart say less than the prior."""
+"""The number of people above which the two-point bound is weaker than the prior's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ProportionLimit(Limit):
     """E (θ̂ − θ)² for a proportion in [0, 1], hence for the mean of values in [0, 1]; times ``width``² for others.
 
     ``1/(n E J(θ) + I_a)`` with θ ~ Beta(a, a), I_a the information of that prior (van Trees), the best a; ``J(θ)`` is
-    the largest Fisher information of one report, reached by randomised response. Sequentially interactive mechanisms
+    the largest Fisher information of one report, reached by randomized response. Sequentially interactive mechanisms
     are covered: J bounds every channel at every θ, and the information of reports adds up, conditionally on earlier
     ones. ``docs/proofs/shares.md``.
     """
@@ -37,35 +37,35 @@ class ProportionLimit(Limit):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("width", self.width)
+        check_positive("width", self.width)
 
     @property
-    def guess(self) -> float:
+    def guess_risk(self) -> float:
         """Of the middle, without any report."""
         return self.width**2 / 4
 
     def risk(self, people: int) -> float:
-        count = whole("people", people)
+        count = check_integer("people", people)
         near = falls_to(
             self.width**2
             * best_concentration(lambda a: 1 / (count * self._expected_information(a) + _beta_information(a)))
         )
-        return max(near, self._ends().risk(count)) if count <= FEW_PEOPLE else near
+        return max(near, self._risk_at_ends().risk(count)) if count <= FEW_PEOPLE else near
 
     def people(self, risk: float) -> int:
-        target = positive("risk", risk) / self.width**2
-        if target >= self.guess / self.width**2:
+        target = check_positive("risk", risk) / self.width**2
+        if target >= self.guess_risk / self.width**2:
             return 0
         if self.guarantee.total_variation == 0:
             return fewest_people(self.risk, risk)
         least = people_beyond(
             best_concentration(lambda a: (1 / target - _beta_information(a)) / self._expected_information(a)), risk
         )
-        return least if least > FEW_PEOPLE else max(least, fewest_people(self._ends().risk, risk))
+        return least if least > FEW_PEOPLE else max(least, fewest_people(self._risk_at_ends().risk, risk))
 
-    def _ends(self) -> LeCam:
+    def _risk_at_ends(self) -> LeCam:
         """Everybody has the least value, or everybody the largest."""
-        far = AnyMechanism(self.guarantee).reported(Hypotheses(1.0, hellinger=2.0))
+        far = AnyMechanism(self.guarantee).report_divergence(Hypotheses(1.0, hellinger=2.0))
         return LeCam(far, self.width, COSTS["squared"])
 
     def _expected_information(self, a: float) -> float:

@@ -1,1 +1,1 @@
-"""One file a mechanism: what a person reports; knows no study, no limit and no table of people."""
+"""One file a mechanism: what a person reports; independent of studies, limits and tables."""

@@ -1,4 +1,4 @@
-"""Hadamard response: one number of log₂ k bits, from the half that the own category favours."""
+"""Hadamard response: one number of log₂ k bits, from the half that the own category favors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
 from tightrope.local.parts.kernels import PEOPLE_AT_ONCE
-from tightrope.local.parts.losses import checked_epsilon, checked_size, favoured
-from tightrope.local.parts.values import Integers, categories, domain, smallest_type
+from tightrope.local.parts.losses import checked_epsilon, checked_size, favored_weight
+from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
 from tightrope.randomness.bits import Source, Stream, Words
 
 MOST_HADAMARD_CATEGORIES = 1 << 24
@@ -22,31 +22,31 @@ MOST_HADAMARD_CATEGORIES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Hadamard(FrequencyOracle):
-    """Report y in 0..2^bits − 1; category v favours the y with an even number of ones in (v + 1) & y, half of them.
+    """Report y in 0..2^bits − 1; category v favors the y with an even number of ones in (v + 1) & y, half of them.
 
-    One word a report: its first ``bits`` are a uniform y; the others say whether y is to be favoured, with chance
-    favour / 2^(64 − bits). Where y is of the wrong half, flipping its bit at the lowest one of v + 1 gives a uniform
+    One word a report: its first ``bits`` are a uniform y; the others say whether y is to be favored, with chance
+    favor / 2^(64 − bits). Where y is of the wrong half, flipping its bit at the lowest one of v + 1 gives a uniform
     number of the right half.
     """
 
     epsilon: float
     k: int
     bits: int
-    favour: int
+    favor: int
 
     @property
-    def keep(self) -> Fraction:
-        return Fraction(self.favour, 1 << (64 - self.bits))
+    def true_support_probability(self) -> Fraction:
+        return Fraction(self.favor, 1 << (64 - self.bits))
 
     @property
-    def other(self) -> Fraction:
+    def false_support_probability(self) -> Fraction:
         """½ exactly: the halves of two categories share a quarter, and so do all their complements."""
         return Fraction(1, 2)
 
     @property
-    def changed(self) -> tuple[Fraction, Fraction]:
+    def change_probabilities(self) -> tuple[Fraction, Fraction]:
         """The halves of two categories differ in half of all reports."""
-        return self.keep / 2, (1 - self.keep) / 2
+        return self.true_support_probability / 2, (1 - self.true_support_probability) / 2
 
     @property
     def channel(self) -> Channel:
@@ -55,40 +55,44 @@ class Hadamard(FrequencyOracle):
         rows, reports = np.arange(1, self.k + 1)[:, None], np.arange(1 << self.bits)
         odd = np.bitwise_count(rows & reports) & 1
         half = 1 << (self.bits - 1)
-        return Channel(np.where(odd, float((1 - self.keep) / half), float(self.keep / half)))
+        return Channel(
+            np.where(
+                odd, float((1 - self.true_support_probability) / half), float(self.true_support_probability / half)
+            )
+        )
 
     @property
-    def letters(self) -> int:
-        """How many different reports there are."""
+    def report_count(self) -> int:
+        """The number of different reports."""
         return 1 << self.bits
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
-        truth, randomness = categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.letters))
+        truth, randomness = check_categories("values", values, self.k), randomness or Stream()
+        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
-            out[start : start + PEOPLE_AT_ONCE] = self._block(block, randomness.words(len(block)))
+            out[start : start + PEOPLE_AT_ONCE] = self._randomize_block(block, randomness.random_words(len(block)))
         return out
 
-    def _block(self, values: Integers, words: Words) -> Words:
+    def _randomize_block(self, values: Integers, words: Words) -> Words:
         rest = np.uint64(64 - self.bits)
         drawn, chance = words >> rest, words & np.uint64((1 << (64 - self.bits)) - 1)
         row = values.astype(np.uint64) + np.uint64(1)
         odd = np.bitwise_count(row & drawn) & np.uint8(1)
-        wrong = odd == (chance < np.uint64(self.favour))
+        wrong = odd == (chance < np.uint64(self.favor))
         lowest = row & (~row + np.uint64(1))
         return np.asarray(drawn ^ np.where(wrong, lowest, np.uint64(0)))
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""
-        return Tally(people, people, (people + transformed(counts)[1 : self.k + 1]) // 2)
+        return Tally(people, people, (people + hadamard_transform(counts)[1 : self.k + 1]) // 2)
 
 
-def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def hadamard_transform(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Σ_y counts[y] (−1)^{|v & y|} for every v, shape [2^bits]: the Walsh–Hadamard transform, in whole numbers.
 
-    >>> transformed(np.array([3, 1, 0, 0])).tolist()
+    >>> hadamard_transform(np.array([3, 1, 0, 0])).tolist()
     [4, 2, 4, 2]
     """
     out, half = counts.astype(np.int64), 1
@@ -102,16 +106,18 @@ def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def hadamard(epsilon: float, k: int) -> Hadamard:
     """Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
 
-    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times that of ``unary_encoding``, 2 % more at ε = 0.3 and
-    27 % more at ε = 1, where ``hashing`` is better and a little slower.
+    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``unary_encoding``, 2 % more at ε = 0.3
+    and 27 % more at ε = 1, where ``hashing`` is better and a little slower.
     ε above 38 is built as what 64 − log₂ k binary digits hold. Raises ``InputError`` unless ε > 0 is finite and
     2 ≤ k ≤ 2²⁴.
 
     >>> mechanism = hadamard(1.0, 1000)
-    >>> mechanism.bits, round(float(mechanism.keep), 9)
+    >>> mechanism.bits, round(float(mechanism.true_support_probability), 9)
     (10, 0.731058579)
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_HADAMARD_CATEGORIES, "hash the categories into fewer, or find the frequent ones first")
+    size = check_domain_size(
+        k, MOST_HADAMARD_CATEGORIES, "hash the categories into fewer, or find the frequent ones first"
+    )
     bits = size.bit_length()
-    return Hadamard(epsilon, size, bits, favoured(epsilon, Fraction(1), 1 << (64 - bits)))
+    return Hadamard(epsilon, size, bits, favored_weight(epsilon, Fraction(1), 1 << (64 - bits)))

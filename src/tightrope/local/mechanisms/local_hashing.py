@@ -21,12 +21,12 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.estimates import Tally
-from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, field, orders
+from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, field_orders, finite_field
 from tightrope.local.parts.losses import checked_epsilon, checked_size, other_weight
-from tightrope.local.parts.values import Integers, categories, domain, smallest_type
-from tightrope.numerics.checks import whole
+from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
+from tightrope.numerics.checks import check_integer
 from tightrope.randomness.bits import Source, Stream
-from tightrope.randomness.integers import below
+from tightrope.randomness.integers import uniform_below
 
 MOST_HASHED_CATEGORIES = 1 << 22
 MOST_SMALL = 1 << 31
@@ -42,17 +42,17 @@ class LinearHash:
     length: int
 
     @property
-    def seeds(self) -> int:
-        """How many seeds there are."""
+    def seed_count(self) -> int:
+        """The number of seeds."""
         return int(self.order**self.length)
 
-    def of(self, seeds: Integers, values: Integers) -> NDArray[np.int64]:
+    def hash_values(self, seeds: Integers, values: Integers) -> NDArray[np.int64]:
         """h_s(v) for each pair, shape [n].
 
-        >>> LinearHash(2, 3).of(np.array([0b011, 0b101]), np.array([0b111, 0b111])).tolist()
+        >>> LinearHash(2, 3).hash_values(np.array([0b011, 0b101]), np.array([0b111, 0b111])).tolist()
         [0, 0]
         """
-        table, out = field(self.order), np.zeros(np.broadcast(seeds, values).shape, dtype=np.uint16)
+        table, out = finite_field(self.order), np.zeros(np.broadcast(seeds, values).shape, dtype=np.uint16)
         seeds, values = seeds.astype(np.uint64), values.astype(np.uint64)
         base = np.uint64(self.order)
         for _ in range(self.length):
@@ -60,22 +60,22 @@ class LinearHash:
             seeds, values = seeds // base, values // base
         return out.astype(np.int64)
 
-    def supports(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+    def support_counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """C_v = Σ_s N[s, h_s(v)] for every v, shape [seeds], from the numbers N[s, y] of reports, shape [seeds, order].
 
         Digit by digit: T_j[v_j, rest, y] = Σ_s T_{j−1}[s, rest, y + s v_j], and C_v = T_m[v, 0].
         """
-        table = field(self.order)
-        small = np.int32 if histogram.sum() < MOST_SMALL else np.int64  # no sum exceeds that of all
+        table = finite_field(self.order)
+        small = np.int32 if histogram.sum() < MOST_SMALL else np.int64  # no sum exceeds the sum of all
         done: Integers = np.ascontiguousarray(histogram.T, dtype=small)  # answers first: moving them moves whole rows
         for place in range(self.length):
             block: Integers = done.reshape(self.order, self.order ** (self.length - place - 1), self.order, -1)
-            shifted = [_summed(block, table.sums[table.products[:, digit]]) for digit in range(self.order)]
+            shifted = [_sum_shifted(block, table.sums[table.products[:, digit]]) for digit in range(self.order)]
             done = np.stack(shifted, axis=2)
-        return np.asarray(done.reshape(self.order, self.seeds)[0], dtype=np.int64)
+        return np.asarray(done.reshape(self.order, self.seed_count)[0], dtype=np.int64)
 
 
-def _summed(block: Integers, moved: NDArray[np.uint16]) -> Integers:
+def _sum_shifted(block: Integers, moved: NDArray[np.uint16]) -> Integers:
     """Σ_s block[moved[s], :, s]."""
     out = np.zeros((*block.shape[:2], block.shape[3]), dtype=block.dtype)
     for digit, places in enumerate(moved):
@@ -85,7 +85,7 @@ def _summed(block: Integers, moved: NDArray[np.uint16]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Hashing(FrequencyOracle):
-    """A uniform seed s and randomised response on h_s(value), as the one number s · g + y."""
+    """A uniform seed s and randomized response on h_s(value), as the one number s · g + y."""
 
     epsilon: float
     k: int
@@ -93,50 +93,53 @@ class Hashing(FrequencyOracle):
     response: Response
 
     @property
-    def keep(self) -> Fraction:
-        return self.response.keep
+    def true_support_probability(self) -> Fraction:
+        return self.response.true_support_probability
 
     @property
-    def other(self) -> Fraction:
+    def false_support_probability(self) -> Fraction:
         """1/g, exactly: a false value has a uniform hash, given everything else."""
         return Fraction(1, self.linear.order)
 
     @property
-    def changed(self) -> tuple[Fraction, Fraction]:
+    def change_probabilities(self) -> tuple[Fraction, Fraction]:
         """Two values have different hashes with probability 1 − 1/g; under the other seeds the reports are alike."""
         apart = 1 - Fraction(1, self.linear.order)
-        return apart * self.response.keep, apart * self.response.other
+        return apart * self.response.true_support_probability, apart * self.response.false_support_probability
 
     @property
-    def letters(self) -> int:
-        """How many different reports there are."""
-        return self.linear.seeds * self.linear.order
+    def report_count(self) -> int:
+        """The number of different reports."""
+        return self.linear.seed_count * self.linear.order
 
     @property
     def channel(self) -> Channel:
         """Seeds and answers, as the one number s · g + y."""
-        seeds, order = self.linear.seeds, self.linear.order
+        seeds, order = self.linear.seed_count, self.linear.order
         checked_size(self.k, seeds * order)
-        hashes = self.linear.of(np.arange(seeds), np.arange(self.k)[:, None])
-        keep, other = float(self.response.keep / seeds), float(self.response.other / seeds)
+        hashes = self.linear.hash_values(np.arange(seeds), np.arange(self.k)[:, None])
+        keep, other = (
+            float(self.response.true_support_probability / seeds),
+            float(self.response.false_support_probability / seeds),
+        )
         matrix = np.where(hashes[:, :, None] == np.arange(order), keep, other)
         return Channel(matrix.reshape(self.k, seeds * order))
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
-        truth, randomness = categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.letters))
+        """Numbers below ``report_count``, of the smallest unsigned type, shape [n]."""
+        truth, randomness = check_categories("values", values, self.k), randomness or Stream()
+        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
-            seeds = below(self.linear.seeds, len(block), randomness)
-            answers = self.response.perturb(self.linear.of(seeds, block), randomness)
+            seeds = uniform_below(self.linear.seed_count, len(block), randomness)
+            answers = self.response.perturb(self.linear.hash_values(seeds, block), randomness)
             out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Supports of all values, by transforms of the histogram of reports."""
-        histogram = counts.reshape(self.linear.seeds, self.linear.order)
-        return Tally(people, people, self.linear.supports(histogram)[: self.k])
+        histogram = counts.reshape(self.linear.seed_count, self.linear.order)
+        return Tally(people, people, self.linear.support_counts(histogram)[: self.k])
 
 
 def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
@@ -151,26 +154,27 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     (LinearHash(order=4, length=5), dtype('uint16'))
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_HASHED_CATEGORIES, "find the frequent values first: local.heavy_hitters")
+    size = check_domain_size(k, MOST_HASHED_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
-        order = _order(hashes, size)
+        order = _field_order(hashes, size)
         return of_digits(epsilon, order, digits_for(order, size), size)
-    ways = [order for order in orders() if _work(order, size) <= MOST_WORK]
+    ways = [order for order in field_orders() if _collection_work(order, size) <= MOST_WORK]
     return min(
-        (of_digits(epsilon, order, digits_for(order, size), size) for order in ways), key=lambda way: way.variances[0]
+        (of_digits(epsilon, order, digits_for(order, size), size) for order in ways),
+        key=lambda way: way.report_variances[0],
     )
 
 
-def _order(hashes: int, k: int) -> int:
-    if whole("hashes", hashes, at_least=2) not in orders():
+def _field_order(hashes: int, k: int) -> int:
+    if check_integer("hashes", hashes, at_least=2) not in field_orders():
         raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
-    if not _work(hashes, k) <= MOST_WORK:
+    if not _collection_work(hashes, k) <= MOST_WORK:
         raise InputError("hashes", hashes, f"small enough that {k} values can be counted", "leave it out")
     return hashes
 
 
 def of_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
-    """Hashing of the first k (default: all) numbers of so many digits in base ``order``."""
+    """Hashing of the first k (default: all) numbers of this many digits in base ``order``."""
     response = Response(epsilon, order, other_weight(epsilon, order))
     return Hashing(epsilon, order**length if k is None else k, LinearHash(order, length), response)
 
@@ -183,6 +187,6 @@ def digits_for(order: int, k: int) -> int:
     return length
 
 
-def _work(order: int, k: int) -> int:
+def _collection_work(order: int, k: int) -> int:
     length = digits_for(order, k)
     return int(length * order ** (length + 2))

@@ -1,4 +1,4 @@
-"""What every mechanism for a number a person declares, and the mean that follows."""
+"""Base class of mechanisms for one number a person, and the estimate of the mean."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.parts.estimates import Shares, Tally, deviations
-from tightrope.local.parts.kernels import occurrences
-from tightrope.local.parts.losses import Change, Declared
-from tightrope.local.parts.values import categories, reals
+from tightrope.local.parts.estimates import Shares, Tally, simultaneous_z_score
+from tightrope.local.parts.kernels import count_occurrences
+from tightrope.local.parts.losses import Change, LocalMechanism
+from tightrope.local.parts.values import check_categories, check_reals
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite
+from tightrope.numerics.checks import check_finite
 from tightrope.randomness.bits import Source, Words
 
 
-class MeanOracle(Declared):
-    """A mechanism for one number in [lower, upper] a person. What ``decode`` reads is that number on average."""
+class MeanOracle(LocalMechanism):
+    """A mechanism for one number in [lower, upper] a person.
+
+    What ``decode_reports`` reads is that number on average.
+    """
 
     __slots__ = ()
 
@@ -30,34 +33,34 @@ class MeanOracle(Declared):
 
     @property
     @abstractmethod
-    def changed(self) -> Change:
-        """What changes between the two values that are easiest to tell apart, ``lower`` and ``upper``."""
+    def change_probabilities(self) -> Change:
+        """The change of probability between the two most distinguishable values, ``lower`` and ``upper``."""
 
     @property
     @abstractmethod
-    def letters(self) -> int:
-        """How many different reports there are: they are whole numbers from 0."""
+    def report_count(self) -> int:
+        """The number of different reports, which are integers from 0."""
 
     @property
     def report_bits(self) -> int:
-        """How many bits a report needs."""
-        return (self.letters - 1).bit_length()
+        """The number of bits in a report."""
+        return (self.report_count - 1).bit_length()
 
     @abstractmethod
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """One report for each of ``values``, shape [n]; raises ``InputError`` unless all lie in [lower, upper]."""
 
     @abstractmethod
-    def decode(self, reports: ArrayLike) -> Floats:
+    def decode_reports(self, reports: ArrayLike) -> Floats:
         """Numbers whose expectation is the value of the person who reported, shape [n]."""
 
     @abstractmethod
     def _variance_at(self, value: float) -> float:
-        """Variance of ``decode`` of a report of somebody with this value, which lies in [lower, upper]."""
+        """Variance of ``decode_reports`` of a report of a person with this value, which lies in [lower, upper]."""
 
     def variance_at(self, value: float) -> float:
         """The same; raises ``InputError`` unless the value lies in [lower, upper]."""
-        if not self.lower <= finite("value", value) <= self.upper:
+        if not self.lower <= check_finite("value", value) <= self.upper:
             raise InputError("value", value, f"a number in [{self.lower:g}, {self.upper:g}]")
         return self._variance_at(value)
 
@@ -68,7 +71,7 @@ class MeanOracle(Declared):
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
         """The mean, without bias, with an interval; each of shape []. See ``estimate_tally``."""
-        return self.estimate_tally(self.tally(reports), confidence=confidence)
+        return self.estimate_tally(self.tally_reports(reports), confidence=confidence)
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
         """The mean from how often each report occurs, without bias, with an interval from the spread of the reports.
@@ -79,16 +82,16 @@ class MeanOracle(Declared):
         """
         self.check_tally(tally)
         seen = np.flatnonzero(tally.counts)
-        decoded, times = self.decode(seen), tally.counts[seen]
+        decoded, times = self.decode_reports(seen), tally.counts[seen]
         value = float(np.sum(decoded * times) / tally.people)
         variance = float(np.sum((decoded - value) ** 2 * times) / (tally.people - 1))
-        half = deviations(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.people)
+        half = simultaneous_z_score(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.people)
         return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.people, confidence)
 
     def check_tally(self, tally: Tally) -> None:
         """``InputError`` unless it counts at least two reports of this mechanism: one has no spread."""
-        if tally.people < 2 or len(tally.counts) != self.letters:
-            expected = f"of at least 2 reports, each one of {self.letters}"
+        if tally.people < 2 or len(tally.counts) != self.report_count:
+            expected = f"of at least 2 reports, each one of {self.report_count}"
             raise InputError("tally", (tally.people, len(tally.counts)), expected, "one report has no spread")
 
     def least_spread(self, value: float) -> float:
@@ -97,37 +100,37 @@ class MeanOracle(Declared):
         """
         return self._variance_at(min(max(value, self.lower), self.upper))
 
-    def tally(self, reports: ArrayLike) -> Tally:
-        """How often each report occurs; raises ``InputError`` for reports that nobody can have made."""
-        counts = self.counts(reports)
+    def tally_reports(self, reports: ArrayLike) -> Tally:
+        """Counts of each report; raises ``InputError`` for reports that the mechanism cannot produce."""
+        counts = self.count_reports(reports)
         return self.tally_of(int(counts.sum()), counts)
 
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """How often each report occurs, shape [letters]: counts of disjoint reports add up."""
-        return occurrences(categories("reports", reports, self.letters), self.letters)
+    def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """Counts of each report, shape [letters]: counts of disjoint reports add up."""
+        return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """The tally of so many reports with these ``counts``."""
+        """The tally of this many reports with these ``counts``."""
         return Tally(people, people, counts)
 
-    def places(self, values: ArrayLike, steps: int, randomness: Source) -> NDArray[np.int64]:
+    def randomized_grid_indices(self, values: ArrayLike, steps: int, randomness: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
 
         What is reported depends on the values through these alone, so no rounding here concerns privacy.
         """
-        checked = reals("values", values, self.lower, self.upper)
+        checked = check_reals("values", values, self.lower, self.upper)
         scaled = np.clip((checked - self.lower) / (self.upper - self.lower), 0.0, 1.0) * steps
-        return rounded(scaled, randomness.words(len(scaled)))
+        return round_randomly(scaled, randomness.random_words(len(scaled)))
 
-    def numbers(self, places: Floats, steps: int) -> Floats:
+    def grid_values(self, places: Floats, steps: int) -> Floats:
         """The inverse of ``places``, for any real place."""
         return np.asarray(self.lower + (self.upper - self.lower) * (places / steps))
 
 
-def rounded(numbers: Floats, words: Words) -> NDArray[np.int64]:
+def round_randomly(numbers: Floats, words: Words) -> NDArray[np.int64]:
     """⌊x⌋ or ⌊x⌋ + 1, the latter with chance x − ⌊x⌋ to 2⁻⁶⁴.
 
-    >>> rounded(np.array([2.0, 2.5]), np.array([0, 2**63 - 1], dtype=np.uint64)).tolist()
+    >>> round_randomly(np.array([2.0, 2.5]), np.array([0, 2**63 - 1], dtype=np.uint64)).tolist()
     [2, 3]
     """
     whole = np.floor(numbers)

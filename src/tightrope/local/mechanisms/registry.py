@@ -18,7 +18,7 @@ Oracle = FrequencyOracle | MeanOracle
 MakeFrequencies = Callable[[float, int], FrequencyOracle]
 """From ε and the number k of categories."""
 MakeMean = Callable[..., MeanOracle]
-"""From ε and, by keyword, ``between``."""
+"""From ε and, by keyword, ``bounds``."""
 
 DISTRIBUTION: dict[str, MakeFrequencies] = {
     "k_randomized_response": k_randomized_response,
@@ -34,22 +34,22 @@ def register_distribution(name: str, make: MakeFrequencies) -> None:
     """Let studies, plans and comparisons of shares know ``make(epsilon, k)`` by ``name``, in this process.
 
     What it makes must keep ε for every ε > 0, also for the smaller ones by which a cap on the total variation is kept.
-    Whoever reads the reports must have registered it, too. Raises ``InputError`` for a name that is taken.
+    The reader of the reports must register it, too. Raises ``InputError`` for a name that is taken.
 
     >>> register_distribution("hashing", hashing)
     Traceback (most recent call last):
     ...
     tightrope.errors.InputError: expected name to be a new name, got name='hashing'; every mechanism has one of its own
     """
-    DISTRIBUTION[_new(name)] = make
+    DISTRIBUTION[_check_new_name(name)] = make
 
 
 def register_mean(name: str, make: MakeMean) -> None:
-    """The same for means: ``make(epsilon)`` for numbers in [−1, 1], ``make(epsilon, between=(lower, upper))``."""
-    MEAN[_new(name)] = make
+    """The same for means: ``make(epsilon)`` for numbers in [−1, 1], ``make(epsilon, bounds=(lower, upper))``."""
+    MEAN[_check_new_name(name)] = make
 
 
-def _new(name: str) -> str:
+def _check_new_name(name: str) -> str:
     if name in {*DISTRIBUTION, *MEAN, "best", "response_with_erasure"}:
         raise InputError("name", name, "a new name", "every mechanism has one of its own")
     return name

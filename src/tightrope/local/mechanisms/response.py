@@ -1,4 +1,4 @@
-"""Randomised response for k categories, with or without the right to stay silent."""
+"""Randomized response for k categories, with or without the right to stay silent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
-from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, respond
-from tightrope.local.parts.losses import WORD, checked_epsilon, favour, other_weight
-from tightrope.local.parts.values import Integers, categories, domain, smallest_type
-from tightrope.numerics.checks import probability
+from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, randomize_responses
+from tightrope.local.parts.losses import WORD, checked_epsilon, odds_advantage, other_weight
+from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
+from tightrope.numerics.checks import check_probability
 from tightrope.randomness.bits import Source, Stream, Words
-from tightrope.randomness.loops import Loop, compiled
+from tightrope.randomness.loops import Loop, compiled_loop
 
 MOST_RESPONSE_CATEGORIES = 1 << 31
 MOST_COUNTED = 1 << 26
@@ -38,20 +38,20 @@ class Response(FrequencyOracle):
     silence: int = 0
 
     @property
-    def keep(self) -> Fraction:
+    def true_support_probability(self) -> Fraction:
         return Fraction(WORD - self.silence - (self.k - 1) * self.weight, WORD)
 
     @property
-    def other(self) -> Fraction:
+    def false_support_probability(self) -> Fraction:
         return Fraction(self.weight, WORD)
 
     @property
-    def answered(self) -> Fraction:
+    def answer_probability(self) -> Fraction:
         return 1 - Fraction(self.silence, WORD)
 
     @property
-    def changed(self) -> tuple[Fraction, Fraction]:
-        return self.keep, self.other
+    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+        return self.true_support_probability, self.false_support_probability
 
     @property
     def channel(self) -> SymmetricChannel:
@@ -60,11 +60,13 @@ class Response(FrequencyOracle):
         >>> round(k_randomized_response(1.0, 4).channel.epsilon, 9)
         1.0
         """
-        return SymmetricChannel(self.k, float(self.keep), float(self.other), self.silence / WORD)
+        return SymmetricChannel(
+            self.k, float(self.true_support_probability), float(self.false_support_probability), self.silence / WORD
+        )
 
     @property
-    def letters(self) -> int:
-        """How many different reports there are."""
+    def report_count(self) -> int:
+        """The number of different reports."""
         return self.k + (self.silence > 0)
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
@@ -72,24 +74,26 @@ class Response(FrequencyOracle):
 
         Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
         """
-        truth, randomness = categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.letters))
-        loop = compiled(respond, len(truth))
+        truth, randomness = check_categories("values", values, self.k), randomness or Stream()
+        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
+        loop = compiled_loop(randomize_responses, len(truth))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
-            self._fill(out[start : start + PEOPLE_AT_ONCE], truth[start : start + PEOPLE_AT_ONCE], randomness, loop)
+            self._fill_reports(
+                out[start : start + PEOPLE_AT_ONCE], truth[start : start + PEOPLE_AT_ONCE], randomness, loop
+            )
         return out
 
-    def _fill(self, out: NDArray[Any], values: Integers, randomness: Source, loop: Loop | None) -> None:
-        words = randomness.words(len(values))
+    def _fill_reports(self, out: NDArray[Any], values: Integers, randomness: Source, loop: Loop | None) -> None:
+        words = randomness.random_words(len(values))
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
-            self._respond(words, values, out)
+            self._respond_with_numpy(words, values, out)
         else:
             edge = (self.k - 1) * self.weight
             whole = (self.weight, self.k, edge, edge + self.silence)
             weight, k, first, second = (np.uint64(number) for number in whole)
             loop(words, values.astype(np.int64), (weight, 1 / self.weight, k, first, second), out)
 
-    def _respond(self, words: Words, values: Integers, out: NDArray[Any]) -> None:
+    def _respond_with_numpy(self, words: Words, values: Integers, out: NDArray[Any]) -> None:
         """The numpy twin of ``loops.respond``."""
         edge = (self.k - 1) * self.weight
         steps = words // np.uint64(self.weight)
@@ -98,10 +102,10 @@ class Response(FrequencyOracle):
         quiet = np.where(words < np.uint64(edge + self.silence), np.uint64(self.k), values.astype(np.uint64))
         out[:] = np.where(words < np.uint64(edge), moved, quiet)
 
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+    def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
         if not self.k <= MOST_COUNTED:
             raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "hash them: local.hashing")
-        return super(Response, self).counts(reports)
+        return super(Response, self).count_reports(reports)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Each category supports itself; silence is an unanswered report."""
@@ -116,30 +120,30 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
 
     >>> survey = k_randomized_response(1.0, 4)
     >>> reports = survey.perturb([0, 1, 2, 2, 3] * 1000)
-    >>> bool(abs(survey.estimate(reports).value[2] - 0.4) < 0.2), round(float(survey.keep), 6)
+    >>> bool(abs(survey.estimate(reports).value[2] - 0.4) < 0.2), round(float(survey.true_support_probability), 6)
     (True, 0.475367)
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_RESPONSE_CATEGORIES, "hash the categories: local.hashing")
+    size = check_domain_size(k, MOST_RESPONSE_CATEGORIES, "hash the categories: local.hashing")
     return Response(epsilon, size, other_weight(epsilon, size))
 
 
 def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) -> Response:
-    """Randomised response that stays silent so often that the total variation is at most η (GI Thm 7, theory §5).
+    """Randomized response that stays silent so often that the total variation is at most η (GI Thm 7, theory §5).
 
     Silence does not depend on the category. It has probability 1 − η (e^ε + k − 1) / (e^ε − 1), rounded up; for k = 2
-    that is 1 − η / tanh(ε/2). An η above the largest, (e^ε − 1) / (e^ε + k − 1), is no constraint.
+    that is 1 − η / tanh(ε/2). An η above the largest, (e^ε − 1) / (e^ε + k − 1), adds no constraint.
     Raises ``InputError`` unless ε > 0 is finite and 0 < η ≤ 1.
 
     >>> careful = response_with_erasure(1.0, 0.2, k=4)
-    >>> round(careful.guarantee.total_variation, 9), round(float(careful.answered), 6)
+    >>> round(careful.guarantee.total_variation, 9), round(float(careful.answer_probability), 6)
     (0.2, 0.665581)
     """
     plain = k_randomized_response(epsilon, k)
-    eta = probability("total_variation", total_variation)
+    eta = check_probability("total_variation", total_variation)
     if not eta * WORD >= 1 << 32:
         raise InputError("total_variation", total_variation, "above 2^-32", "0 would report nothing at all")
-    heard = min(WORD, int(Fraction(eta) / favour(plain.epsilon, plain.k) * WORD))
+    heard = min(WORD, int(Fraction(eta) / odds_advantage(plain.epsilon, plain.k) * WORD))
     weight = other_weight(plain.epsilon, plain.k, heard)
     return Response(plain.epsilon, plain.k, weight, WORD - heard)
 

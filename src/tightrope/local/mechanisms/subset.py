@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.kernels import Digits, at, clear_spare, put, width
-from tightrope.local.parts.losses import WORD, checked_epsilon, favoured, of_sets
-from tightrope.local.parts.values import Integers, categories, domain
+from tightrope.local.parts.kernels import BinaryDigits, clear_spare, packed_words, put_bits, word_and_mask
+from tightrope.local.parts.losses import WORD, checked_epsilon, favored_weight, of_sets
+from tightrope.local.parts.values import Integers, check_categories, check_domain_size
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.randomness.bits import Source, Stream, Words
 
@@ -38,56 +38,58 @@ class SubsetSelection(FrequencyOracle):
     own_weight: int
 
     @property
-    def keep(self) -> Fraction:
+    def true_support_probability(self) -> Fraction:
         return Fraction(self.own_weight, WORD)
 
     @property
-    def other(self) -> Fraction:
+    def false_support_probability(self) -> Fraction:
         """Of the k − 1 others, w − 1 are in a set with the own category, and w in one without."""
-        return (self.keep * (self.size - 1) + (1 - self.keep) * self.size) / (self.k - 1)
+        return (self.true_support_probability * (self.size - 1) + (1 - self.true_support_probability) * self.size) / (
+            self.k - 1
+        )
 
     @property
-    def changed(self) -> tuple[Fraction, Fraction]:
+    def change_probabilities(self) -> tuple[Fraction, Fraction]:
         """Sets that hold the first person's category and not the second's, and the other way round."""
-        p, w, others = self.keep, self.size, self.k - 1
+        p, w, others = self.true_support_probability, self.size, self.k - 1
         return p * (self.k - w) / others, (1 - p) * w / others
 
     @property
     def channel(self) -> Channel:
         """Sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
-        return of_sets(self.k, self.size, self.keep)
+        return of_sets(self.k, self.size, self.true_support_probability)
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
-        truth, randomness = categories("values", values, self.k), randomness or Stream()
-        out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
+        truth, randomness = check_categories("values", values, self.k), randomness or Stream()
+        out = np.empty((len(truth), packed_words(self.k)), dtype=np.uint64)
         step = max(1, REPORT_WORDS_AT_ONCE // out.shape[1])
         for start in range(0, len(truth), step):
-            out[start : start + step] = self._block(truth[start : start + step], randomness)
+            out[start : start + step] = self._randomize_block(truth[start : start + step], randomness)
         return out
 
-    def _block(self, values: Integers, randomness: Source) -> Words:
+    def _randomize_block(self, values: Integers, randomness: Source) -> Words:
         """Independent bits are uniform among the sets of their size; one more or less at random keeps them so."""
-        rows = self._started(len(values), randomness)
-        put(rows, values, randomness.words(len(values)) < np.uint64(self.own_weight))
+        rows = self._initial_sets(len(values), randomness)
+        put_bits(rows, values, randomness.random_words(len(values)) < np.uint64(self.own_weight))
         lacking = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         waiting: Integers = np.flatnonzero(lacking)
         while len(waiting):
-            waiting = self._corrected(rows, values, lacking, waiting, randomness)
+            waiting = self._correct_set_sizes(rows, values, lacking, waiting, randomness)
         return rows
 
-    def _started(self, people: int, randomness: Source) -> Words:
-        columns, digits = width(self.k), starting_digits(self.size / self.k)
-        rows = digits.rows(randomness.words(people * columns * digits.length), people, columns)
+    def _initial_sets(self, people: int, randomness: Source) -> Words:
+        columns, digits = packed_words(self.k), starting_digits(self.size / self.k)
+        rows = digits.sample_rows(randomness.random_words(people * columns * digits.length), people, columns)
         clear_spare(rows, self.k)
         return rows
 
-    def _corrected(
+    def _correct_set_sizes(
         self, rows: Words, values: Integers, lacking: Integers, waiting: Integers, randomness: Source
     ) -> Integers:
         """Each waiting row tries a uniform place: one of the others that lacks what the row lacks is flipped."""
-        places = randomness.words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
-        word, mask = at(np.minimum(places, np.uint64(self.k - 1)))
+        places = randomness.random_words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
+        word, mask = word_and_mask(np.minimum(places, np.uint64(self.k - 1)))
         is_set = (rows[waiting, word] & mask) != 0
         fits = (places < np.uint64(self.k)) & (places != values[waiting].astype(np.uint64))
         flip = fits & (is_set == (lacking[waiting] < 0))
@@ -96,9 +98,9 @@ class SubsetSelection(FrequencyOracle):
         lacking[chosen] -= np.sign(lacking[chosen])
         return np.asarray(waiting[lacking[waiting] != 0])
 
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """How often each category is in a set; raises ``InputError`` where a set has another size."""
-        found = super(SubsetSelection, self).counts(reports)
+    def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """Counts of sets that contain each category; raises ``InputError`` if a set has another size."""
+        found = super(SubsetSelection, self).count_reports(reports)
         sizes = np.bitwise_count(np.asarray(reports)).sum(axis=1, dtype=np.int64)
         if np.any(sizes != self.size):
             wrong = int(sizes[sizes != self.size][0])
@@ -106,12 +108,12 @@ class SubsetSelection(FrequencyOracle):
         return found
 
 
-def starting_digits(share: float) -> Digits:
-    """A chance of few binary digits near ``share`` (of more digits where it is small), neither 0 nor 1."""
+def starting_digits(share: float) -> BinaryDigits:
+    """A chance of few binary digits near ``share`` (of more digits if ``share`` is small), neither 0 nor 1."""
     length = START_DIGITS + max(0, math.floor(-math.log2(share)) - 1)
     numerator = min(max(1, round(share * (1 << length))), (1 << length) - 1)
     odd = numerator & -numerator
-    return Digits(numerator // odd, length - odd.bit_length() + 1)
+    return BinaryDigits(numerator // odd, length - odd.bit_length() + 1)
 
 
 def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> SubsetSelection:
@@ -121,11 +123,11 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
     Raises ``InputError`` unless ε > 0 is finite, 2 ≤ k ≤ 2²⁰ and 1 ≤ w < k.
 
     >>> mechanism = subset_selection(1.0, 1024)
-    >>> mechanism.size, round(float(mechanism.keep), 6)
+    >>> mechanism.size, round(float(mechanism.true_support_probability), 6)
     (275, 0.499508)
     """
     epsilon = checked_epsilon(epsilon)
-    categories_ = domain(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
+    categories_ = check_domain_size(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
     if size is not None:
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < categories_:
             raise InputError("size", size, f"a whole number in 1..{categories_ - 1}", "leave it out for the best one")
@@ -137,4 +139,4 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
 
 def _with_size(epsilon: float, k: int, size: int) -> SubsetSelection:
     """P(own in the set) = p with p (k − w) / ((1 − p) w) ≤ e^ε."""
-    return SubsetSelection(epsilon, k, size, favoured(epsilon, Fraction(k - size, size)))
+    return SubsetSelection(epsilon, k, size, favored_weight(epsilon, Fraction(k - size, size)))

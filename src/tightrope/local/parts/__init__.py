@@ -1,1 +1,1 @@
-"""What mechanisms are built from: odds, bits, losses, tallies, estimates; know no mechanism."""
+"""Building blocks of mechanisms: odds, bits, losses, tallies, estimates."""

@@ -10,14 +10,14 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import inner_probability, whole
+from tightrope.numerics.checks import check_integer, inner_probability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
     """Unbiased estimates with the ends of their intervals, shape [k] each (floats where one number was asked for).
 
-    They speak of the ``people`` who reported: the only randomness is that of the mechanism. ``confidence`` holds for
+    They estimate the shares of the ``people`` who reported: only the mechanism is random. ``confidence`` holds for
     each interval, or for all together where ``simultaneous``. A value may be below 0 or above 1: that is what makes
     averages and sums of estimates right; ``local.on_simplex`` makes a distribution of them, which is biased.
     """
@@ -33,10 +33,10 @@ class Shares:
         return len(self.value)
 
 
-def deviations(confidence: float, of: int = 1) -> float:
+def simultaneous_z_score(confidence: float, of: int = 1) -> float:
     """Half-width, in standard deviations, of two-sided intervals that all ``of`` hold (Bonferroni).
 
-    >>> round(deviations(0.95), 6), round(deviations(0.95, of=1024), 4)
+    >>> round(simultaneous_z_score(0.95), 6), round(simultaneous_z_score(0.95, of=1024), 4)
     (1.959964, 4.0612)
     """
     missed = (1 - inner_probability("confidence", confidence)) / of
@@ -46,8 +46,8 @@ def deviations(confidence: float, of: int = 1) -> float:
 def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
     """Chances of being counted whose intervals all ``of`` hold: Clopper and Pearson's, no approximation (Bonferroni).
 
-    ``counts`` of so many ``people``, shape [k]. They are right for independent people with equal chances, and a sum
-    over people with fixed, unequal chances is no further from its mean (Hoeffding 1956).
+    ``counts`` of this many ``people``, shape [k]. They are right for independent people with equal chances, and a sum
+    over people with fixed, unequal chances is at most as far from its mean (Hoeffding 1956).
 
     >>> [round(float(end[0]), 6) for end in tail_interval(np.array([5]), 10, 0.95, 1)]
     [0.187086, 0.812914]
@@ -72,23 +72,23 @@ def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats
 def score_interval(value: Floats, people: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:
     """The shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
 
-    The variance is that of the share that is asked about, not of the one that was seen: so the interval keeps its
-    coverage where few reports support a value. ``variances`` are (v₀, v₁), those of one report on another and on the
-    own value. The ends solve (value − f)² = width² V(f) / people.
+    The variance belongs to the hypothesized share, not to the observed one: so the interval keeps its
+    coverage where few reports support a value. ``variances`` are (v₀, v₁), the variances of one report on
+    another and on the own value. The ends solve (value − f)² = width² V(f) / people.
     """
     other, own = variances
     scaled = width * width / people
-    centre = value + scaled * (own - other) / 2
-    square = centre**2 - value**2 + scaled * other
+    center = value + scaled * (own - other) / 2
+    square = center**2 - value**2 + scaled * other
     half = np.sqrt(np.maximum(square, 0.0))
-    return np.minimum(centre - half, value), np.maximum(centre + half, value)
+    return np.minimum(center - half, value), np.maximum(center + half, value)
 
 
 # From unbiased estimates to a distribution: what is gained in shape is lost in truth on average.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Biased:
+class BiasedEstimates:
     """Shares ≥ 0 that add up to 1, shape [k]: **biased**, rare values upwards, so it has no intervals.
 
     Do not average these over groups or days: average the unbiased ones, then project.
@@ -97,11 +97,11 @@ class Biased:
     value: Floats
 
 
-def on_simplex(shares: Shares) -> Biased:
+def on_simplex(shares: Shares) -> BiasedEstimates:
     """The distribution nearest to the estimates: (f − t)₊ with t such that it adds up to 1.
 
-    Its squared error is at most that of the estimates, for every true distribution, since a projection on a convex set
-    only brings things together. A function of the reports: it costs no privacy.
+    Its squared error is at most the squared error of the estimates, for every true distribution, since a projection
+    on a convex set only brings things together. A function of the reports: it costs no privacy.
 
     Raises ``InputError`` for anything but estimates, at least one and all finite.
 
@@ -116,7 +116,7 @@ def on_simplex(shares: Shares) -> Biased:
     falling = np.sort(shares.value)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
     threshold = excess[np.flatnonzero(falling > excess)[-1]]
-    return Biased(np.maximum(shares.value - threshold, 0.0))
+    return BiasedEstimates(np.maximum(shares.value - threshold, 0.0))
 
 
 # What a collector keeps of reports: counts that add up, so that any number of reports fits into little memory.
@@ -139,8 +139,8 @@ class Tally:
     counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        people = whole("people", self.people, at_least=0)
-        answered = whole("answered", self.answered, at_least=0)
+        people = check_integer("people", self.people, at_least=0)
+        answered = check_integer("answered", self.answered, at_least=0)
         if not answered <= people:
             raise InputError("answered", answered, f"at most people={people}")
         counts = np.asarray(self.counts)

@@ -1,6 +1,6 @@
-"""The loops of large collections, for numba where it is installed (see ``randomness.loops``).
+"""The loops of large collections, for numba if it is installed (see ``randomness.loops``).
 
-Plain Python that numba can compile; each has a numpy twin beside its caller that gives the same numbers for the same
+Plain Python that numba can compile; each has a numpy twin next to its caller that gives the same numbers for the same
 words.
 """
 
@@ -18,14 +18,14 @@ from tightrope.errors import InputError
 from tightrope.local.parts.values import Integers as BitsIntegers
 from tightrope.numerics.arrays import Integers
 from tightrope.randomness.bits import Words
-from tightrope.randomness.loops import compiled
+from tightrope.randomness.loops import compiled_loop
 
 PEOPLE_AT_ONCE = 1 << 15
 """People handled at once: words and values stay in the cache."""
 
 
-def respond(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
-    """Randomised response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
+def randomize_responses(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
+    """Randomized response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
 
     ``shape`` is (w, 1/w as a float, k, (k−1)w, (k−1)w + erased weight). The float quotient (below 2³¹) is
     right or one off, and is set right by whole numbers.
@@ -46,7 +46,7 @@ def respond(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray
 
 
 def count_up(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
-    """Add the number of times each value occurs to ``counts``, shape [4, k]: four rows, so that equal neighbours do
+    """Add the number of times each value occurs to ``counts``, shape [4, k]: four rows, so that equal neighbors do
     not wait for each other.
     """
     whole = len(values) // 4 * 4
@@ -66,13 +66,13 @@ COUNTED_AT_ONCE = 1 << 16
 """Numbers handled at once: numpy widens them, and they stay in the cache."""
 
 
-def occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
+def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
     """Occurrences of 0..size − 1, shape [size]; the caller has checked the numbers.
 
-    >>> occurrences(np.array([1, 1, 3], dtype=np.uint8), 4).tolist()
+    >>> count_occurrences(np.array([1, 1, 3], dtype=np.uint8), 4).tolist()
     [0, 2, 0, 1]
     """
-    loop = compiled(count_up, len(numbers))
+    loop = compiled_loop(count_up, len(numbers))
     if loop is not None and numbers.flags.writeable:  # read-only numbers would be compiled for anew
         rows = np.zeros((4, size), dtype=np.int64)
         loop(np.ascontiguousarray(numbers), rows)
@@ -93,7 +93,7 @@ POLYNOMIALS = {1: 0b11, 2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b10000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class FiniteField:
     """Elements 0..order − 1 with their sums and products, shape [order, order] each."""
 
     order: int
@@ -101,16 +101,16 @@ class Field:
     products: Table
 
 
-def orders() -> list[int]:
-    """Orders of the fields that ``field`` makes: primes and powers of two up to 256."""
+def field_orders() -> list[int]:
+    """Orders of the fields that ``finite_field`` makes: primes and powers of two up to 256."""
     return [n for n in range(2, LARGEST_ORDER + 1) if n & (n - 1) == 0 or all(n % d for d in range(2, n))]
 
 
 @cache
-def field(order: int) -> Field:
-    """The field with so many elements; ``order`` is one of ``orders()``.
+def finite_field(order: int) -> FiniteField:
+    """The field with this many elements; ``order`` is one of ``orders()``.
 
-    >>> field(4).products[2].tolist(), field(5).products[2].tolist()
+    >>> finite_field(4).products[2].tolist(), finite_field(5).products[2].tolist()
     ([0, 2, 3, 1], [0, 2, 4, 1, 3])
     """
     numbers = np.arange(order)
@@ -127,7 +127,7 @@ def field(order: int) -> Field:
         sums, products = numbers[:, None] ^ numbers, out
     else:
         sums, products = (numbers[:, None] + numbers) % order, (numbers[:, None] * numbers) % order
-    return Field(order, sums.astype(np.uint16), products.astype(np.uint16))
+    return FiniteField(order, sums.astype(np.uint16), products.astype(np.uint16))
 
 
 # Rows of k bits packed into 64-bit words: drawn digit by digit, counted plane by plane, never bit by bit.
@@ -140,18 +140,18 @@ BITS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Digits:
+class BinaryDigits:
     """The chance numerator / 2^length of each bit, numerator odd."""
 
     numerator: int
     length: int
 
     @property
-    def chance(self) -> Fraction:
+    def one_probability(self) -> Fraction:
         """The probability of a 1."""
         return Fraction(self.numerator, 1 << self.length)
 
-    def rows(self, words: Words, people: int, width: int) -> Words:
+    def sample_rows(self, words: Words, people: int, width: int) -> Words:
         """Independent bits, shape [people, width], from ``length`` · people · width uniform words.
 
         From the last binary digit of the chance to the first: after a digit d, P(bit) = (d + P(bit before)) / 2, since
@@ -165,7 +165,7 @@ class Digits:
         return out
 
 
-def width(k: int) -> int:
+def packed_words(k: int) -> int:
     """Words that hold k bits."""
     return -(-k // LANES)
 
@@ -176,14 +176,14 @@ def clear_spare(rows: Words, k: int) -> None:
         rows[:, -1] &= np.uint64((1 << k % LANES) - 1)
 
 
-def put(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
+def put_bits(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
     """Bit ``places[i]`` of row i becomes ``ones[i]``, in place; shapes [n]."""
-    index, word, mask = np.arange(len(rows)), *at(places)
+    index, word, mask = np.arange(len(rows)), *word_and_mask(places)
     cleared = rows[index, word] & ~mask
     rows[index, word] = np.where(ones, cleared | mask, cleared)
 
 
-def at(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
+def word_and_mask(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
     """Word and mask of each bit."""
     wide = places.astype(np.uint64)
     return (wide >> np.uint64(6)).astype(np.int64), np.uint64(1) << (wide & np.uint64(63))
@@ -192,8 +192,8 @@ def at(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
 def checked_rows(name: str, rows: ArrayLike, k: int) -> Words:
     """Rows of k bits, shape [n, width(k)]; raises ``InputError`` for others, and where a bit from k on is set."""
     array: NDArray[Any] = np.asarray(rows)
-    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != width(k):
-        expected = f"packed bits: uint64, shape [n, {width(k)}] for {k} values"
+    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != packed_words(k):
+        expected = f"packed bits: uint64, shape [n, {packed_words(k)}] for {k} values"
         raise InputError(name, (str(array.dtype), array.shape), expected, "take them as perturb made them")
     if k % LANES and np.any(array[:, -1] >> np.uint64(k % LANES)):
         raise InputError(f"highest bit of {name}", int(array[:, -1].max()).bit_length() - 1, f"below {k % LANES}")
@@ -201,12 +201,12 @@ def checked_rows(name: str, rows: ArrayLike, k: int) -> Words:
 
 
 def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
-    """How many rows have each bit set, shape [k].
+    """The number of rows with each bit set, shape [k].
 
     >>> column_counts(np.array([[0b011], [0b110], [0b010]], dtype=np.uint64), 3).tolist()
     [1, 3, 1]
     """
-    total = np.zeros(width(k) * LANES, dtype=np.int64)
+    total = np.zeros(packed_words(k) * LANES, dtype=np.int64)
     for start in range(0, len(rows), BITS_AT_ONCE):
         level, weight = rows[start : start + BITS_AT_ONCE], 1
         while len(level):

@@ -16,26 +16,27 @@ from math import comb
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.channels import Channel, SymmetricChannel
 from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE
-from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, exponential
+from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, fixed_point_exponential
 from tightrope.mechanisms.discrete.table_loss import LOSS_ROUNDING
-from tightrope.numerics.checks import positive
-from tightrope.numerics.rounding import rounded, to_float
+from tightrope.numerics.checks import check_positive
+from tightrope.numerics.rounding import round_outward, to_float
 
 Change = tuple[Fraction, Fraction]
 """Probabilities (up, down), up > down > 0, of reports under the first value; exchanged under the second."""
 
 
-def joined(*parts: tuple[Fraction, Change]) -> Change:
+def join_changes(*parts: tuple[Fraction, Change]) -> Change:
     """One change that dominates a public choice among several, each with its probability: the largest odds r, and the
     sum of all η. Its pair (rη, η) / (r − 1) dominates every pair with such odds and η.
 
-    >>> joined((Fraction(1, 2), (Fraction(3, 4), Fraction(1, 4))), (Fraction(1, 2), (Fraction(2, 3), Fraction(1, 3))))
+    >>> half, quarter, third = Fraction(1, 2), Fraction(1, 4), Fraction(1, 3)
+    >>> join_changes((half, (3 * quarter, quarter)), (half, (2 * third, third)))
     (Fraction(5, 8), Fraction(5, 24))
     """
     odds = max(up / down for _, (up, down) in parts)
@@ -52,7 +53,7 @@ def log_odds(change: Change) -> float:
 def loss_of(change: Change) -> PrivacyLoss:
     """Masses ``up`` at +ℓ, ``down`` at −ℓ and the rest at 0.
 
-    One person changes the own value: neighbours are "local". The laws of both orders of the pair are the same.
+    One person changes the own value: neighbors are "local". The laws of both orders of the pair are the same.
 
     >>> round(loss_of((Fraction(3, 4), Fraction(1, 4))).epsilon(0.1), 12)
     0.955511445027
@@ -60,13 +61,13 @@ def loss_of(change: Change) -> PrivacyLoss:
     up, down = change
     loss = log_odds(change)
     masses = np.array([float(down), float(1 - up - down), float(up)])
-    atoms = Atoms.gather(np.array([-loss, 0.0, loss]), masses, slack=LOSS_ROUNDING * loss)
-    return PrivacyLoss.of(atoms, reverse=atoms, neighbours=Neighbours.LOCAL)
+    atoms = Atoms.merge_losses(np.array([-loss, 0.0, loss]), masses, slack=LOSS_ROUNDING * loss)
+    return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL)
 
 
 def epsilon_of(change: Change) -> float:
     """ℓ, rounded up."""
-    return rounded(log_odds(change), "up", error=LOSS_ROUNDING)
+    return round_outward(log_odds(change), "up", error=LOSS_ROUNDING)
 
 
 def guarantee_of(change: Change) -> Guarantee:
@@ -75,25 +76,25 @@ def guarantee_of(change: Change) -> Guarantee:
     return Guarantee(epsilon_of(change), 0.0, to_float(up - down, "up"))
 
 
-class Declared(ABC):
+class LocalMechanism(ABC):
     """A mechanism that says what one report changes; what it guarantees follows."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def changed(self) -> Change:
-        """What changes between the two values of a person that are easiest to tell apart: exactly what is sampled."""
+    def change_probabilities(self) -> Change:
+        """The change of probability between a person's two most distinguishable values, exactly as sampled."""
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
-        return loss_of(self.changed)
+        """The privacy loss of one report, from the whole numbers that are sampled; neighbors are "local"."""
+        return loss_of(self.change_probabilities)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The realised (ε, 0, η), rounded up; ε is at most the one that was asked for."""
-        return guarantee_of(self.changed)
+        """The realized (ε, 0, η), rounded up; ε is at most the one that was asked for."""
+        return guarantee_of(self.change_probabilities)
 
 
 # Chances as whole numbers out of 2⁶⁴, rounded so that the odds e^ε are never exceeded.
@@ -102,50 +103,50 @@ class Declared(ABC):
 # numbers has the probabilities that its certificate speaks of, and no float has a say.
 
 WORD = 1 << 64
-"""How many words there are."""
+"""The number of words."""
 
 
 def checked_epsilon(epsilon: object) -> float:
     """A finite ε > 0 as a float; raises ``InputError`` for anything else, ∞ included."""
-    return positive("epsilon", epsilon, "0 would report nothing and infinity the truth; a typical value is 1")
+    return check_positive("epsilon", epsilon, "0 would report nothing and infinity the truth; a typical value is 1")
 
 
-def falling(epsilon: float) -> int:
+def fixed_point_exp(epsilon: float) -> int:
     """e^{−ε(1 − 2⁻⁴⁸)} in fixed point (``integer_weights.ONE`` is 1), rounded up; ε above 40 is taken as 40."""
-    return exponential(Fraction(min(epsilon, LARGEST_STEP) * PRIVATE_SIDE)) + 1
+    return fixed_point_exponential(Fraction(min(epsilon, LARGEST_STEP) * PRIVATE_SIDE)) + 1
 
 
 def other_weight(epsilon: float, k: int, whole: int = WORD) -> int:
-    """Least w with (whole − (k−1) w) / w ≤ e^ε: the weight of each of k − 1 outcomes beside a favoured one.
+    """Least w with (whole − (k−1) w) / w ≤ e^ε: the weight of each of k − 1 outcomes other than the favored one.
 
-    Raises ``InputError`` where ε is so small that no favour is left.
+    Raises ``InputError`` where ε is so small that no favor is left.
 
     >>> w = other_weight(1.0, 4)
     >>> round((WORD - 3 * w) / w, 12)
     2.718281828459
     """
-    decay = falling(epsilon)
+    decay = fixed_point_exp(epsilon)
     weight = -(-whole * decay // (ONE + (k - 1) * decay))
     if not k * weight < whole:
         raise InputError("epsilon", epsilon, f"large enough to be told from 0 among {k} outcomes", "ask for more")
     return weight
 
 
-def favour(epsilon: float, k: int) -> Fraction:
+def odds_advantage(epsilon: float, k: int) -> Fraction:
     """(e^ε − 1) / (e^ε + k − 1) for the ε that is built: no rounded response has a larger total variation."""
-    decay = falling(epsilon)
+    decay = fixed_point_exp(epsilon)
     return Fraction(ONE - decay, ONE + (k - 1) * decay)
 
 
-def favoured(epsilon: float, others: Fraction, whole: int = WORD) -> int:
+def favored_weight(epsilon: float, others: Fraction, whole: int = WORD) -> int:
     """Most T with T / (whole − T) ≤ e^ε / others: a chance T / whole against ``others`` equal ones that share the rest.
 
-    Raises ``InputError`` where ε is so small that T is no favour.
+    Raises ``InputError`` where ε is so small that T favors no outcome.
 
-    >>> round(favoured(1.0, Fraction(1)) / WORD, 12)
+    >>> round(favored_weight(1.0, Fraction(1)) / WORD, 12)
     0.73105857863
     """
-    decay, parts = falling(epsilon), Fraction(others)
+    decay, parts = fixed_point_exp(epsilon), Fraction(others)
     top = whole * ONE * parts.denominator // (ONE * parts.denominator + parts.numerator * decay)
     if not top * parts.numerator > (whole - top) * parts.denominator:
         raise InputError("epsilon", epsilon, "large enough to be told from 0 in 64 binary digits", "ask for more")

@@ -1,4 +1,4 @@
-"""What people hold and what they report, checked at the door. Errors never show a person's value."""
+"""Checks of people's values and reports. Errors never show a person's value."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import finite, whole
+from tightrope.numerics.checks import check_finite, check_integer
 
 REMEDIES = {"reports": "use the mechanism that made the reports"}
 Integers = NDArray[np.integer[Any]]
 
 
-def categories(name: str, values: ArrayLike, k: int) -> Integers:
+def check_categories(name: str, values: ArrayLike, k: int) -> Integers:
     """``values`` as an array of whole numbers in 0..k − 1, shape [n]; truth values count as 0 and 1.
 
     Raises ``InputError`` for floats (NaN among them), for other shapes, and for numbers outside; says how many.
     """
-    array = _numbers(name, values, "iub", f"a list or array of whole numbers in 0..{k - 1}, shape [n]")
+    array = _number_array(name, values, "iub", f"a list or array of whole numbers in 0..{k - 1}, shape [n]")
     array = array.view(np.uint8) if array.dtype.kind == "b" else array
     outside = (
         0
@@ -33,9 +33,9 @@ def categories(name: str, values: ArrayLike, k: int) -> Integers:
     return array
 
 
-def reals(name: str, values: ArrayLike, lower: float, upper: float) -> Floats:
+def check_reals(name: str, values: ArrayLike, lower: float, upper: float) -> Floats:
     """``values`` as floats in [lower, upper], shape [n]; raises ``InputError`` for others, NaN included."""
-    array = _numbers(name, values, "iuf", "a list or array of real numbers").astype(np.float64)
+    array = _number_array(name, values, "iuf", "a list or array of real numbers").astype(np.float64)
     outside = int(np.count_nonzero(~((array >= lower) & (array <= upper))))
     if outside:
         wanted, remedy = f"0 of {array.size}", "clip the values, or widen the bounds before anybody reports"
@@ -52,19 +52,19 @@ def report_rows(reports: ArrayLike, width: int) -> NDArray[Any]:
     return rows
 
 
-def between(bounds: object) -> tuple[float, float]:
+def check_bounds(bounds: object) -> tuple[float, float]:
     """Finite (lower, upper), lower < upper; raises ``InputError`` for anything else."""
     if not isinstance(bounds, tuple) or len(bounds) != 2:
-        raise InputError("between", bounds, "a pair (lower, upper)")
-    lower, upper = finite("lower", bounds[0]), finite("upper", bounds[1])
+        raise InputError("bounds", bounds, "a pair (lower, upper)")
+    lower, upper = check_finite("lower", bounds[0]), check_finite("upper", bounds[1])
     if not lower < upper < lower + np.finfo(np.float64).max:
-        raise InputError("between", bounds, "a pair with lower < upper and a finite width")
+        raise InputError("bounds", bounds, "a pair with lower < upper and a finite width")
     return lower, upper
 
 
-def domain(k: object, most: int, remedy: str) -> int:
+def check_domain_size(k: object, most: int, remedy: str) -> int:
     """A number of categories, 2 ≤ k ≤ ``most``; raises ``InputError`` for anything else."""
-    size = whole("k", k, at_least=2, remedy="k is the number of categories")
+    size = check_integer("k", k, at_least=2, remedy="k is the number of categories")
     if not size <= most:
         raise InputError("k", k, f"at most {most}", remedy)
     return size
@@ -75,7 +75,7 @@ def smallest_type(k: int) -> np.dtype[Any]:
     return np.min_scalar_type(k - 1)
 
 
-def _numbers(name: str, values: ArrayLike, kinds: str, expected: str) -> NDArray[Any]:
+def _number_array(name: str, values: ArrayLike, kinds: str, expected: str) -> NDArray[Any]:
     """A one-dimensional array of these kinds of numbers; an empty list has no kind and is one of whole numbers."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         hidden = int(np.count_nonzero(values.mask))

@@ -1,1 +1,1 @@
-"""From a question to people, mechanism and findings; what repeating and shuffling change; knows no table."""
+"""From a question to people, mechanism and findings; what repeating and shuffling change; independent of tables."""

@@ -1,4 +1,4 @@
-"""What a collector may say when the reports are in: estimates, what they took, what they tell about each person."""
+"""Results of a study: estimates, their effort, and the privacy loss of each person."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.documents.study import Chance, Effort, Estimate, FindingsDocument, MechanismFacts, Privacy, Repeated
+from tightrope.documents.study import (
+    Chance,
+    Estimate,
+    FindingsDocument,
+    MechanismFacts,
+    Privacy,
+    RepeatedReports,
+    SampleSizePart,
+)
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.parts.estimates import Biased, Shares, Tally, on_simplex
+from tightrope.local.parts.estimates import BiasedEstimates, Shares, Tally, on_simplex
 from tightrope.local.studies.planning import plan
 from tightrope.local.studies.study import Study
 
@@ -30,10 +38,10 @@ class Findings:
     study: Study
     tally: Tally
     shares: Shares
-    consistent: Biased | None = None
+    consistent: BiasedEstimates | None = None
 
     @classmethod
-    def of(
+    def from_counts(
         cls,
         study: Study,
         tally: Tally,
@@ -48,7 +56,7 @@ class Findings:
         1, which are biased. Raises ``InputError`` for too few reports, and for these options on a mean.
 
         >>> study = Study("distribution", 1.0, categories=("yes", "no"))
-        >>> found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
+        >>> found = Findings.from_counts(study, study.mechanism.tally_reports([0] * 700 + [1] * 300))
         >>> found.shares.value.round(3).tolist()
         [0.933, 0.067]
         """
@@ -59,25 +67,25 @@ class Findings:
         shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
         return cls(study, tally, shares, on_simplex(shares) if consistent else None)
 
-    def document(self) -> FindingsDocument:
+    def to_document(self) -> FindingsDocument:
         """All of it as a document: for JSON (``certificates.document.written``) and for ``report.study_html``."""
         return FindingsDocument(
             document="findings",
-            version=1,
+            version=2,
             title=self.study.title,
             question=self.study.question,
-            between=self.study.between,
+            bounds=self.study.bounds,
             reports=self.tally.people,
             answered=self.tally.answered,
             confidence=self.shares.confidence,
             simultaneous=self.shares.simultaneous,
-            estimates=tuple(self._estimates()),
-            effort=effort(self.study, self.tally.people),
-            privacy=privacy(self.study),
-            mechanism=facts(self.study),
+            estimates=tuple(self._category_estimates()),
+            effort=expected_accuracy(self.study, self.tally.people),
+            privacy=privacy_facts(self.study),
+            mechanism=mechanism_facts(self.study),
         )
 
-    def _estimates(self) -> Iterator[Estimate]:
+    def _category_estimates(self) -> Iterator[Estimate]:
         """One a category, in the order of the study; one without a category for a mean."""
         ends = (self.shares.value, self.shares.lower, self.shares.upper)
         columns = np.array([np.atleast_1d(end) for end in ends]).T.tolist()
@@ -94,20 +102,20 @@ def _refuse_for_a_mean(**options: bool) -> None:
             raise InputError(name, value, "left out", "a mean is one number: it is for shares of several categories")
 
 
-def effort(study: Study, people: int) -> Effort:
-    """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
+def expected_accuracy(study: Study, people: int) -> SampleSizePart:
+    """The error with this many people, for the worst population, and the people that others need (``local.plan``).
 
     ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
     and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_people``,
     none in which they may see earlier ones with fewer than ``least_people_interactive``; the best one that is known
     takes ``best_people``.
     """
-    error = math.sqrt(_variance(study) / people)
+    error = math.sqrt(_worst_variance(study) / people)
     eta = study.total_variation
     planned = plan(study.question, epsilon=study.epsilon, error=error, k=study.k, total_variation=eta)
-    return Effort(
+    return SampleSizePart(
         people=people,
-        error=error * study.unit,
+        error=error * study.error_unit,
         least_people=planned.least_people,
         least_people_interactive=planned.in_turn.people,
         best=planned.option.name,
@@ -115,32 +123,32 @@ def effort(study: Study, people: int) -> Effort:
     )
 
 
-def _variance(study: Study) -> float:
+def _worst_variance(study: Study) -> float:
     """Of one person, drawn from the population for which it is largest, in units of the plan."""
     mechanism = study.mechanism
     if isinstance(mechanism, MeanOracle):
         middle = (mechanism.lower + mechanism.upper) / 2
         ends = (mechanism.lower, middle, mechanism.upper)
-        return max(mechanism.variance_at(x) + (x - middle) ** 2 for x in ends) / study.unit**2
+        return max(mechanism.variance_at(x) + (x - middle) ** 2 for x in ends) / study.error_unit**2
     return mechanism.mean_variance + (1 - 1 / mechanism.k) / mechanism.k
 
 
-def privacy(study: Study) -> Privacy:
-    """What one report says about a person, and what several *fresh* ones of the same person do (exact composition)."""
+def privacy_facts(study: Study) -> Privacy:
+    """The privacy loss of one report, and of several *fresh* ones of the same person (exact composition)."""
     one = study.guarantee
     return Privacy(
         epsilon=one.epsilon,
         delta=one.delta,
         total_variation=one.total_variation,
         attack_success=one.attack_success,
-        repeated=tuple(_repeated(study, count) for count in REPEATED),
+        repeated=tuple(_repeated_loss(study, count) for count in REPEATED),
     )
 
 
-def _repeated(study: Study, count: int) -> Repeated:
+def _repeated_loss(study: Study, count: int) -> RepeatedReports:
     loss = count * study.mechanism.loss
     eta = loss.total_variation()
-    return Repeated(
+    return RepeatedReports(
         reports=count,
         epsilon=loss.epsilon(DELTA),
         delta=DELTA,
@@ -149,19 +157,21 @@ def _repeated(study: Study, count: int) -> Repeated:
     )
 
 
-def facts(study: Study) -> MechanismFacts:
+def mechanism_facts(study: Study) -> MechanismFacts:
     """The mechanism by name, with the probabilities that are sampled as exact fractions."""
     mechanism = study.mechanism
     return MechanismFacts(
         name=study.with_mechanism_name.choice,
         report_bits=mechanism.report_bits,
-        probabilities=tuple(_chance(meaning, exact) for meaning, exact in _chances(study).items()),
+        probabilities=tuple(
+            _probability_entry(meaning, exact) for meaning, exact in _support_probabilities(study).items()
+        ),
     )
 
 
-def _chances(study: Study) -> Mapping[str, Fraction]:
+def _support_probabilities(study: Study) -> Mapping[str, Fraction]:
     mechanism = study.mechanism
-    up, down = mechanism.changed
+    up, down = mechanism.change_probabilities
     changed = {
         "of two different values, a report that speaks for the first, under the first": up,
         "the same report, under the second": down,
@@ -169,12 +179,12 @@ def _chances(study: Study) -> Mapping[str, Fraction]:
     if isinstance(mechanism, MeanOracle):
         return changed
     return {
-        "a report supports the own category": mechanism.keep,
-        "a report supports any one other category": mechanism.other,
-        "a report says anything": mechanism.answered,
+        "a report supports the own category": mechanism.true_support_probability,
+        "a report supports any one other category": mechanism.false_support_probability,
+        "a report says anything": mechanism.answer_probability,
         **changed,
     }
 
 
-def _chance(meaning: str, exact: Fraction) -> Chance:
+def _probability_entry(meaning: str, exact: Fraction) -> Chance:
     return Chance(meaning=meaning, exact=f"{exact.numerator}/{exact.denominator}", value=float(exact))

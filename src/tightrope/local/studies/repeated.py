@@ -15,8 +15,8 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.numerics.checks import inner_probability, non_negative, whole
-from tightrope.numerics.root_finding import crossing
+from tightrope.numerics.checks import check_integer, inner_probability, non_negative
+from tightrope.numerics.root_finding import find_crossing
 from tightrope.randomness.bits import Source
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Memoised:
+class Memoized:
     """One person's side of a collection that asks again and again; ``memory`` maps values to reports.
 
     Fresh reports of one value could be averaged: k of them spend k times the loss. A report that is made once and
@@ -45,7 +45,7 @@ class Memoised:
         Raises ``InputError`` unless it is one number that the mechanism takes; the message does not show it.
 
         >>> from tightrope.local.mechanisms.response import k_randomized_response
-        >>> person = Memoised(k_randomized_response(1.0, 1000))
+        >>> person = Memoized(k_randomized_response(1.0, 1000))
         >>> len({int(person.report(7)[0]) for _ in range(100)})
         1
         """
@@ -56,13 +56,13 @@ class Memoised:
         return self.memory[value].copy()
 
     def loss(self, distinct: int) -> PrivacyLoss:
-        """The privacy loss of any number of reports: two histories of at most so many ``distinct`` values each, equal
+        """The privacy loss of any number of reports: two histories of at most this many ``distinct`` values each, equal
         values at the same times in both. Histories that differ in *when* the value changes are not covered.
         """
-        return whole("distinct", distinct) * self.mechanism.loss
+        return check_integer("distinct", distinct) * self.mechanism.loss
 
     @property
-    def spent(self) -> PrivacyLoss:
+    def loss_so_far(self) -> PrivacyLoss:
         """The loss of what this person has reported so far, by the number of values in memory; as ``loss`` says.
 
         Of private state: it is for the person's own eyes.
@@ -73,7 +73,7 @@ class Memoised:
 # What a trusted shuffler adds: reports without names hide each other.
 #
 # Feldman, McMillan, Talwar 2021 ("Hiding among the clones"), for any ε₀-local mechanism of n people whose reports are
-# shuffled. Their Theorem 3.2: the two neighbouring outcomes – one person's value changed – are post-processings of
+# shuffled. Their Theorem 3.2: the two neighboring outcomes – one person's value changed – are post-processings of
 #
 #     (A + Δ, C − A + 1 − Δ)  and  (A + 1 − Δ, C − A + Δ),   C ~ Bin(n − 1, e^{−ε₀}), A ~ Bin(C, ½), Δ ~ Bernoulli(p)
 #
@@ -93,20 +93,20 @@ OVERFLOWING_EPSILON = 700.0
 
 
 def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> float:
-    """An upper bound on δ(ε) of the shuffled reports of so many people, each ``local_epsilon``-LDP.
+    """An upper bound on δ(ε) of the shuffled reports of this many people, each ``local_epsilon``-LDP.
 
-    Neighbours: one person's value is replaced. ε ≥ 0. Raises ``InputError`` for other numbers, or fewer than 2 people.
+    Neighbors: one person's value is replaced. ε ≥ 0. Raises ``InputError`` for other numbers, or fewer than 2 people.
 
     >>> shuffled_delta(0.1, local_epsilon=1.0, people=10_000) < 1e-6
     True
     """
     level, local = non_negative("epsilon", epsilon), checked_epsilon(local_epsilon)
-    others = whole("people", people, at_least=2, remedy="nobody hides among no others") - 1
+    others = check_integer("people", people, at_least=2, remedy="nobody hides among no others") - 1
     if level >= local:
         return 0.0
-    if level > OVERFLOWING_EPSILON:  # e^ε overflows; nothing is lost: so many cannot hide anybody
+    if level > OVERFLOWING_EPSILON:  # e^ε overflows; the bound stays valid: shuffling this many has no effect
         return -math.expm1(level - local)
-    # The smallest number of each group, the group's probability, and that of all numbers below the first group.
+    # The smallest number of each group, its probability, and the probability of all numbers below the first group.
     # Fewer clones hide less: the pair for c + 1 is that for c with one more fair coin, a post-processing.
     chance = math.exp(-local)
     mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
@@ -144,11 +144,11 @@ def shuffled_epsilon(delta: float, *, local_epsilon: float, people: int) -> floa
     if shuffled_delta(0.0, local_epsilon=local_epsilon, people=people) <= wanted:
         return 0.0
 
-    def excess(epsilon: float) -> float:
+    def delta_excess(epsilon: float) -> float:
         delta = shuffled_delta(epsilon, local_epsilon=local_epsilon, people=people)
         return math.log(delta / wanted) if delta > 0 else -math.inf
 
-    return crossing(excess, 0.0, high, side="passes", relative=SHUFFLING_MARGIN / 2)
+    return find_crossing(delta_excess, 0.0, high, side="passes", relative=SHUFFLING_MARGIN / 2)
 
 
 def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> float:
@@ -160,7 +160,7 @@ def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> 
     True
     """
     wanted, local = inner_probability("delta", delta), checked_epsilon(local_epsilon)
-    count = whole("people", people, at_least=2)
+    count = check_integer("people", people, at_least=2)
     most = math.log(count) - math.log(16 * math.log(2 / wanted))
     if not local <= most:
         raise InputError("local_epsilon", local_epsilon, f"at most {most:.6g} for so many people", "ask more people")

@@ -1,4 +1,4 @@
-"""A study: what the people who are asked and the collector agree on before anybody reports."""
+"""A study: the agreement of participants and collector before the first report."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.documents.document import plain
+from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import toml_value
 from tightrope.documents.study import START, StudyDocument, read_study
-from tightrope.errors import InputError, PlanError, listed, nearest
+from tightrope.errors import InputError, PlanError, quoted_names, suggest_nearest
 from tightrope.local.mechanisms.bounded_mean import duchi
 from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.local.parts.values import between as checked_between
-from tightrope.local.studies.planning import capped, chosen
+from tightrope.local.parts.values import check_bounds as checked_between
+from tightrope.local.studies.planning import cap_total_variation, choose_mechanism
 from tightrope.numerics.checks import inner_probability
 from tightrope.tables.labels import Labels, Name
 
@@ -29,7 +29,7 @@ ERASURE = "response_with_erasure"
 ONE_BIT = "duchi"
 
 
-def choices(question: object) -> tuple[str, ...]:
+def mechanism_choices(question: object) -> tuple[str, ...]:
     """The mechanisms for a question, by name; ``InputError`` for another question."""
     if question == "distribution":
         return (BEST, *DISTRIBUTION, ERASURE)
@@ -40,10 +40,10 @@ def choices(question: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is asked and how: shares of ``categories``, or the mean of numbers ``between`` two bounds.
+    """The question and the mechanism: shares of ``categories``, or the mean of numbers ``bounds`` two bounds.
 
     ``choice`` names a mechanism; "best" is the one with the least exact variance (``local.plan``). ``epsilon`` and,
-    where it is given, ``total_variation`` bound what one report says: silence keeps the latter in
+    if given, ``total_variation`` bound what one report says: silence keeps the latter in
     ``response_with_erasure`` and ``duchi``, a smaller ε in the others. Raises ``InputError`` for anything that is no
     study.
 
@@ -55,13 +55,13 @@ class Study:
     question: Question
     epsilon: float
     categories: tuple[Name, ...] = ()
-    between: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     choice: str = BEST
     total_variation: float | None = None
     title: str = ""
 
     def __post_init__(self) -> None:
-        choices(self.question)
+        mechanism_choices(self.question)
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.total_variation is not None:
             eta = inner_probability("total_variation", self.total_variation, "leave it out for no such bound")
@@ -71,89 +71,93 @@ class Study:
 
     def _check_answers(self) -> None:
         if self.question == "distribution":
-            _refuse("between", self.between, "the bounds of a mean")
+            _refuse_study("bounds", self.bounds, "the bounds of a mean")
             # Two names or more: all text or all whole numbers of 64 bits, none twice.
             checked_remedy = "list every answer that somebody may give, once, for example ['yes', 'no']"
             if not isinstance(self.categories, (list, tuple)) or len(self.categories) < 2:
                 raise InputError("categories", self.categories, "a list of two names or more", checked_remedy)
             try:
-                names = Labels.of(self.categories).names
+                names = Labels.from_names(self.categories).names
             except InputError as error:
                 raise InputError("categories", error.value, error.expected, checked_remedy) from None
-            if not all(map(_storable, names)):
+            if not all(map(_is_storable, names)):
                 raise InputError(
                     "categories", len(names), "text in Unicode, or whole numbers of 64 bits", checked_remedy
                 )
             object.__setattr__(self, "categories", names)
         else:
-            _refuse("categories", self.categories or None, "the answers to a question for shares")
-            object.__setattr__(self, "between", checked_between(self.between))
+            _refuse_study("categories", self.categories or None, "the answers to a question for shares")
+            object.__setattr__(self, "bounds", checked_between(self.bounds))
 
     def _check_choice(self) -> None:
-        known = choices(self.question)
+        known = mechanism_choices(self.question)
         if not isinstance(self.choice, str) or self.choice not in known:
-            raise InputError("mechanism", self.choice, f"one of {listed(known)}", nearest(self.choice, known))
+            raise InputError(
+                "mechanism", self.choice, f"one of {quoted_names(known)}", suggest_nearest(self.choice, known)
+            )
         if self.choice == ERASURE and self.total_variation is None:
             remedy = "say how much one report may tell two values apart, for example 0.2"
             raise InputError("total_variation", None, f"given with the mechanism '{ERASURE}'", remedy)
 
     @property
     def k(self) -> int | None:
-        """How many categories there are; None for a mean."""
+        """The number of categories; None for a mean."""
         return len(self.categories) or None
 
     @property
-    def unit(self) -> float:
+    def error_unit(self) -> float:
         """Half the width of the bounds, in which the errors of a planned mean are stated; 1 for shares."""
-        return 1.0 if self.between is None else (self.between[1] - self.between[0]) / 2
+        return 1.0 if self.bounds is None else (self.bounds[1] - self.bounds[0]) / 2
 
     @property
     def with_mechanism_name(self) -> Study:
         """The same study with the best mechanism by its name: to be shared, since a later version may know a better."""
-        return self if self.choice != BEST else replace(self, choice=_best(self))
+        return self if self.choice != BEST else replace(self, choice=_best_mechanism(self))
 
     @property
     def mechanism(self) -> Oracle:
-        """What each person runs, and what the collector reads reports with."""
-        return _built(self.with_mechanism_name)
+        """The mechanism of the participants and of the collector."""
+        return _build_mechanism(self.with_mechanism_name)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report says about a person: the realised (ε, 0, η), rounded up."""
+        """The guarantee of one report: the realized (ε, 0, η), rounded up."""
         return self.mechanism.guarantee
 
 
-def _refuse(name: str, value: object, what: str) -> None:
+def _refuse_study(name: str, value: object, what: str) -> None:
     if value is not None:
         raise InputError(name, value, "left out", f"it is for {what}")
 
 
-def _storable(name: Name) -> bool:
-    """Whether a table can hold the name: half a surrogate pair is no character."""
+def _is_storable(name: Name) -> bool:
+    """Return whether a table can hold the name: half a surrogate pair is not a character."""
     if isinstance(name, int):
         return -(1 << 63) <= name < 1 << 63
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _best(study: Study) -> str:
-    return chosen(study.question, epsilon=study.epsilon, k=study.k, total_variation=study.total_variation).name
+def _best_mechanism(study: Study) -> str:
+    return choose_mechanism(
+        study.question, epsilon=study.epsilon, k=study.k, total_variation=study.total_variation
+    ).name
 
 
 @lru_cache(maxsize=64)
-def _built(study: Study) -> Oracle:
+def _build_mechanism(study: Study) -> Oracle:
     """The mechanism of a settled study."""
     eta = study.total_variation
     if study.choice == ERASURE and eta is not None:
         return response_with_erasure(study.epsilon, eta, len(study.categories))
-    if study.choice == ONE_BIT and study.between is not None:
-        return duchi(study.epsilon, between=study.between, total_variation=eta)
+    if study.choice == ONE_BIT and study.bounds is not None:
+        return duchi(study.epsilon, bounds=study.bounds, total_variation=eta)
     make = partial(_make_oracle, study)
-    return make(study.epsilon) if eta is None else capped(make, study.epsilon, eta)
+    return make(study.epsilon) if eta is None else cap_total_variation(make, study.epsilon, eta)
 
 
 def _make_oracle(study: Study, epsilon: float) -> Oracle:
-    if study.between is not None:
-        return MEAN[study.choice](epsilon, between=study.between)
+    if study.bounds is not None:
+        return MEAN[study.choice](epsilon, bounds=study.bounds)
     return DISTRIBUTION[study.choice](epsilon, len(study.categories))
 
 
@@ -169,7 +173,7 @@ STUDY_HEAD = """\
 def load_study(path: str | Path) -> Study:
     """The study in a ``.toml`` or ``.json`` file.
 
-    Raises ``PlanError`` that names the key for anything that is none: unknown or missing keys, another version,
+    Raises ``PlanError`` that names the key for an invalid study: unknown or missing keys, another version,
     repeated categories, an ε that is 0, infinite or no number.
     """
     place = Path(path)
@@ -183,7 +187,7 @@ def study_of(document: StudyDocument) -> Study:
             question=document.question,
             epsilon=document.epsilon,
             categories=document.categories or (),
-            between=document.between,
+            bounds=document.bounds,
             choice=document.mechanism,
             total_variation=document.total_variation,
             title=document.title,
@@ -197,11 +201,11 @@ def study_document(study: Study) -> StudyDocument:
     settled = study.with_mechanism_name
     return StudyDocument(
         document="study",
-        version=1,
+        version=2,
         title=settled.title,
         question=settled.question,
         categories=settled.categories or None,
-        between=settled.between,
+        bounds=settled.bounds,
         mechanism=settled.choice,
         epsilon=settled.epsilon,
         total_variation=settled.total_variation,
@@ -211,10 +215,10 @@ def study_document(study: Study) -> StudyDocument:
 def study_text(study: Study) -> str:
     """``study_document`` as the text of a TOML file; ``load_study`` reads it back.
 
-    >>> study_text(Study("mean", 1.0, between=(0.0, 50.0))).splitlines()[-4:]
-    ['question = "mean"', 'between = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']
+    >>> study_text(Study("mean", 1.0, bounds=(0.0, 50.0))).splitlines()[-4:]
+    ['question = "mean"', 'bounds = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']
     """
-    entries = plain(study_document(study)).items()
+    entries = plain_data(study_document(study)).items()
     return STUDY_HEAD + "".join(f"{key} = {toml_value(value)}\n" for key, value in entries if value not in (None, ""))
 
 

@@ -1,1 +1,1 @@
-"""Integer noise, exact: tables of weights, their privacy loss, and sampling."""
+"""Exact integer noise: tables of weights, their privacy loss, and sampling."""

@@ -1,4 +1,4 @@
-"""Exact integer noise for several numbers at once, in the shape of a box: a common half-width, then a point in it."""
+"""Exact integer noise for several numbers at once, in the shape of a box: a random half-width, then a uniform point."""
 
 from __future__ import annotations
 
@@ -17,30 +17,28 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_weights import first_at_most, symmetric_quantile
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import NOTHING, log_ratios, snapped
+from tightrope.mechanisms.discrete.table_loss import NOTHING, log_ratios, snap_losses
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import inner_probability, whole
+from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.alias_sampler import BITS, TOTAL
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import below_each
 
-# How many points of ℤ^d have one distance from 0 and another from the corner s·(1, …, 1); distance: the largest
-# |x_i|.
+# The number of points of ℤ^d at one distance from 0 and another from the corner s·(1, …, 1); distance: largest |x_i|.
 #
-# For distances a and b = a + j, |j| ≤ s, each coordinate lies in an interval of V = a + b − s + 1 whole numbers.
-# Where |j| < s, one of its ends has distance b from the corner and the other one distance a from 0, and no inner
-# point has either: a point needs both ends, which are V^d − 2 (V−1)^d + (V−2)^d (one, where V = 1). Where |j| = s,
-# one of the ends has both distances: V^d − (V−1)^d. Sums of positive terms: nothing cancels, in floats as little as
-# in whole numbers.
+# For distances a and b = a + j, |j| ≤ s, each coordinate lies in an interval of V = a + b − s + 1 integers. If |j| < s,
+# one of its ends has distance b from the corner and the other one distance a from 0, and no inner point has either: a
+# point needs both ends, which gives V^d − 2 (V−1)^d + (V−2)^d points (one if V = 1). If |j| = s, one of the ends has
+# both distances: V^d − (V−1)^d. These are sums of positive terms, so floats lose no digits to cancellation.
 
 Number = TypeVar("Number", int, Floats)
 
 
-def with_one_end(inner: Number, dimension: int) -> Number:
-    """(m+1)^d − m^d for m = V − 1 ≥ 0.
+def points_with_one_end(inner: Number, dimension: int) -> Number:
+    """Return (m+1)^d − m^d for m = V − 1 ≥ 0.
 
-    >>> with_one_end(2, 3) == 3**3 - 2**3
+    >>> points_with_one_end(2, 3) == 3**3 - 2**3
     True
     """
     found = inner * 0 + 1
@@ -49,10 +47,10 @@ def with_one_end(inner: Number, dimension: int) -> Number:
     return found
 
 
-def with_both_ends(inner: Number, dimension: int) -> Number:
-    """(m+1)^d − 2 m^d + (m−1)^d for m = V − 1 ≥ 1.
+def points_with_both_ends(inner: Number, dimension: int) -> Number:
+    """Return (m+1)^d − 2 m^d + (m−1)^d for m = V − 1 ≥ 1.
 
-    >>> with_both_ends(2, 3) == 3**3 - 2 * 2**3 + 1
+    >>> points_with_both_ends(2, 3) == 3**3 - 2 * 2**3 + 1
     True
     """
     found = inner * 0
@@ -61,107 +59,110 @@ def with_both_ends(inner: Number, dimension: int) -> Number:
     return found
 
 
-def shared_floats(lengths: Floats, dimension: int, *, one_end: bool) -> Floats:
-    """The number of points for each V, to a few units in the last place; none where V < 1."""
+def shared_point_counts(lengths: Floats, dimension: int, *, one_end: bool) -> Floats:
+    """Return the number of points for each V, to a few units in the last place; 0 if V < 1."""
     inner = np.maximum(lengths - 1, 0.0)
-    many = (with_one_end if one_end else with_both_ends)(inner, dimension)
+    many = (points_with_one_end if one_end else points_with_both_ends)(inner, dimension)
     return np.where(lengths > 1, many, (lengths == 1).astype(np.float64))
 
 
-# The privacy loss of noise in the shape of a box, at the corner of all shifts, from whole weights.
+# The privacy loss of box-shaped noise at the worst corner of all shifts, from integer weights.
 #
-# P(x) = v(‖x‖), ‖x‖ the largest |x_i|, v falling. Of all shifts by at most s in each coordinate the corner s·(1, …,
-# 1) loses most at every ε (docs/proofs/box.md), and all corners are alike. Points are gathered by (‖x‖, ‖x −
-# corner‖), which ``box_points`` counts; the pair that is mirrored has the loss of the other sign.
+# P(x) = v(‖x‖), ‖x‖ the largest |x_i|, v decreasing. Of all shifts by at most s in each coordinate the corner s·(1, …,
+# 1) has the largest loss at every ε (docs/proofs/box.md), and all corners are equivalent. Points are grouped by (‖x‖,
+# ‖x − corner‖); the mirrored pair has the loss of the other sign.
 #
-# **Rounding.** v(a) = Σ_{r ≥ a} P(R = r) / (2r+1)^d in units so fine that what is rounded down is below 2⁻¹⁰⁰ of it;
-# losses are logarithms of quotients of these whole numbers (``integer_losses``). Masses are products of two doubles,
-# each right to a few units in the last place, and sums of such, one after the other: within ``MASS_ROUNDING`` and a
-# unit for each term of the truth.
+# **Rounding.** v(a) = Σ_{r ≥ a} P(R = r) / (2r+1)^d in units so fine that rounding down loses a relative 2⁻¹⁰⁰ at most;
+# losses are logarithms of quotients of these integers (see ``table_loss``). Masses are sums of products of two doubles,
+# each accurate to a few units in the last place: the error is within ``MASS_ROUNDING`` plus one unit for each term.
 
 GUARD = 128
-"""Binary digits beyond those of the smallest weight."""
+"""Binary digits beyond the smallest weight's."""
 MOST_PAIRS = 1 << 22
-"""Pairs of distances that are gone through: half a minute."""
+"""Maximum number of pairs of distances: half a minute."""
 MASS_ROUNDING = 2e-14
-"""Relative error of a mass, within sixteen units of 2⁻⁵³, and what sums in pairs of up to 2²² of them add."""
+"""Relative error of a mass: within sixteen units of 2⁻⁵³, plus the error of pairwise sums of up to 2²² masses."""
 
 
 def point_weights(radii: list[int], dimension: int) -> tuple[list[int], int]:
-    """v(0), v(1), …, v(N), rounded down, and what stands for probability 1; ``radii`` out of 2¹²⁸."""
+    """Return v(0), v(1), …, v(N), rounded down, and the total that represents probability 1; ``radii`` out of 2¹²⁸."""
     lift = GUARD + dimension * (2 * len(radii) + 1).bit_length()
     each = [(weight << lift) // (2 * r + 1) ** dimension for r, weight in enumerate(radii)]
     return list(accumulate(reversed(each)))[::-1], 1 << (BITS + lift)
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what all shifts share is kept
+@dataclass(frozen=True, eq=False)  # not slotted: caches what all shifts share
 class BoxLosses:
-    """Of the chances ``radii`` of half-widths, out of 2¹²⁸, in so many dimensions."""
+    """Losses of box noise with weights ``radii`` of the half-widths, out of 2¹²⁸, in ``dimension`` dimensions."""
 
     radii: list[int]
     dimension: int
-    _known: dict[int, tuple[Floats, float]] = field(default_factory=dict)
+    _ratios_by_distance: dict[int, tuple[Floats, float]] = field(default_factory=dict)
 
     @cached_property
-    def _weights(self) -> tuple[list[int], Floats]:
+    def _norm_weights(self) -> tuple[list[int], Floats]:
         """V in fine units, and as probabilities."""
         weights, whole = point_weights(self.radii, self.dimension)
         return weights, np.array([weight / whole for weight in weights])
 
-    def atoms(self, shift: int) -> Atoms:
-        """Law of log P/Q under P for P = law of X, Q = law of X + shift·(1, …, 1); the reverse pair has the same law.
+    def atoms_for_shift(self, shift: int) -> Atoms:
+        """Return the loss distribution of (X, X + shift·(1, …, 1)); the reverse pair has the same distribution.
 
-        Raises ``InputError`` where the shift is so large that there are too many pairs of distances.
+        Raises ``InputError`` if the shift is so large that there are too many pairs of distances.
         """
         count = len(self.radii)
         if not count * shift <= MOST_PAIRS:
             raise InputError("sensitivity", shift, f"at most {MOST_PAIRS // count} for this noise", "coarser units")
-        chances, reached = self._weights[1], range(min(shift, count - 1) + 1)
-        points = [self._points(apart, shift) for apart in range(shift + 1)]
-        falls = [self._falls(apart) for apart in reached]
+        chances, reached = self._norm_weights[1], range(min(shift, count - 1) + 1)
+        points = [self._point_counts(apart, shift) for apart in range(shift + 1)]
+        falls = [self._log_weight_ratios(apart) for apart in reached]
         near = [points[apart][: count - apart] * chances[: count - apart] for apart in reached]
         far = [points[apart][: count - apart] * chances[apart:] for apart in reached[1:]]
         losses = np.concatenate([fall for fall, _ in falls] + [-fall for fall, _ in falls[1:]])
         lost = sum(float(np.dot(own[max(count - apart, 0) :], chances[max(count - apart, 0) :]))
                    for apart, own in enumerate(points))  # fmt: skip
         slack = max(slack for _, slack in falls) + NOTHING
-        found = Atoms.gather(losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack)
-        return Atoms(found.losses, found.masses, lost, lost, slack, inexact=MASS_ROUNDING + len(near[0]) * ROUND_OFF)
+        found = Atoms.merge_losses(
+            losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack
+        )
+        return Atoms(
+            found.losses, found.masses, lost, lost, slack, relative_mass_error=MASS_ROUNDING + len(near[0]) * ROUND_OFF
+        )
 
-    def _points(self, apart: int, shift: int) -> Floats:
-        """How many points are at distance a = 0..N from 0 and a + ``apart`` from the corner."""
+    def _point_counts(self, apart: int, shift: int) -> Floats:
+        """Return the number of points at distance a from 0 and a + ``apart`` from the corner, for a = 0..N."""
         lengths = 2 * np.arange(len(self.radii), dtype=np.float64) + (apart - shift + 1)
-        return shared_floats(lengths, self.dimension, one_end=apart == shift)
+        return shared_point_counts(lengths, self.dimension, one_end=apart == shift)
 
-    def _falls(self, apart: int) -> tuple[Floats, float]:
-        """Log v(a) / v(a + apart) for a = 0..N − apart, and what rounding may have done to them."""
-        if apart not in self._known:
-            weights = self._weights[0]
+    def _log_weight_ratios(self, apart: int) -> tuple[Floats, float]:
+        """Return log v(a) / v(a + apart) for a = 0..N − apart, and a bound on their rounding error."""
+        if apart not in self._ratios_by_distance:
+            weights = self._norm_weights[0]
             pairs = list(zip(weights[: len(weights) - apart], weights[apart:], strict=True))
-            losses, slack = snapped(log_ratios(pairs), ())
-            self._known[apart] = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack
-        return self._known[apart]
+            losses, slack = snap_losses(log_ratios(pairs), ())
+            self._ratios_by_distance[apart] = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack
+        return self._ratios_by_distance[apart]
 
 
 MOST_DIMENSIONS = 16
 BOX_PRECISION = 256
-"""Binary digits of sums over half-widths, which are rounded up: by less than 2⁻²⁰⁰ in all."""
+"""Binary digits of sums over half-widths, rounded up: by less than 2⁻²⁰⁰ in total."""
 
 
-@dataclass(frozen=True, repr=False)  # not slotted: sums over half-widths are kept
+@dataclass(frozen=True, repr=False)  # not slotted: caches sums over half-widths
 class BoxTable:
-    """X = (X_1, …, X_d): R = |S|, S from ``radii``, then each X_i uniform on {−R, …, R}, independently given R.
+    """X = (X_1, …, X_d): R = |S|, S from ``radii``, then each X_i uniform on {−R, …, R}, independent given R.
 
-    Every point of one largest |x_i| is equally likely, and likelier the smaller that is: the K-norm mechanism of Hardt
-    and Talwar for the cube, with any profile. What is said of one number – its errors, quantiles, widths – is said of
-    a single X_i; only all of them together are private, so no single one can be drawn.
+    All points with the same largest |x_i| are equally likely, and more likely if it is smaller: the K-norm mechanism of
+    Hardt and Talwar for the cube, with any profile. Errors, quantiles and widths refer to a single X_i. Only the whole
+    vector is private, so a single X_i cannot be drawn.
 
-    ``loss(s)``: all X_i shifted by up to s each. Add-remove, or whatever moves each number by at most s.
+    ``loss(s)`` covers shifts of every X_i by up to s, for any neighboring relation that bounds the changes by s.
 
-    Raises ``InputError`` unless ``radii`` ends somewhere and 2 ≤ d ≤ 16.
+    Raises ``InputError`` unless ``radii`` is finite and 2 ≤ d ≤ 16.
 
     >>> box = BoxTable(NoiseTable(2**127, (2**126,)), dimension=2)
-    >>> box.worst, box.mean_absolute
+    >>> box.largest_magnitude, box.mean_absolute
     (1.0, 0.3333333333333333)
     """
 
@@ -173,66 +174,66 @@ class BoxTable:
 
     def __post_init__(self) -> None:
         if self.radii.tail is not None:
-            raise InputError("radii", self.radii, "a table that ends", "an endless one has no largest box")
-        if not 2 <= whole("dimension", self.dimension) <= MOST_DIMENSIONS:
+            raise InputError("radii", self.radii, "a finite table", "an infinite table has an unbounded box")
+        if not 2 <= check_integer("dimension", self.dimension) <= MOST_DIMENSIONS:
             raise InputError("dimension", self.dimension, f"a whole number from 2 to {MOST_DIMENSIONS}")
 
     def __repr__(self) -> str:
         return f"BoxTable({self.dimension} numbers, half-widths up to {len(self.radii.half)})"
 
     @cached_property
-    def _widths(self) -> list[int]:
+    def _radius_weights(self) -> list[int]:
         """P(R = 0), P(R = 1), … out of 2¹²⁸."""
-        return [self.radii.centre, *(2 * weight for weight in self.radii.half)]
+        return [self.radii.center, *(2 * weight for weight in self.radii.half)]
 
     @cached_property
-    def _losses(self) -> BoxLosses:
-        return BoxLosses(self._widths, self.dimension)
+    def _box_losses(self) -> BoxLosses:
+        return BoxLosses(self._radius_weights, self.dimension)
 
-    def atoms(self, shift: int) -> Atoms:
-        """Law of the privacy loss of (X, X + shift·(1, …, 1)), which dominates every shift of at most that each."""
-        return self._losses.atoms(whole("shift", shift))
+    def atoms_for_shift(self, shift: int) -> Atoms:
+        """Return the loss distribution of (X, X + shift·(1, …, 1)), which dominates all shifts of at most that size."""
+        return self._box_losses.atoms_for_shift(check_integer("shift", shift))
 
     def loss(self, sensitivity: int = 1) -> PrivacyLoss:
-        """The privacy loss for all shifts of at most ``sensitivity`` in each number; both directions have one law."""
-        atoms = self.atoms(whole("sensitivity", sensitivity))
-        return PrivacyLoss.of(atoms, reverse=atoms)
+        """Return the loss for all shifts of at most ``sensitivity`` in each number; both directions are the same."""
+        atoms = self.atoms_for_shift(check_integer("sensitivity", sensitivity))
+        return PrivacyLoss.from_distribution(atoms, reverse=atoms)
 
     @cached_property
     def _tail_sums(self) -> tuple[list[int], list[int]]:
         """Σ over r > x of P(R = r) r/(2r+1), rounded up, and of P(R = r)/(2r+1), down; x = 0, 1, …; out of 2²⁵⁶."""
         lift = BOX_PRECISION - 128
-        up = [-((-weight * r << lift) // (2 * r + 1)) for r, weight in enumerate(self._widths)]
-        down = [(weight << lift) // (2 * r + 1) for r, weight in enumerate(self._widths)]
+        up = [-((-weight * r << lift) // (2 * r + 1)) for r, weight in enumerate(self._radius_weights)]
+        down = [(weight << lift) // (2 * r + 1) for r, weight in enumerate(self._radius_weights)]
         return tuple(list(accumulate(reversed(part), initial=0))[::-1][1:] for part in (up, down))  # type: ignore[return-value]
 
-    def survival(self, x: int) -> Fraction:
+    def survival_probability(self, x: int) -> Fraction:
         """P(X_i > x) for x ≥ 0, at most 2⁻²⁰⁰ above it: Σ over r > x of P(R = r) (r − x)/(2r + 1)."""
-        if x >= len(self._widths):
+        if x >= len(self._radius_weights):
             return Fraction(0)
         up, down = self._tail_sums
         return Fraction(up[x] - x * down[x], 1 << BOX_PRECISION)
 
-    def listed(self) -> Floats:
+    def positive_probabilities(self) -> Floats:
         """P(X_i = 1), P(X_i = 2), … in floats."""
         _, down = self._tail_sums
         return np.array([weight / (1 << BOX_PRECISION) for weight in down[:-1]])
 
-    def half_widths(self) -> Floats:
+    def radius_probabilities(self) -> Floats:
         """P(R = 0), P(R = 1), … in floats."""
-        return np.array([weight / TOTAL for weight in self._widths])
+        return np.array([weight / TOTAL for weight in self._radius_weights])
 
     @cached_property
     def exact_mean_absolute(self) -> Fraction:
-        """E|X_i| = Σ P(R = r) r(r+1)/(2r+1), at most 2⁻²⁰⁰ of it above it."""
+        """E|X_i| = Σ P(R = r) r(r+1)/(2r+1), rounded up by at most a factor 1 + 2⁻²⁰⁰."""
         lift = BOX_PRECISION - 128
-        terms = (-((-weight * r * (r + 1) << lift) // (2 * r + 1)) for r, weight in enumerate(self._widths))
+        terms = (-((-weight * r * (r + 1) << lift) // (2 * r + 1)) for r, weight in enumerate(self._radius_weights))
         return Fraction(sum(terms), 1 << BOX_PRECISION)
 
     @cached_property
     def exact_mean_squared(self) -> Fraction:
         """E X_i² = Σ P(R = r) r(r+1)/3."""
-        return Fraction(sum(weight * r * (r + 1) for r, weight in enumerate(self._widths)), 3 * TOTAL)
+        return Fraction(sum(weight * r * (r + 1) for r, weight in enumerate(self._radius_weights)), 3 * TOTAL)
 
     @property
     def mean_absolute(self) -> float:
@@ -240,35 +241,35 @@ class BoxTable:
         return float(self.exact_mean_absolute)
 
     @property
-    def worst(self) -> float:
+    def largest_magnitude(self) -> float:
         """The largest |X_i|."""
-        return self.radii.worst
+        return self.radii.largest_magnitude
 
     def quantile(self, p: float) -> int:
-        """The smallest x with P(X_i ≤ x) ≥ p; 1e−30 ≤ p < 1."""
-        return symmetric_quantile(self.survival, p)
+        """Return the smallest x with P(X_i ≤ x) ≥ p; 1e−30 ≤ p < 1."""
+        return symmetric_quantile(self.survival_probability, p)
 
     def half_width(self, confidence: float) -> int:
-        """The smallest w with P(|X_i| ≤ w) ≥ confidence."""
+        """Return the smallest w with P(|X_i| ≤ w) ≥ confidence."""
         outside = 1 - Fraction(inner_probability("confidence", confidence))
-        return first_at_most(self.survival, outside / 2)
+        return first_at_most(self.survival_probability, outside / 2)
 
-    def draw(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
-        """``size`` independent points, shape [size, dimension], exactly; from the operating system by default."""
-        size, randomness = whole("size", size, at_least=0), randomness or Stream()
+    def draw_points(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
+        """Draw ``size`` independent points, shape [size, dimension], exactly; by default from the operating system."""
+        size, randomness = check_integer("size", size, at_least=0), randomness or Stream()
         half = np.abs(self.radii.sample(size, randomness))
         each = np.repeat(half, self.dimension)
         points: NDArray[np.int64] = below_each(2 * each + 1, randomness) - each
         return points.reshape(size, self.dimension)
 
     def sample(self, size: int, randomness: Source | None = None) -> NoReturn:
-        """Raises ``InputError``: one number drawn by itself would not be what was certified."""
+        """Raise ``InputError``: one number drawn by itself is not covered by the certificate."""
         del randomness
         remedy = "draw(size) gives all of them"
-        raise InputError("size", size, f"a draw of all {self.dimension} numbers, for they share their noise", remedy)
+        raise InputError("size", size, f"a draw of all {self.dimension} numbers, as they share their noise", remedy)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data: the table of the half-widths, and the dimension."""
+        """Return plain data: the table of the half-widths, and the dimension."""
         return {**self.radii.to_data(), "dimension": self.dimension}
 
     @classmethod
@@ -278,9 +279,9 @@ class BoxTable:
 
 
 AnyTable = NoiseTable | BoxTable
-"""The noise of one number, or of several at once."""
+"""The noise of one number, or of several numbers jointly."""
 
 
-def table_of(data: dict[str, Any]) -> AnyTable:
-    """The table that ``to_data`` of either wrote."""
+def table_from_data(data: dict[str, Any]) -> AnyTable:
+    """Return the table from the output of either ``to_data``."""
     return BoxTable.from_data(data) if "dimension" in data else NoiseTable.from_data(data)

@@ -1,7 +1,8 @@
-"""From a formula to integer weights, in fixed point with 256 binary digits: the same on every machine.
+"""Integer weights from formulas, in fixed point with 256 binary digits: identical on every machine.
 
-A "raw" weight is a whole number on any common scale; :func:`weighed` divides by the exact sum and rounds down, and the
-remainder – at most one part in 2¹²⁸ a cell – goes to 0. Rounding down keeps a non-increasing law non-increasing.
+A "raw" weight is an integer on any common scale; :func:`normalize_weights` divides by the exact sum and rounds down,
+and the remainder – at most one part in 2¹²⁸ a cell – goes to 0. Rounding down keeps non-increasing weights
+non-increasing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability
 from tightrope.randomness.alias_sampler import TOTAL
 
-# The exact, endless part of a law with δ = 0, and quantiles from exact tail probabilities.
+# The exact infinite tail of a distribution with δ = 0, and quantiles from exact tail probabilities.
 
 SMALLEST_PROBABILITY = 1e-30
-"""The smallest probability whose quantile is computed."""
+"""The smallest probability with a quantile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class Tail:
     """Geometric tail: "X > N" has weight ``escape_in`` (of 2¹²⁸), and so has "X < −N".
 
     Beyond N the magnitude is N + 1 + k with probability block[k] / 2¹²⁸ for k < B; with probability escape / 2¹²⁸ it
-    moves B further and the choice is made again. sum(block) + escape = 2¹²⁸; all of them are positive, so every
-    whole number can be drawn and no output has infinite loss.
+    moves B further and the choice is repeated. sum(block) + escape = 2¹²⁸; all weights are positive, so every integer
+    is possible and no output has infinite loss.
     """
 
     block: tuple[int, ...] = field(repr=False)
@@ -44,13 +45,13 @@ class Tail:
             raise InputError("tail", self, "block and escape weights that add up to 2^128")
 
     def tail_probability(self, cells: int) -> Fraction:
-        """P(X > N + cells) as a fraction of 1."""
+        """Return P(X > N + cells) as a fraction of 1."""
         periods, rest = divmod(cells, len(self.block))
         left = TOTAL - sum(self.block[:rest])
         return Fraction(self.escape_in * self.escape**periods * left, TOTAL ** (periods + 2))
 
-    def moments(self) -> tuple[Fraction, Fraction]:
-        """E K and E K² of the magnitude K beyond N + 1: K = k, or B + K again."""
+    def excess_moments(self) -> tuple[Fraction, Fraction]:
+        """Return E K and E K² of the magnitude K beyond N + 1: K = k, or B + K again."""
         size, stay = len(self.block), sum(self.block)
         first = sum(k * w for k, w in enumerate(self.block))
         mean = Fraction(first + self.escape * size, stay)
@@ -58,13 +59,13 @@ class Tail:
         square = (second + self.escape * (size * size + 2 * size * mean)) / Fraction(stay)
         return mean, square
 
-    def weights(self, periods: int) -> list[int]:
-        """Weights of the first ``periods`` blocks, each times 2^(128·periods): whole numbers."""
+    def block_weights(self, periods: int) -> list[int]:
+        """Return integer weights of the first ``periods`` blocks, each times 2^(128·periods)."""
         powers = [self.escape_in * self.escape**j << 128 * (periods - 1 - j) for j in range(periods)]
         return [power * w for power in powers for w in self.block]
 
     def to_data(self) -> dict[str, Any]:
-        """Whole numbers as decimal strings: no reader of JSON rounds them."""
+        """Return integers as decimal strings, which JSON readers do not round."""
         return {
             "block": [str(w) for w in self.block],
             "escape_in": str(self.escape_in),
@@ -78,18 +79,18 @@ class Tail:
 
 
 def suffix_sums(weights: tuple[int, ...], beyond: int) -> tuple[int, ...]:
-    """Entry x is the weight of "X > x", x = 0..N; weights[k] is that of k + 1, ``beyond`` that of "X > N"."""
+    """Return the weights of "X > x" for x = 0..N, given weights[k] of k + 1 and the weight ``beyond`` of "X > N"."""
     return tuple(accumulate(reversed(weights), initial=beyond))[::-1]
 
 
 def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:
-    """The smallest x with P(X ≤ x) ≥ p, of a symmetric integer law with survival(x) = P(X > x) for x ≥ 0.
+    """Return the smallest x with P(X ≤ x) ≥ p for a symmetric integer distribution, survival(x) = P(X > x), x ≥ 0.
 
     Raises ``InputError`` unless 1e−30 ≤ p < 1.
     """
     p = inner_probability("p", p)
     if not p >= SMALLEST_PROBABILITY:
-        raise InputError("p", p, f"at least {SMALLEST_PROBABILITY}", "rarer events do not happen")
+        raise InputError("p", p, f"at least {SMALLEST_PROBABILITY}", "use a larger probability")
     target = Fraction(p)
     if target > survival(0):  # P(X ≤ x) ≥ p ⇔ P(X > x) ≤ 1 − p, x ≥ 0
         return first_at_most(survival, 1 - target)
@@ -97,7 +98,7 @@ def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:
 
 
 def first_at_most(survival: Callable[[int], Fraction], target: Fraction, *, strict: bool = False) -> int:
-    """The smallest x ≥ 0 with survival(x) ≤ target, for a non-increasing function, by doubling and bisection.
+    """Return the smallest x ≥ 0 with survival(x) ≤ target, for a non-increasing function, by doubling and bisection.
 
     ``strict``: instead the smallest x ≥ 0 with survival(x) > target, for a non-decreasing function.
     """
@@ -119,30 +120,30 @@ ONE = 1 << DIGITS
 """1 in fixed point."""
 
 LARGEST_STEP = 40.0
-"""Neighbouring levels of an endless law differ by at most e^40: each is known to 2⁻⁶⁴ of itself."""
+"""Largest log-ratio of neighboring levels of an infinite tail: each is accurate to a relative 2⁻⁶⁴."""
 
 LARGEST_SCALE = 1e6
-"""Endless laws fall by at least a millionth part a step."""
+"""Infinite tails decrease by at least a millionth part a step."""
 
 FEWEST_CELLS = 12 * math.log(2)
-"""A block falls by 2⁻¹² where the number of cells allows: the tail is entered and repeated rarely."""
+"""A block decreases by 2⁻¹² if the number of cells allows: the tail is rarely entered and repeated."""
 
 MOST_BLOCK_CELLS = 1 << 16
-"""Cells of a block, unless one plateau needs more."""
+"""Maximum number of cells of a block, unless one plateau needs more."""
 
 PRECISION = Context(prec=110)
 
 
-def exponential(x: Fraction) -> int:
-    """e^{−x} for x ≥ 0 in fixed point, within one unit of 2⁻²⁵⁶."""
+def fixed_point_exponential(x: Fraction) -> int:
+    """Return e^{−x} for x ≥ 0 in fixed point, within one unit of 2⁻²⁵⁶."""
     if x > 200:  # e^{-200} < 2^{-256}
         return 0
     power = PRECISION.exp(PRECISION.divide(Decimal(-x.numerator), Decimal(x.denominator)))
     return int(PRECISION.multiply(power, Decimal(ONE)))
 
 
-def powers(ratio: int, count: int) -> list[int]:
-    """1, r, r², … (``count`` of them) in fixed point; each step rounds down."""
+def fixed_point_powers(ratio: int, count: int) -> list[int]:
+    """Return 1, r, r², … (``count`` of them) in fixed point; each step rounds down."""
     out = [ONE] * count
     for i in range(1, count):
         out[i] = out[i - 1] * ratio >> DIGITS
@@ -150,58 +151,64 @@ def powers(ratio: int, count: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plateaus:
-    """An endless tail: ``width`` cells of raw weight ``first``, then ``ratio`` (fixed point) times that, and so on."""
+class PlateauTail:
+    """An infinite tail: ``width`` cells of raw weight ``first``, then ``ratio`` (fixed point) times that, and so on."""
 
     first: int
     ratio: int
     width: int = 1
 
     @property
-    def repeats(self) -> int:
-        """Plateaus a block."""
+    def plateaus_per_block(self) -> int:
+        """Number of plateaus a block."""
         rate = DIGITS * math.log(2) - math.log(self.ratio)
         return max(1, min(math.ceil(FEWEST_CELLS / rate), MOST_BLOCK_CELLS // self.width))
 
-    def levels(self, first: int) -> list[int]:
-        """Weights of the cells of one block that begins at the level ``first``."""
-        return [first * level >> DIGITS for level in powers(self.ratio, self.repeats) for _ in range(self.width)]
+    def cell_levels(self, first: int) -> list[int]:
+        """Return the weights of the cells of one block that begins at the level ``first``."""
+        return [
+            first * level >> DIGITS
+            for level in fixed_point_powers(self.ratio, self.plateaus_per_block)
+            for _ in range(self.width)
+        ]
 
-    def unrolled(self) -> tuple[list[int], Plateaus]:
-        """The cells of the first block, and the rest; none where one level is all that precision allows."""
-        if self.repeats == 1:
+    def split_first_block(self) -> tuple[list[int], PlateauTail]:
+        """Return the cells of the first block and the rest; no cells if precision allows only one level."""
+        if self.plateaus_per_block == 1:
             return [], self
-        last = powers(self.ratio, self.repeats + 1)[-1]
-        return self.levels(self.first), replace(self, first=self.first * last >> DIGITS)
+        last = fixed_point_powers(self.ratio, self.plateaus_per_block + 1)[-1]
+        return self.cell_levels(self.first), replace(self, first=self.first * last >> DIGITS)
 
     @property
-    def total(self) -> int:
+    def total_weight(self) -> int:
         """Raw weight of the whole tail: first · width / (1 − r)."""
         return self.first * self.width * ONE // (ONE - self.ratio)
 
-    def tail(self, escape_in: int) -> Tail:
-        """The tail as integer weights: block cells (1 − r) r^i / width, rounded down; the rest escapes."""
+    def integer_tail(self, escape_in: int) -> Tail:
+        """Return the tail as integer weights: block cells (1 − r) r^i / width, rounded down; the rest escapes."""
         top = (ONE - self.ratio) // self.width
-        block = tuple(level * TOTAL >> DIGITS for level in self.levels(top))
+        block = tuple(level * TOTAL >> DIGITS for level in self.cell_levels(top))
         return Tail(block, escape_in, TOTAL - sum(block))
 
 
-class Weighed(NamedTuple):
-    """The fields of a ``NoiseTable``, in its order: whole weights out of 2¹²⁸, the tail, ideal spacings of losses."""
+class TableFields(NamedTuple):
+    """The fields of a ``NoiseTable``, in its order: integer weights out of 2¹²⁸, the tail, ideal spacings of losses."""
 
-    centre: int
+    center: int
     half: tuple[int, ...]
     tail: Tail | None
     steps: tuple[float, ...]
 
 
-def weighed(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[float, ...] = ()) -> Weighed:
-    """Raw weights raw[0], raw[1], … of 0, ±1, …, continued by ``tail``, as parts of 2¹²⁸."""
-    cells, rest = ([], None) if tail is None else tail.unrolled()
+def normalize_weights(
+    raw: Sequence[int], tail: PlateauTail | None = None, steps: tuple[float, ...] = ()
+) -> TableFields:
+    """Return raw weights of 0, ±1, …, continued by ``tail``, as parts of 2¹²⁸."""
+    cells, rest = ([], None) if tail is None else tail.split_first_block()
     head = [*raw, *cells]
-    beyond = rest.total if rest else 0
+    beyond = rest.total_weight if rest else 0
     whole = 2 * (sum(head) + beyond) - head[0]
     half = tuple(w * TOTAL // whole for w in head[1:])
     escape_in = beyond * TOTAL // whole
-    centre = TOTAL - 2 * (sum(half) + escape_in)
-    return Weighed(centre, half, rest.tail(escape_in) if rest else None, steps)
+    center = TOTAL - 2 * (sum(half) + escape_in)
+    return TableFields(center, half, rest.integer_tail(escape_in) if rest else None, steps)

@@ -1,14 +1,14 @@
-"""The privacy-loss law of (X, X + d) from integer weights: exact masses, losses right to a few units in the last place.
+"""The privacy-loss distribution of (X, X + d) from integer weights: exact masses, losses within a relative 2⁻⁵⁰.
 
-Outcome x has P-weight w(x) and Q-weight w(x − d). Its mirror d − x has these weights exchanged, so x > d/2 says all:
+Outcome x has P-weight w(x) and Q-weight w(x − d). Its mirror d − x has these weights exchanged, so x > d/2 suffices:
 with near = w(x − d) and far = w(x), mass ``near`` at +log(near/far), mass ``far`` at −log(near/far). In the tail both
 weights shrink by escape / 2¹²⁸ a period, so all periods share their losses and their masses add up to one geometric
-series: the number of atoms is finite and nothing is cut off.
+series: the number of atoms is finite without truncation.
 
-**Rounding.** t = (large − small) / small is a quotient of whole numbers, correctly rounded by Python; log1p(t), t ≥ 0,
-passes a relative error of t on with a factor t / ((1 + t) log1p(t)) ≤ 1, and its own is below 6 units of 2⁻⁵³.
-So each loss has a relative error below 2⁻⁵⁰. Losses that lie within 2⁻⁵⁰ (relative) of a multiple of an ideal step are
-moved there. The slack is the largest move plus 2⁻⁵⁰ times the largest loss.
+**Rounding.** t = (large − small) / small is a quotient of integers, correctly rounded by Python; log1p(t), t ≥ 0,
+multiplies a relative error of t by t / ((1 + t) log1p(t)) ≤ 1, and its own error is below 6 units of 2⁻⁵³. So each loss
+has a relative error below 2⁻⁵⁰. Losses that lie within 2⁻⁵⁰ (relative) of a multiple of an ideal step are moved there.
+The slack is the largest move plus 2⁻⁵⁰ times the largest loss.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 LOSS_ROUNDING = 2.0**-50
 NOTHING = 1e-25
-"""A loss below this comes from weights that differ by a unit or so: it is 0, lest it be taken for a lattice."""
+"""Smaller losses come from weights that differ by about one unit: they are set to 0, so as not to form a lattice."""
 LARGEST_SHIFT = 1 << 17
 MOST_PERIODS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Whole-number weights (of ``whole``) for the outcomes x > d/2: near = w(x − d), far = w(x); middle = w(d/2)."""
+    """Integer weights (of ``whole``) for the outcomes x > d/2: near = w(x − d), far = w(x); middle = w(d/2)."""
 
     near: list[int]
     far: list[int]
@@ -48,11 +48,11 @@ class Overlap:
 
 
 def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
-    """Law of log P/Q under P for P = law of X, Q = law of X + shift; the reverse pair has the same law.
+    """Return the distribution of log P/Q under P, for X ~ P and X + shift ~ Q; the reverse pair has the same one.
 
-    Raises ``InputError`` where the shift is far beyond the noise: such a release has no privacy to compute.
+    Raises ``InputError`` if the shift is far larger than the noise: such a release has no meaningful privacy.
     """
-    weights, whole = _unrolled(table, shift)
+    weights, whole = _unroll_weights(table, shift)
     first, last = shift // 2 + 1, len(table.half) + shift
     overlap_near = [weights[abs(x - shift)] for x in range(first, len(weights))]
     overlap_far = weights[first:]
@@ -60,12 +60,15 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     if table.tail is None:
         overlap = Overlap(overlap_near, overlap_far, middle, whole)
     else:
-        stay, head = sum(table.tail.block), last - first + 1  # the last period stands for all: times 2^128 / stay
+        stay, head = sum(table.tail.block), last - first + 1  # the last period represents all: times 2^128 / stay
         overlap = Overlap(
-            _closed(overlap_near, head, stay), _closed(overlap_far, head, stay), middle * stay, whole * stay
+            _sum_tail_periods(overlap_near, head, stay),
+            _sum_tail_periods(overlap_far, head, stay),
+            middle * stay,
+            whole * stay,
         )
     both = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
-    losses, slack = snapped(log_ratios(both), table.steps)
+    losses, slack = snap_losses(log_ratios(both), table.steps)
     losses, slack = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack + NOTHING
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
     for loss, (near, far) in zip(losses.tolist(), both, strict=True):
@@ -75,18 +78,18 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     values = np.array(sorted(masses))
     shares = np.array([masses[loss] / overlap.whole for loss in values.tolist()])
     infinite = lonely / overlap.whole
-    return Atoms(values, shares, infinite, infinite, slack, inexact=2.3e-16)
+    return Atoms(values, shares, infinite, infinite, slack, relative_mass_error=2.3e-16)
 
 
-def _closed(weights: list[int], head: int, stay: int) -> list[int]:
+def _sum_tail_periods(weights: list[int], head: int, stay: int) -> list[int]:
     return [w * stay for w in weights[:head]] + [w << BITS for w in weights[head:]]
 
 
-def _unrolled(table: NoiseTable, shift: int) -> tuple[list[int], int]:
-    """Weights of 0..N + shift (+ one period of the tail) on a common scale, and what stands for probability 1."""
+def _unroll_weights(table: NoiseTable, shift: int) -> tuple[list[int], int]:
+    """Return weights of 0..N + shift (+ one period of the tail) on a common scale, and the total for probability 1."""
     if not shift <= LARGEST_SHIFT:
         raise InputError("sensitivity", shift, f"at most {LARGEST_SHIFT}", "measure in coarser units")
-    head = [table.centre, *table.half]
+    head = [table.center, *table.half]
     if table.tail is None:
         return head + [0] * shift, TOTAL
     period = len(table.tail.block)
@@ -96,22 +99,22 @@ def _unrolled(table: NoiseTable, shift: int) -> tuple[list[int], int]:
             "sensitivity", shift, f"at most {(MOST_PERIODS - 1) * period} for this noise", "add more noise"
         )
     lift = BITS * periods
-    weights = [w << lift for w in head] + table.tail.weights(periods)
+    weights = [w << lift for w in head] + table.tail.block_weights(periods)
     return weights[: len(head) + shift + period], TOTAL << lift
 
 
 def log_ratios(pairs: list[tuple[int, int]]) -> Floats:
-    """log(near / far) for positive whole numbers."""
+    """Return log(near / far) for positive integers."""
     try:
         quotients = [(n - f) / f if n >= f else (n - f) / n for n, f in pairs]
-    except OverflowError:  # a ratio above 1e308: no cancellation to fear
+    except OverflowError:  # a ratio above 1e308: no cancellation
         return np.array([math.log(n) - math.log(f) for n, f in pairs])
     ratios = np.array(quotients, dtype=np.float64)
     return np.asarray(np.copysign(np.log1p(np.abs(ratios)), ratios))
 
 
-def snapped(losses: Floats, steps: tuple[float, ...]) -> tuple[Floats, float]:
-    """Losses moved to ideal multiples, and a bound on the error of each."""
+def snap_losses(losses: Floats, steps: tuple[float, ...]) -> tuple[Floats, float]:
+    """Return the losses moved to ideal multiples, and a bound on the error of each."""
     if not len(losses):
         return losses, 0.0
     out = losses.copy()
@@ -123,52 +126,53 @@ def snapped(losses: Floats, steps: tuple[float, ...]) -> tuple[Floats, float]:
     return out, moved + LOSS_ROUNDING * float(np.max(np.abs(losses)))
 
 
-# One dominating pair for several shifts: its profile is the pointwise maximum of theirs (design.md, "all shifts").
+# One dominating pair for several shifts: its profile is the pointwise maximum of their profiles (design.md).
 #
-# Every profile is convex and piecewise linear in γ = e^ε, so their maximum is, too; its kinks are kinks of theirs and
-# the points where two of them cross. The pairs (X, X + d) of a symmetric law mirror themselves, so ε ≥ 0 says all.
+# Every profile is convex and piecewise linear in γ = e^ε, so their maximum is, too; its kinks are their kinks and the
+# points where two of them cross. The pairs (X, X + d) of a symmetric distribution are their own mirrors, so ε ≥ 0
+# suffices.
 #
 # **Direction.** Node values are rounded up before their lower hull is taken. The true maximum M is convex: chords
-# between points on or above M stay above M. Masses from differences of slopes cancel, so the profile they give is
-# computed again from positive terms and all masses are raised by what is missing; ``inexact`` declares twice what was
-# added.
+# between points on or above M stay above M. Masses from differences of slopes lose digits to cancellation, so their
+# profile is recomputed from positive terms and all masses are raised by the largest shortfall; ``inexact`` declares
+# twice the amount added.
 
 MOST_VALUES = 1 << 26
-"""Laws times nodes that are looked at: half a gigabyte of floats."""
+"""Maximum number of distributions times nodes: half a gigabyte of floats."""
 
 Node = tuple[float, float]
-"""(ε, value of a profile there)."""
+"""ε and the value of a profile there."""
 
 
-def worst_of(laws: Sequence[Atoms]) -> Atoms:
-    """The law whose profile is the maximum of the profiles of self-mirrored laws: exact up to ``inexact``, never less.
+def dominating_atoms(laws: Sequence[Atoms]) -> Atoms:
+    """Return the distribution whose profile is the maximum of self-mirrored ones: exact up to ``inexact``, never less.
 
-    Raises ``InputError`` where there are too many losses to compare.
+    Raises ``InputError`` if there are too many losses to compare.
 
     >>> flat = Atoms(np.array([0.0]), np.array([0.9]), 0.1, 0.1)
     >>> steep = Atoms(np.array([-1.0, 1.0]), np.array([0.25, 0.75]), 0.0, 0.0)
-    >>> both = worst_of([flat, steep])
+    >>> both = dominating_atoms([flat, steep])
     >>> bool(both.profile(np.array([2.0]))[0] >= 0.1), bool(both.profile(np.array([0.5]))[0] >= 0.295)
     (True, True)
     """
-    curves = [Profile.of(law) for law in laws]
+    curves = [Profile.from_atoms(law) for law in laws]
     nodes = np.unique(np.concatenate([[0.0], *(curve.losses for curve in curves)]))
     if not len(nodes) * len(curves) <= MOST_VALUES:
         raise InputError("sensitivity", len(laws), "a smaller one for a law that is not unimodal", "make it unimodal")
-    values = np.array([curve.at(nodes) for curve in curves])
+    values = np.array([curve.delta_at(nodes) for curve in curves])
     up = 1 + ROUND_OFF * (4 * len(nodes) + 64)
     infinite = max(law.infinite_mass for law in laws)
     # Vertices of the lower convex hull in γ; after the last node the profile is `infinite_mass`.
-    lower_hull_nodes = [(e, v * up) for e, v in _maximum(nodes, values)]
+    lower_hull_nodes = [(e, v * up) for e, v in _maximum_nodes(nodes, values)]
     infinite_mass = infinite * up
     kept: list[Node] = []
     for node in [*lower_hull_nodes, (math.inf, infinite_mass)]:
-        while len(kept) > 1 and _before(kept[-2], kept[-1]) >= _after(kept[-1], node):
+        while len(kept) > 1 and _left_slope(kept[-2], kept[-1]) >= _right_slope(kept[-1], node):
             kept.pop()
         kept.append(node)
     hull = kept[:-1]
-    inexact = max(law.inexact for law in laws)
-    return _law(hull, infinite, max(law.slack for law in laws), inexact)
+    inexact = max(law.relative_mass_error for law in laws)
+    return _atoms_from_hull(hull, infinite, max(law.rounding_bound for law in laws), inexact)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,8 +185,8 @@ class Profile:
     infinite_mass: float
 
     @classmethod
-    def of(cls, law: Atoms) -> Self:
-        """From the positive losses: sums of positive terms only, from the largest loss down."""
+    def from_atoms(cls, law: Atoms) -> Self:
+        """Return the profile from the positive losses: sums of positive terms only, from the largest loss down."""
         positive = law.losses > 0
         losses, masses = law.losses[positive], law.masses[positive]
         gains, weights = np.zeros(len(losses) + 1), np.zeros(len(losses) + 1)
@@ -192,29 +196,29 @@ class Profile:
             weights[j] = masses[j] + weights[j + 1] * math.exp(-steps[j])
         return cls(losses, gains, weights, law.infinite_mass)
 
-    def at(self, epsilons: Floats) -> Floats:
-        """δ(ε) = δ_∞ + A_j + B_j (1 − e^{ε − l_j}) with l_j the first loss above ε."""
+    def delta_at(self, epsilons: Floats) -> Floats:
+        """Return δ(ε) = δ_∞ + A_j + B_j (1 − e^{ε − l_j}) with l_j the first loss above ε."""
         places = np.searchsorted(self.losses, epsilons, side="right")
         above = np.append(self.losses, np.inf)[places]
         return np.asarray(self.infinite_mass + self.gains[places] - self.weights[places] * np.expm1(epsilons - above))
 
 
-def _maximum(nodes: Floats, values: Floats) -> list[Node]:
-    """The nodes of the maximum: the common ones, and the crossings between them."""
+def _maximum_nodes(nodes: Floats, values: Floats) -> list[Node]:
+    """Return the nodes of the maximum: the common ones, and the crossings between them."""
     highest = values.max(axis=0)
     found = list(zip(nodes.tolist(), highest.tolist(), strict=True))
-    # a curve that is highest at both ends of an interval, being linear there, is highest throughout
+    # a linear curve that is highest at both ends of an interval is highest throughout
     shared = np.any((values[:, :-1] == highest[:-1]) & (values[:, 1:] == highest[1:]), axis=0)
     for j in np.flatnonzero(~shared).tolist():
-        found += _crossings((nodes[j], nodes[j + 1]), values[:, j], values[:, j + 1])
+        found += _find_crossings((nodes[j], nodes[j + 1]), values[:, j], values[:, j + 1])
     highest_at: dict[float, float] = {}
     for epsilon, value in found:  # a crossing may round to a node
         highest_at[epsilon] = max(value, highest_at.get(epsilon, 0.0))
     return sorted(highest_at.items())
 
 
-def _crossings(ends: tuple[float, float], left: Floats, right: Floats) -> list[Node]:
-    """Where the highest of lines changes: t is the share of the way in γ from the left end to the right one."""
+def _find_crossings(ends: tuple[float, float], left: Floats, right: Floats) -> list[Node]:
+    """Return the points where the highest line changes; t is the fraction of the way in γ from left to right."""
     found: list[Node] = []
     place, current = 0.0, int(np.lexsort((right, left))[-1])
     rising = right - left
@@ -236,37 +240,39 @@ def _crossings(ends: tuple[float, float], left: Floats, right: Floats) -> list[N
         found.append((float(ends[0]) + offset, float(np.max(left + place * rising))))
 
 
-def _before(left: Node, here: Node) -> float:
-    """γ times the slope in γ from the left, γ taken here."""
+def _left_slope(left: Node, here: Node) -> float:
+    """Return γ times the left derivative in γ."""
     return (here[1] - left[1]) / -math.expm1(left[0] - here[0])
 
 
-def _after(here: Node, right: Node) -> float:
-    """γ times the slope in γ to the right, γ taken here."""
+def _right_slope(here: Node, right: Node) -> float:
+    """Return γ times the right derivative in γ."""
     apart = right[0] - here[0]
     return (right[1] - here[1]) / math.expm1(apart) if apart < 700 else 0.0
 
 
-def _law(hull: list[Node], infinite: float, slack: float, inexact: float) -> Atoms:
-    """Masses γ (jump of the slope) at every kink, mirrored below 0, raised until no value of the hull is missed."""
+def _atoms_from_hull(hull: list[Node], infinite: float, slack: float, inexact: float) -> Atoms:
+    """Return masses γ (jump of the slope) at every kink, mirrored below 0, raised until the hull is dominated."""
     ends = [*hull, (math.inf, hull[-1][1])]
     kinks = zip(hull, hull[1:], ends[2:], strict=False)
-    masses = {here[0]: max(0.0, _after(here, right) - _before(left, here)) for left, here, right in kinks}
-    raw = _symmetric(masses, infinite, slack, 1.0)
-    given = Profile.of(raw).at(np.array([epsilon for epsilon, _ in hull]))
+    masses = {here[0]: max(0.0, _right_slope(here, right) - _left_slope(left, here)) for left, here, right in kinks}
+    raw = _symmetric_atoms(masses, infinite, slack, 1.0)
+    given = Profile.from_atoms(raw).delta_at(np.array([epsilon for epsilon, _ in hull]))
     asked = np.array([value for _, value in hull])
     held = (asked > infinite) & (given > 0)
     missing = float(np.max(asked[held] / given[held] - 1, initial=0.0))
     raised = max(0.0, missing) + ROUND_OFF * (4 * len(hull) + 64)
-    return _symmetric(masses, min(1.0, infinite * (1 + raised)), slack, 1 + raised, inexact + 2 * raised)
+    return _symmetric_atoms(masses, min(1.0, infinite * (1 + raised)), slack, 1 + raised, inexact + 2 * raised)
 
 
-def _symmetric(masses: dict[float, float], infinite: float, slack: float, up: float, inexact: float = 0.0) -> Atoms:
+def _symmetric_atoms(
+    masses: dict[float, float], infinite: float, slack: float, up: float, inexact: float = 0.0
+) -> Atoms:
     losses = np.array(list(masses), dtype=np.float64)
     above = np.array(list(masses.values()), dtype=np.float64) * up
     below = above * np.exp(-losses)
-    centre = max(0.0, 1 - infinite - math.fsum(above) - math.fsum(below))
+    center = max(0.0, 1 - infinite - math.fsum(above) - math.fsum(below))
     places = np.concatenate([-losses, [0.0], losses])
-    found = Atoms.gather(places, np.concatenate([below, [centre], above]), infinite_mass=infinite)
+    found = Atoms.merge_losses(places, np.concatenate([below, [center], above]), infinite_mass=infinite)
     rounding = 4 * ROUND_OFF * float(np.max(losses, initial=0.0))  # losses at crossings
     return Atoms(found.losses, found.masses, infinite, infinite, slack + rounding, inexact)

@@ -1,1 +1,1 @@
-"""The least noise of several equal releases, by the exact composed curve; knows no unequal answers."""
+"""The least noise of several equal releases, by the exact composed curve."""

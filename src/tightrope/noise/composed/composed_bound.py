@@ -14,12 +14,12 @@ import numpy as np
 from tightrope.documents.noise import Argument, NoiseCertificate
 from tightrope.mechanisms.discrete.integer_weights import ONE
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.program.certificate import Bound, Proof, certified, expense
-from tightrope.noise.program.closed_form import least_cost, rounded_down
+from tightrope.noise.program.certificate import CertificateBuilder, CostBound, certified_cost, table_certificate
+from tightrope.noise.program.closed_form import cost_from_tails, round_down
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# What k releases of one noise leave of its tails: nobody may learn much by counting answers beyond a threshold.
+# Lower bounds on the tails of the noise of k releases: the number of answers beyond a threshold must be private.
 #
 # With H = P(X ≥ x) and H' = P(X ≥ x + Δ), of k answers that a person may change by Δ the number beyond x + Δ is
 # Binomial(k, H') or Binomial(k, H). Private answers keep these two private, both ways. The least H' that does so
@@ -30,51 +30,53 @@ from tightrope.numerics.rounding import ROUND_OFF
 # safe side.
 
 UNDERFLOWN = 1e-290
-"""More than underflow takes from a sum."""
+"""Upper bound on the effect of underflow on a sum."""
 LARGEST_EXPONENT = 300.0
-"""Beyond, e^ε is too large a factor: such points say nothing here."""
+"""Points with a larger ε are ignored here: e^ε is too large a factor."""
 THRESHOLD_HALVINGS = 44
 LEAST_TAIL = 1e-30
-"""Tails below this are not followed."""
+"""Smaller tails are ignored."""
 MOST_COUNTED_TAILS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class CountedTails:
-    """``count`` releases that together keep (ε_i, δ_i) for every point."""
+    """``count`` releases that together meet (ε_i, δ_i) for every point."""
 
     points: tuple[tuple[float, float], ...]
     count: int
 
-    def from_centre(self) -> list[float]:
+    def from_center(self) -> list[float]:
         """c, g(c), g(g(c)), …: lower bounds on P(X ≥ x), P(X ≥ x + Δ), … for symmetric X where 2x ≤ Δ + 1.
 
         With P(X ≥ x) < c the mirrored tail P(X ≥ x − Δ) would be above 1 − c.
 
-        >>> tails = CountedTails(((1.0, 1e-6),), 1).from_centre()  # one release: the closed form
+        >>> tails = CountedTails(((1.0, 1e-6),), 1).from_center()  # one release: the closed form
         >>> abs(tails[0] - (1 - 1e-6) / (1 + math.e)) < 1e-12
         True
         """
-        return self._followed(_largest(lambda tail: self._excludes(self._mirrored(tail), tail), 0.5))
+        return self._follow_tails(
+            _largest_proven(lambda tail: self._excludes_tail(self._mirrored_counts(tail), tail), 0.5)
+        )
 
     def from_half(self) -> list[float]:
         """g(½), g(g(½)), …: lower bounds on P(X ≥ x + Δ), P(X ≥ x + 2Δ), … where P(X ≥ x) is at least ½."""
-        return self._followed(self.following(0.5))
+        return self._follow_tails(self.next_tail(0.5))
 
-    def following(self, tail: float) -> float:
-        """g: no law with P(X ≥ x) at least ``tail`` has P(X ≥ x + Δ) below it."""
-        near = _Counts.of(self.count, tail)
-        return _largest(lambda other: self._excludes(near, other), tail)
+    def next_tail(self, tail: float) -> float:
+        """g: no distribution with P(X ≥ x) at least ``tail`` has P(X ≥ x + Δ) below it."""
+        near = _BinomialTails.from_rate(self.count, tail)
+        return _largest_proven(lambda other: self._excludes_tail(near, other), tail)
 
-    def _excludes(self, near: _Counts, other: float) -> bool:
-        """Whether P(X ≥ x) ≥ near.rate with P(X ≥ x + Δ) < ``other`` is proven to break a point."""
-        far = _Counts.of(self.count, other)
-        return any(self._breaks(point, near, far) for point in self.points)
+    def _excludes_tail(self, near: _BinomialTails, other: float) -> bool:
+        """Return whether P(X ≥ x) ≥ near.rate with P(X ≥ x + Δ) < ``other`` provably violates a point."""
+        far = _BinomialTails.from_rate(self.count, other)
+        return any(self._breaks_point(point, near, far) for point in self.points)
 
-    def _mirrored(self, tail: float) -> _Counts:
-        return _Counts.of(self.count, math.nextafter(1 - tail, 0.0))
+    def _mirrored_counts(self, tail: float) -> _BinomialTails:
+        return _BinomialTails.from_rate(self.count, math.nextafter(1 - tail, 0.0))
 
-    def _breaks(self, point: tuple[float, float], near: _Counts, far: _Counts) -> bool:
+    def _breaks_point(self, point: tuple[float, float], near: _BinomialTails, far: _BinomialTails) -> bool:
         epsilon, delta = point
         if not epsilon <= LARGEST_EXPONENT:
             return False
@@ -85,15 +87,15 @@ class CountedTails:
         few = far.lower_bounds(far.at_most) - gamma * near.upper_bounds(near.at_most)
         return max(float(many.max()), float(few.max())) >= allowed
 
-    def _followed(self, first: float) -> list[float]:
+    def _follow_tails(self, first: float) -> list[float]:
         tails = [first]
         while tails[-1] > LEAST_TAIL and len(tails) < MOST_COUNTED_TAILS:
-            tails.append(self.following(tails[-1]))
+            tails.append(self.next_tail(tails[-1]))
         return tails[:-1] if tails[-1] <= 0 else tails
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Counts:
+class _BinomialTails:
     """P(N ≥ n) and P(N ≤ n) for n = 0..k, N Binomial(k, rate)."""
 
     rate: float
@@ -101,7 +103,7 @@ class _Counts:
     at_most: Floats
 
     @classmethod
-    def of(cls, count: int, rate: float) -> _Counts:
+    def from_rate(cls, count: int, rate: float) -> _BinomialTails:
         n = np.arange(count, dtype=np.float64)
         ratios = (count - n) / (n + 1) * (rate / (1 - rate))
         mode = int(np.searchsorted(-ratios, -1.0))
@@ -111,20 +113,20 @@ class _Counts:
         return cls(rate, np.cumsum(weights[::-1])[::-1] / whole, np.cumsum(weights) / whole)
 
     @property
-    def error(self) -> float:
+    def relative_error(self) -> float:
         return (16 * len(self.at_most) + 64) * ROUND_OFF
 
     def lower_bounds(self, tails: Floats) -> Floats:
-        """No more than the tails are."""
-        return np.asarray(tails * (1 - self.error) - UNDERFLOWN, dtype=np.float64)
+        """Lower bounds on the tails."""
+        return np.asarray(tails * (1 - self.relative_error) - UNDERFLOWN, dtype=np.float64)
 
     def upper_bounds(self, tails: Floats) -> Floats:
-        """No less than the tails are."""
-        return np.asarray(tails * (1 + self.error) + UNDERFLOWN, dtype=np.float64)
+        """Upper bounds on the tails."""
+        return np.asarray(tails * (1 + self.relative_error) + UNDERFLOWN, dtype=np.float64)
 
 
-def _largest(proven: Callable[[float], bool], above: float) -> float:
-    """The largest number found below ``above`` for which something is proven; 0, which needs no proof, at least."""
+def _largest_proven(proven: Callable[[float], bool], above: float) -> float:
+    """Return the largest number found below ``above`` for which the statement is proven, or 0."""
     low, high = 0.0, above
     for _ in range(THRESHOLD_HALVINGS):
         middle = (low + high) / 2
@@ -133,11 +135,11 @@ def _largest(proven: Callable[[float], bool], above: float) -> float:
 
 
 MOST_RELEASES_COUNTED = 200
-"""More releases are counted in groups, or the rest is left out."""
+"""More releases are counted in groups, or the remaining ones are left out."""
 COUNTED = (
     "Of `count` answers, each the sum of `together` releases and changed by a person by width = sensitivity times "
     "together, the number that is at least x + width is binomial with rates P(X >= x + width) and P(X >= x); every "
-    "point holds between these two laws, both ways. So symmetric X has P(X >= x + j width) >= centre[j] for 1 <= x <= "
+    "point holds between these two laws, both ways. So symmetric X has P(X >= x + j width) >= center[j] for 1 <= x <= "
     "(width + 1)/2 and >= half[j] for larger x <= width, and one release costs at least phi(0) + 2 sum_x (phi(x) - "
     "phi(x-1)) P(X >= x), with the squared error divided by together. Proof: docs/proofs/composed-noise.md."
 )
@@ -145,65 +147,67 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class ComposedBound:
-    """A lower bound on the cost of the noise of each of several releases that keep a promise together."""
+    """A lower bound on the cost of the noise of each of several releases that meet a guarantee together."""
 
-    one: Bound
+    single_bound: CostBound
     releases: int
 
     @property
-    def together(self) -> int:
+    def releases_per_sum(self) -> int:
         """Releases that are added up before they are counted: variances add up, other costs do not."""
-        return -(-self.releases // MOST_RELEASES_COUNTED) if self.one.cost.power == 2 else 1
+        return -(-self.releases // MOST_RELEASES_COUNTED) if self.single_bound.cost.power == 2 else 1
 
     @property
-    def count(self) -> int:
-        """How many of these sums are counted."""
-        return min(self.releases // self.together, MOST_RELEASES_COUNTED)
+    def sum_count(self) -> int:
+        """Number of these sums that are counted."""
+        return min(self.releases // self.releases_per_sum, MOST_RELEASES_COUNTED)
 
     @cached_property
-    def tails(self) -> tuple[list[float], list[float]]:
-        """Lower bounds on P(X ≥ x + jΔ), from the centre and from ½."""
-        counted = CountedTails(self.one.promise.uncapped.points, self.count)
-        return counted.from_centre(), [] if self._width == 1 else counted.from_half()
+    def tail_bounds(self) -> tuple[list[float], list[float]]:
+        """Lower bounds on P(X ≥ x + jΔ), from the center and from ½."""
+        counted = CountedTails(self.single_bound.privacy_target.without_cap.points, self.sum_count)
+        return counted.from_center(), [] if self._total_shift == 1 else counted.from_half()
 
     @property
-    def _width(self) -> int:
-        return self.one.sensitivity * self.together
+    def _total_shift(self) -> int:
+        return self.single_bound.sensitivity * self.releases_per_sum
 
-    def _each(self) -> Iterator[float]:
+    def _cell_tail_bounds(self) -> Iterator[float]:
         """Lower bounds on P(X ≥ 1), P(X ≥ 2), …"""
-        inner = (self._width + 1) // 2
-        periods = zip_longest(*self.tails, fillvalue=0.0)
-        return chain.from_iterable([near] * inner + [far] * (self._width - inner) for near, far in periods)
+        inner = (self._total_shift + 1) // 2
+        periods = zip_longest(*self.tail_bounds, fillvalue=0.0)
+        return chain.from_iterable([near] * inner + [far] * (self._total_shift - inner) for near, far in periods)
 
     @cached_property
-    def value(self) -> float:
+    def lower_bound(self) -> float:
         """The bound, rounded down."""
-        found = least_cost([int(Fraction(tail) * ONE) for tail in self._each()], self.one.cost)
-        return rounded_down(Fraction(found) / self.together)
+        found = cost_from_tails(
+            [int(Fraction(tail) * ONE) for tail in self._cell_tail_bounds()], self.single_bound.cost
+        )
+        return round_down(Fraction(found) / self.releases_per_sum)
 
     @property
-    def argument(self) -> Argument:
-        """Why it holds."""
-        centre, half = self.tails
+    def bound_argument(self) -> Argument:
+        """The reason why the bound holds."""
+        center, half = self.tail_bounds
         numbers = {
-            "points": [list(point) for point in self.one.promise.uncapped.points],
-            "count": self.count,
-            "together": self.together,
-            "centre": centre,
+            "points": [list(point) for point in self.single_bound.privacy_target.without_cap.points],
+            "count": self.sum_count,
+            "together": self.releases_per_sum,
+            "centre": center,
             "half": half,
         }
         return Argument("theorem", COUNTED, numbers)
 
 
 @dataclass(frozen=True)
-class ComposedProof(Proof):
+class ComposedProof(CertificateBuilder):
     """Several releases under one budget."""
 
     bound: ComposedBound
 
-    def certificate(self, table: NoiseTable) -> NoiseCertificate:
-        one = self.bound.one
-        upper = expense(table, one.cost)
-        proven = (self.bound.value, self.bound.argument)
-        return certified(table, one, proven, upper, "unimodal", releases=self.bound.releases)
+    def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
+        one = self.bound.single_bound
+        upper = certified_cost(table, one.cost)
+        proven = (self.bound.lower_bound, self.bound.bound_argument)
+        return table_certificate(table, one, proven, upper, "unimodal", releases=self.bound.releases)

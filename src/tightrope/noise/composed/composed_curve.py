@@ -16,25 +16,25 @@ from typing import Self
 import numpy as np
 import scipy
 
-from tightrope.accounting.methods.grid import split
+from tightrope.accounting.methods.grid import split_to_lattice
 from tightrope.numerics.arrays import Complexes, Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 SPREAD = 26.0
-"""Standard deviations of the tilted sum that its window holds."""
+"""Half-width of the window in standard deviations of the tilted sum."""
 MOST_CURVE_POINTS = 1 << 22
 STEEPEST_TILT = 600.0
-"""c times a loss at most: what lies beyond decides nothing and would overflow."""
+"""Largest c times a loss: larger products are irrelevant and would overflow."""
 NEGLIGIBLE_NATS = 40.0
-"""What is e^{−40} smaller than the rest is left out."""
+"""Terms smaller than the rest by a factor e^{−40} are left out."""
 NEWTON = 60
 FAINTEST = -700.0
-"""Stands for log 0."""
+"""Stand-in for log 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Released:
+class ReleaseLosses:
     """The losses ``step * offsets`` of one release with their masses under P, and the mass of infinite loss."""
 
     step: float
@@ -43,29 +43,29 @@ class Released:
     infinite_mass: float
 
     @classmethod
-    def of_weights(cls, half: Floats, shift: int, step: float) -> Self:
-        """Of any law: atoms between two lattice points are split, keeping their masses under P and Q."""
-        p, q = shifted(half, shift)
+    def from_weights(cls, half: Floats, shift: int, step: float) -> Self:
+        """Return losses of any distribution: atoms off the lattice are split, keeping their masses under P and Q."""
+        p, q = shifted_pair(half, shift)
         both = (p > 0) & (q > 0)
-        offsets, masses = split(np.log(p[both]) - np.log(q[both]), p[both], step)
+        offsets, masses = split_to_lattice(np.log(p[both]) - np.log(q[both]), p[both], step)
         return cls(step, *_distinct_offsets(offsets, masses), math.fsum(p[~both]))
 
     @classmethod
-    def of_heights(cls, heights: Indices, shift: int, step: float) -> Self:
-        """Of the law e^{−step·heights[|x|]}: its losses lie on the lattice."""
-        half = normalised(np.exp(-step * (heights - heights[0])))
-        p, _ = shifted(half, shift)
+    def from_heights(cls, heights: Indices, shift: int, step: float) -> Self:
+        """Return the losses of the distribution e^{−step·heights[|x|]}, which lie on the lattice."""
+        half = normalize_half_weights(np.exp(-step * (heights - heights[0])))
+        p, _ = shifted_pair(half, shift)
         reach = len(heights) - 1
         outcomes = np.arange(-reach + shift, reach + 1)
         offsets = heights[np.abs(outcomes - shift)] - heights[np.abs(outcomes)]
         return cls(step, *_distinct_offsets(offsets, p[shift : 2 * reach + 1]), float(np.sum(p[:shift])))
 
     @property
-    def losses(self) -> Floats:
+    def finite_losses(self) -> Floats:
         return np.asarray(self.step * self.offsets, dtype=np.float64)
 
     @property
-    def largest(self) -> float:
+    def largest_loss(self) -> float:
         """The largest finite loss."""
         return self.step * float(np.max(self.offsets[self.masses > 0], initial=0))
 
@@ -76,65 +76,67 @@ def _distinct_offsets(offsets: Indices, masses: Floats) -> tuple[Indices, Floats
     return distinct, np.bincount(places, weights=masses, minlength=len(distinct)).astype(np.float64)
 
 
-def normalised(half: Floats) -> Floats:
+def normalize_half_weights(half: Floats) -> Floats:
     """Probabilities of 0, 1, … from weights of 0, ±1, …"""
     return np.asarray(half / (2 * float(np.sum(half)) - float(half[0])))
 
 
-def shifted(half: Floats, shift: int) -> tuple[Floats, Floats]:
-    """P, Q [2N + 1 + shift]: the laws of X and of X + shift over −N..N + shift."""
+def shifted_pair(half: Floats, shift: int) -> tuple[Floats, Floats]:
+    """P, Q [2N + 1 + shift]: the distributions of X and of X + shift over −N..N + shift."""
     whole, pad = np.concatenate([half[:0:-1], half]), np.zeros(shift)
     return np.concatenate([whole, pad]), np.concatenate([pad, whole])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sum:
+class TiltedSum:
     """Masses under P of the finite sum at ascending losses are e^{log_scale − tilt·loss} · tilted."""
 
     losses: Floats
-    tilted: Floats
-    tilt: float
+    tilted_masses: Floats
+    tilt_rate: float
     log_scale: float
 
     def log_delta(self, epsilon: float) -> float:
         """Log Σ P(s) (1 − e^{ε − s}) over s > ε."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE_NATS / self.tilt, side="right"))
+        last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE_NATS / self.tilt_rate, side="right"))
         gap = epsilon - self.losses[first:last]
-        gains = np.exp(self.tilt * gap) - np.exp((self.tilt + 1) * gap)  # twice as fast as expm1, and near enough
-        value = float(np.dot(self.tilted[first:last], gains))
-        return self.log_scale - self.tilt * epsilon + math.log(value) if value > 0 else FAINTEST
+        gains = np.exp(self.tilt_rate * gap) - np.exp(
+            (self.tilt_rate + 1) * gap
+        )  # twice as fast as expm1, and near enough
+        value = float(np.dot(self.tilted_masses[first:last], gains))
+        return self.log_scale - self.tilt_rate * epsilon + math.log(value) if value > 0 else FAINTEST
 
     @property
-    def masses(self) -> Floats:
+    def untilted_masses(self) -> Floats:
         """Under P, where they are representable."""
-        logs = np.minimum(self.log_scale - self.tilt * self.losses, 600.0)
-        return np.asarray(np.minimum(np.exp(logs) * self.tilted, 1.0))
+        logs = np.minimum(self.log_scale - self.tilt_rate * self.losses, 600.0)
+        return np.asarray(np.minimum(np.exp(logs) * self.tilted_masses, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComposedCurve:
     """``count`` releases."""
 
-    one: Released
+    single_release: ReleaseLosses
     count: int
 
     @property
     def infinite_mass(self) -> float:
         """1 − (1 − δ_∞)^k."""
-        return -math.expm1(self.count * math.log1p(-min(self.one.infinite_mass, 1 - 1e-16)))
+        return -math.expm1(self.count * math.log1p(-min(self.single_release.infinite_mass, 1 - 1e-16)))
 
     def log_delta(self, epsilon: float) -> float:
         """Log δ(ε)."""
         lost = math.log(max(self.infinite_mass, math.exp(FAINTEST)))
-        if self.count * self.one.largest <= epsilon:
+        if self.count * self.single_release.largest_loss <= epsilon:
             return lost
-        finite = self.sum_at(self.saddle(epsilon), self.count).log_delta(epsilon)
+        finite = self.sum_tilted_by(self.saddle_point(epsilon), self.count).log_delta(epsilon)
         return float(np.logaddexp(lost, finite))
 
-    def saddle(self, epsilon: float) -> float:
+    def saddle_point(self, epsilon: float) -> float:
         """The c with k K'(c) = ε + 1/c + 1/(1 + c), by Newton's method inside a bracket, to a thousandth."""
-        losses, masses = self.one.losses, self.one.masses
+        losses, masses = self.single_release.finite_losses, self.single_release.masses
         low, high = 0.0, STEEPEST_TILT / max(float(np.max(np.abs(losses))), 1e-300)
         c = min(self._gaussian_saddle(epsilon), high / 2)
         for _ in range(NEWTON):
@@ -152,15 +154,15 @@ class ComposedCurve:
 
     def _gaussian_saddle(self, epsilon: float) -> float:
         """The same for a Gaussian with the mean and the variance of the sum, and 2/c for what is added to ε."""
-        mean = self.count * float(np.dot(self.one.masses, self.one.losses))
-        variance = self.count * float(np.dot(self.one.masses, self.one.losses**2)) + 1e-300
+        mean = self.count * float(np.dot(self.single_release.masses, self.single_release.finite_losses))
+        variance = self.count * float(np.dot(self.single_release.masses, self.single_release.finite_losses**2)) + 1e-300
         above = epsilon - mean
         return (above + math.sqrt(above * above + 8 * variance)) / (2 * variance)
 
-    def sum_at(self, tilt: float, count: int) -> Sum:
+    def sum_tilted_by(self, tilt: float, count: int) -> TiltedSum:
         """The finite sum of ``count`` releases, tilted, on the coarsest lattice that holds it."""
-        losses, offsets = self.one.losses, self.one.offsets
-        weights = self.one.masses * np.exp(tilt * losses)
+        losses, offsets = self.single_release.finite_losses, self.single_release.offsets
+        weights = self.single_release.masses * np.exp(tilt * losses)
         whole = float(np.sum(weights))
         lowest = int(offsets.min())
         stride = max(1, int(np.gcd.reduce(offsets - lowest)))
@@ -174,16 +176,16 @@ class ComposedCurve:
         widest = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
         window = SPREAD * deviation + 2 * (sum_high - sum_low) + 16
         sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
-        centre, middle = round(sum_mean), round(count * sum_mean)
-        wrapped = np.bincount((sum_offsets - centre) % sum_points, weights=sum_weights, minlength=sum_points)
-        back = scipy.fft.irfft(_power(scipy.fft.rfft(wrapped), count), sum_points)
-        sum_masses = np.maximum(np.roll(back, sum_points // 2 - (middle - count * centre)), 0.0)
+        center, middle = round(sum_mean), round(count * sum_mean)
+        wrapped = np.bincount((sum_offsets - center) % sum_points, weights=sum_weights, minlength=sum_points)
+        back = scipy.fft.irfft(_power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
+        sum_masses = np.maximum(np.roll(back, sum_points // 2 - (middle - count * center)), 0.0)
         places, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
-        points = np.asarray(self.one.step * (count * lowest + stride * places), dtype=np.float64)
-        return Sum(points, masses, tilt, count * math.log(whole))
+        points = np.asarray(self.single_release.step * (count * lowest + stride * places), dtype=np.float64)
+        return TiltedSum(points, masses, tilt, count * math.log(whole))
 
 
-def _power(base: Complexes, count: int) -> Complexes:
+def _power_by_squaring(base: Complexes, count: int) -> Complexes:
     """base^count by squaring."""
     result, square = np.ones_like(base), base
     while count:
@@ -195,16 +197,16 @@ def _power(base: Complexes, count: int) -> Complexes:
     return result
 
 
-# How δ of many releases changes with each weight of their common law: gradient and curvature of log δ.
+# How δ of many releases changes with each weight of their common distribution: gradient and curvature of log δ.
 #
 # With the other k − 1 factors held, δ_k = Σ_x Q_x φ(P_x / Q_x), φ(r) = r δ_{k−1}(ε − log r): an f-divergence, convex
 # in (P, Q). So with S the loss of the others, r = P_x/Q_x and u = ε − log r
 #
 #     ∂δ/∂P_x = k P(S > u),    ∂δ/∂Q_x = −k E[e^{ε − S}; S > u],    curvature k f_S(u) (dP_x − r dQ_x)² / P_x.
 #
-# The gradient is that of all k factors; the curvature leaves out what they do to each other. Both are read from a
-# lattice, and are not those of the number that ``composed_curve`` computes on one: that has kinks where losses cross
-# lattice points, and a search that follows them fits the lattice.
+# The gradient includes all k factors; the curvature omits their interaction. Both are read from a lattice, but are not
+# derivatives of the value that ``composed_curve`` computes on one: that has kinks where losses cross lattice points,
+# and a search that follows them fits the lattice.
 
 LIKELY = 1e-9
 """Tail probabilities above this are read from the sum that is not tilted."""
@@ -213,7 +215,7 @@ SMOOTHED = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slopes:
+class CurveDerivatives:
     """Log δ(ε), its gradient [N + 1] in the weights of 0, ±1, …, and its curvature as a band matrix [Δ + 1, N + 1].
 
     Row Δ − j of the band holds the entries (i − j, i) (``scipy.linalg.solveh_banded``).
@@ -221,25 +223,25 @@ class Slopes:
 
     log_delta: float
     gradient: Floats
-    band: Floats
+    curvature_band: Floats
 
 
-def slopes(half: Floats, shift: int, step: float, count: int, epsilon: float) -> Slopes:
-    """At normalised weights ``half``; the losses of the others on a lattice of width ``step``."""
-    curve = ComposedCurve(Released.of_weights(half, shift, step), count)
+def curve_derivatives(half: Floats, shift: int, step: float, count: int, epsilon: float) -> CurveDerivatives:
+    """At normalized weights ``half``; the losses of the others on a lattice of width ``step``."""
+    curve = ComposedCurve(ReleaseLosses.from_weights(half, shift, step), count)
     log_delta = curve.log_delta(epsilon)
-    p, q = shifted(half, shift)
+    p, q = shifted_pair(half, shift)
     both = (p > 0) & (q > 0)
     losses = np.log(p[both]) - np.log(q[both])
-    others, scale = _Others.of(curve, epsilon), count / math.exp(log_delta)
+    others, scale = _OtherReleases.from_curve(curve, epsilon), count / math.exp(log_delta)
     over_p, over_q = np.where(q > 0, 0.0, scale), np.zeros_like(q)
-    above, below = others.tails(epsilon - losses)
+    above, below = others.tail_masses(epsilon - losses)
     over_p[both], over_q[both] = scale * above, -scale * below
     reach = len(half) - 1
     outcomes = np.arange(-reach, reach + shift + 1)
     rows, columns = np.abs(outcomes), np.abs(outcomes - shift)
-    gradient = _folded(rows, over_p, reach) + _folded(columns, over_q, reach)
-    dense = scale * others.density(epsilon - losses) / p[both]
+    gradient = _fold_over_sign(rows, over_p, reach) + _fold_over_sign(columns, over_q, reach)
+    dense = scale * others.loss_density(epsilon - losses) / p[both]
     # The upper band of Σ dense (e_row − ratio e_column)(…)ᵀ.
     band_rows = rows[both]
     band_columns = columns[both]
@@ -252,45 +254,45 @@ def slopes(half: Floats, shift: int, step: float, count: int, epsilon: float) ->
     np.add.at(band, (np.full_like(band_rows, last), band_rows), dense)
     np.add.at(band, (np.full_like(band_rows, last), band_columns), dense * ratio**2)
     np.add.at(band, (last - apart, right), cross)
-    return Slopes(log_delta, gradient, band)
+    return CurveDerivatives(log_delta, gradient, band)
 
 
-def _folded(places: Indices, values: Floats, reach: int) -> Floats:
+def _fold_over_sign(places: Indices, values: Floats, reach: int) -> Floats:
     """Values added up over x and −x."""
     inside = places <= reach
     return np.bincount(places[inside], weights=values[inside], minlength=reach + 1).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Others:
+class _OtherReleases:
     """The loss of k − 1 releases: tilted to the saddle, where masses near ε are precise, and not tilted."""
 
-    tilted: Sum
-    plain: Sum
+    tilted_sum: TiltedSum
+    untilted_sum: TiltedSum
     epsilon: float
 
     @classmethod
-    def of(cls, curve: ComposedCurve, epsilon: float) -> _Others:
+    def from_curve(cls, curve: ComposedCurve, epsilon: float) -> _OtherReleases:
         count = curve.count - 1
-        return cls(curve.sum_at(curve.saddle(epsilon), count), curve.sum_at(0.0, count), epsilon)
+        return cls(curve.sum_tilted_by(curve.saddle_point(epsilon), count), curve.sum_tilted_by(0.0, count), epsilon)
 
-    def density(self, u: Floats) -> Floats:
-        """Of S at u, averaged over a short interval."""
-        masses, losses = self.plain.masses, self.plain.losses
+    def loss_density(self, u: Floats) -> Floats:
+        """Return the density of S at u, averaged over a short interval."""
+        masses, losses = self.untilted_sum.untilted_masses, self.untilted_sum.losses
         mean = float(np.dot(masses, losses))
         wide = SMOOTHED * math.sqrt(max(float(np.dot(masses, (losses - mean) ** 2)), 1e-300))
-        held = self.tails(u - wide)[0] - self.tails(u + wide)[0]
+        held = self.tail_masses(u - wide)[0] - self.tail_masses(u + wide)[0]
         return np.asarray(np.maximum(held, 0.0) / (2 * wide))
 
-    def tails(self, u: Floats) -> tuple[Floats, Floats]:
+    def tail_masses(self, u: Floats) -> tuple[Floats, Floats]:
         """P(S > u) and E[e^{ε − S}; S > u]."""
-        near, plain = _tails(self.tilted, self.epsilon, u), _tails(self.plain, self.epsilon, u)
+        near, plain = _sum_tails(self.tilted_sum, self.epsilon, u), _sum_tails(self.untilted_sum, self.epsilon, u)
         likely = plain[0] > LIKELY
         return np.where(likely, plain[0], near[0]), np.where(likely, plain[1], near[1])
 
 
-def _tails(total: Sum, epsilon: float, u: Floats) -> tuple[Floats, Floats]:
-    masses = total.masses
+def _sum_tails(total: TiltedSum, epsilon: float, u: Floats) -> tuple[Floats, Floats]:
+    masses = total.untilted_masses
     places = np.searchsorted(total.losses, u, side="right")
     above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
     weighted = masses * np.exp(np.minimum(epsilon - total.losses, 300.0))

@@ -1,8 +1,8 @@
 """Integer tables whose privacy losses lie on a lattice by construction: P(X = x) ∝ e^{−h·n(x)} with whole heights n.
 
 All losses are whole multiples of h, so any number of releases is certified by the exact lattice engine in one
-transform. A law is brought here by rounding its logarithms to multiples of h – losses then move by less than h, at
-random, which adds h²/6 a release to the variance of the loss – and h itself is the size that is tuned afterwards.
+transform. A distribution is brought here by rounding its logarithms to multiples of h – losses then move by less than
+h, at random, which adds h²/6 a release to the variance of the loss – and h itself is the size that is tuned afterwards.
 """
 
 from __future__ import annotations
@@ -15,48 +15,54 @@ from typing import Self
 import numpy as np
 import scipy
 
-from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, exponential
-from tightrope.mechanisms.discrete.noise_table import NoiseTable, tabulate
-from tightrope.noise.composed.candidates import Candidate, Question
-from tightrope.noise.composed.composed_curve import Indices, Released, Slopes, normalised, slopes
+from tightrope.errors import InsufficientBudgetError
+from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, fixed_point_exponential
+from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
+from tightrope.noise.composed.candidates import Candidate, CompositionProblem
+from tightrope.noise.composed.composed_curve import (
+    CurveDerivatives,
+    Indices,
+    ReleaseLosses,
+    curve_derivatives,
+    normalize_half_weights,
+)
 from tightrope.numerics.arrays import Floats
 
 HEIGHT_VARIANCE = 1e-6
-"""Share of the variance of the loss that rounding the logarithms of weights may add."""
+"""Fraction of the variance of the loss that rounding the logarithms of weights may add."""
 MOST_LOSS_POINTS = 1 << 15
 """Lattice points for the standard deviation of the total loss at most: exact lattices that are finer are coarsened."""
 TINY_DELTA = 1e-16
-"""For a δ below this weights off the lattice by rounding, up to 10⁻²³, matter: the accountant's grid is nearer then."""
+"""Below this δ, rounding of weights off the lattice by up to 10⁻²³ matters: the accountant's grid is closer."""
 TABLE_WITHIN = 1e-13
 BITS = 30
 """Binary digits of h: multiples up to 2²³ of it are exact, and so are the differences from which it is found."""
 FIRST_MARGIN, LAST_MARGIN = 1e-11, 0.1
-"""h is made smaller by the first, relatively, then by what the certificate lacks, until it is certified."""
+"""h is reduced by the first margin, relatively, then by the certificate's deficit, until it is certified."""
 LESS = 0.1
 """Log δ falls about 1/0.1 times as fast as log h, or faster; where it does not, the margin doubles."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LatticeLaw:
+class LatticeWeights:
     """Weights e^{−step·heights[x]} of 0, ±1, …; heights ≥ 0."""
 
     heights: Indices
-    step: float
+    lattice_step: float
 
     @classmethod
-    def of_candidate(cls, question: Question, found: Candidate) -> Self:
+    def from_candidate(cls, question: CompositionProblem, found: Candidate) -> Self:
         """The candidate's own lattice where it has one that is not too fine; else rounded."""
         own = 1 / found.size
-        if found.heights is not None and question.mu < own * MOST_LOSS_POINTS:
+        if found.heights is not None and question.gaussian_mean < own * MOST_LOSS_POINTS:
             return cls(found.heights, own)
-        return cls.rounded(found.half, question.step(HEIGHT_VARIANCE))
+        return cls.from_rounded_weights(found.half_weights, question.lattice_step(HEIGHT_VARIANCE))
 
     @classmethod
-    def rounded(cls, half: Floats, step: float) -> Self:
-        """Logarithms of the weights rounded to multiples of the step; weights of 0 end the law.
+    def from_rounded_weights(cls, half: Floats, step: float) -> Self:
+        """Logarithms of the weights rounded to multiples of the step; weights of 0 end the distribution.
 
-        The centre, which takes the remainder of all rounding, is a step above every other cell: equal to one but for
+        The center, which takes the remainder of all rounding, is a step above every other cell: equal to one but for
         the remainder it would have a loss of 2⁻¹²⁸ there, on no lattice.
         """
         held = half[: int(np.flatnonzero(half > 0)[-1]) + 1]
@@ -66,59 +72,62 @@ class LatticeLaw:
             heights[1:] += 1
         return cls(heights, step)
 
-    def tuned(self, question: Question) -> Self:
-        """The largest step that keeps the points, in floats."""
+    def with_largest_step(self, question: CompositionProblem) -> Self:
+        """The largest step that meets the points, in floats."""
         size = question.least_size(
-            lambda size: Released.of_heights(self.heights, question.shift, 1 / size), 1 / self.step, TABLE_WITHIN, 1e-4
+            lambda size: ReleaseLosses.from_heights(self.heights, question.shift, 1 / size),
+            1 / self.lattice_step,
+            TABLE_WITHIN,
+            1e-4,
         )
         return type(self)(self.heights, 1 / size)
 
-    def certified(self, question: Question) -> NoiseTable:
+    def certified_table(self, question: CompositionProblem) -> NoiseTable:
         """The integer table, its step smaller by the first margin for which the exact accountant proves the points.
 
-        Raises ``BudgetRefused`` where it proves them for none.
+        Raises ``InsufficientBudgetError`` if all proofs fail.
         """
         for short in (True,) if question.least_delta > TINY_DELTA else (False, True):
-            table = self._shrunk(question, short)
+            table = self._table_with_margin(question, short)
             if table is not None:
                 return table
-        raise BudgetRefused(f"no integer table near this law keeps {list(question.points)}; raise delta")
+        raise InsufficientBudgetError(f"no integer table near this law keeps {list(question.points)}; raise delta")
 
-    def _shrunk(self, question: Question, short: bool) -> NoiseTable | None:
+    def _table_with_margin(self, question: CompositionProblem, short: bool) -> NoiseTable | None:
         """The first table that is certified, its step in few digits or as it is."""
         margin = FIRST_MARGIN
         while margin < LAST_MARGIN:
-            step = self.step * (1 - margin)
-            table = type(self)(self.heights, _short(step) if short else step).table()
+            step = self.lattice_step * (1 - margin)
+            table = type(self)(self.heights, _short_step(step) if short else step).integer_table()
             lacking = relative_excess(table, question)
             if lacking <= 0:
                 return table
             margin = max(2 * margin, margin + LESS * lacking)
         return None
 
-    def table(self) -> NoiseTable:
+    def integer_table(self) -> NoiseTable:
         """The integer table nearest below: powers of e^{−step} in fixed point."""
-        ratio = exponential(Fraction(self.step))
+        ratio = fixed_point_exponential(Fraction(self.lattice_step))
         powers: dict[int, int] = {}
         raw, height, weights = ONE, 0, []
         for up in np.diff(self.heights, prepend=0).tolist():
             height += up
             if up >= 0:
-                powers.setdefault(up, _power(ratio, up))
+                powers.setdefault(up, _fixed_point_power(ratio, up))
                 raw = raw * powers[up] >> DIGITS
             else:
-                raw = _power(ratio, height)
+                raw = _fixed_point_power(ratio, height)
             weights.append(raw)
-        return tabulate(weights, steps=(self.step,))
+        return build_noise_table(weights, steps=(self.lattice_step,))
 
 
-def keeps(table: NoiseTable, question: Question) -> bool:
-    """Whether the exact accountant proves every point for the integer weights, rounding included."""
+def table_keeps_points(table: NoiseTable, question: CompositionProblem) -> bool:
+    """Return whether the exact accountant proves every point for the integer weights, rounding included."""
     return relative_excess(table, question) <= 0
 
 
-def relative_excess(table: NoiseTable, question: Question) -> float:
-    """The largest δ(ε_i)/δ_i − 1 that the exact accountant proves; positive for a law without a proof."""
+def relative_excess(table: NoiseTable, question: CompositionProblem) -> float:
+    """Return the largest δ(ε_i)/δ_i − 1 that the exact accountant proves; positive without a proof."""
     if not (question.shift == 1 or table.is_unimodal):
         return math.inf
     total = question.releases * table.loss(question.shift)
@@ -126,19 +135,19 @@ def relative_excess(table: NoiseTable, question: Question) -> float:
 
 
 def _excess_ratio(found: float, allowed: float) -> float:
-    """With the sign of found − allowed, whatever the rounding."""
+    """Return a value with the sign of found − allowed under any rounding."""
     if found <= allowed:
         return min(0.0, found - allowed)
     return found / allowed - 1 + 1e-16 if allowed > 0 else math.inf
 
 
-def _short(step: float) -> float:
+def _short_step(step: float) -> float:
     """The step rounded down to ``BITS``: its whole multiples are exact floats, and the accountant finds it in them."""
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.floor(math.ldexp(mantissa, BITS)), exponent - BITS)
 
 
-def _power(ratio: int, exponent: int) -> int:
+def _fixed_point_power(ratio: int, exponent: int) -> int:
     """ratio^exponent in fixed point, by squaring."""
     result = ONE
     for bit in f"{exponent:b}":
@@ -148,7 +157,7 @@ def _power(ratio: int, exponent: int) -> int:
     return result
 
 
-# The law itself improved: sequential quadratic programming in the logarithms of the weights.
+# The distribution itself improved: sequential quadratic programming in the logarithms of the weights.
 #
 # Least E φ(|X|) subject to Σ p = 1 and log δ_k(ε_i) ≤ log δ_i at the points that bind. With z = d log p each step
 # solves
@@ -156,32 +165,32 @@ def _power(ratio: int, exponent: int) -> int:
 #     min c·z + ½ zᵀ(Σ λ_i H_i + μ diag p) z   subject to   A z = −g,
 #
 # H_i the banded curvature of ``composed_slopes``, λ the multipliers of the step before, μ Levenberg's. After a step
-# the law is tempered (p → p^τ) until it keeps the points; it is taken only if it then costs less. So whatever
-# happens, the result is no worse than the start. The problem is not convex for k ≥ 2: the optimum is local.
+# the distribution is tempered (p → p^τ) until it meets the points; it is taken only if it then costs less. So the
+# result is at least as good as the start. The problem is not convex for k ≥ 2: the optimum is local.
 
 MOST_POLISHINGS = 40
 TOO_LITTLE_GAINED = 3e-6
-"""A step that gains less than this share of the cost is one too many ..."""
+"""A step that gains less than this fraction of the cost, or nothing, is counted as stalled."""
 PATIENCE = 7
-"""... and so is one that gains nothing; after so many the search ends."""
+"""The search ends after this many stalled steps in a row."""
 DAMPING, EASIER, HARDER = 1.0, 0.3, 6.0
 LONGEST_STEP = 1.5
-"""Most that a step changes the logarithm of a weight."""
+"""Largest change of the logarithm of a weight in one step."""
 BINDING = 1e-3
-"""Points whose log δ is this far below what is allowed do not bind."""
+"""Points whose log δ is this far below the allowed one do not bind."""
 TEMPERED = 1e-9
 LIGHTEST = 1e-36
-"""Weights are no smaller; the last ones that would be are dropped."""
+"""Smallest weight; smaller ones at the end are dropped."""
 LATTICE_VARIANCE = 4e-6
-"""Share of the variance of the loss that the lattice may add."""
+"""Fraction of the variance of the loss that the lattice may add."""
 
 
-def polished(question: Question, half: Floats) -> Floats:
-    """Weights of 0, 1, 2, … that keep the points at no more than the cost of ``half``."""
-    state = _State.of(question, half)
+def polish_weights(question: CompositionProblem, half: Floats) -> Floats:
+    """Weights of 0, 1, 2, … that meet the points at no more than the cost of ``half``."""
+    state = _PolishState.from_weights(question, half)
     damping, stalled = DAMPING, 0
     for _ in range(MOST_POLISHINGS):
-        tried = state.stepped(damping)
+        tried = state.next_state(damping)
         if tried is None or not tried.cost < state.cost:
             stalled, damping = stalled + 1, damping * HARDER
         else:
@@ -189,60 +198,62 @@ def polished(question: Question, half: Floats) -> Floats:
             state, damping = tried, damping * EASIER
         if stalled >= PATIENCE:
             break
-    return state.half
+    return state.half_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
-    """Weights that keep the points, what they cost, and what δ does there."""
+class _PolishState:
+    """Weights that meet the points, their cost, and the derivatives of δ there."""
 
-    question: Question
-    half: Floats
+    question: CompositionProblem
+    half_weights: Floats
     cost: float
-    lines: tuple[Slopes, ...]
-    allowed: tuple[float, ...]
+    binding_curves: tuple[CurveDerivatives, ...]
+    allowed_log_deltas: tuple[float, ...]
 
     @classmethod
-    def of(cls, question: Question, half: Floats) -> _State:
-        step = question.step(LATTICE_VARIANCE)
+    def from_weights(cls, question: CompositionProblem, half: Floats) -> _PolishState:
+        step = question.lattice_step(LATTICE_VARIANCE)
         found = [
-            (slopes(half, question.shift, step, question.releases, epsilon), math.log(delta))
+            (curve_derivatives(half, question.shift, step, question.releases, epsilon), math.log(delta))
             for epsilon, delta in question.points
         ]
         binding = [(line, log) for line, log in found if line.log_delta > log - BINDING] or found[:1]
         lines, allowed = zip(*binding, strict=True)
-        return cls(question, half, question.expected(half), tuple(lines), tuple(allowed))
+        return cls(question, half, question.cost_of_weights(half), tuple(lines), tuple(allowed))
 
-    def stepped(self, damping: float) -> _State | None:
-        """The next weights, tempered; None where there are none."""
-        move = _move(self, damping)
+    def next_state(self, damping: float) -> _PolishState | None:
+        """Return the next weights, tempered, or None."""
+        move = _newton_move(self, damping)
         if move is None:
             return None
-        raw = self.half * np.exp(np.clip(move, -LONGEST_STEP, LONGEST_STEP))
+        raw = self.half_weights * np.exp(np.clip(move, -LONGEST_STEP, LONGEST_STEP))
         if self.question.shift > 1:
             raw = np.minimum.accumulate(raw)
         last = int(np.flatnonzero(raw > LIGHTEST)[-1])
-        half = tempered(self.question, normalised(np.maximum(raw[: last + 1], LIGHTEST)))
-        if half is None or not self.question.expected(half) < self.cost:
+        half = temper_weights(self.question, normalize_half_weights(np.maximum(raw[: last + 1], LIGHTEST)))
+        if half is None or not self.question.cost_of_weights(half) < self.cost:
             return None
-        return _State.of(self.question, half)
+        return _PolishState.from_weights(self.question, half)
 
 
-def _move(state: _State, damping: float) -> Floats | None:
+def _newton_move(state: _PolishState, damping: float) -> Floats | None:
     """Changes of the logarithms of the weights."""
-    half, count = state.half, len(state.half)
+    half, count = state.half_weights, len(state.half_weights)
     ways = np.full(count, 2.0)
     ways[0] = 1.0
     weights = ways * half
-    costs = weights * state.question.cost.at(np.arange(count, dtype=np.float64))
-    rows = np.array([weights, *(half * line.gradient for line in state.lines)])
-    wrong = np.array([0.0, *(line.log_delta - log for line, log in zip(state.lines, state.allowed, strict=True))])
-    # The least-squares multipliers of c + Aᵀλ = 0, those of the points ≥ 0.
+    costs = weights * state.question.cost.values_at(np.arange(count, dtype=np.float64))
+    rows = np.array([weights, *(half * line.gradient for line in state.binding_curves)])
+    wrong = np.array(
+        [0.0, *(line.log_delta - log for line, log in zip(state.binding_curves, state.allowed_log_deltas, strict=True))]
+    )
+    # The least-squares multipliers of c + Aᵀλ = 0; multipliers of points are ≥ 0.
     inverse = 1 / np.maximum(weights, 1e-300)
     found = np.linalg.lstsq((rows * inverse) @ rows.T, -(rows * inverse) @ costs, rcond=None)[0]
     multipliers = np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
     # From curvature in p to curvature in log p: diag(p) H diag(p).
-    scaled_band = sum(m * line.band for m, line in zip(multipliers[1:], state.lines, strict=True))
+    scaled_band = sum(m * line.curvature_band for m, line in zip(multipliers[1:], state.binding_curves, strict=True))
     band = np.zeros_like(scaled_band)
     shift = len(scaled_band) - 1
     for apart in range(shift + 1):
@@ -258,15 +269,15 @@ def _move(state: _State, damping: float) -> Floats | None:
     return np.asarray(move) if np.all(np.isfinite(move)) else None
 
 
-def tempered(question: Question, half: Floats) -> Floats | None:
-    """p^τ with the τ nearest 1 that keeps the points; None where that is far away."""
-    step, logs = question.step(LATTICE_VARIANCE), np.log(half / half[0])
+def temper_weights(question: CompositionProblem, half: Floats) -> Floats | None:
+    """Return p^τ with the τ nearest 1 that meets the points; None if that is far away."""
+    step, logs = question.lattice_step(LATTICE_VARIANCE), np.log(half / half[0])
 
-    def release(size: float) -> Released:
-        return Released.of_weights(normalised(np.exp(logs / size)), question.shift, step)
+    def release_at(size: float) -> ReleaseLosses:
+        return ReleaseLosses.from_weights(normalize_half_weights(np.exp(logs / size)), question.shift, step)
 
     try:
-        size = question.least_size(release, 1.0, TEMPERED, 1e-4)
-    except BudgetRefused:
+        size = question.least_size(release_at, 1.0, TEMPERED, 1e-4)
+    except InsufficientBudgetError:
         return None
-    return normalised(np.exp(logs / size))
+    return normalize_half_weights(np.exp(logs / size))

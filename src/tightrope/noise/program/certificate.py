@@ -1,4 +1,4 @@
-"""Certificates of least noise: built when they are asked for, from the table that is sampled."""
+"""Certificates of least noise: built on demand from the sampled table."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from tightrope.documents.document import TablePart
 from tightrope.documents.noise import NOISES, Argument, NoiseCertificate
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.noise.program.closed_form import least_cost, least_tails, rounded_up
-from tightrope.noise.program.dual import Costs, Multiplier, proven_least
-from tightrope.noise.program.request import DOUBLINGS, GROWTH, Cost, Promise, Shape
+from tightrope.noise.program.closed_form import cost_from_tails, least_tails, round_up
+from tightrope.noise.program.dual import Costs, DualMultiplier, proven_least
+from tightrope.noise.program.request import DOUBLINGS, GROWTH, ErrorCost, PrivacyTarget, Shape
 from tightrope.noise.program.search import least_table, proving_multipliers, steep_noise
-from tightrope.noise.program.steep_noise import Steep
+from tightrope.noise.program.steep_noise import SteepNoise
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.alias_sampler import TOTAL
 
-# What a table costs: E φ(|X|) from the whole-number weights that are sampled, rounded up.
+# The cost of a table: E φ(|X|) from the sampled integer weights, rounded up.
 
 DEEP = Fraction(1, 1 << 60)
 
 
-def expense(table: NoiseTable, cost: Cost) -> float:
+def certified_cost(table: NoiseTable, cost: ErrorCost) -> float:
     """E φ(|X|), rounded up. Raises ``InputError`` for a cost that grows too fast where the noise never ends.
 
-    >>> expense(NoiseTable(2**127, (2**126,)), Cost.of("absolute"))
+    >>> certified_cost(NoiseTable(2**127, (2**126,)), ErrorCost.from_argument("absolute"))
     0.5
     """
     if cost.power == 1:
-        return rounded_up(table.exact_mean_absolute)
+        return round_up(table.exact_mean_absolute)
     if cost.power == 2:
-        return rounded_up(table.exact_mean_squared)
+        return round_up(table.exact_mean_squared)
     if table.tail is None:
-        return rounded_up(finite_expense(table, cost.at(np.arange(table.worst + 1))))
+        return round_up(finite_table_cost(table, cost.values_at(np.arange(table.largest_magnitude + 1))))
     # φ(0) + 2 Σ_k (φ(k) − φ(k−1)) P(X ≥ k) up to M, and beyond it 2 Σ_j 16^{j+1} φ(M) P(X > 2^j M), j = 0, 1, …
     # φ grows at most sixteenfold where the error doubles (checked), and the tail is geometric: the last term of the
     # sum, taken twice, covers all further ones.
     last = 1
-    while table.survival(last) > DEEP:
+    while table.survival_probability(last) > DEEP:
         last *= 2
     cost.check_growth(float(last))
-    values = [Fraction(value) for value in cost.at(np.arange(last + 1.0)).tolist()]
-    inside = sum((b - a) * table.survival(k) for k, (a, b) in enumerate(pairwise(values)))
-    terms = [Fraction(int(GROWTH)) ** (j + 1) * table.survival(last << j) for j in range(DOUBLINGS // 2)]
-    return rounded_up(values[0] + 2 * inside + 2 * values[-1] * (sum(terms) + terms[-1]))
+    values = [Fraction(value) for value in cost.values_at(np.arange(last + 1.0)).tolist()]
+    inside = sum((b - a) * table.survival_probability(k) for k, (a, b) in enumerate(pairwise(values)))
+    terms = [Fraction(int(GROWTH)) ** (j + 1) * table.survival_probability(last << j) for j in range(DOUBLINGS // 2)]
+    return round_up(values[0] + 2 * inside + 2 * values[-1] * (sum(terms) + terms[-1]))
 
 
-def finite_expense(table: NoiseTable, values: Floats) -> Fraction:
+def finite_table_cost(table: NoiseTable, values: Floats) -> Fraction:
     """Σ p_x c_|x| for a table that ends, exactly, from the float costs c_0..c_N."""
     costs = [Fraction(value) for value in values.tolist()]
-    return Fraction(sum(2 * w * c for w, c in zip(table.half, costs[1:], strict=True)) + table.centre * costs[0], TOTAL)
+    return Fraction(sum(2 * w * c for w, c in zip(table.half, costs[1:], strict=True)) + table.center * costs[0], TOTAL)
 
 
 THEOREM = (
@@ -79,109 +79,111 @@ STEEP_BOUND = (
 )
 
 
-class Certified(Mechanism):
-    """A mechanism with a certificate of how good it is."""
+class CertifiedMechanism(Mechanism):
+    """A mechanism with a certificate of near-optimality."""
 
     __slots__ = ()
 
     certificate: NoiseCertificate
 
 
-class Proof(ABC):
-    """What is known about one noise: enough to write its certificate."""
+class CertificateBuilder(ABC):
+    """The data about one noise from which its certificate is written."""
 
     @abstractmethod
-    def certificate(self, table: NoiseTable) -> NoiseCertificate:
+    def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
         """The certificate of the table that is sampled."""
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A lower bound on the cost of every integer noise that keeps a promise."""
+class CostBound:
+    """A lower bound on the cost of every integer noise that meets a guarantee."""
 
-    promise: Promise
+    privacy_target: PrivacyTarget
     sensitivity: int
-    cost: Cost
+    cost: ErrorCost
 
     @cached_property
-    def multipliers(self) -> tuple[Multiplier, ...]:
+    def dual_multipliers(self) -> tuple[DualMultiplier, ...]:
         """Numbers that prove it for a sensitivity above 1: the linear program over all shifts."""
-        return proving_multipliers(self.promise, self.sensitivity, self.costs)
+        return proving_multipliers(self.privacy_target, self.sensitivity, self.error_costs)
 
-    def costs(self, last: int) -> Floats:
+    def error_costs(self, last: int) -> Floats:
         """c_0..c_last."""
-        return self.cost.at(np.arange(last + 1.0))
+        return self.cost.values_at(np.arange(last + 1.0))
 
     @cached_property
-    def steep(self) -> Steep:
-        """The closed form of a large ε and its bound, which no multipliers in floats could prove."""
-        return steep_noise(self.promise, self.sensitivity, self.costs)
+    def steep_closed_form(self) -> SteepNoise:
+        """The closed form of a large ε and its bound, beyond the precision of multipliers in floats."""
+        return steep_noise(self.privacy_target, self.sensitivity, self.error_costs)
 
     @cached_property
-    def _dual(self) -> float:
-        """What the multipliers prove; nothing where the closed form leaves no room."""
-        return 0.0 if self.steep.tight else proven_least(self.multipliers, self.costs, "any")
+    def _dual_bound(self) -> float:
+        """The lower bound proven by the multipliers; 0 if the closed form is already tight."""
+        return 0.0 if self.steep_closed_form.is_tight else proven_least(self.dual_multipliers, self.error_costs, "any")
 
     @cached_property
-    def value(self) -> float:
+    def lower_bound(self) -> float:
         """The bound, rounded down."""
         if self.sensitivity == 1:
-            return least_cost(least_tails(self.promise.uncapped.points), self.cost)
-        return max(self._dual, self.steep.bound)
+            return cost_from_tails(least_tails(self.privacy_target.without_cap.points), self.cost)
+        return max(self._dual_bound, self.steep_closed_form.lower_bound)
 
     @property
-    def argument(self) -> Argument:
-        """Why it holds."""
-        numbers = {"points": [list(point) for point in self.promise.uncapped.points]}
+    def bound_argument(self) -> Argument:
+        """The reason why the bound holds."""
+        numbers = {"points": [list(point) for point in self.privacy_target.without_cap.points]}
         if self.sensitivity == 1:
             return Argument("theorem", THEOREM, numbers)
-        if self.steep.bound >= self._dual and self.steep.bound > 0:
+        if self.steep_closed_form.lower_bound >= self._dual_bound and self.steep_closed_form.lower_bound > 0:
             return Argument("theorem", STEEP_BOUND, numbers)
-        return dual_argument(self.multipliers, self.costs)
+        return dual_argument(self.dual_multipliers, self.error_costs)
 
 
 @dataclass(frozen=True)
-class LeastProof(Proof):
+class SingleReleaseProof(CertificateBuilder):
     """One release: the bound, the shape of the noise, and the numbers of its own program where there was one."""
 
-    bound: Bound
+    bound: CostBound
     shape: Shape
-    multipliers: tuple[Multiplier, ...] = ()
+    shape_multipliers: tuple[DualMultiplier, ...] = ()
 
-    def certificate(self, table: NoiseTable) -> NoiseCertificate:
-        upper = expense(table, self.bound.cost)
-        proven = (self.bound.value, self.bound.argument)
-        found = certified(table, self.bound, proven, upper, self.shape, self._price(upper))
+    def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
+        upper = certified_cost(table, self.bound.cost)
+        proven = (self.bound.lower_bound, self.bound.bound_argument)
+        found = table_certificate(table, self.bound, proven, upper, self.shape, self._unimodal_price(upper))
         return replace(found, shape_lower=min(upper, max(found.lower, self._shape_lower)))
 
     @property
     def _shape_lower(self) -> float:
-        """No noise of the same shape costs less: what the program's own multipliers prove."""
-        return proven_least(self.multipliers, self.bound.costs, self.shape) if self.multipliers else 0.0
+        """A lower bound on the cost of noise of the same shape, from the program's own multipliers."""
+        return (
+            proven_least(self.shape_multipliers, self.bound.error_costs, self.shape) if self.shape_multipliers else 0.0
+        )
 
-    def _price(self, upper: float) -> float:
-        """How much more the least unimodal noise costs, at most."""
+    def _unimodal_price(self, upper: float) -> float:
+        """Return an upper bound on the additional cost of the least unimodal noise."""
         bound = self.bound
         if bound.sensitivity == 1:
             return 0.0
         own = self.shape == "unimodal"
-        other = upper if own else expense(self._unimodal(), bound.cost)
-        return other / bound.value - 1 if bound.value > 0 else (0.0 if other == 0 else math.inf)
+        other = upper if own else certified_cost(self._least_unimodal_table(), bound.cost)
+        return other / bound.lower_bound - 1 if bound.lower_bound > 0 else (0.0 if other == 0 else math.inf)
 
-    def _unimodal(self) -> NoiseTable:
-        return least_table(self.bound.promise, self.bound.sensitivity, self.bound.costs, "unimodal").table
+    def _least_unimodal_table(self) -> NoiseTable:
+        return least_table(self.bound.privacy_target, self.bound.sensitivity, self.bound.error_costs, "unimodal").table
 
 
-def dual_argument(multipliers: Sequence[Multiplier], costs: Costs) -> Argument:
+def dual_argument(multipliers: Sequence[DualMultiplier], costs: Costs) -> Argument:
     """The numbers of a dual bound, with the costs of the errors that they look at."""
-    reach = max((m.reach for m in multipliers), default=1)
+    reach = max((m.index_reach for m in multipliers), default=1)
     numbers = {"costs": costs(reach + 1).tolist(), "multipliers": [m.to_data() for m in multipliers]}
     return Argument("dual", DUAL, numbers)
 
 
-def certified(
+def table_certificate(
     table: NoiseTable,
-    bound: Bound,
+    bound: CostBound,
     proven: tuple[float, Argument],
     upper: float,
     shape: str,
@@ -189,32 +191,34 @@ def certified(
     releases: int = 1,
 ) -> NoiseCertificate:
     """The certificate of a table for one or more releases of what ``bound`` asks; ``proven`` is its lower bound."""
-    guarantee, realised = realized_guarantee(releases * table.loss(bound.sensitivity), bound.promise)
+    guarantee, realized = realized_guarantee(releases * table.loss(bound.sensitivity), bound.privacy_target)
     return NoiseCertificate(
         lower=min(proven[0], upper),
         upper=upper,
         guarantee=guarantee,
-        realised=realised,
+        realized=realized,
         cost=bound.cost.name,
         sensitivity=bound.sensitivity,
         shape=shape,
         mean_absolute_error=table.mean_absolute,
         mean_squared_error=table.mean_squared,
-        worst_error=table.worst,
+        worst_error=table.largest_magnitude,
         argument=proven[1],
         unimodal_price=price,
         releases=releases,
-        table=written_table(table),
+        table=table_document(table),
     )
 
 
-def written_table(table: NoiseTable) -> TablePart:
-    """The table as it is written."""
-    return NOISES.data(table.to_data(), TablePart)
+def table_document(table: NoiseTable) -> TablePart:
+    """Return the table in its serialized form."""
+    return NOISES.convert_data(table.to_data(), TablePart)
 
 
-def realized_guarantee(loss: PrivacyLoss, promise: Promise) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
-    """The triple that a loss realises at the promised ε, and (ε, δ promised, δ realised) for every point."""
-    realised = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in promise.points)
-    epsilon = promise.main[0]
-    return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()), realised
+def realized_guarantee(
+    loss: PrivacyLoss, promise: PrivacyTarget
+) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
+    """The triple that a loss realizes at the promised ε, and (ε, δ promised, δ realized) for every point."""
+    realized = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in promise.points)
+    epsilon = promise.main_point[0]
+    return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()), realized

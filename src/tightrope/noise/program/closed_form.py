@@ -1,6 +1,6 @@
-"""What the closed form of theory §4.1 costs at least: the tails G_k that no integer noise of sensitivity 1 undercuts.
+"""The closed form of theory §4.1: tails G_k that are lower bounds for every integer noise of sensitivity 1.
 
-P(|X| ≥ k) ≥ 2 G_k for every noise that keeps the points, so E φ(|X|) ≥ φ(0) + 2 Σ_{k≥1} (φ(k) − φ(k−1)) G_k for every
+P(|X| ≥ k) ≥ 2 G_k for every noise that meets the points, so E φ(|X|) ≥ φ(0) + 2 Σ_{k≥1} (φ(k) − φ(k−1)) G_k for every
 non-decreasing φ. All in fixed point with 256 binary digits, rounded down; leaving out further k only lowers the sum.
 """
 
@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, exponential
-from tightrope.noise.program.request import Cost, Promise
-from tightrope.numerics.root_finding import crossing
+from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, fixed_point_exponential
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget
+from tightrope.numerics.root_finding import find_crossing
 
 FAINT_TAIL = 1 << (DIGITS - 160)
 MOST_TAILS = 1 << 21
@@ -30,52 +30,52 @@ def least_tails(points: Points) -> list[int]:
     >>> 0.375 - 1e-60 <= first / ONE <= 0.375
     True
     """
-    lines = _lines(points)
-    return _tails(lines, max((ONE - delta) * decay // (ONE + decay) for decay, delta in lines))
+    lines = _fixed_point_lines(points)
+    return _tail_recursion(lines, max((ONE - delta) * decay // (ONE + decay) for decay, delta in lines))
 
 
 def least_tails_from_half(points: Points) -> list[int]:
     """The same recursion from G_0 = ½: P(X ≥ kΔ) of every noise, real ones too, for any sensitivity Δ (theory §4)."""
-    lines = _lines(points)
-    return _tails(lines, _next(lines, ONE // 2))
+    lines = _fixed_point_lines(points)
+    return _tail_recursion(lines, _next_tail(lines, ONE // 2))
 
 
-def _lines(points: Points) -> list[tuple[int, int]]:
+def _fixed_point_lines(points: Points) -> list[tuple[int, int]]:
     """(e^{−ε} rounded down, δ rounded up) in fixed point."""
-    return [(max(0, exponential(Fraction(e)) - 1), math.ceil(Fraction(d) * ONE)) for e, d in points]
+    return [(max(0, fixed_point_exponential(Fraction(e)) - 1), math.ceil(Fraction(d) * ONE)) for e, d in points]
 
 
-def _next(lines: Sequence[tuple[int, int]], tail: int) -> int:
+def _next_tail(lines: Sequence[tuple[int, int]], tail: int) -> int:
     return max((tail - delta) * decay >> DIGITS for decay, delta in lines)
 
 
-def _tails(lines: Sequence[tuple[int, int]], tail: int) -> list[int]:
+def _tail_recursion(lines: Sequence[tuple[int, int]], tail: int) -> list[int]:
     tails: list[int] = []
     while tail > FAINT_TAIL and len(tails) < MOST_TAILS:
         tails.append(tail)
-        tail = _next(lines, tail)
+        tail = _next_tail(lines, tail)
     return tails
 
 
-def least_cost(tails: Sequence[int], cost: Cost) -> float:
+def cost_from_tails(tails: Sequence[int], cost: ErrorCost) -> float:
     """φ(0) + 2 Σ (φ(k) − φ(k−1)) G_k, rounded down; tails in units of 2⁻²⁵⁶."""
-    values = cost.at(np.arange(len(tails) + 1.0)).tolist()
+    values = cost.values_at(np.arange(len(tails) + 1.0)).tolist()
     if cost.power is not None:
         total = Fraction(sum((int(b) - int(a)) * g for a, b, g in zip(values, values[1:], tails, strict=False)), ONE)
     else:
         steps = (Fraction(b) - Fraction(a) for a, b in pairwise(values))
         total = sum((step * g for step, g in zip(steps, tails, strict=True)), Fraction(0)) / ONE
-    return rounded_down(Fraction(values[0]) + 2 * total)
+    return round_down(Fraction(values[0]) + 2 * total)
 
 
-def rounded_down(exact: Fraction) -> float:
-    """The largest float not above."""
+def round_down(exact: Fraction) -> float:
+    """Return the largest float ≤ the number."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
-def rounded_up(exact: Fraction) -> float:
-    """The smallest float not below."""
+def round_up(exact: Fraction) -> float:
+    """Return the smallest float ≥ the number."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
@@ -84,34 +84,36 @@ def rounded_up(exact: Fraction) -> float:
 #
 # For b > 0 let u(x, d) = (φ(b) − φ(x))₊ ω(d) on 2b ≤ |d| ≤ Δ with ω(d) ∝ (φ(|d| − b) − φ(b))₊, ∫ω = 1, multiply the
 # inequality of shift d at x, as in ``noise_dual`` with integrals. If 2 e^{−ε} ∫_{2b}^{Δ} (φ(t − b) − φ(b)) dt is at
-# least ∫_{−b}^{b} (φ(b) − φ), no place is left with less than φ(b), so every law costs at least φ(b) − δ (φ(b) −
-# φ(0)). Proof: docs/proofs/optimal-noise.md.
+# least ∫_{−b}^{b} (φ(b) − φ), no place is left with less than φ(b), so every distribution costs at least φ(b) − δ (φ(b)
+# − φ(0)). Proof: docs/proofs/optimal-noise.md.
 
 MARGIN = 1e-12
 """Relative margin for formulas in floats."""
 SMALLEST, LARGEST_EPSILON = 1e-100, 200.0
 
 
-def packing_bound(promise: Promise, sensitivity: float, power: int) -> float:
-    """No real noise that keeps the promise has a smaller E|X|^p; from whichever point says most.
+def packing_bound(promise: PrivacyTarget, sensitivity: float, power: int) -> float:
+    """Return a lower bound on E|X|^p of real noise that meets the guarantee; the best over all points.
 
     >>> from tightrope.documents import Budget
-    >>> promise = Promise.of(Budget(epsilon=12, delta=1e-6))
+    >>> promise = PrivacyTarget.from_budget(Budget(epsilon=12, delta=1e-6))
     >>> 0.99 < packing_bound(promise, 1.0, 1) / 0.0024788 < 1  # what staircase noise costs
     True
     """
-    points = [point for point in promise.uncapped.points if 0 < point[0] <= LARGEST_EPSILON]
-    best = max((_widest(epsilon, power) ** power * (1 - delta) for epsilon, delta in points), default=0.0)
+    points = [point for point in promise.without_cap.points if 0 < point[0] <= LARGEST_EPSILON]
+    best = max((_widest_packing(epsilon, power) ** power * (1 - delta) for epsilon, delta in points), default=0.0)
     return best * sensitivity**power * (1 - 8 * MARGIN)
 
 
-def _widest(epsilon: float, power: int) -> float:
+def _widest_packing(epsilon: float, power: int) -> float:
     """The largest b in units of Δ for which the condition holds, less a margin."""
-    found = crossing(lambda b: _lacking(math.exp(b), epsilon, power), 0.0, math.log(SMALLEST), side="passes")
+    found = find_crossing(
+        lambda b: _packing_log_ratio(math.exp(b), epsilon, power), 0.0, math.log(SMALLEST), side="passes"
+    )
     return math.exp(found) * (1 - MARGIN)
 
 
-def _lacking(b: float, epsilon: float, power: int) -> float:
+def _packing_log_ratio(b: float, epsilon: float, power: int) -> float:
     """Log of what is asked over what there is, for b in units of Δ: rises with b."""
     p = power
     asked = 2 * b ** (p + 1) * p / (p + 1)

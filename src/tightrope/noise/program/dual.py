@@ -1,17 +1,18 @@
 """A proven lower bound on the cost of any noise, from numbers that need no proof (theory §4.2).
 
-For every privacy point (ε, δ) and shift d take w ≥ 0 and 0 ≤ y_k ≤ w, k ∈ ℤ. Every law p that keeps the point at shift
-d has Σ_k y_k (p_k − e^ε p_{k−d}) ≤ w δ, so E c = Σ_k p_k c_k ≥ Σ_k p_k r_k − Σ w δ with
+For every privacy point (ε, δ) and shift d take w ≥ 0 and 0 ≤ y_k ≤ w, k ∈ ℤ. Every distribution p that meets the point
+at shift d has Σ_k y_k (p_k − e^ε p_{k−d}) ≤ w δ, so E c = Σ_k p_k c_k ≥ Σ_k p_k r_k − Σ w δ with
 
     r_k = c_k + Σ (y_k − e^ε y_{k+d}),    hence    E c ≥ min_k (r_k + r_{−k})/2 − Σ w δ:
 
-averaging with its mirror image keeps a law private and costs the same. A unimodal law is a mixture of uniform laws on
-−j..j: there the averages of r over −j..j take the place of r. The y may come from a solver that is not trusted.
+averaging with its mirror image keeps a distribution private and costs the same. A unimodal distribution is a mixture of
+uniform distributions on −j..j: there the averages of r over −j..j take the place of r. The y may come from an inexact
+solver.
 
 **Rounding.** e^ε is rounded up; a sum of n terms errs by less than n u times the sum of their sizes; the bound is
 lowered by 8 u (2n + 2) (c_max + Σ (1 + e^ε) w).
 **Beyond the numbers** y is ``left`` on the left and 0 on the right, so r there is c_k − ½ Σ (e^ε − 1) left, which does
-not decrease with |k|: one more value says all.
+not decrease with |k|: one more value suffices.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
 LARGEST_EPSILON = 300.0
-"""Beyond, e^ε would not fit a float: such points are left out of a bound."""
+"""Largest ε in a bound: points with a larger one are left out, since e^ε would overflow."""
 
 LEFT_TO_SOLVER = 2.0**-30
 """Differences this small, relatively, are left to the solver."""
@@ -38,10 +39,10 @@ Costs = Callable[[int], Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Multiplier:
-    """Y_k of the point (ε, δ) at one shift: ``values`` from k = ``start`` on, ``left`` before, 0 behind; all in [0, w].
+class DualMultiplier:
+    """Y_k of the point (ε, δ) at one shift: ``values`` from k = ``start`` on, ``left_value`` before, 0 after.
 
-    δ is the promised one, ``cap`` is w.
+    All in [0, w]; δ is the promised one, ``cap`` is w.
     """
 
     epsilon: float
@@ -50,38 +51,38 @@ class Multiplier:
     cap: float
     start: int
     values: Floats
-    left: float
+    left_value: float
 
     @property
-    def gamma(self) -> float:
+    def exp_epsilon(self) -> float:
         """E^ε, rounded up."""
         return math.nextafter(math.exp(self.epsilon) * (1 + 8 * ROUND_OFF), math.inf)
 
     @property
-    def reach(self) -> int:
+    def index_reach(self) -> int:
         """Outside −reach..reach both y_k and y_{k+d} are constant."""
         return max(abs(self.start), abs(self.start + len(self.values))) + self.shift + 1
 
-    def at(self, first: int, last: int) -> Floats:
+    def values_between(self, first: int, last: int) -> Floats:
         """Y_k for k = first..last."""
         out = np.zeros(last - first + 1)
-        out[: max(0, min(self.start - first, len(out)))] = self.left
+        out[: max(0, min(self.start - first, len(out)))] = self.left_value
         low, high = max(first, self.start), min(last + 1, self.start + len(self.values))
         if low < high:
             out[low - first : high - first] = self.values[low - self.start : high - self.start]
         return out
 
-    def for_point(self, epsilon: float, delta: float) -> Multiplier:
-        """The same numbers for another point: they prove what they prove."""
+    def with_point(self, epsilon: float, delta: float) -> DualMultiplier:
+        """Return the same numbers for another point: the bound remains valid."""
         return replace(self, epsilon=epsilon, delta=delta)
 
-    def stretched(self, factor: int) -> Multiplier:
-        """For cells ``factor`` times as fine: y between two of the old cells is linear."""
+    def stretch_cells(self, factor: int) -> DualMultiplier:
+        """Return the multiplier for cells ``factor`` times as fine: y is linear between neighboring old cells."""
         nodes = np.arange(len(self.values) + 2) * factor
-        whole = np.concatenate([[self.left], self.values, [0.0]])
+        whole = np.concatenate([[self.left_value], self.values, [0.0]])
         fine = np.interp(np.arange(1, nodes[-1]), nodes, whole)
         start = (self.start - 1) * factor + 1
-        return Multiplier(self.epsilon, self.delta, self.shift * factor, self.cap, start, fine, self.left)
+        return DualMultiplier(self.epsilon, self.delta, self.shift * factor, self.cap, start, fine, self.left_value)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data; floats are exact in JSON."""
@@ -91,33 +92,33 @@ class Multiplier:
             "shift": self.shift,
             "cap": self.cap,
             "start": self.start,
-            "left": self.left,
+            "left": self.left_value,
             "values": self.values.tolist(),
         }
 
 
-def proven_least(multipliers: Sequence[Multiplier], costs: Costs, shape: Shape) -> float:
-    """No law of that shape that keeps the points at the shifts of the multipliers has a smaller E c.
+def proven_least(multipliers: Sequence[DualMultiplier], costs: Costs, shape: Shape) -> float:
+    """Return a lower bound on E c of distributions of that shape that meet the points at the multipliers' shifts.
 
-    >>> one = Multiplier(1.0, 0.0, 1, 2.0, -1, np.array([1.0, 0.5]), 0.0)
+    >>> one = DualMultiplier(1.0, 0.0, 1, 2.0, -1, np.array([1.0, 0.5]), 0.0)
     >>> proven_least([one], lambda n: np.arange(n + 1.0), "any") <= 1 / math.sinh(1)
     True
     """
     used = [m for m in multipliers if m.epsilon <= LARGEST_EPSILON and m.cap > 0]
-    reach = max((m.reach for m in used), default=1)
+    reach = max((m.index_reach for m in used), default=1)
     values = costs(reach + 1)
-    reduced = values[:-1] + _mirrored(_sums(used, reach))
-    lifted = math.fsum((m.gamma - 1) * m.left for m in used) / 2
+    reduced = values[:-1] + _mirror_average(_multiplier_sums(used, reach))
+    lifted = math.fsum((m.exp_epsilon - 1) * m.left_value for m in used) / 2
     beyond = float(values[-1]) - lifted
-    inside = _averages(reduced) if shape == "unimodal" else reduced
+    inside = _centered_averages(reduced) if shape == "unimodal" else reduced
     paid = math.fsum(m.delta * m.cap for m in used)
-    size = float(values[-1]) + math.fsum((1 + m.gamma) * m.cap for m in used)
+    size = float(values[-1]) + math.fsum((1 + m.exp_epsilon) * m.cap for m in used)
     terms = 2 * len(used) + 2 + (2 * reach if shape == "unimodal" else 0)
     found = min(float(inside.min()), beyond) - paid - 8 * ROUND_OFF * terms * size
     return max(math.nextafter(found, -math.inf), float(values[0]))
 
 
-def lifted(multipliers: Sequence[Multiplier], costs: Costs) -> tuple[Multiplier, ...]:
+def improve_multipliers(multipliers: Sequence[DualMultiplier], costs: Costs) -> tuple[DualMultiplier, ...]:
     """The multipliers, or better ones: y is raised where r_k + r_{−k} is smaller than at 0 by more than rounding.
 
     Solvers neglect cells that hardly matter. Raising y at −k by t raises r there by t and lowers it at −k − d, further
@@ -128,37 +129,37 @@ def lifted(multipliers: Sequence[Multiplier], costs: Costs) -> tuple[Multiplier,
     chosen = min(range(len(multipliers)), key=lambda i: (multipliers[i].delta, -multipliers[i].shift))
     better = [*multipliers]
     main = multipliers[chosen]
-    reach = max(m.reach for m in multipliers)
-    reduced = costs(reach) + _mirrored(_sums(multipliers, reach))
+    reach = max(m.index_reach for m in multipliers)
+    reduced = costs(reach) + _mirror_average(_multiplier_sums(multipliers, reach))
     target = float(reduced[0]) * (1 - LEFT_TO_SOLVER)
     values, room = main.values.copy(), main.cap if main.delta > 0 else math.inf
     for k in range(max(1, 1 - main.start - len(values)), 1 - main.start):
         raised = min(2 * (target - float(reduced[k])), room - values[-k - main.start])
         if raised > 0:
             values[-k - main.start] += raised
-            reduced[k + main.shift] -= main.gamma * raised / 2
+            reduced[k + main.shift] -= main.exp_epsilon * raised / 2
     cap = max(main.cap, float(values.max(initial=0.0)))
     better[chosen] = replace(main, values=values, cap=cap)
     both = (tuple(multipliers), tuple(better))
     return max(both, key=lambda numbers: proven_least(numbers, costs, "any"))
 
 
-def _sums(multipliers: Sequence[Multiplier], reach: int) -> Floats:
+def _multiplier_sums(multipliers: Sequence[DualMultiplier], reach: int) -> Floats:
     """Σ (y_k − e^ε y_{k+d}) for k = −reach..reach."""
     total = np.zeros(2 * reach + 1)
     for m in multipliers:
-        y = m.at(-reach, reach + m.shift)
-        total += y[: len(total)] - m.gamma * y[m.shift :]
+        y = m.values_between(-reach, reach + m.shift)
+        total += y[: len(total)] - m.exp_epsilon * y[m.shift :]
     return total
 
 
-def _mirrored(values: Floats) -> Floats:
+def _mirror_average(values: Floats) -> Floats:
     """(v_k + v_{−k})/2 for k = 0..reach."""
     middle = len(values) // 2
     return np.asarray((values[middle:] + values[middle::-1]) / 2, dtype=np.float64)
 
 
-def _averages(reduced: Floats) -> Floats:
+def _centered_averages(reduced: Floats) -> Floats:
     """Mean over −j..j of values given for 0..reach, for every j."""
     counts = 2.0 * np.arange(len(reduced)) + 1
     return np.asarray((2 * np.cumsum(reduced) - reduced[0]) / counts, dtype=np.float64)

@@ -1,16 +1,16 @@
 """The linear program of the least integer noise for a sensitivity above 1 (theory §4.2).
 
-Variables: p_x for x = 0..N, standing for ±x, and slacks. For every point (ε, δ) and shift d, row k says
+Variables: p_x for x = 0..N, standing for ±x, and slacks. For every point (ε, δ) and shift d, row k is
 p_k − e^ε p_{k−d} ≤ s_k, and Σ s_k ≤ δ. Rows with k < d/2 do where weights do not rise outwards by e^ε; ``both`` adds
-the others. Where some δ = 0 the law never ends: its rows that look beyond N are left out, and the repaired law
-goes on by itself. ``shape="unimodal"`` adds p_x ≥ p_{x+1}; then shift Δ says all.
+the others. Where some δ = 0 the noise is unbounded: its rows that involve cells beyond N are left out, and the repair
+extends it. ``shape="unimodal"`` adds p_x ≥ p_{x+1}; then shift Δ suffices.
 
-With ``outside`` the program asks for less than the promise: mass beyond N costs that much and is not looked at, nor are
-rows that look there. Its optimum is below every law's cost, and its multipliers prove it, however far laws reach.
+With ``outside`` the program is a relaxation: mass beyond N has that cost and is not constrained, and rows that involve
+it are left out. Its optimum is a lower bound on every distribution's cost, proven by its multipliers.
 
-Weights fall by many orders of magnitude, so p_x = a_x q_x with a reference law a that keeps the same points, and row k
-is divided by a_k: the solver's absolute tolerances become relative ones. Nothing here is trusted: the primal is
-repaired and certified by the accountant (``noise_repair``), the dual by ``noise_dual``.
+Weights fall by many orders of magnitude, so p_x = a_x q_x with a reference distribution a that meets the same points,
+and row k is divided by a_k: the solver's absolute tolerances become relative ones. Its results are checked: the primal
+is repaired and certified by the accountant (``noise_repair``), the dual by ``noise_dual``.
 """
 
 from __future__ import annotations
@@ -23,93 +23,99 @@ from typing import Any, Self
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.noise.program.dual import Multiplier
+from tightrope.noise.program.dual import DualMultiplier
 from tightrope.noise.program.request import Shape
 from tightrope.numerics.arrays import Floats
 
 LEAST_SHARE = 2e-9
-"""No share of the reference law is below this: the solver drops coefficients below 1e−9."""
+"""No fraction of the reference distribution is below this: the solver drops coefficients below 1e−9."""
 LEAST_ENTRY = 1e-5
 """Slack enters its row with at least this coefficient, for the same reason."""
 SOLVER_TOLERANCE = 1e-10
 SHARPER = 1e5
 """Costs are multiplied by this: the solver's tolerance for prices is absolute, and far cells are cheap."""
 CLOSED = 1e-6
-"""Beside this δ the weight beyond N of an endless law is nothing: its rows count that weight as lost."""
+"""Above this δ, the weight beyond N of an unbounded distribution is negligible: rows count it as lost."""
 MANY_ROWS = 2500
-"""From here on the interior-point method is faster than the dual simplex, twentyfold on flat laws."""
+"""From here on the interior-point method is faster than the dual simplex, twentyfold on flat distributions."""
 PULSE = 0.05
-"""Seconds between looks at the solver: how long Ctrl-C takes."""
+"""Seconds between checks of the solver: the delay of Ctrl-C."""
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
-    """What to minimise: Σ c_x p_x over |x| ≤ N under the points, for shifts up to ``sensitivity``."""
+class NoiseProgram:
+    """The program: minimize Σ c_x p_x over |x| ≤ N under the points, for shifts up to ``sensitivity``."""
 
     points: tuple[tuple[float, float], ...]
     sensitivity: int
     costs: Floats
     reference: Floats
-    """a_x > 0, a law of about the right decay, normalised over |x| ≤ N."""
+    """a_x > 0, a distribution of about the right decay, normalized over |x| ≤ N."""
     shape: Shape
-    endless: bool
-    both: bool = False
-    outside: float | None = None
-    """What mass beyond N costs at least, where such mass is left open; None where there is none."""
+    is_endless: bool
+    include_outward_rows: bool = False
+    outside_cost: float | None = None
+    """Lower bound on the cost of mass beyond N, if such mass is allowed; otherwise None."""
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """N."""
         return len(self.costs) - 1
 
     @property
-    def shifts(self) -> range:
-        """All shifts, or the one that binds for unimodal laws."""
+    def binding_shifts(self) -> range:
+        """All shifts, or the one that binds for unimodal distributions."""
         return range(self.sensitivity if self.shape == "unimodal" else 1, self.sensitivity + 1)
 
     @property
-    def size(self) -> int:
-        """About how many rows there are."""
-        return len(self.points) * len(self.shifts) * (self.cells + self.sensitivity // 2) * (2 if self.both else 1)
+    def row_count(self) -> int:
+        """Approximate number of rows."""
+        return (
+            len(self.points)
+            * len(self.binding_shifts)
+            * (self.cell_count + self.sensitivity // 2)
+            * (2 if self.include_outward_rows else 1)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """Float weights p_0..p_N that nearly keep the points, and the multipliers of the rows."""
+class ProgramSolution:
+    """Float weights p_0..p_N that nearly meet the points, and the multipliers of the rows."""
 
     weights: Floats
-    multipliers: tuple[Multiplier, ...]
+    multipliers: tuple[DualMultiplier, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Block:
+class _ConstraintBlock:
     """The rows of one point and shift: k of each row in ascending order, and 1/a_k."""
 
     epsilon: float
     delta: float
     shift: int
-    k: Integers
-    scale: Floats
-    open: bool
-    """Whether rows that look beyond N are left out."""
+    row_positions: Integers
+    row_scale: Floats
+    is_open_ended: bool
+    """True if rows that involve cells beyond N are left out."""
 
 
-def solve(program: Program) -> Solution:
-    """The optimum in floats; Ctrl-C ends the wait. Raises ``PrecisionError`` where the solver finds none.
+def solve_program(program: NoiseProgram) -> ProgramSolution:
+    """The optimum in floats; Ctrl-C ends the wait. Raises ``PrecisionError`` if the solver fails.
 
     >>> ends = np.exp(-np.arange(60.0) / 3)
-    >>> found = solve(Program(((1.0, 1e-6),), 3, np.arange(60.0), reference(ends), "any", False))
+    >>> program = NoiseProgram(((1.0, 1e-6),), 3, np.arange(60.0), normalize_reference(ends), "any", False)
+    >>> found = solve_program(program)
     >>> round(2 * float(np.dot(np.arange(60), found.weights)), 6)
     2.860785
     """
-    blocks = [_block(program, *point, shift) for point in program.points for shift in program.shifts]
-    shares = np.where(np.arange(program.cells + 1) == 0, 1.0, 2.0) * program.reference
+    blocks = [_constraint_block(program, *point, shift) for point in program.points for shift in program.binding_shifts]
+    shares = np.where(np.arange(program.cell_count + 1) == 0, 1.0, 2.0) * program.reference
     objective = shares * program.costs
-    if program.outside is not None:
-        shares, objective = np.append(shares, 1.0), np.append(objective, program.outside)
-    matrix, scale = _Matrix.of(program, blocks), float(objective.sum()) or 1.0
+    if program.outside_cost is not None:
+        shares, objective = np.append(shares, 1.0), np.append(objective, program.outside_cost)
+    matrix, scale = _ConstraintMatrix.from_blocks(program, blocks), float(objective.sum()) or 1.0
     # Scales of the costs and methods, the usual one first: solvers give up now and then, rarely on the same.
     usual, other = ("highs-ds", "highs-ipm") if matrix.height < MANY_ROWS else ("highs-ipm", "highs-ds")
     for sharper, method in [(SHARPER, usual), (SHARPER, other), (1.0, usual), (1.0, other)]:
@@ -120,11 +126,11 @@ def solve(program: Program) -> Solution:
 
         index = (np.concatenate(matrix.rows), np.concatenate(matrix.columns))
         pad = np.zeros(matrix.width - len(shares))
-        result = _waited(
+        result = _solve_in_thread(
             {
                 "c": np.concatenate([arguments_objective, pad]),
                 "A_ub": sparse.csr_array((np.concatenate(matrix.values), index), shape=(matrix.height, matrix.width)),
-                "b_ub": np.concatenate(matrix.above),
+                "b_ub": np.concatenate(matrix.right_sides),
                 "A_eq": sparse.csr_array(np.concatenate([shares, pad])[None, :]),
                 "b_eq": [1.0],
                 "bounds": (0, None),
@@ -139,110 +145,110 @@ def solve(program: Program) -> Solution:
             break
     else:
         raise PrecisionError(f"the linear program of the least noise was not solved: {result.message}")
-    weights = program.reference * result.x[: program.cells + 1]
+    weights = program.reference * result.x[: program.cell_count + 1]
     weights /= 2 * weights.sum() - weights[0]
     # Y_k = marginal of row k in the units of p, clipped to [0, w]; see `noise_dual`.
     marginals = -unit * np.asarray(result.ineqlin.marginals)
     out, row = [], 0
     for block in blocks:
-        end = row + len(block.k)
-        start = int(block.k[0])
-        values = np.zeros(int(block.k[-1]) - start + 1)
-        values[block.k - start] = np.maximum(marginals[row:end] * block.scale, 0.0)
+        end = row + len(block.row_positions)
+        start = int(block.row_positions[0])
+        values = np.zeros(int(block.row_positions[-1]) - start + 1)
+        values[block.row_positions - start] = np.maximum(marginals[row:end] * block.row_scale, 0.0)
         largest = float(values.max(initial=0.0))
         cap = max(0.0, float(marginals[end]) / block.delta) if block.delta > 0 else largest
-        left = 0.0 if block.open else cap
-        out.append(Multiplier(block.epsilon, block.delta, block.shift, cap, start, np.minimum(values, cap), left))
+        left = 0.0 if block.is_open_ended else cap
+        out.append(DualMultiplier(block.epsilon, block.delta, block.shift, cap, start, np.minimum(values, cap), left))
         row = end + 1
-    return Solution(weights, tuple(out))
+    return ProgramSolution(weights, tuple(out))
 
 
-def reference(weights: Floats, least: float = LEAST_SHARE) -> Floats:
-    """Weights of 0..N, none below a share of the whole, normalised over −N..N."""
+def normalize_reference(weights: Floats, least: float = LEAST_SHARE) -> Floats:
+    """Weights of 0..N, none below a fraction of the whole, normalized over −N..N."""
     raised = np.maximum(weights, least * weights.sum())
     return np.asarray(raised / (2 * raised.sum() - raised[0]), dtype=np.float64)
 
 
-def _block(program: Program, epsilon: float, delta: float, shift: int) -> _Block:
-    open_ended = program.outside is not None or (program.endless and delta < CLOSED)
-    first = shift - program.cells if open_ended else -program.cells
-    last = program.cells if program.both else min((shift - 1) // 2, program.cells)
+def _constraint_block(program: NoiseProgram, epsilon: float, delta: float, shift: int) -> _ConstraintBlock:
+    open_ended = program.outside_cost is not None or (program.is_endless and delta < CLOSED)
+    first = shift - program.cell_count if open_ended else -program.cell_count
+    last = program.cell_count if program.include_outward_rows else min((shift - 1) // 2, program.cell_count)
     k = np.arange(first, last + 1)
     k = k[2 * k != shift]  # there both weights are the same
-    return _Block(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
+    return _ConstraintBlock(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
 
 
 @dataclass(slots=True)
-class _Matrix:
+class _ConstraintMatrix:
     """Entries of the rows ≤ ``above``, gathered block by block: cells first, then a column for every slack."""
 
     rows: list[Integers]
     columns: list[Integers]
     values: list[Floats]
-    above: list[Floats]
+    right_sides: list[Floats]
     height: int
     width: int
 
     @classmethod
-    def of(cls, program: Program, blocks: list[_Block]) -> Self:
+    def from_blocks(cls, program: NoiseProgram, blocks: list[_ConstraintBlock]) -> Self:
         """All rows of the program."""
-        matrix = cls([], [], [], [], 0, program.cells + (1 if program.outside is None else 2))
+        matrix = cls([], [], [], [], 0, program.cell_count + (1 if program.outside_cost is None else 2))
         for block in blocks:
-            matrix.add(program, block)
+            matrix.add_block(program, block)
         if program.shape == "unimodal":
-            matrix.fall(program)
+            matrix.add_unimodality(program)
         return matrix
 
-    def put(self, rows: Integers, columns: Integers, values: Floats) -> None:
+    def put_entries(self, rows: Integers, columns: Integers, values: Floats) -> None:
         """Entries at (row, column)."""
         self.rows.append(rows)
         self.columns.append(columns)
         self.values.append(values)
 
-    def grow(self, above: Floats) -> Integers:
+    def append_rows(self, above: Floats) -> Integers:
         """Numbers of new rows with these right-hand sides."""
         here = self.height + np.arange(len(above))
-        self.above.append(above)
+        self.right_sides.append(above)
         self.height += len(above)
         return here
 
-    def add(self, program: Program, block: _Block) -> None:
+    def add_block(self, program: NoiseProgram, block: _ConstraintBlock) -> None:
         """Rows p_k − e^ε p_{k−d} − s_k ≤ 0 divided by a_k, and Σ s_k ≤ δ divided by δ."""
-        rows, total = self.grow(np.zeros(len(block.k))), self.grow(np.ones(1))
-        other = np.abs(block.k - block.shift)
-        inside = other <= program.cells
-        ratio = program.reference[np.minimum(other, program.cells)] * block.scale
-        self.put(rows, np.abs(block.k), np.ones(len(rows)))
-        self.put(rows[inside], other[inside], (-math.exp(block.epsilon) * ratio)[inside])
+        rows, total = self.append_rows(np.zeros(len(block.row_positions))), self.append_rows(np.ones(1))
+        other = np.abs(block.row_positions - block.shift)
+        inside = other <= program.cell_count
+        ratio = program.reference[np.minimum(other, program.cell_count)] * block.row_scale
+        self.put_entries(rows, np.abs(block.row_positions), np.ones(len(rows)))
+        self.put_entries(rows[inside], other[inside], (-math.exp(block.epsilon) * ratio)[inside])
         if block.delta > 0:
-            share = block.delta * block.scale
+            share = block.delta * block.row_scale
             entry = np.maximum(share, LEAST_ENTRY)
             slacks = self.width + np.arange(len(rows))
-            self.put(rows, slacks, -entry)
-            self.put(np.repeat(total, len(rows)), slacks, entry / share)
+            self.put_entries(rows, slacks, -entry)
+            self.put_entries(np.repeat(total, len(rows)), slacks, entry / share)
             self.width += len(rows)
 
-    def fall(self, program: Program) -> None:
+    def add_unimodality(self, program: NoiseProgram) -> None:
         """Rows p_{x+1} ≤ p_x, divided by a_x."""
-        rows, x = self.grow(np.zeros(program.cells)), np.arange(program.cells)
-        self.put(rows, x, -np.ones(program.cells))
-        self.put(rows, x + 1, program.reference[1:] / program.reference[:-1])
+        rows, x = self.append_rows(np.zeros(program.cell_count)), np.arange(program.cell_count)
+        self.put_entries(rows, x, -np.ones(program.cell_count))
+        self.put_entries(rows, x + 1, program.reference[1:] / program.reference[:-1])
 
 
-def _waited(arguments: dict[str, Any]) -> Any:
-    """The solver's answer, from a thread: C++ does not hear Ctrl-C, a waiting Python does."""
+def _solve_in_thread(arguments: dict[str, Any]) -> Any:
+    """Return the solver's result, computed in a thread: Ctrl-C interrupts Python, but not C++ code."""
     from scipy import optimize
 
     found: list[Any] = []
     failed: list[BaseException] = []
 
-    def work() -> None:
+    def run_solver() -> None:
         try:
             found.append(optimize.linprog(**arguments))
         except BaseException as error:  # handed over to the thread that asked
             failed.append(error)
 
-    worker = threading.Thread(target=work, daemon=True)
+    worker = threading.Thread(target=run_solver, daemon=True)
     worker.start()
     while worker.is_alive():
         worker.join(PULSE)

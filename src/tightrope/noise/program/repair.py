@@ -1,9 +1,9 @@
-"""From float weights that nearly keep a promise to an integer table that keeps it, certified by the accountant.
+"""Repair of float weights that nearly meet a guarantee: an integer table that meets it, certified by the accountant.
 
-Mixing in a share λ of a law that keeps less than every δ_i makes up for a small excess, because hockey-stick
+Mixing in a share λ of a distribution that meets smaller δ_i makes up for a small excess, because hockey-stick
 divergences are convex in the pair. Where δ = 0 every weight is raised to e^{−ε} times those within reach towards 0, and
-the law goes on for ever in that ratio. The smallest share whose table the accountant accepts is taken; all is checked
-on the whole numbers that will be sampled.
+the distribution continues indefinitely in that ratio. The smallest share whose table the accountant accepts is used;
+all checks are on the integers that will be sampled.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.errors import InputError, PrecisionError
-from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE, keeps, optimal_table
-from tightrope.mechanisms.discrete.integer_weights import DIGITS, LARGEST_STEP, ONE, Tail, exponential
-from tightrope.mechanisms.discrete.noise_table import NoiseTable, tabulate
+from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE, meets_points, optimal_table
+from tightrope.mechanisms.discrete.integer_weights import DIGITS, LARGEST_STEP, ONE, Tail, fixed_point_exponential
+from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.alias_sampler import BITS, TOTAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A feasible law for any sensitivity Δ from the optimum of sensitivity 1: plateaus as wide as Δ.
+# A feasible distribution for any sensitivity Δ from the optimum of sensitivity 1: plateaus as wide as Δ.
 #
-# Y keeps the points at shift 1, U is uniform on 0..Δ−1, X = ΔY + U − ⌊Δ/2⌋. Adding d ≤ Δ to X adds 1 to Y with
-# probability d/Δ, told by U, and else nothing: X keeps the points at every shift 1..Δ. Its mean with its mirror image
+# Y meets the points at shift 1, U is uniform on 0..Δ−1, X = ΔY + U − ⌊Δ/2⌋. Adding d ≤ Δ to X adds 1 to Y with
+# probability d/Δ, told by U, and else nothing: X meets the points at every shift 1..Δ. Its mean with its mirror image
 # does, too, and is symmetric and unimodal. It gives the scale of the linear program, and what a repair mixes in.
 
 MOST_PROGRAM_CELLS = 20_000
-"""Cells a side that a linear program is made for."""
+"""Maximal cells per side of a linear program."""
 DEEP = 1e-9
-"""Endless laws are listed until their weights are below this part of p_0."""
+"""Unbounded distributions are listed until their weights are below this fraction of p_0."""
 STRICTER = 0.75
-"""The law that is mixed in keeps this part of every δ."""
+"""The distribution that is mixed in meets this fraction of every δ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """Whole-number weights of |x| = 0..N, some of them 0 at the end, and N."""
+class ReferenceWeights:
+    """Integer weights of |x| = 0..N, some of them 0 at the end, and N."""
 
     weights: tuple[int, ...]
 
     @classmethod
-    def of(cls, points: tuple[tuple[float, float], ...], sensitivity: int) -> Reference:
+    def from_points(cls, points: tuple[tuple[float, float], ...], sensitivity: int) -> ReferenceWeights:
         """Keeps ``STRICTER`` of every point's δ at all shifts; raises ``InputError`` where it has too many cells."""
-        if any(d > 0 and levels_of(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
-            raise _too_wide(sensitivity)
+        if any(d > 0 and estimated_levels(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
+            raise _too_wide_error(sensitivity)
         table = optimal_table([(epsilon, delta * STRICTER) for epsilon, delta in points])
-        levels = list(_levels(table, MOST_PROGRAM_CELLS // sensitivity + 1))
+        levels = list(_leading_weights(table, MOST_PROGRAM_CELLS // sensitivity + 1))
         cells = sensitivity * (len(levels) + 1)
         if not cells <= MOST_PROGRAM_CELLS:
-            raise _too_wide(sensitivity)
+            raise _too_wide_error(sensitivity)
         levels += [0] * (cells // sensitivity + 2 - len(levels))
         half = sensitivity // 2
         sums = (
@@ -65,15 +65,15 @@ class Reference:
         return cls(tuple(sums))
 
     @property
-    def floats(self) -> Floats:
+    def relative_weights(self) -> Floats:
         """Weights relative to the first."""
         return np.array([w / self.weights[0] for w in self.weights])
 
 
-def levels_of(epsilon: float, delta: float) -> float:
-    """About how many sensitivities the noise of this point reaches (theory §4): A/Δ, δ > 0.
+def estimated_levels(epsilon: float, delta: float) -> float:
+    """Return about how many sensitivities the noise of this point extends (theory §4): A/Δ, δ > 0.
 
-    >>> round(levels_of(1.0, 1e-6), 2), levels_of(0.0, 0.1)
+    >>> round(estimated_levels(1.0, 1e-6), 2), estimated_levels(0.0, 0.1)
     (13.66, 5.0)
     """
     if epsilon == 0:
@@ -81,23 +81,23 @@ def levels_of(epsilon: float, delta: float) -> float:
     return math.log1p(math.expm1(min(epsilon, 700.0)) / (2 * delta)) / epsilon
 
 
-def _too_wide(sensitivity: int) -> InputError:
+def _too_wide_error(sensitivity: int) -> InputError:
     expected = f"small enough for noise of fewer than {MOST_PROGRAM_CELLS} cells"
     remedy = "measure in coarser units: round the answers to multiples of a unit first, and divide by it"
     return InputError("sensitivity", sensitivity, expected, remedy)
 
 
-def _levels(table: NoiseTable, most: int) -> Iterator[int]:
+def _leading_weights(table: NoiseTable, most: int) -> Iterator[int]:
     """P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``DEEP``; at most ``most`` + 1 of them."""
-    faint = int(table.centre * DEEP)
-    for weight in islice(_weights(table), most + 1):
+    faint = int(table.center * DEEP)
+    for weight in islice(_all_weights(table), most + 1):
         if weight <= faint and table.tail is not None:
             return
         yield weight
 
 
-def _weights(table: NoiseTable) -> Iterator[int]:
-    yield table.centre
+def _all_weights(table: NoiseTable) -> Iterator[int]:
+    yield table.center
     yield from table.half
     if table.tail is None:
         return
@@ -115,57 +115,57 @@ CLEAR = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
-    """What the table must keep: the points at every shift up to ``sensitivity``; whether weights must not rise."""
+class TableRepair:
+    """Constraints on the table: the points at every shift up to ``sensitivity``; whether weights must not rise."""
 
     points: tuple[tuple[float, float], ...]
     sensitivity: int
     unimodal: bool
-    reference: Reference
+    reference: ReferenceWeights
 
     @property
     def endless_epsilon(self) -> float | None:
         """The least ε with δ = 0."""
         return min((epsilon for epsilon, delta in self.points if delta == 0), default=None)
 
-    def table(self, weights: Floats) -> NoiseTable:
-        """A table near the float weights p_0..p_N that keeps the promise. Raises ``PrecisionError`` where none does."""
-        share = excess(weights, self.points, self.sensitivity)
+    def repair_table(self, weights: Floats) -> NoiseTable:
+        """Return a table near the float weights p_0..p_N that meets the guarantee; ``PrecisionError`` on failure."""
+        share = repair_share(weights, self.points, self.sensitivity)
         while True:
-            found = self._mixed(weights, share)
-            if keeps_everywhere(found, self.points, self.sensitivity):
+            found = self._mix_reference(weights, share)
+            if holds_at_all_shifts(found, self.points, self.sensitivity):
                 return found
             if share == 1:
                 break
             share = min(1.0, max(LEAST_SHARE, share * FASTER))
         raise PrecisionError(f"no table of 128 bits could be shown to keep {self.points!r}; try a larger delta")
 
-    def _mixed(self, weights: Floats, share: float) -> NoiseTable:
+    def _mix_reference(self, weights: Floats, share: float) -> NoiseTable:
         own = [int(w * 2.0**106) << (DIGITS - 106) for w in weights.tolist()]
         other = self.reference.weights
         own += [0] * (len(other) - len(own))
         part = min(1 << SHARE_BITS, math.ceil(share * 2.0**SHARE_BITS))
-        ours, theirs = ((1 << SHARE_BITS) - part) * _whole(other), part * _whole(own)
+        ours, theirs = ((1 << SHARE_BITS) - part) * _two_sided_sum(other), part * _two_sided_sum(own)
         raw = [a * ours + b * theirs for a, b in zip(own, [*other, *[0] * (len(own) - len(other))], strict=True)]
         if self.endless_epsilon is not None:
-            return self._endless(raw)
-        return tabulate(_falling(raw) if self.unimodal else raw)
+            return self._endless_table(raw)
+        return build_noise_table(_make_decreasing(raw) if self.unimodal else raw)
 
-    def _endless(self, raw: list[int]) -> NoiseTable:
+    def _endless_table(self, raw: list[int]) -> NoiseTable:
         """Weights raised to keep ε with δ = 0, and the tail that goes on from them."""
         epsilon = min(self.endless_epsilon or 0.0, LARGEST_STEP)
-        ratio = exponential(Fraction(epsilon * PRIVATE_SIDE))
+        ratio = fixed_point_exponential(Fraction(epsilon * PRIVATE_SIDE))
         while raw[-1] == 0:
             raw.pop()
         for x in range(1, len(raw)):
-            raw[x] = max(raw[x], ratio * self._near(raw, x) >> DIGITS)
-        raw = _falling(raw) if self.unimodal else raw
+            raw[x] = max(raw[x], ratio * self._largest_reachable(raw, x) >> DIGITS)
+        raw = _make_decreasing(raw) if self.unimodal else raw
         # a block that begins with a step down needs none of its weights to the last bit
-        while len(raw) > 1 and raw[-1] - (raw[-1] >> CLEAR) <= ratio * self._near(raw, len(raw)) >> DIGITS:
+        while len(raw) > 1 and raw[-1] - (raw[-1] >> CLEAR) <= ratio * self._largest_reachable(raw, len(raw)) >> DIGITS:
             raw.pop()
         start = len(raw)
         for x in range(start, start + self.sensitivity):
-            raw.append(-(-ratio * self._near(raw, x) >> DIGITS))
+            raw.append(-(-ratio * self._largest_reachable(raw, x) >> DIGITS))
         # The table with weights `head` and then `block`, `ratio` times it, and so on.
         head = raw[:start]
         block = raw[start:]
@@ -177,26 +177,26 @@ class Repair:
         tail = Tail(cells, escape_in, TOTAL - sum(cells))
         return NoiseTable(TOTAL - 2 * (sum(half) + escape_in), half, tail)
 
-    def _near(self, raw: Sequence[int], x: int) -> int:
+    def _largest_reachable(self, raw: Sequence[int], x: int) -> int:
         """The largest weight that x can be shifted to, towards 0."""
         if self.unimodal:
             return raw[abs(x - self.sensitivity)] if abs(x - self.sensitivity) < x else 0
         return max(raw[max(0, x - self.sensitivity) : x])
 
 
-def keeps_everywhere(table: NoiseTable, points: Sequence[tuple[float, float]], sensitivity: int) -> bool:
-    """Whether the accountant, rounding included, grants every point at every shift 1..sensitivity.
+def holds_at_all_shifts(table: NoiseTable, points: Sequence[tuple[float, float]], sensitivity: int) -> bool:
+    """Return whether the accountant, rounding included, proves every point at every shift 1..sensitivity.
 
-    Unimodal laws (decided in whole numbers): the largest shift dominates all others (theory §4).
+    Unimodal distributions (decided in integers): the largest shift dominates all others (theory §4).
     """
     shifts = range(sensitivity if table.is_unimodal else 1, sensitivity + 1)
-    return all(keeps(table.atoms(shift), points) for shift in shifts)
+    return all(meets_points(table.atoms_for_shift(shift), points) for shift in shifts)
 
 
-def excess(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: int) -> float:
-    """The share of the stricter law that makes up for the largest excess over a δ_i, in floats; 0 where there is none.
+def repair_share(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: int) -> float:
+    """Return the fraction of the stricter distribution that offsets the largest excess over a δ_i, or 0, in floats.
 
-    The accountant has the last word.
+    The result is checked by the accountant afterwards.
     """
     whole = np.concatenate([np.zeros(sensitivity), weights[:0:-1], weights, np.zeros(sensitivity)])
     worst = 0.0
@@ -210,10 +210,10 @@ def excess(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: 
     return worst * 1.001
 
 
-def _whole(half: Sequence[int]) -> int:
+def _two_sided_sum(half: Sequence[int]) -> int:
     return 2 * sum(half) - half[0]
 
 
-def _falling(raw: Sequence[int]) -> list[int]:
+def _make_decreasing(raw: Sequence[int]) -> list[int]:
     """Each weight raised to the largest further out."""
     return list(accumulate(reversed(raw), max))[::-1]

@@ -1,4 +1,4 @@
-"""What the least noise is asked for, checked once: points of a profile, and a shape."""
+"""Validated requests for least noise: points of a privacy profile, and a shape."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ from tightrope.numerics.arrays import Floats
 Shape = Literal["unimodal", "any"]
 
 CERTAIN = 16.0
-"""A loss beyond this many nats, odds of nine million to one, counts as certain failure where noise is made: it costs
-less than a millionth, and solvers take no much larger ones."""
+"""A loss beyond this many nats, odds of nine million to one, counts as certain failure in noise design: this costs less
+than a millionth, and much larger ones exceed the range of solvers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class PrivacyTarget:
     """δ(ε_i) ≤ δ_i for all points, ε_i ≥ 0 ascending; (0, η) is a total variation of η. ``main`` is what is stated.
 
-    Decimals are rounded down: what is kept is at least what was asked.
+    Decimals are rounded down: the realized guarantee is at least as strong as requested.
     """
 
     points: tuple[tuple[float, float], ...]
-    main: tuple[float, float]
-    cap: tuple[float, float] | None = None
-    """The point that stands for the cap on certain failure: noise keeps it, bounds do without."""
+    main_point: tuple[float, float]
+    cap_point: tuple[float, float] | None = None
+    """The point of the cap on certain failure: noise meets it, bounds omit it."""
 
     @classmethod
-    def of(cls, budget: Budget) -> Self:
+    def from_budget(cls, budget: Budget) -> Self:
         """The budget's points, without those that others imply; its cap on certain failure, where no point implies it,
         is the point (``CERTAIN``, δ).
 
-        Raises ``InputError`` for anything but a budget of points, and where no noise can keep it.
+        Raises ``InputError`` for anything but a budget of points, and for infeasible budgets.
 
-        >>> Promise.of(Budget(epsilon=1, delta=0.5, total_variation=0.25)).points
+        >>> PrivacyTarget.from_budget(Budget(epsilon=1, delta=0.5, total_variation=0.25)).points
         ((0.0, 0.25),)
         """
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        asked, cap = list(budget.rounded), at_most(budget.delta)
+        asked, cap = list(budget.rounded_points), at_most(budget.delta)
         implied = any(delta <= cap for _, delta in asked)
         certain = None if implied else (max(CERTAIN, *(epsilon for epsilon, _ in asked)), cap)
         asked += [certain] if certain else []
         if (0.0, 0.0) in asked:
             raise InputError("epsilon", 0.0, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
         main = min(asked, key=lambda point: (point[1], point[0]))
-        return cls(tuple(sorted({point for point in asked if not _implied(point, asked)})), main, certain)
+        return cls(tuple(sorted({point for point in asked if not _is_implied(point, asked)})), main, certain)
 
     @property
-    def endless(self) -> bool:
-        """Whether the noise has no largest value: some δ_i = 0."""
+    def is_endless(self) -> bool:
+        """True if the noise must be unbounded: some δ_i = 0."""
         return any(delta == 0 for _, delta in self.points)
 
     @property
-    def uncapped(self) -> Self:
-        """Without the point that stands for the cap: less is asked, so a bound for this is one for the budget."""
-        return replace(self, points=tuple(p for p in self.points if p != self.cap) or self.points, cap=None)
+    def without_cap(self) -> Self:
+        """The request without the point of the cap: it is weaker, so a lower bound for it is one for the budget."""
+        return replace(self, points=tuple(p for p in self.points if p != self.cap_point) or self.points, cap_point=None)
 
     @property
-    def slowest(self) -> float:
-        """The least positive ε_i, 0 where there is none: weights fall by it a sensitivity, about."""
-        return min((epsilon for epsilon, _ in self.uncapped.points if epsilon > 0), default=0.0)
+    def smallest_positive_epsilon(self) -> float:
+        """The least positive ε_i, or 0: weights fall by about e^−ε_i per sensitivity."""
+        return min((epsilon for epsilon, _ in self.without_cap.points if epsilon > 0), default=0.0)
 
 
-def _implied(point: tuple[float, float], asked: list[tuple[float, float]]) -> bool:
-    """Whether another point (ε, δ) alone implies it: δ' + (1−δ') tanh(ε'/2) ≤ δ at ε = 0, else ε' ≤ ε and δ' ≤ δ."""
+def _is_implied(point: tuple[float, float], asked: list[tuple[float, float]]) -> bool:
+    """Return whether another point implies it: δ' + (1−δ') tanh(ε'/2) ≤ δ at ε = 0, else ε' ≤ ε and δ' ≤ δ."""
     others = [other for other in asked if other != point]
     if point[0] == 0:
         return any(d + (1 - d) * math.tanh(e / 2) * (1 + 1e-15) < point[1] for e, d in others)
     return any(e <= point[0] and d <= point[1] for e, d in others)
 
 
-def shape_of(shape: object) -> Shape:
-    """Which shape was asked for; raises ``InputError`` for anything else."""
+def parse_shape(shape: object) -> Shape:
+    """Which shape was requested; raises ``InputError`` for anything else."""
     if shape == "unimodal":
         return "unimodal"
     if shape == "any":
@@ -89,7 +89,7 @@ def shape_of(shape: object) -> Shape:
 # What an error costs: any non-decreasing function of its size.
 
 GROWTH = 16.0
-"""A cost is taken to grow at most by this factor where the error doubles (like x⁴), where noise never ends."""
+"""Assumed maximal growth of a cost when the error doubles (like x⁴), for unbounded noise."""
 DOUBLINGS = 12
 NAMED: dict[str, tuple[Callable[[float], float], int]] = {
     "absolute": (lambda size: size, 1),
@@ -98,10 +98,10 @@ NAMED: dict[str, tuple[Callable[[float], float], int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ErrorCost:
     """φ(|x|), non-decreasing and ≥ 0; ``power`` is p for |x|^p, None for any other function.
 
-    That a callable does not decrease is checked wherever it is evaluated, and taken on trust beyond.
+    That a callable does not decrease is checked wherever it is evaluated, and assumed elsewhere.
     """
 
     name: str
@@ -109,10 +109,10 @@ class Cost:
     power: int | None
 
     @classmethod
-    def of(cls, cost: Any) -> Self:
+    def from_argument(cls, cost: Any) -> Self:
         """From "absolute", "squared" or a function; raises ``InputError`` for anything else.
 
-        >>> Cost.of("squared").at(np.array([0.0, 3.0])).tolist()
+        >>> ErrorCost.from_argument("squared").values_at(np.array([0.0, 3.0])).tolist()
         [0.0, 9.0]
         """
         if isinstance(cost, str) and cost in NAMED:
@@ -121,11 +121,11 @@ class Cost:
             raise InputError("cost", cost, "'absolute', 'squared' or a function of |x|", "try cost=lambda x: x**1.5")
         return cls(str(getattr(cost, "__name__", "callable")), cost, None)
 
-    def at(self, sizes: Floats) -> Floats:
-        """φ at ascending sizes ≥ 0, shape [n]; raises ``InputError`` where it decreases, or is no number ≥ 0."""
+    def values_at(self, sizes: Floats) -> Floats:
+        """Return φ at ascending sizes ≥ 0, shape [n]; raises ``InputError`` if it decreases, or is not a number ≥ 0."""
         if self.power is not None:
             return np.asarray(sizes**self.power, dtype=np.float64)
-        values = np.array([self._value(size) for size in sizes.tolist()], dtype=np.float64)
+        values = np.array([self._value_at(size) for size in sizes.tolist()], dtype=np.float64)
         falls = np.flatnonzero(~(np.diff(values) >= 0))
         if len(falls):
             where = float(sizes[falls[0]])
@@ -134,19 +134,19 @@ class Cost:
             )
         return values
 
-    def scaled(self, width: float) -> Cost:
+    def scaled_by(self, width: float) -> ErrorCost:
         """The cost of x as φ(width · x)."""
-        return Cost(self.name, lambda size: self.function(width * size), None)
+        return ErrorCost(self.name, lambda size: self.function(width * size), None)
 
     def check_growth(self, size: float) -> None:
         """Raises ``InputError`` where φ more than sixteenfolds as the error doubles, from ``size`` on."""
         if self.power is not None:
             return
-        values = self.at(size * np.exp2(np.arange(DOUBLINGS, dtype=np.float64)))
+        values = self.values_at(size * np.exp2(np.arange(DOUBLINGS, dtype=np.float64)))
         if not np.all(values[1:] <= GROWTH * values[:-1]):
             raise InputError("cost", self.name, "one that grows at most like x**4 where delta = 0", "ask for a delta")
 
-    def _value(self, size: float) -> float:
+    def _value_at(self, size: float) -> float:
         try:
             value = float(self.function(size))
         except (TypeError, ValueError, ArithmeticError) as error:

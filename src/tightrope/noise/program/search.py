@@ -1,4 +1,4 @@
-"""The least integer noise for a sensitivity above 1, and how much less any other could cost: two linear programs."""
+"""The least integer noise for a sensitivity above 1, with a bound on its optimality gap: two linear programs."""
 
 from __future__ import annotations
 
@@ -10,134 +10,136 @@ import numpy as np
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.program.dual import Costs, Multiplier, lifted, proven_least
-from tightrope.noise.program.linear_program import Program, Solution, reference, solve
-from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, Reference, Repair, excess
-from tightrope.noise.program.request import Promise, Shape
-from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, Steep
+from tightrope.noise.program.dual import Costs, DualMultiplier, improve_multipliers, proven_least
+from tightrope.noise.program.linear_program import NoiseProgram, ProgramSolution, normalize_reference, solve_program
+from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, ReferenceWeights, TableRepair, repair_share
+from tightrope.noise.program.request import PrivacyTarget, Shape
+from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise
 from tightrope.numerics.arrays import Floats
 
-# How far a program has to look: a window of cells outside which nothing would cost less.
+# The window of a program: cells outside which mass cannot reduce the cost.
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9)
-"""By how much every δ is made smaller, until the solver's optimum keeps the promise: the accountant's own rounding is
+"""Margins by which every δ is reduced, until the solver's optimum meets the guarantee: the accountant's own rounding is
 below the first. A δ costs some hundred times the least cost at most, so this is some 1e−10 of it."""
 RELATIVE = 2.0**-40
 OUTWARD = 1e-6
-"""An excess above this is no rounding: weights rise outwards somewhere, and rows are missing."""
+"""A larger excess is not rounding: weights rise outwards somewhere, and rows are missing."""
 WIDENINGS = 8
 WIDER = 2
-"""Where errors of any size cost less than what is paid for privacy, windows grow by this factor ..."""
+"""If errors of any size cost less than privacy does, windows grow by this factor ..."""
 LEAST_WIDER = 1.25
 """... or by this one at least ..."""
 TOO_LITTLE_GAINED = 1e-4
-"""... until one gains less than this share of the cost ..."""
+"""... until one gains less than this fraction of the cost ..."""
 MOST_FLAT_ROWS = 4_500
 """... or has more rows than this: a second."""
 MOST_OPEN_ROWS = 9_000
-"""Rows of the program that leaves open what is outside: seconds."""
+"""Maximal rows of the relaxation with mass outside: seconds."""
 SPREAD = 0.01
-"""Share of the mass that such laws are taken to have far out: it scales the program."""
+"""Fraction of the mass that such distributions are assumed to have far out: it scales the program."""
 MOST_PROGRAM_ROWS = 30_000
 """Rows of a program that is solved for all shifts: seconds. Larger ones are proven on a coarser lattice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A program, its optimum, and whether it is proven that no mass outside its window would cost less."""
+class WindowSolution:
+    """A program, its optimum, and whether mass outside its window provably cannot reduce the cost."""
 
-    program: Program
-    solution: Solution
-    all_inside: bool
+    program: NoiseProgram
+    solution: ProgramSolution
+    is_wide_enough: bool
 
-    def opened(self, costs: Costs) -> Program:
-        """The program that leaves open what is outside: no law costs less than its optimum."""
-        program = replace(self.program, both=True)
-        cells = max(program.cells, _most_cells(program, MOST_OPEN_ROWS))
-        wide = _padded(program, costs(cells), SPREAD / cells)
-        return replace(wide, outside=float(costs(cells + 1)[-1]))
+    def open_program(self, costs: Costs) -> NoiseProgram:
+        """The relaxation with unconstrained mass outside: every distribution costs at least its optimum."""
+        program = replace(self.program, include_outward_rows=True)
+        cells = max(program.cell_count, _max_cells(program, MOST_OPEN_ROWS))
+        wide = _pad_program(program, costs(cells), SPREAD / cells)
+        return replace(wide, outside_cost=float(costs(cells + 1)[-1]))
 
 
-def wide_enough(program: Program, costs: Costs) -> Window:
-    """The optimum on a window outside which nothing can cost less, or hardly anything, or as far as there is time for.
+def solve_wide_enough(program: NoiseProgram, costs: Costs) -> WindowSolution:
+    """Return the optimum on a window outside which mass cannot, or hardly, reduce the cost, as far as time permits.
 
-    With multipliers w beyond the window the promise leaves c_k − ½ Σ (e^ε − 1) w there (``noise_dual``); a cost that
-    never reaches what the optimum pays, w δ included, lets mass go as far as it likes.
+    With multipliers w beyond the window the guarantee leaves c_k − ½ Σ (e^ε − 1) w there (``noise_dual``); a cost that
+    stays below the optimum's, w δ included, allows mass at any distance.
     """
-    found = _looked(program)
+    found = _solve_window(program)
     for _ in range(WIDENINGS):
-        if found.all_inside:
+        if found.is_wide_enough:
             break
-        wide = _wider(found, costs)
+        wide = _widen_program(found, costs)
         if wide is None:
             break
-        before, found = found, _looked(wide)
-        if _never(found, costs) and _cost(found) > _cost(before) * (1 - TOO_LITTLE_GAINED):
+        before, found = found, _solve_window(wide)
+        if _costs_stay_below(found, costs) and _solution_cost(found) > _solution_cost(before) * (1 - TOO_LITTLE_GAINED):
             break
     return found
 
 
-def _looked(program: Program) -> Window:
-    solution = nearly_kept(program)
-    return Window(program, solution, bool(program.costs[-1] >= _needed(program, solution)))
+def _solve_window(program: NoiseProgram) -> WindowSolution:
+    solution = solve_stricter(program)
+    return WindowSolution(program, solution, bool(program.costs[-1] >= _boundary_cost(program, solution)))
 
 
-def _cost(found: Window) -> float:
+def _solution_cost(found: WindowSolution) -> float:
     """Σ p_x c_|x|."""
     doubled = 2 * float(np.dot(found.program.costs, found.solution.weights))
     return doubled - float(found.program.costs[0] * found.solution.weights[0])
 
 
-def _needed(program: Program, solution: Solution) -> float:
-    """Mass where errors cost as much gains nothing."""
-    paid = sum((math.expm1(m.epsilon) / 2 * m.left) + m.delta * m.cap for m in solution.multipliers)
-    return _cost(Window(program, solution, False)) + paid
+def _boundary_cost(program: NoiseProgram, solution: ProgramSolution) -> float:
+    """Return the cost of an error from which mass cannot reduce the total cost."""
+    paid = sum((math.expm1(m.epsilon) / 2 * m.left_value) + m.delta * m.cap for m in solution.multipliers)
+    return _solution_cost(WindowSolution(program, solution, False)) + paid
 
 
-def _never(found: Window, costs: Costs) -> bool:
-    """Whether no error that is looked at costs so much."""
-    return bool(costs(MOST_PROGRAM_CELLS)[-1] < _needed(found.program, found.solution))
+def _costs_stay_below(found: WindowSolution, costs: Costs) -> bool:
+    """Return whether all errors within the largest window cost less than required to bound the window."""
+    return bool(costs(MOST_PROGRAM_CELLS)[-1] < _boundary_cost(found.program, found.solution))
 
 
-def _wider(found: Window, costs: Costs) -> Program | None:
-    """The same program on a wider window; None where it would be too large."""
+def _widen_program(found: WindowSolution, costs: Costs) -> NoiseProgram | None:
+    """Return the same program on a wider window; None if it would be too large."""
     program, most = found.program, MOST_PROGRAM_CELLS
-    if _never(found, costs):
-        program = replace(program, both=program.shape == "any")
-        cells = min(WIDER * program.cells, most, _most_cells(program, MOST_FLAT_ROWS))
+    if _costs_stay_below(found, costs):
+        program = replace(program, include_outward_rows=program.shape == "any")
+        cells = min(WIDER * program.cell_count, most, _max_cells(program, MOST_FLAT_ROWS))
         least = SPREAD / cells
     else:
-        far = costs(min(2 * program.cells, most))
-        enough = int(np.searchsorted(far, _needed(program, found.solution))) + program.sensitivity
-        cells, least = min(max(enough, program.cells + 1), len(far) - 1), 0.0
-    if not cells > (LEAST_WIDER if _never(found, costs) else 1) * found.program.cells:
+        far = costs(min(2 * program.cell_count, most))
+        enough = int(np.searchsorted(far, _boundary_cost(program, found.solution))) + program.sensitivity
+        cells, least = min(max(enough, program.cell_count + 1), len(far) - 1), 0.0
+    if not cells > (LEAST_WIDER if _costs_stay_below(found, costs) else 1) * found.program.cell_count:
         return None
-    wide = _padded(program, costs(cells), least)
-    return wide if wide.size <= MOST_PROGRAM_ROWS else None
+    wide = _pad_program(program, costs(cells), least)
+    return wide if wide.row_count <= MOST_PROGRAM_ROWS else None
 
 
-def _most_cells(program: Program, rows: int) -> int:
-    """Cells of a program with so many rows."""
-    each = program.size / (program.cells + program.sensitivity // 2)
+def _max_cells(program: NoiseProgram, rows: int) -> int:
+    """Return the number of cells of a program with this many rows."""
+    each = program.row_count / (program.cell_count + program.sensitivity // 2)
     return int(rows / each) - program.sensitivity
 
 
-def _padded(program: Program, costs: Floats, least: float) -> Program:
-    scale = np.pad(program.reference, (0, len(costs) - 1 - program.cells))
-    return replace(program, costs=costs, reference=reference(scale, least) if least else reference(scale))
+def _pad_program(program: NoiseProgram, costs: Floats, least: float) -> NoiseProgram:
+    scale = np.pad(program.reference, (0, len(costs) - 1 - program.cell_count))
+    return replace(
+        program, costs=costs, reference=normalize_reference(scale, least) if least else normalize_reference(scale)
+    )
 
 
-def nearly_kept(program: Program) -> Solution:
-    """The optimum of a promise a little stricter, so that what the solver overshoots is within the one asked for."""
-    both = program.both
+def solve_stricter(program: NoiseProgram) -> ProgramSolution:
+    """The optimum of a slightly stricter guarantee, so that solver errors stay within the requested one."""
+    both = program.include_outward_rows
     for margin in MARGINS:
         points = tuple((e, d - min(d / 4, d * RELATIVE + margin)) for e, d in program.points)
-        solution = solve(replace(program, points=points, both=both))
-        over = excess(solution.weights, program.points, program.sensitivity)
+        solution = solve_program(replace(program, points=points, include_outward_rows=both))
+        over = repair_share(solution.weights, program.points, program.sensitivity)
         if over > OUTWARD and program.shape == "any" and not both:
             both = True
-            solution = solve(replace(program, points=points, both=both))
-            over = excess(solution.weights, program.points, program.sensitivity)
+            solution = solve_program(replace(program, points=points, include_outward_rows=both))
+            over = repair_share(solution.weights, program.points, program.sensitivity)
         if over == 0:
             break
     return solution
@@ -148,40 +150,41 @@ Points = tuple[tuple[float, float], ...]
 LARGEST_SEARCHED = 24.0
 """A larger ε is searched as this one: the error is below 1e−9 there, and e^ε too large a coefficient for a solver."""
 TINY_DELTA = 1e-10
-"""A δ below this is searched as 0 (the law is endless then): it costs less than 1e−8 more."""
+"""A δ below this is searched as 0 (the distribution is unbounded then): it costs less than 1e−8 more."""
 FAINTEST = 1e-16
 FOLLOWED_NATS = 40.0
-"""Nats that a staircase is followed down."""
+"""Nats down to which a staircase is computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """The table that keeps the promise, and multipliers that prove how good it is among laws of its shape."""
+class LeastTable:
+    """A table that meets the guarantee, and multipliers that bound the least cost among distributions of its shape."""
 
     table: NoiseTable
-    multipliers: tuple[Multiplier, ...]
+    multipliers: tuple[DualMultiplier, ...]
 
 
-def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) -> Found:
-    """The table with the least Σ p_x c_|x|, up to the solver's tolerance; it keeps every point at every shift.
+def least_table(promise: PrivacyTarget, sensitivity: int, costs: Costs, shape: Shape) -> LeastTable:
+    """The table with the least Σ p_x c_|x|, up to the solver's tolerance; it meets every point at every shift.
 
-    Of a large ε the closed form (``steep_noise``), without a program where that is proven to be as good; it is always
-    tried, so that what a solver does where e^ε is large never costs more than it.
+    For a large ε the closed form (``steep_noise``), without a program if it is proven to be as good; it is always
+    tried, so that the result costs at most as much even if the solver is inaccurate for large e^ε.
 
     Raises ``InputError`` where the noise would need too many cells (with ``shape="any"``: rows).
 
     >>> from tightrope.documents import Budget
-    >>> found = least_table(Promise.of(Budget(epsilon=1, delta=1e-6)), 3, lambda n: np.arange(n + 1.0), "unimodal")
+    >>> target = PrivacyTarget.from_budget(Budget(epsilon=1, delta=1e-6))
+    >>> found = least_table(target, 3, lambda n: np.arange(n + 1.0), "unimodal")
     >>> round(found.table.mean_absolute, 6)
     2.860785
     """
     steep = steep_noise(promise, sensitivity, costs)
-    if steep.table is not None and steep.tight:
-        return Found(steep.table, ())
-    points = searched(promise)
-    law = Reference.of(points, sensitivity)
-    program = _program(points, sensitivity, costs, shape, law)
-    if shape == "any" and not program.size <= MOST_PROGRAM_ROWS:
+    if steep.table is not None and steep.is_tight:
+        return LeastTable(steep.table, ())
+    points = searchable_points(promise)
+    law = ReferenceWeights.from_points(points, sensitivity)
+    program = _build_program(points, sensitivity, costs, shape, law)
+    if shape == "any" and not program.row_count <= MOST_PROGRAM_ROWS:
         raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
     # The best staircase, to the last bit, where the only point has δ = 0; it is the optimum there.
     if len(points) > 1 or points[0][1] > 0:
@@ -191,44 +194,44 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
         _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FOLLOWED_NATS / epsilon) + 1)))
         known = [staircase_table(epsilon, sensitivity, high)]
     tables = known + ([] if steep.table is None else [steep.table])
-    multipliers: tuple[Multiplier, ...] = ()
+    multipliers: tuple[DualMultiplier, ...] = ()
     try:
-        solution = wide_enough(program, costs).solution
-        tables.append(Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights))
-        multipliers = _promised(solution, promise)
-        multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
+        solution = solve_wide_enough(program, costs).solution
+        tables.append(TableRepair(points, sensitivity, shape == "unimodal", law).repair_table(solution.weights))
+        multipliers = _multipliers_for_target(solution, promise)
+        multipliers = multipliers if shape == "unimodal" else improve_multipliers(multipliers, costs)
     except PrecisionError:
         if not tables:
             raise
     if shape == "any":
         tables.append(least_table(promise, sensitivity, costs, "unimodal").table)
-    return Found(min(tables, key=lambda found: _float_expense(found, costs)), multipliers)
+    return LeastTable(min(tables, key=lambda found: _approximate_cost(found, costs)), multipliers)
 
 
-def steep_noise(promise: Promise, sensitivity: int, costs: Costs) -> Steep:
-    """The closed form of a large ε, with the best first plateau of an endless staircase, and its bound."""
+def steep_noise(promise: PrivacyTarget, sensitivity: int, costs: Costs) -> SteepNoise:
+    """The closed form of a large ε, with the best first plateau of an unbounded staircase, and its bound."""
     if not sensitivity * MOST_STAIRS <= MOST_STEEP_CELLS:  # too wide for a list of its costs
-        return Steep(None, math.inf, 0.0)
+        return SteepNoise(None, math.inf, 0.0)
     steepest = max(epsilon for epsilon, _ in promise.points)
     steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
     first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
-    return Steep.of(promise.points, promise.uncapped.points, sensitivity, costs, first)
+    return SteepNoise.from_points(promise.points, promise.without_cap.points, sensitivity, costs, first)
 
 
-def _float_expense(table: NoiseTable, costs: Costs) -> float:
+def _approximate_cost(table: NoiseTable, costs: Costs) -> float:
     """φ(0) + 2 Σ (φ(k) − φ(k−1)) P(X ≥ k) up to where the tail is ``FAINTEST``: to choose between tables."""
     last = 1
-    while table.survival(last) > FAINTEST:
+    while table.survival_probability(last) > FAINTEST:
         last *= 2
     values = costs(last)
-    tails = np.array([float(table.survival(k)) for k in range(last)])
+    tails = np.array([float(table.survival_probability(k)) for k in range(last)])
     return float(values[0] + 2 * np.dot(np.diff(values), tails))
 
 
 def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, int]:
-    """(E c, r) of the best law that is flat on |k| < r, 1 ≤ r ≤ period, and falls by e^{−ε} every ``period`` cells.
+    """Return (E c, r) of the best staircase: flat on |k| < r, 1 ≤ r ≤ period, falling by e^{−ε} every ``period`` cells.
 
-    In floats, from c_0..c_N; weights beyond N are left out. No noise with δ = 0 costs less (Geng and Viswanath).
+    In floats, from c_0..c_N; weights beyond N are left out. It is optimal for δ = 0 (Geng and Viswanath).
 
     >>> cost, high = best_staircase(1.0, 3, np.arange(300.0))
     >>> round(cost, 6), high
@@ -245,54 +248,56 @@ def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, i
     return float(means.min()), int(np.argmin(means)) + 1
 
 
-def proving_multipliers(promise: Promise, sensitivity: int, costs: Costs) -> tuple[Multiplier, ...]:
+def proving_multipliers(promise: PrivacyTarget, sensitivity: int, costs: Costs) -> tuple[DualMultiplier, ...]:
     """Numbers that prove a bound on every noise, of any shape: from all shifts, or from a coarser lattice of them."""
-    promise = promise.uncapped
-    points = searched(promise)
+    promise = promise.without_cap
+    points = searchable_points(promise)
     # How many cells make one of the lattice: 1 where the program is small enough, else what loses least.
     # A lattice of c cells a shift loses about 0.1/c², and the part of the sensitivity that its cells do not make up.
-    levels = len(Reference.of(points, 1).weights)
+    levels = len(ReferenceWeights.from_points(points, 1).weights)
 
-    def rows(factor_coarse: int) -> int:
+    def estimated_rows(factor_coarse: int) -> int:
         return len(points) * factor_coarse * factor_coarse * (levels + 1)
 
-    def loss(factor: int) -> float:
+    def precision_loss(factor: int) -> float:
         factor_coarse = sensitivity // factor
         return 1 - factor_coarse * factor / sensitivity + 0.1 / factor_coarse**2
 
-    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
-    factor = 1 if possible[0] == 1 else min(possible, key=loss)
+    possible = [f for f in range(1, sensitivity + 1) if estimated_rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
+    factor = 1 if possible[0] == 1 else min(possible, key=precision_loss)
     coarse = sensitivity // factor
 
-    def coarser(n: int) -> Floats:
+    def coarse_costs(n: int) -> Floats:
         return costs(n * factor)[::factor]
 
-    program = _program(points, coarse, coarser, "any", Reference.of(points, coarse))
-    found = _proving(wide_enough(program, coarser), promise, coarser)
-    return found if factor == 1 else tuple(m.stretched(factor) for m in found)
+    program = _build_program(points, coarse, coarse_costs, "any", ReferenceWeights.from_points(points, coarse))
+    found = _strongest_multipliers(solve_wide_enough(program, coarse_costs), promise, coarse_costs)
+    return found if factor == 1 else tuple(m.stretch_cells(factor) for m in found)
 
 
-def _proving(searched: Window, promise: Promise, costs: Costs) -> tuple[Multiplier, ...]:
-    """The multipliers of the optimum, or those of the program that leaves open what is outside: what proves more."""
-    closed = lifted(_promised(searched.solution, promise), costs)
-    if searched.all_inside:
+def _strongest_multipliers(
+    searched: WindowSolution, promise: PrivacyTarget, costs: Costs
+) -> tuple[DualMultiplier, ...]:
+    """Return the multipliers of the optimum or of the relaxation with mass outside, by the larger bound."""
+    closed = improve_multipliers(_multipliers_for_target(searched.solution, promise), costs)
+    if searched.is_wide_enough:
         return closed
-    opened = _promised(solve(searched.opened(costs)), promise)
+    opened = _multipliers_for_target(solve_program(searched.open_program(costs)), promise)
     return max(closed, opened, key=lambda found: proven_least(found, costs, "any"))
 
 
-def searched(promise: Promise) -> Points:
-    """The points as they are searched: ε at most ``LARGEST_SEARCHED``, a tiny δ as 0."""
+def searchable_points(promise: PrivacyTarget) -> Points:
+    """Return the points for the search: ε at most ``LARGEST_SEARCHED``, a tiny δ replaced by 0."""
     return tuple((min(e, LARGEST_SEARCHED), 0.0 if d < TINY_DELTA else d) for e, d in promise.points)
 
 
-def _program(points: Points, sensitivity: int, costs: Costs, shape: Shape, law: Reference) -> Program:
+def _build_program(points: Points, sensitivity: int, costs: Costs, shape: Shape, law: ReferenceWeights) -> NoiseProgram:
     endless = any(delta == 0 for _, delta in points)
-    scale = reference(law.floats)
-    return Program(points, sensitivity, costs(len(scale) - 1), scale, shape, endless)
+    scale = normalize_reference(law.relative_weights)
+    return NoiseProgram(points, sensitivity, costs(len(scale) - 1), scale, shape, endless)
 
 
-def _promised(solution: Solution, promise: Promise) -> tuple[Multiplier, ...]:
-    """The multipliers with the δ and ε that were promised: larger ones than searched weaken the bound honestly."""
+def _multipliers_for_target(solution: ProgramSolution, promise: PrivacyTarget) -> tuple[DualMultiplier, ...]:
+    """Return the multipliers with the stated δ and ε: if larger than searched, they weaken the bound accordingly."""
     deltas = {min(e, LARGEST_SEARCHED): (e, d) for e, d in promise.points}
-    return tuple(m.for_point(*deltas[m.epsilon]) for m in solution.multipliers if math.isfinite(m.cap))
+    return tuple(m.with_point(*deltas[m.epsilon]) for m in solution.multipliers if math.isfinite(m.cap))

@@ -14,7 +14,15 @@ from tightrope.local import limits
 from tightrope.local.limits import methods
 from tightrope.numerics.arrays import Floats
 from tightrope.papers.aac.contraction import AAC
-from tightrope.papers.item import Effort, Item, agrees, at_most, number, sharper, within
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    agrees_within,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 COIN = limits.BetaBernoulli()
@@ -29,21 +37,21 @@ SHOWN_PEOPLE, SHOWN_DELTA = 20, 1e-4
 
 
 @lru_cache(maxsize=32)
-def counts(people: int) -> Floats:
+def ones_probabilities(people: int) -> Floats:
     """P(s | θ) for the number s of ones, shape [nodes, people + 1]."""
     s = np.arange(people + 1.0)
     choose = special.gammaln(people + 1) - special.gammaln(s + 1) - special.gammaln(people - s + 1)
     return np.exp(choose + special.xlogy(s, THETA[:, None]) + special.xlogy(people - s, 1 - THETA[:, None]))
 
 
-def shared(gamma: float, people: int) -> float:
+def gamma_information(gamma: float, people: int) -> float:
     """I_γ(Θ; Xⁿ) = Σ_s ∫ (P(s|θ) − γ/(n + 1))₊ dθ."""
-    return float(np.maximum(counts(people) - gamma / (people + 1), 0.0).sum(axis=1).mean())
+    return float(np.maximum(ones_probabilities(people) - gamma / (people + 1), 0.0).sum(axis=1).mean())
 
 
-def information(people: int) -> float:
+def mutual_information(people: int) -> float:
     """I(Θ; Xⁿ) = Σ_s ∫ P(s|θ) log((n + 1) P(s|θ)) dθ."""
-    p = counts(people)
+    p = ones_probabilities(people)
     return float(special.xlogy(p, (people + 1) * p).sum(axis=1).mean())
 
 
@@ -51,36 +59,36 @@ def theorem_2(people: int, one: Guarantee) -> float:
     """Max over ζ of ζ (1 − c I_γ − 2γζ): (1 − c I_γ)²/(8γ), c = δ for one person and φ_n for more."""
     gamma = math.exp(one.epsilon)
     share = one.delta if people == 1 else 1 - math.exp(-people * one.epsilon) * (1 - one.delta) ** people
-    spared = 1 - share * shared(gamma, people)
+    spared = 1 - share * gamma_information(gamma, people)
     return spared * spared / (8 * gamma)
 
 
 def corollary_3(people: int, share: float) -> float:
     """Max over ζ of ζ (1 − (c I + log 2)/log(1/2ζ))."""
     zeta = (np.arange(400_000) + 0.5) / 800_000
-    return max(0.0, float(np.max(zeta * (1 - (share * information(people) + math.log(2)) / -np.log(2 * zeta)))))
+    return max(0.0, float(np.max(zeta * (1 - (share * mutual_information(people) + math.log(2)) / -np.log(2 * zeta)))))
 
 
-def phi(people: int, one: Guarantee) -> float:
+def phi_bound(people: int, one: Guarantee) -> float:
     """φ_n."""
     return 1 - math.exp(-people * one.epsilon) * (1 - one.delta) ** people
 
 
 def response_risk(epsilon: float) -> float:
-    """Exact Bayes risk of one randomised response: the posterior medians, by quadrature."""
+    """Exact Bayes risk of one randomized response: the posterior medians, by quadrature."""
     lie = 1 / (1 + math.exp(epsilon))
     chance = lie + (1 - 2 * lie) * THETA
     return sum(_median_error(weights / len(THETA)) for weights in (chance, 1 - chance))
 
 
 def _median_error(weights: Floats) -> float:
-    """∫ |θ − median| of a density that is not normalised."""
+    """∫ |θ − median| of a density that is not normalized."""
     gone = np.cumsum(weights)
     median = THETA[np.searchsorted(gone, gone[-1] / 2)]
     return float(weights @ np.abs(THETA - median))
 
 
-def draw(effort: Effort) -> list[Drawing]:
+def draw_bayes_bounds(effort: Effort) -> list[Drawing]:
     """Figure 1: both bounds over ε, and ours."""
     x = np.geomspace(0.01, 1.0, 4 * effort.grid).tolist()
     few = np.geomspace(0.01, 1.0, 5).tolist()
@@ -107,9 +115,9 @@ items = (
         "Equations (13) and (14)",
         "how often a guess without data is within ζ of a uniform Θ: 2ζ",
         "local.limits.BetaBernoulli().ball",
-        lambda effort: COIN.ball(np.array([0.05, 0.2, 0.7])).tolist(),
-        number(0.1, 0.4, 1.0),
-        agrees(9),
+        lambda effort: COIN.small_ball_probability(np.array([0.05, 0.2, 0.7])).tolist(),
+        printed_number(0.1, 0.4, 1.0),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -117,8 +125,8 @@ items = (
         "best value for one open coin, as Remark 1 quotes it",
         "local.limits.published_bounds.by_information",
         lambda effort: methods.by_information(COIN, 1),
-        number(0.0456),
-        within(1e-4),
+        printed_number(0.0456),
+        agrees_within(1e-4),
     ),
     Item(
         AAC,
@@ -126,17 +134,17 @@ items = (
         "the bound with φ_n, n = 1, ..., 20, beside this page's own quadrature",
         "local.limits.published_bounds.by_information",
         lambda effort: [methods.by_information(COIN, n, suprema.printed_contraction(WEAK, n)) for n in PEOPLE],
-        lambda effort: [corollary_3(n, phi(n, WEAK)) for n in PEOPLE],
-        agrees(5),
+        lambda effort: [corollary_3(n, phi_bound(n, WEAK)) for n in PEOPLE],
+        agrees_to_digits(5),
     ),
     Item(
         AAC,
         "E_γ-information",
         "I_γ(Θ; Xⁿ) at γ = 1, 1.3, 2 for n = 1, ..., 20",
         "local.limits.BetaBernoulli().shared",
-        lambda effort: [float(v) for n in PEOPLE for v in COIN.shared(np.array([1.0, 1.3, 2.0]), n)],
-        lambda effort: [shared(gamma, n) for n in PEOPLE for gamma in (1.0, 1.3, 2.0)],
-        agrees(5),
+        lambda effort: [float(v) for n in PEOPLE for v in COIN.shared_information(np.array([1.0, 1.3, 2.0]), n)],
+        lambda effort: [gamma_information(gamma, n) for n in PEOPLE for gamma in (1.0, 1.3, 2.0)],
+        agrees_to_digits(5),
     ),
     Item(
         AAC,
@@ -145,7 +153,7 @@ items = (
         "local.limits.published_bounds.by_contraction",
         lambda effort: [methods.by_contraction(COIN, n, WEAK) for n in PEOPLE],
         lambda effort: [theorem_2(n, WEAK) for n in PEOPLE],
-        agrees(5),
+        agrees_to_digits(5),
     ),
     Item(
         AAC,
@@ -154,19 +162,19 @@ items = (
         "local.limits.bayes(...).risk",
         lambda effort: [limits.bayes(WEAK, COIN).risk(n) for n in (1, 5, 20)],
         lambda effort: [theorem_2(n, WEAK) for n in (1, 5, 20)],
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
     Item(
         AAC,
         "Theorem 2 beside a mechanism",
-        "no bound exceeds the exact risk of randomised response with one person: ε = 0.3, 1, 3; printed and ours",
+        "no bound exceeds the exact risk of randomized response with one person: ε = 0.3, 1, 3; printed and ours",
         "published_bounds.by_contraction, limits.bayes(...).risk",
         lambda effort: [
             *(methods.by_contraction(COIN, 1, Guarantee(e)) for e in (0.3, 1.0, 3.0)),
             *(limits.bayes(Guarantee(e), COIN).risk(1) for e in (0.3, 1.0, 3.0)),
         ],
         lambda effort: [response_risk(e) for e in (0.3, 1.0, 3.0)] * 2,
-        at_most(),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -174,8 +182,8 @@ items = (
         "the number of ones is uniform on 0, ..., n: I(Θ; Xⁿ) in closed form, n = 1, ..., 20",
         "local.limits.BetaBernoulli().mutual_information",
         lambda effort: [COIN.mutual_information(n) for n in PEOPLE],
-        lambda effort: [information(n) for n in PEOPLE],
-        agrees(5),
+        lambda effort: [mutual_information(n) for n in PEOPLE],
+        agrees_to_digits(5),
     ),
     Item(
         AAC,
@@ -188,8 +196,8 @@ items = (
             for e in (0.01, 0.02, 0.05)
         ],
         lambda effort: [theorem_2(20, Guarantee(e, 1e-4)) for e in (0.01, 0.02, 0.05)],
-        at_most(),
-        draw,
+        bound_holds(),
+        draw_bayes_bounds,
     ),
     Item(
         AAC,
@@ -197,17 +205,17 @@ items = (
         "best bound for one open coin: 2/27, at γ = 4/3",
         "local.limits.bayes(Guarantee(inf, 0, 1), BetaBernoulli()).one_step",
         lambda effort: limits.bayes(OPEN, COIN).one_step(1),
-        number(2 / 27),
-        agrees(6),
+        printed_number(2 / 27),
+        agrees_to_digits(6),
     ),
     Item(
         AAC,
         "Remark 1, (18)",
         "E_γ-information of one coin: (1 − γ/2)² at γ = 1, 4/3, 1.8",
         "local.limits.BetaBernoulli().shared",
-        lambda effort: COIN.shared(np.array([1.0, 4 / 3, 1.8]), 1).tolist(),
+        lambda effort: COIN.shared_information(np.array([1.0, 4 / 3, 1.8]), 1).tolist(),
         lambda effort: [(1 - gamma / 2) ** 2 for gamma in (1.0, 4 / 3, 1.8)],
-        agrees(8),
+        agrees_to_digits(8),
     ),
     Item(
         AAC,
@@ -215,8 +223,8 @@ items = (
         "I(Θ; X) = log 2 − 1/2 nats",
         "local.limits.BetaBernoulli().mutual_information(1)",
         lambda effort: COIN.mutual_information(1),
-        number(math.log(2) - 0.5),
-        agrees(9),
+        printed_number(math.log(2) - 0.5),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -225,6 +233,6 @@ items = (
         "limits.bayes(...).one_step, published_bounds.by_information",
         lambda effort: limits.bayes(OPEN, COIN).one_step(1),
         lambda effort: corollary_3(1, 1.0),
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
 )

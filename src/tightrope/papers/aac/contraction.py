@@ -12,13 +12,21 @@ from tightrope.channels import Channel, Divergence, SymmetricChannel, suprema
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
 from tightrope.papers.gi.local_model import NAMES, F, by_definition
-from tightrope.papers.item import Effort, Item, agrees, at_most, attained, number, sharper
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    bound_attained,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 
 AAC = "AAC"
 TRIPLES = ((0.3, 0.0), (1.0, 0.05), (2.0, 0.2))
 """(ε, δ)."""
 EXAMPLE = ((0.5, 2), (1.0, 2), (1.0, 5), (2.0, 20))
-"""(ε, k) of randomised response."""
+"""(ε, k) of randomized response."""
 
 
 def hockey_stick(gamma: float) -> Divergence:
@@ -38,12 +46,12 @@ def three_forms(p: Floats, q: Floats, gamma: float) -> tuple[float, float, float
     return over_sets(p, q, gamma), float(np.maximum(rest, 0).sum()), float(np.abs(rest).sum() / 2 - (gamma - 1) / 2)
 
 
-def e_gamma(effort: Effort) -> float:
+def largest_form_difference(effort: Effort) -> float:
     """Largest difference of the three forms to the library's divergence, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        (p, q), gamma = instances.laws(2, 4), instances.between(1.0, 4.0)
-        ours = Channel(np.eye(4)).divergence(hockey_stick(gamma), p, q)
+    for _ in range(effort.reduced_instances(0.5)):
+        (p, q), gamma = instances.random_distributions(2, 4), instances.draw_between(1.0, 4.0)
+        ours = Channel(np.eye(4)).output_divergence(hockey_stick(gamma), p, q)
         found += [abs(ours - form) for form in three_forms(p, q, gamma)]
     return 1 + instances.worst_of(found)
 
@@ -51,11 +59,15 @@ def e_gamma(effort: Effort) -> float:
 def two_points(effort: Effort) -> list[float]:
     """Theorem 3: E_γ of outputs over η_γ E_γ of inputs: the largest; and at two sure inputs, the largest pair."""
     found, reached = [], []
-    for _ in range(effort.some(0.5)):
-        channel, laws, gamma = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(1.0, 2.0)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws, gamma = (
+            instances.random_channel(3, 4),
+            instances.random_distributions(2, 3),
+            instances.draw_between(1.0, 2.0),
+        )
         most, apart = channel.contraction(gamma), by_definition(lambda t, g=gamma: max(0.0, t - g), *laws)  # type: ignore[misc]
         found.append(
-            channel.divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > NEGLIGIBLE else 0.0
+            channel.output_divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > NEGLIGIBLE else 0.0
         )
         pairs = [over_sets(channel.matrix[x], channel.matrix[y], gamma) for x, y in product(range(3), repeat=2)]
         reached.append(abs(max(pairs) - most))
@@ -68,21 +80,25 @@ NEGLIGIBLE = 1e-9
 def theorem_1(effort: Effort) -> float:
     """E_{e^ε} of the outputs over δ E_{e^ε} of the inputs at the δ of each channel: the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, laws, epsilon = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(0.0, 1.0)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws, epsilon = (
+            instances.random_channel(3, 4),
+            instances.random_distributions(2, 3),
+            instances.draw_between(0.0, 1.0),
+        )
         delta, f = float(channel.profile(epsilon)), hockey_stick(math.exp(epsilon))
-        apart = Channel(np.eye(3)).divergence(f, *laws)
+        apart = Channel(np.eye(3)).output_divergence(f, *laws)
         if delta * apart > NEGLIGIBLE:
-            found.append(channel.divergence(f, *laws) / (delta * apart))
+            found.append(channel.output_divergence(f, *laws) / (delta * apart))
     return instances.worst_of(found)
 
 
 def definition_1(effort: Effort) -> float:
     """ε at a random δ: the least for which all sets obey (4); how far P(S) − e^ε Q(S) is from δ, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel = instances.any_channel(2, 3)
-        delta = instances.between(0.0, 1.0) * channel.total_variation
+    for _ in range(effort.reduced_instances(0.5)):
+        channel = instances.random_channel(2, 3)
+        delta = instances.draw_between(0.0, 1.0) * channel.total_variation
         epsilon = channel.guarantee(delta).epsilon
         rows = channel.matrix
         worst = max(over_sets(rows[x], rows[1 - x], math.exp(epsilon)) for x in (0, 1))
@@ -92,53 +108,61 @@ def definition_1(effort: Effort) -> float:
 
 def approximate_channel(guarantee: Guarantee) -> Channel:
     """A random (ε, δ)-LDP channel of three inputs: with probability δ the value itself, else ε-LDP."""
-    private = instances.private_channel(Guarantee(guarantee.epsilon), 3, 4).matrix
+    private = instances.random_private_channel(Guarantee(guarantee.epsilon), 3, 4).matrix
     return Channel(np.column_stack([guarantee.delta * np.eye(3), (1 - guarantee.delta) * private]))
 
 
 def lemma_1(effort: Effort) -> float:
     """D_f of the outputs over φ D_f of the inputs, random (ε, δ)-LDP channels, four divergences: the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one, laws, name = instances.triple(), instances.laws(2, 3), NAMES[instances.whole(0, 3)]
+    for _ in range(effort.reduced_instances(0.5)):
+        one, laws, name = (
+            instances.random_guarantee(),
+            instances.random_distributions(2, 3),
+            NAMES[instances.draw_integer(0, 3)],
+        )
         most = suprema.printed_contraction(one) * by_definition(F[name], *laws)
-        found.append(approximate_channel(one).divergence(name, *laws) / most)
+        found.append(approximate_channel(one).output_divergence(name, *laws) / most)
     return instances.worst_of(found)
 
 
 def lemma_2(effort: Effort) -> float:
     """η_KL of two people's channels together over φ_2: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        one = instances.triple()
+    for _ in range(effort.reduced_instances(0.1)):
+        one = instances.random_guarantee()
         channel = approximate_channel(one)
-        found.append(channel.product(channel).kl_contraction / suprema.printed_contraction(one, 2))
+        found.append(channel.product_with(channel).kl_contraction / suprema.printed_contraction(one, 2))
     return instances.worst_of(found)
 
 
 def claim_28(effort: Effort) -> float:
     """1 − γ(1 − TV) ≤ E_γ ≤ TV: the largest violation, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, gamma = instances.any_channel(3, 4), instances.between(1.0, 4.0)
-        between = channel.contraction(gamma)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, gamma = instances.random_channel(3, 4), instances.draw_between(1.0, 4.0)
+        bounds = channel.contraction(gamma)
         low, high = 1 - gamma * (1 - channel.total_variation), channel.total_variation
-        found.append(max(low - between, between - high))
+        found.append(max(low - bounds, bounds - high))
     return 1 + instances.worst_of(found)
 
 
 def claim_30(effort: Effort) -> float:
     """η_f ≤ η_TV: D_f of the outputs over η_TV D_f of the inputs, the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, laws, name = instances.any_channel(3, 4), instances.laws(2, 3), NAMES[instances.whole(0, 3)]
-        found.append(channel.divergence(name, *laws) / (channel.total_variation * by_definition(F[name], *laws)))
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws, name = (
+            instances.random_channel(3, 4),
+            instances.random_distributions(2, 3),
+            NAMES[instances.draw_integer(0, 3)],
+        )
+        found.append(channel.output_divergence(name, *laws) / (channel.total_variation * by_definition(F[name], *laws)))
     return instances.worst_of(found)
 
 
-def response(epsilon: float, k: int) -> Channel:
-    """k-ary randomised response as a matrix."""
-    return SymmetricChannel.randomized_response(epsilon, k).dense()
+def randomized_response_channel(epsilon: float, k: int) -> Channel:
+    """k-ary randomized response as a matrix."""
+    return SymmetricChannel.randomized_response(epsilon, k).to_channel()
 
 
 items = (
@@ -147,9 +171,9 @@ items = (
         "Equation (1) and (22)-(24)",
         "four forms of E_γ: largest difference over random laws, added to 1",
         "Channel.divergence(Divergence(...))",
-        e_gamma,
-        number(1.0),
-        agrees(9),
+        largest_form_difference,
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -157,8 +181,8 @@ items = (
         "every f-divergence contracts by at most the total variation of the channel: the largest share of that",
         "Channel.divergence, .total_variation",
         claim_30,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -166,8 +190,8 @@ items = (
         "E_γ contracts by its value at two sure inputs: random laws, and the difference at the best two inputs",
         "Channel.contraction(gamma)",
         two_points,
-        number(1.0, 1.0),
-        attained(),
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         AAC,
@@ -175,8 +199,8 @@ items = (
         "the ε of a channel at a δ, checked on all sets of outputs: largest distance to δ, added to 1",
         "Channel.guarantee(delta)",
         definition_1,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         AAC,
@@ -184,17 +208,17 @@ items = (
         "(ε, δ)-LDP is contraction of E_{e^ε} by δ: the largest share of that over random channels and laws",
         "Channel.profile, Channel.divergence",
         theorem_1,
-        number(1.0),
-        at_most(1e-7),
+        printed_number(1.0),
+        bound_holds(1e-7),
     ),
     Item(
         AAC,
         "Example 1, binary",
-        "E_{e^ε} of randomised response is 0",
+        "E_{e^ε} of randomized response is 0",
         "SymmetricChannel.randomized_response(eps, 2).contraction",
-        lambda effort: [response(e, k).contraction(math.exp(e)) for e, k in EXAMPLE[:2]],
-        number(0.0),
-        agrees(9),
+        lambda effort: [randomized_response_channel(e, k).contraction(math.exp(e)) for e, k in EXAMPLE[:2]],
+        printed_number(0.0),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -205,12 +229,14 @@ items = (
             value
             for e, k in EXAMPLE[2:]
             for value in (
-                response(e, k).contraction(math.exp(e)),
-                response(e, k).divergence(hockey_stick(math.exp(e)), *instances.laws(2, k)),
+                randomized_response_channel(e, k).contraction(math.exp(e)),
+                randomized_response_channel(e, k).output_divergence(
+                    hockey_stick(math.exp(e)), *instances.random_distributions(2, k)
+                ),
             )
         ],
-        number(0.0),
-        agrees(9),
+        printed_number(0.0),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -218,8 +244,8 @@ items = (
         "D_f of the outputs over φ D_f of the inputs: the largest over random (ε, δ)-LDP channels",
         "suprema.printed_contraction",
         lemma_1,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -228,16 +254,16 @@ items = (
         "suprema.contraction(Guarantee(eps, delta))",
         lambda effort: [suprema.contraction(Guarantee(e, d)) for e, d in TRIPLES],
         lambda effort: [1 - (1 - d) * math.exp(-e) for e, d in TRIPLES],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         AAC,
-        "Lemma 1, remark on randomised response",
+        "Lemma 1, remark on randomized response",
         "its η_KL is tanh²(ε/2), below φ",
         "SymmetricChannel.randomized_response(eps, 2).kl_contraction",
-        lambda effort: [response(e, 2).kl_contraction for e in (0.3, 1.0, 2.0)],
+        lambda effort: [randomized_response_channel(e, 2).kl_contraction for e in (0.3, 1.0, 2.0)],
         lambda effort: [((math.exp(e) - 1) / (math.exp(e) + 1)) ** 2 for e in (0.3, 1.0, 2.0)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -245,8 +271,8 @@ items = (
         "two people's reports together contract KL by at most φ_2: the largest share over random channels",
         "Channel.product, suprema.printed_contraction(..., 2)",
         lemma_2,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -255,7 +281,7 @@ items = (
         "suprema.printed_contraction(guarantee, n)",
         lambda effort: [suprema.printed_contraction(Guarantee(e, d), n) for e, d in TRIPLES for n in (1, 5, 50)],
         lambda effort: [1 - math.exp(-n * e) * (1 - d) ** n for e, d in TRIPLES for n in (1, 5, 50)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -264,7 +290,7 @@ items = (
         "suprema.kl_contraction(guarantee, n)",
         lambda effort: [suprema.kl_contraction(Guarantee(e, d), 5) for e, d in TRIPLES],
         lambda effort: [1 - math.exp(-5 * e) * (1 - d) ** 5 for e, d in TRIPLES],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         AAC,
@@ -272,8 +298,8 @@ items = (
         "1 − γ(1 − TV) ≤ E_γ ≤ TV: largest violation over random channels, added to 1",
         "Channel.contraction, .total_variation",
         claim_28,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -282,6 +308,6 @@ items = (
         "suprema.kl_contraction(Guarantee(eps, delta))",
         lambda effort: [suprema.kl_contraction(Guarantee(e, d)) for e, d in TRIPLES],
         lambda effort: [1 - (1 - d) * math.exp(-e) for e, d in TRIPLES],
-        sharper(),
+        sharper_bound(),
     ),
 )

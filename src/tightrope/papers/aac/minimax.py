@@ -16,7 +16,16 @@ from tightrope.local.limits.limit import Limit
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
 from tightrope.papers.aac.contraction import AAC, approximate_channel
-from tightrope.papers.item import Effort, Item, agrees, at_most, number, sharper, within, wrong
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    agrees_within,
+    bound_holds,
+    paper_is_wrong,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 OPEN = Guarantee(math.inf, 0.0, 1.0)
@@ -28,22 +37,22 @@ PEOPLE = (1, 10, 50)
 MANY_PEOPLE = (10**4, 10**6)
 
 
-def kl(p: Floats, q: Floats) -> float:
+def kl_divergence(p: Floats, q: Floats) -> float:
     """Σ p log(p/q)."""
     return float(np.sum(p * np.log(p / q)))
 
 
 def lemma_3(people: int, contraction: float) -> float:
     """(7) and Lemma 3: ½ τ² (1 − √(n c KL/2)), τ = 0.05, half the distance of P0 and P1."""
-    return max(0.0, 0.05**2 / 2 * (1 - math.sqrt(people * contraction * kl(P0, P1) / 2)))
+    return max(0.0, 0.05**2 / 2 * (1 - math.sqrt(people * contraction * kl_divergence(P0, P1) / 2)))
 
 
 def le_cam_risk(privacy: Guarantee, people: int) -> float:
-    """Our limit for the same two laws."""
+    """Our limit for the same two distributions."""
     return limits.le_cam(privacy, P0, P1, separation=0.1).risk(people)
 
 
-def slope(limit: Limit) -> float:
+def risk_exponent(limit: Limit) -> float:
     """The exponent of n between a million and a hundred million people."""
     first, second = (limit.risk(n) for n in MANY_PEOPLE)
     return math.log(second / first) / math.log(MANY_PEOPLE[1] / MANY_PEOPLE[0])
@@ -59,7 +68,7 @@ def corollary_1(people: int, moment: float) -> float:
     return float(np.max(omega**power * (1 - told))) / 2
 
 
-def revealing(effort: Effort) -> list[float]:
+def erasure_guarantee(effort: Effort) -> list[float]:
     """ε at δ of a report that is the value with probability δ and silence else; exponent of its risk 1/(δn)."""
     shown = Channel(np.eye(5)).erase(1 - ONE_NAT.delta)
     first, second = (1 / (shown.total_variation * n) for n in MANY_PEOPLE)
@@ -70,30 +79,30 @@ def revealing(effort: Effort) -> list[float]:
 
 
 def example_2(moment: float, omega: float) -> list[float]:
-    """E|X|^k, and the Hellinger sum, of the two laws of the proof of Corollary 1."""
+    """E|X|^k, and the Hellinger sum, of the two distributions of the proof of Corollary 1."""
     value = omega ** (-1 / moment)
-    pair = limits.Hypotheses.of([omega, 1 - omega, 0.0], [0.0, 1 - omega, omega])
+    pair = limits.Hypotheses.from_distributions([omega, 1 - omega, 0.0], [0.0, 1 - omega, omega])
     return [omega * value**moment, pair.hellinger, pair.total_variation]
 
 
 def fano_error(effort: Effort) -> float:
     """The least error that Fano leaves over the exact error of the best guess from one report: the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, laws = instances.any_channel(3, 4), instances.laws(4, 3)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws = instances.random_channel(3, 4), instances.random_distributions(4, 3)
         exact = 1 - float((laws @ channel.matrix).max(axis=0).sum()) / 4
         least = limits.fano(channel, laws, separation=1.0, cost=lambda error: 1.0).risk(1)
         found.append(least / exact)
     return instances.worst_of(found)
 
 
-def informations(effort: Effort, bound: str) -> float:
-    """I(V; Z) of a uniform V over a bound from I(V; X) or from the laws alone: the largest."""
+def largest_information_ratio(effort: Effort, bound: str) -> float:
+    """I(V; Z) of a uniform V over a bound from I(V; X) or from the distributions alone: the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one = instances.triple(pure=bound == "duchi")
-        laws, even = instances.laws(4, 3), [0.25] * 4
-        channel = instances.private_channel(one, 3, 4) if bound == "duchi" else approximate_channel(one)
+    for _ in range(effort.reduced_instances(0.5)):
+        one = instances.random_guarantee(pure=bound == "duchi")
+        laws, even = instances.random_distributions(4, 3), [0.25] * 4
+        channel = instances.random_private_channel(one, 3, 4) if bound == "duchi" else approximate_channel(one)
         known = Channel(laws @ channel.matrix).mutual_information(even)
         if bound == "duchi":
             found.append(known / published.information_by_duchi(one.epsilon, laws))
@@ -110,10 +119,10 @@ def fano_slope(dimension: int) -> float:
     )
 
 
-def draw(effort: Effort) -> list[Drawing]:
+def draw_le_cam_risks(effort: Effort) -> list[Drawing]:
     """Le Cam's bound as printed, ours, and without privacy."""
     people = np.unique(np.geomspace(1, 3000, 4 * effort.grid).astype(int)).tolist()
-    pair = limits.Hypotheses.of(P0, P1)
+    pair = limits.Hypotheses.from_distributions(P0, P1)
     lines = [
         Line("ours", people, [le_cam_risk(ONE_NAT, n) for n in people]),
         Line("Lemma 3", people, [methods.by_two_points(pair, n, ONE_NAT, separation=0.1) for n in people]),
@@ -130,7 +139,7 @@ items = (
         "local.limits.le_cam(Guarantee(inf, 0, 1), ...)",
         lambda effort: [le_cam_risk(OPEN, n) for n in PEOPLE],
         lambda effort: [lemma_3(n, 1.0) for n in PEOPLE],
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
     Item(
         AAC,
@@ -138,11 +147,12 @@ items = (
         "the printed bound itself, for 1, 10 and 50 people",
         "local.limits.published_bounds.by_two_points",
         lambda effort: [
-            methods.by_two_points(limits.Hypotheses.of(P0, P1), n, ONE_NAT, separation=0.1) for n in PEOPLE
+            methods.by_two_points(limits.Hypotheses.from_distributions(P0, P1), n, ONE_NAT, separation=0.1) for n in
+            PEOPLE
         ],
         lambda effort: [lemma_3(n, 1 - 0.99 * math.exp(-1)) for n in PEOPLE],
-        agrees(9),
-        draw,
+        agrees_to_digits(9),
+        draw_le_cam_risks,
     ),
     Item(
         AAC,
@@ -151,7 +161,7 @@ items = (
         "local.limits.le_cam(Guarantee(1, .01), ...)",
         lambda effort: [le_cam_risk(ONE_NAT, n) for n in PEOPLE],
         lambda effort: [lemma_3(n, 1 - 0.99 * math.exp(-1)) for n in PEOPLE],
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
     Item(
         AAC,
@@ -159,8 +169,8 @@ items = (
         "the two laws of its proof: k-th moment 1, Hellinger sum 2ω, total variation ω (k = 2 and 5)",
         "local.limits.Hypotheses.of",
         lambda effort: [*example_2(2.0, 0.1), *example_2(5.0, 0.3)],
-        number(1.0, 0.2, 0.1, 1.0, 0.6, 0.3),
-        agrees(9),
+        printed_number(1.0, 0.2, 0.1, 1.0, 0.6, 0.3),
+        agrees_to_digits(9),
     ),
     Item(
         AAC,
@@ -168,9 +178,9 @@ items = (
         "exponent of n in the least risk at δ = 0, k = 1.5 and 3: −(k − 1)/k (the constants of (8) are lost "
         "in the stored text)",
         "local.limits.moment_mean(Guarantee(1), moment=k)",
-        lambda effort: [slope(limits.moment_mean(PURE, moment=k)) for k in (1.5, 3.0)],
-        number(-1 / 3, -2 / 3),
-        within(0.01),
+        lambda effort: [risk_exponent(limits.moment_mean(PURE, moment=k)) for k in (1.5, 3.0)],
+        printed_number(-1 / 3, -2 / 3),
+        agrees_within(0.01),
     ),
     Item(
         AAC,
@@ -178,9 +188,9 @@ items = (
         "ε of a report that shows the value with probability δ = 0.01 and nothing else, and the exponent of n in "
         "its risk at k = 2, at most 1/(δn); (8) read with the text around it, since its symbols are lost",
         "Channel.erase(.99).guarantee(.01)",
-        revealing,
-        number(0.0, -0.5),
-        wrong("at a fixed δ > 0 its risk is below any multiple of n^(-1/2)"),
+        erasure_guarantee,
+        printed_number(0.0, -0.5),
+        paper_is_wrong("at a fixed δ > 0 its risk is below any multiple of n^(-1/2)"),
     ),
     Item(
         AAC,
@@ -189,27 +199,28 @@ items = (
         "local.limits.moment_mean(Guarantee(1, .01), moment=k)",
         lambda effort: [limits.moment_mean(ONE_NAT, moment=k).risk(1000) for k in (1.5, 2.0, 5.0)],
         lambda effort: [corollary_1(1000, k) for k in (1.5, 2.0, 5.0)],
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
     Item(
         AAC,
         "Corollary 1, k = 2",
         "bounded variance: the risk falls with n^(-1/2)",
         "local.limits.moment_mean(..., moment=2)",
-        lambda effort: slope(limits.moment_mean(PURE, moment=2.0)),
-        number(-0.5),
-        within(0.01),
+        lambda effort: risk_exponent(limits.moment_mean(PURE, moment=2.0)),
+        printed_number(-0.5),
+        agrees_within(0.01),
     ),
     Item(
         AAC,
         "Corollary 1, k = ∞",
         "bounded values: the risk falls with 1/n",
-        "local.limits.mean(Guarantee(...), between=(-1, 1))",
+        "local.limits.mean(Guarantee(...), bounds=(-1, 1))",
         lambda effort: [
-            slope(limits.moment_mean(PURE, moment=math.inf)), slope(limits.mean(PURE, between=(-1.0, 1.0)))
+            risk_exponent(limits.moment_mean(PURE, moment=math.inf)), risk_exponent(limits.mean(PURE, bounds=(-1.0,
+            1.0)))
         ],
-        number(-1.0),
-        within(0.02),
+        printed_number(-1.0),
+        agrees_within(0.02),
     ),
     Item(
         AAC,
@@ -217,26 +228,26 @@ items = (
         "what Fano leaves over the exact error of the best guess: the largest over random laws and channels",
         "local.limits.fano(channel, laws, ...)",
         fano_error,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
         "Lemma 4, (42)",
         "I(V; Z) over φ I(V; X): the largest over random (ε, δ)-LDP channels",
         "Channel.mutual_information, suprema.printed_contraction",
-        lambda effort: informations(effort, "lemma 4"),
-        number(1.0),
-        at_most(),
+        lambda effort: largest_information_ratio(effort, "lemma 4"),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
         "Equation (10), Duchi et al.",
         "I(V; Z) over 4(e^ε − 1)² times the mean TV² of two laws (the source of (10), whose symbols are lost)",
         "channels.published.information_by_duchi",
-        lambda effort: informations(effort, "duchi"),
-        number(1.0),
-        at_most(),
+        lambda effort: largest_information_ratio(effort, "duchi"),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -245,7 +256,7 @@ items = (
         "suprema.printed_contraction, published.information_by_duchi",
         lambda effort: [suprema.printed_contraction(Guarantee(e)) * math.log(2) for e in (0.5, 1.0, 2.0)],
         lambda effort: [published.information_by_duchi(e, np.eye(2)) for e in (0.5, 1.0, 2.0)],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         AAC,
@@ -254,8 +265,8 @@ items = (
         "local.limits.ball_mean(..., radius=3)",
         lambda effort: limits.ball_mean(ONE_NAT, dimension=8, radius=3.0).risk(1000)
         / limits.ball_mean(ONE_NAT, dimension=8).risk(1000),
-        number(9.0),
-        agrees(6),
+        printed_number(9.0),
+        agrees_to_digits(6),
     ),
     Item(
         AAC,
@@ -263,8 +274,8 @@ items = (
         "exponent of n in the least risk by Fano, d = 16: −1 (constants of (12) are lost in the stored text)",
         "local.limits.ball_mean(...).by_fano",
         lambda effort: fano_slope(16),
-        number(-1.0),
-        within(0.05),
+        printed_number(-1.0),
+        agrees_within(0.05),
     ),
     Item(
         AAC,
@@ -273,7 +284,7 @@ items = (
         "local.limits.ball_mean(...).risk",
         lambda effort: limits.ball_mean(ONE_NAT, dimension=64).risk(10**5),
         lambda effort: limits.ball_mean(ONE_NAT, dimension=64).by_fano(10**5),
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
 )  # fmt: skip
 
@@ -282,13 +293,13 @@ items = (
 ALPHA = 0.05
 
 
-def exponents(effort: Effort) -> float:
-    """KL of the outputs, which is the exponent for that channel, over φ KL of the inputs: the largest."""
+def largest_exponent_ratio(effort: Effort) -> float:
+    """Return the largest ratio of the outputs' KL (the exponent for that channel) to φ times the inputs' KL."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one, laws = instances.triple(), instances.laws(2, 3)
-        exponent = approximate_channel(one).divergence("kl", *laws)
-        found.append(exponent / (suprema.printed_contraction(one) * kl(*laws)))
+    for _ in range(effort.reduced_instances(0.5)):
+        one, laws = instances.random_guarantee(), instances.random_distributions(2, 3)
+        exponent = approximate_channel(one).output_divergence("kl", *laws)
+        found.append(exponent / (suprema.printed_contraction(one) * kl_divergence(*laws)))
     return instances.worst_of(found)
 
 
@@ -301,8 +312,8 @@ def chernoff_stein(effort: Effort) -> list[float]:
 def information_over_entropy(effort: Effort) -> float:
     """I(X; Z) over φ H(X): the largest over random (ε, δ)-LDP channels."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one, prior = instances.triple(), instances.law(3)
+    for _ in range(effort.reduced_instances(0.5)):
+        one, prior = instances.random_guarantee(), instances.random_distribution(3)
         entropy = float(entr(prior).sum())
         known = approximate_channel(one).mutual_information(prior)
         found.append(known / (suprema.printed_contraction(one) * entropy))
@@ -319,7 +330,7 @@ def small_epsilon(effort: Effort) -> list[float]:
             ([mask >> i & 1 for i in range(size)] for mask in range(2**size)),
             key=lambda sides: abs(math.fsum(p for p, side in zip(prior, sides, strict=True) if side) - 0.5),
         )
-        rows = SymmetricChannel.randomized_response(1e-3, 2).dense().matrix[halves]
+        rows = SymmetricChannel.randomized_response(1e-3, 2).to_channel().matrix[halves]
         ratios.append(Channel(rows).mutual_information(prior) / published.information_by_kairouz(1e-3, prior))
     return ratios
 
@@ -330,18 +341,18 @@ testing_items = (
         "Corollary 4, (19), (51)",
         "error exponent of random (ε, δ)-LDP channels over φ KL(P0‖P1): the largest",
         "Channel.divergence('kl'), suprema.printed_contraction",
-        exponents,
-        number(1.0),
-        at_most(),
+        largest_exponent_ratio,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
         "Corollary 4, sharper",
         "largest exponent of any (1, 0.01)-LDP test of two coins",
         "local.limits.testing(Guarantee(1, .01), p0, p1).exponent",
-        lambda effort: limits.testing(ONE_NAT, P0, P1).exponent,
-        lambda effort: (1 - 0.99 * math.exp(-1)) * kl(P0, P1),
-        sharper(),
+        lambda effort: limits.testing(ONE_NAT, P0, P1).error_exponent,
+        lambda effort: (1 - 0.99 * math.exp(-1)) * kl_divergence(P0, P1),
+        sharper_bound(),
     ),
     Item(
         AAC,
@@ -349,8 +360,8 @@ testing_items = (
         "exponent of the least type-II error of open coins tends to KL(P0‖P1): slope between 10 000 and 20 000 coins",
         "(n * from_pair(p0, p1).loss).tradeoff(.05)",
         chernoff_stein,
-        lambda effort: kl(P0, P1),
-        within(0.002),
+        lambda effort: kl_divergence(P0, P1),
+        agrees_within(0.002),
     ),
     Item(
         AAC,
@@ -358,8 +369,8 @@ testing_items = (
         "the binary mechanism for the evenest split has ½ P(T)(1 − P(T)) ε² nats to leading order: ratio at ε = 0.001",
         "channels.published.information_by_kairouz, Channel.mutual_information",
         small_epsilon,
-        number(1.0),
-        within(1e-3),
+        printed_number(1.0),
+        agrees_within(1e-3),
     ),
     Item(
         AAC,
@@ -367,8 +378,8 @@ testing_items = (
         "I(X; Z) over φ H(X): the largest over random (ε, δ)-LDP channels and priors",
         "Channel.mutual_information, suprema.printed_contraction",
         information_over_entropy,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         AAC,
@@ -377,7 +388,7 @@ testing_items = (
         "local.limits.mutual_information",
         lambda effort: [limits.mutual_information(Guarantee(e), [1 / k] * k) for e in (0.5, 1.0, 2.0) for k in (2, 4)],
         lambda effort: [-math.expm1(-e) * math.log(k) for e in (0.5, 1.0, 2.0) for k in (2, 4)],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         AAC,
@@ -389,6 +400,6 @@ testing_items = (
             for w in (0.1, 0.5)
         ],
         lambda effort: [math.log(2) - float(np.sum(entr(np.array([(1 + w) / 2, (1 - w) / 2])))) for w in (0.1, 0.5)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
 )

@@ -11,8 +11,8 @@ from tightrope.channels import extremal
 from tightrope.papers import instances
 from tightrope.papers.gi import printed
 from tightrope.papers.gi.printed import ETA, GI, TRIPLES, Triple
-from tightrope.papers.gi.regions import ALARMS, MISSED, curve
-from tightrope.papers.item import Effort, Item, agrees, at_most, number, sharper
+from tightrope.papers.gi.regions import ALARMS, MISSED, tradeoff_line
+from tightrope.papers.item import Effort, Item, agrees_to_digits, bound_holds, printed_number, sharper_bound
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 COUNTS = (1, 2, 3, 5, 8, 12)
@@ -20,7 +20,7 @@ BLUE, RED = (1, 3, 5), (0, 2, 4)
 """Figure 4b: the j of the parity of k = 5, and the others."""
 
 
-def composed(triple: Triple, k: int) -> PrivacyLoss:
+def compose_triple(triple: Triple, k: int) -> PrivacyLoss:
     """K releases, each (ε, δ, η)."""
     epsilon, delta, eta = triple
     return k * approx_dp(epsilon, delta=delta, total_variation=eta).loss
@@ -32,7 +32,7 @@ def theorem_2(effort: Effort) -> list[float]:
         float(value)
         for triple in TRIPLES
         for k in COUNTS
-        for value in composed(triple, k).delta(np.arange(k + 1.0) * triple[0])
+        for value in compose_triple(triple, k).delta(np.arange(k + 1.0) * triple[0])
     ]
 
 
@@ -41,15 +41,15 @@ def printed_theorem_2(effort: Effort) -> list[float]:
     return [printed.theorem_2(triple, k, j) for triple in TRIPLES for k in COUNTS for j in range(k + 1)]
 
 
-def adaptive(effort: Effort) -> float:
-    """Random mechanisms within a triple, composed: their δ less that of Theorem 2, the largest, added to 1."""
+def adaptive_excess(effort: Effort) -> float:
+    """Return 1 + the largest excess over Theorem 2 of the δ of composed random mechanisms within a triple."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple = instances.triple(pure=True)
-        rows = [instances.private_channel(triple, 2, 3).matrix for _ in range(3)]
+    for _ in range(effort.reduced_instances(0.5)):
+        triple = instances.random_guarantee(pure=True)
+        rows = [instances.random_private_channel(triple, 2, 3).matrix for _ in range(3)]
         own = sum((from_pair(p, q).loss for p, q in rows[1:]), from_pair(*rows[0]).loss)
-        epsilon = instances.between(0.0, 2 * triple.epsilon)
-        theirs = composed((triple.epsilon, 0.0, triple.total_variation), 3)
+        epsilon = instances.draw_between(0.0, 2 * triple.epsilon)
+        theirs = compose_triple((triple.epsilon, 0.0, triple.total_variation), 3)
         found.append(float(own.delta_bounds(epsilon).lower) - theirs.delta(epsilon))
     return 1 + instances.worst_of(found)
 
@@ -67,16 +67,16 @@ def printed_pair(effort: Effort) -> list[float]:
     values = []
     for triple in TRIPLES:
         epsilon, delta, _ = triple
-        alpha = printed.silent(triple)
+        alpha = printed.silent_mass(triple)
         low = (1 - delta) * (1 - alpha) / (1 + math.exp(epsilon))
         row = [delta, low * math.exp(epsilon), alpha * (1 - delta), low, 0.0]
         values += [*row, *row[::-1]]
     return values
 
 
-def slopes(effort: Effort) -> list[float]:
+def profile_bends(effort: Effort) -> list[float]:
     """Remark 3: where the profile of 5 releases bends, in units of ε: second differences off the lattice vanish."""
-    loss, step = composed((1.0, 0.0, ETA), 5), 1 / 16
+    loss, step = compose_triple((1.0, 0.0, ETA), 5), 1 / 16
     gammas = np.exp(np.arange(0.0, 5.0, step))
     values = loss.delta(np.log(gammas))
     slope = np.diff(values) / np.diff(gammas)
@@ -86,7 +86,7 @@ def slopes(effort: Effort) -> list[float]:
 
 def draw_one(effort: Effort) -> list[Drawing]:
     """Figure 4a."""
-    return [Panel("GI Fig. 4a: one release, ε = 1, α = 0.3", ALARMS, MISSED, _lines(1))]
+    return [Panel("GI Fig. 4a: one release, ε = 1, α = 0.3", ALARMS, MISSED, _half_plane_lines(1))]
 
 
 def draw_five(effort: Effort) -> list[Drawing]:
@@ -95,7 +95,7 @@ def draw_five(effort: Effort) -> list[Drawing]:
     odd = [
         max(0.0, *(side for j in BLUE for side in _half_planes(j, t))) for t in rates
     ]  # fmt: skip
-    lines = [*_lines(5), Line("Theorem 2, j = 1, 3, 5 alone", rates, odd)]
+    lines = [*_half_plane_lines(5), Line("Theorem 2, j = 1, 3, 5 alone", rates, odd)]
     return [Panel("GI Fig. 4b: five releases, ε = 1, α = 0.3", ALARMS, MISSED, lines)]
 
 
@@ -104,14 +104,14 @@ def _half_planes(j: int, t: float) -> tuple[float, float]:
     return 1 - delta - math.exp(j) * t, math.exp(-j) * (1 - delta - t)
 
 
-def _lines(k: int) -> list[Line]:
+def _half_plane_lines(k: int) -> list[Line]:
     return [
-        curve("with total variation (Theorem 2)", composed((1.0, 0.0, ETA), k)),
-        curve("ε-DP alone (6)", k * approx_dp(1.0).loss),
+        tradeoff_line("with total variation (Theorem 2)", compose_triple((1.0, 0.0, ETA), k)),
+        tradeoff_line("ε-DP alone (6)", k * approx_dp(1.0).loss),
     ]
 
 
-def secure(effort: Effort) -> list[float]:
+def bayes_security(effort: Effort) -> list[float]:
     """Bayes security of k releases that are only known to have total variation η."""
     return [(k * approx_dp(0.0, delta=eta).loss).bayes_security() for eta in (0.1, 0.3) for k in (1, 4, 10)]
 
@@ -124,16 +124,16 @@ items = (
         "k * approx_dp(...).loss.delta",
         theorem_2,
         printed_theorem_2,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "Theorem 2, converse",
         "no random mechanisms within the triple compose to more: largest excess of three of them, added to 1",
         "from_pair(...).loss + ..., approx_dp",
-        adaptive,
-        number(1.0),
-        at_most(),
+        adaptive_excess,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
@@ -141,17 +141,17 @@ items = (
         "five ε-DP releases at ε = 1: δ_1 and δ_3",
         "(5 * approx_dp(1).loss).delta",
         lambda effort: (5 * approx_dp(1.0).loss).delta(np.array([1.0, 3.0])).tolist(),
-        lambda effort: [printed.kairouz(1.0, 5, j) for j in (1, 3)],
-        agrees(9),
+        lambda effort: [printed.kairouz_bound(1.0, 5, j) for j in (1, 3)],
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "Figure 4a",
         "one release, α = 0.3: corner of the region at error η/(e − 1)",
         "approx_dp(1, total_variation=.7 tanh(.5)).loss.tradeoff",
-        lambda effort: composed((1.0, 0.0, ETA), 1).tradeoff(ETA / math.expm1(1)),
+        lambda effort: compose_triple((1.0, 0.0, ETA), 1).tradeoff(ETA / math.expm1(1)),
         lambda effort: 1 - ETA * math.e / math.expm1(1),
-        agrees(9),
+        agrees_to_digits(9),
         draw_one,
     ),
     Item(
@@ -159,9 +159,9 @@ items = (
         "Figure 4b",
         "five releases: δ_0, ..., δ_5 of Theorem 2, both parities",
         "(5 * approx_dp(1, total_variation=...).loss).delta",
-        lambda effort: composed((1.0, 0.0, ETA), 5).delta(np.arange(6.0)).tolist(),
-        number(0.6310896749, 0.4326929785, 0.2393449491, 0.09537256592, 0.02218456943, 0.0),
-        agrees(9),
+        lambda effort: compose_triple((1.0, 0.0, ETA), 5).delta(np.arange(6.0)).tolist(),
+        printed_number(0.6310896749, 0.4326929785, 0.2393449491, 0.09537256592, 0.02218456943, 0.0),
+        agrees_to_digits(9),
         draw_five,
     ),
     Item(
@@ -169,9 +169,9 @@ items = (
         "Figure 4b, same parity",
         "the claim that Theorem 2 improves on (6) even at the j of the parity of k",
         "(5 * approx_dp(...).loss).delta",
-        lambda effort: composed((1.0, 0.0, ETA), 5).delta(np.array([1.0, 3.0])).tolist(),
-        lambda effort: [printed.kairouz(1.0, 5, j) for j in (1, 3)],
-        sharper(),
+        lambda effort: compose_triple((1.0, 0.0, ETA), 5).delta(np.array([1.0, 3.0])).tolist(),
+        lambda effort: [printed.kairouz_bound(1.0, 5, j) for j in (1, 3)],
+        sharper_bound(),
     ),
     Item(
         GI,
@@ -179,23 +179,23 @@ items = (
         "a total variation at its largest for ε adds nothing: Theorem 2 is (6) there, six values of j",
         "approx_dp(eps, total_variation=tanh(eps/2))",
         lambda effort: [
-            composed((math.log((1 + eta) / (1 - eta)), 0.0, eta), 6).delta(j * math.log((1 + eta) / (1 - eta)))
+            compose_triple((math.log((1 + eta) / (1 - eta)), 0.0, eta), 6).delta(j * math.log((1 + eta) / (1 - eta)))
             for eta in (0.1, 0.5)
             for j in (0, 2, 4)
         ],
         lambda effort: [
-            printed.kairouz(math.log((1 + eta) / (1 - eta)), 6, j) for eta in (0.1, 0.5) for j in (0, 2, 4)
+            printed.kairouz_bound(math.log((1 + eta) / (1 - eta)), 6, j) for eta in (0.1, 0.5) for j in (0, 2, 4)
         ],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "III-B: Bayes security",
         "β* = 1 − η of k releases known by η alone multiplies: (1 − η)^k",
         "(k * approx_dp(0, delta=eta).loss).bayes_security()",
-        secure,
+        bayes_security,
         lambda effort: [(1 - eta) ** k for eta in (0.1, 0.3) for k in (1, 4, 10)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -203,17 +203,17 @@ items = (
         "β₁-secure and β₂-secure together are β₁β₂-secure (0.9 and 0.6)",
         "(approx_dp(0, delta=.1).loss + approx_dp(0, delta=.4).loss).bayes_security()",
         lambda effort: (approx_dp(0.0, delta=0.1).loss + approx_dp(0.0, delta=0.4).loss).bayes_security(),
-        number(0.54),
-        agrees(9),
+        printed_number(0.54),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "III-B: knowing ε as well",
         "total variation of ten releases, ε = 0.5 and η = 0.1: with ε it grows slower than 1 − (1 − η)^10",
         "(10 * approx_dp(.5, total_variation=.1).loss).total_variation()",
-        lambda effort: composed((0.5, 0.0, 0.1), 10).total_variation(),
+        lambda effort: compose_triple((0.5, 0.0, 0.1), 10).total_variation(),
         lambda effort: 1 - 0.9**10,
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         GI,
@@ -222,15 +222,15 @@ items = (
         "channels.extremal.dominating_channel",
         dominating_pair,
         printed_pair,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "Equations (8)-(10) and Remark 3",
         "the composed curve bends at the multiples of ε alone: bends of five releases in ε > 0",
         "(5 * approx_dp(...).loss).delta",
-        slopes,
-        number(1.0, 2.0, 3.0, 4.0),
-        agrees(9),
+        profile_bends,
+        printed_number(1.0, 2.0, 3.0, 4.0),
+        agrees_to_digits(9),
     ),
 )

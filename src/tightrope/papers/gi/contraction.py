@@ -1,4 +1,4 @@
-"""How much of a KL or χ² divergence gets through, and erasure (GI Thms 5–7, §VII-C–E, App. H)."""
+"""Contraction of KL and χ² divergences, and erasure (GI Thms 5–7, §VII-C–E, App. H)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
 from tightrope.papers.gi.local_model import NAMES, PAIRS
 from tightrope.papers.gi.printed import GI
-from tightrope.papers.item import Effort, Item, agrees, at_most, attained, number, sharper
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    bound_attained,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 RESPONSES = ((0.5, 2), (0.5, 10), (1.0, 3), (1.3, 10), (2.0, 4), (3.0, 100))
-"""(ε, M) of the M-ary randomised response."""
+"""(ε, M) of the M-ary randomized response."""
 
 
 SLACK = 1e-6
@@ -38,22 +46,22 @@ def largest_le_cam(p: Floats, q: Floats) -> float:
     return -float(found.fun)
 
 
-def by_le_cam(effort: Effort) -> float:
+def largest_le_cam_ratio(effort: Effort) -> float:
     """Largest relative difference of the coefficient to (37), over random pairs of rows, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        rows = instances.any_channel(2, instances.whole(2, 5)).matrix
+    for _ in range(effort.reduced_instances(0.5)):
+        rows = instances.random_channel(2, instances.draw_integer(2, 5)).matrix
         mine = Channel(rows).kl_contraction
         found.append(abs(mine - largest_le_cam(*rows)) / mine)
     return 1 + instances.worst_of(found)
 
 
-def beside_theorem_5(effort: Effort) -> list[float]:
+def compare_with_theorem_5(effort: Effort) -> list[float]:
     """η_KL over η tanh(ε/2): the largest of random private channels, and the dominating mechanism."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple = instances.triple(pure=True)
-        found.append(instances.private_channel(triple, 3, 4).kl_contraction / suprema.kl_contraction(triple))
+    for _ in range(effort.reduced_instances(0.5)):
+        triple = instances.random_guarantee(pure=True)
+        found.append(instances.random_private_channel(triple, 3, 4).kl_contraction / suprema.kl_contraction(triple))
     triple = Guarantee(1.0, 0.0, 0.3)
     return [
         instances.worst_of(found),
@@ -61,13 +69,13 @@ def beside_theorem_5(effort: Effort) -> list[float]:
     ]
 
 
-def beside_theorem_6(effort: Effort) -> float:
+def compare_with_theorem_6(effort: Effort) -> float:
     """χ²(M₀‖M₁) over what Theorem 6 allows, the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, laws = instances.triple(pure=True), instances.laws(2, 3)
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
         apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
-        chi = instances.private_channel(triple, 3, 4).divergence("chi_squared", *laws)
+        chi = instances.random_private_channel(triple, 3, 4).output_divergence("chi_squared", *laws)
         found.append(chi / suprema.printed_chi_squared(triple, apart))
     return instances.worst_of(found)
 
@@ -75,13 +83,17 @@ def beside_theorem_6(effort: Effort) -> float:
 def kept_by_erasure(effort: Effort) -> float:
     """Theorem 7: D_f of an ε-LDP channel with its reports withheld, over the share times D_f: largest distance to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, laws, name = instances.triple(pure=True), instances.laws(2, 3), NAMES[instances.whole(0, 3)]
-        channel = instances.private_channel(Guarantee(triple.epsilon), 3, 3)
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, laws, name = (
+            instances.random_guarantee(pure=True),
+            instances.random_distributions(2, 3),
+            NAMES[instances.draw_integer(0, 3)],
+        )
+        channel = instances.random_private_channel(Guarantee(triple.epsilon), 3, 3)
         share = suprema.share_kept_by_erasure(triple)
         after = channel.erase(1 - share)
-        before = share * channel.divergence(name, *laws)
-        found.append(abs(after.divergence(name, *laws) - before) / max(before, SLACK))
+        before = share * channel.output_divergence(name, *laws)
+        found.append(abs(after.output_divergence(name, *laws) - before) / max(before, SLACK))
         found.append(max(0.0, after.total_variation - triple.total_variation))
         found.append(max(0.0, after.epsilon - triple.epsilon))
     return 1 + instances.worst_of(found)
@@ -90,20 +102,20 @@ def kept_by_erasure(effort: Effort) -> float:
 def lemma_3(effort: Effort) -> float:
     """Total variation after erasure over (1 − α) tanh(ε/2), the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        epsilon, alpha = instances.between(0.1, 3.0), instances.between(0.0, 0.95)
-        channel = instances.private_channel(Guarantee(epsilon), 3, 3).erase(alpha)
+    for _ in range(effort.reduced_instances(0.5)):
+        epsilon, alpha = instances.draw_between(0.1, 3.0), instances.draw_between(0.0, 0.95)
+        channel = instances.random_private_channel(Guarantee(epsilon), 3, 3).erase(alpha)
         found.append(channel.total_variation / ((1 - alpha) * math.tanh(epsilon / 2)))
     return instances.worst_of(found)
 
 
 def binary_share(effort: Effort) -> float:
-    """What (41) promises over what the binary mechanism with erasure has of the best KL we find, the largest."""
+    """Return the largest ratio of (41) to the fraction of the best KL found that binary with erasure attains."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, laws = instances.triple(pure=True), instances.laws(2, 3)
-        binary = extremal.binary_with_erasure(laws[0], laws[1], triple).divergence("kl", *laws)
-        other = instances.private_channel(triple, 3, 4).divergence("kl", *laws)
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
+        binary = extremal.binary_with_erasure(laws[0], laws[1], triple).output_divergence("kl", *laws)
+        other = instances.random_private_channel(triple, 3, 4).output_divergence("kl", *laws)
         found.append(published.binary_share(triple) * max(other, binary) / binary)
     return instances.worst_of(found)
 
@@ -124,9 +136,9 @@ items = (
         "Theorem 5",
         "η_KL over its supremum: random private channels, and the dominating mechanism",
         "suprema.kl_contraction, Channel.kl_contraction",
-        beside_theorem_5,
-        number(1.0, 1.0),
-        attained(),
+        compare_with_theorem_5,
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         GI,
@@ -135,7 +147,7 @@ items = (
         "suprema.kl_contraction",
         lambda effort: [suprema.kl_contraction(Guarantee(e, 0.0, eta)) for e, eta in PAIRS],
         lambda effort: [eta * math.expm1(e) / (math.exp(e) + 1) for e, eta in PAIRS],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -144,43 +156,43 @@ items = (
         "suprema.kl_contraction(Guarantee(eps))",
         lambda effort: [suprema.kl_contraction(Guarantee(e)) for e in (0.1, 1.0, 3.0)],
         lambda effort: [(math.expm1(e) / (math.exp(e) + 1)) ** 2 for e in (0.1, 1.0, 3.0)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "Equations (35) and (36)",
-        "M-ary randomised response attains its bound, six (ε, M)",
+        "M-ary randomized response attains its bound, six (ε, M)",
         "SymmetricChannel.randomized_response(eps, M).kl_contraction",
         lambda effort: [SymmetricChannel.randomized_response(e, m).kl_contraction for e, m in RESPONSES],
         lambda effort: [math.expm1(e) ** 2 / ((math.exp(e) + m - 1) * (math.exp(e) + 1)) for e, m in RESPONSES],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "VII-C: comparing two mechanisms",
         "the proxy η tanh(ε/2) from a channel's own parameters is never below its η_KL: largest share",
         "Channel.guarantee(0), suprema.kl_contraction",
-        lambda effort: instances.worst_of([_proxy() for _ in range(effort.some(0.5))]),
-        number(1.0),
-        at_most(),
+        lambda effort: instances.worst_of([_proxy_value() for _ in range(effort.reduced_instances(0.5))]),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
         "Equations (37) and (38)",
         "η_KL of two rows is the largest Le Cam divergence: largest relative difference, added to 1",
         "Channel.kl_contraction",
-        by_le_cam,
-        number(1.0),
-        agrees(7),
+        largest_le_cam_ratio,
+        printed_number(1.0),
+        agrees_to_digits(7),
     ),
     Item(
         GI,
         "Theorem 6",
         "χ² of the outputs over the bound (40): the largest over random channels",
         "suprema.printed_chi_squared",
-        beside_theorem_6,
-        number(1.0),
-        at_most(),
+        compare_with_theorem_6,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
@@ -189,7 +201,7 @@ items = (
         "suprema.chi_squared",
         lambda effort: [suprema.chi_squared(Guarantee(e, 0.0, eta), t) for e, eta in PAIRS for t in (0.5, 0.1)],
         lambda effort: [4 * eta * math.expm1(e) * (math.exp(-e) + 1) * t * t for e, eta in PAIRS for t in (0.5, 0.1)],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         GI,
@@ -197,8 +209,8 @@ items = (
         "its KL is never below the share (41) of any other channel's: the largest share over the truth",
         "channels.published.binary_share, extremal.binary_with_erasure",
         binary_share,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
@@ -207,7 +219,7 @@ items = (
         "suprema.binary_share_of_best_kl",
         lambda effort: [suprema.binary_share_of_best_kl(Guarantee(e, 0.0, n)) for e, n in ((1.0, 0.3), *PAIRS[1:])],
         lambda effort: [published.binary_share(Guarantee(e, 0.0, n)) for e, n in ((1.0, 0.3), *PAIRS[1:])],
-        sharper("higher"),
+        sharper_bound("higher"),
         draw_shares,
     ),
     Item(
@@ -216,8 +228,8 @@ items = (
         "with η = cε it tends to c/4: c = 0.1 and 0.4 at ε = 10⁻⁶",
         "channels.published.binary_share",
         lambda effort: [published.binary_share(Guarantee(1e-6, 0.0, c * 1e-6)) for c in (0.1, 0.4)],
-        number(0.025, 0.1),
-        agrees(5),
+        printed_number(0.025, 0.1),
+        agrees_to_digits(5),
     ),
     Item(
         GI,
@@ -225,8 +237,8 @@ items = (
         "withheld reports keep η/tanh(ε/2) of every f-divergence within (ε, η): largest difference, added to 1",
         "Channel.erase, suprema.share_kept_by_erasure",
         kept_by_erasure,
-        number(1.0),
-        agrees(7),
+        printed_number(1.0),
+        agrees_to_digits(7),
     ),
     Item(
         GI,
@@ -234,12 +246,12 @@ items = (
         "total variation after erasure over (1 − α) tanh(ε/2): the largest over random channels",
         "Channel.erase(alpha).total_variation",
         lemma_3,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
 )
 
 
-def _proxy() -> float:
-    channel = instances.any_channel(3, 4)
+def _proxy_value() -> float:
+    channel = instances.random_channel(3, 4)
     return channel.kl_contraction / suprema.kl_contraction(channel.guarantee(0.0))

@@ -13,7 +13,15 @@ from tightrope.channels import Channel, Divergence, extremal, suprema
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
 from tightrope.papers.gi.printed import GI
-from tightrope.papers.item import Effort, Item, agrees, at_most, attained, number, wrong
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    bound_attained,
+    bound_holds,
+    paper_is_wrong,
+    printed_number,
+)
 
 NAMES = ("kl", "total_variation", "chi_squared", "hellinger")
 F: dict[str, Callable[[float], float]] = {
@@ -34,32 +42,32 @@ def by_definition(f: Callable[[float], float], p: Floats, q: Floats) -> float:
 
 
 def definition_20(effort: Effort) -> float:
-    """Largest relative difference of D_f to its definition, over random channels and laws, added to 1."""
+    """Largest relative difference of D_f to its definition, over random channels and distributions, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, laws = instances.any_channel(3, 4), instances.laws(2, 3)
-        name = NAMES[instances.whole(0, 3)]
-        ours = channel.divergence(name, *laws)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws = instances.random_channel(3, 4), instances.random_distributions(2, 3)
+        name = NAMES[instances.draw_integer(0, 3)]
+        ours = channel.output_divergence(name, *laws)
         found.append(abs(ours - by_definition(F[name], *(laws @ channel.matrix))) / ours)
     return 1 + instances.worst_of(found)
 
 
-def contracted(effort: Effort) -> float:
-    """D_f(M₀‖M₁) / (η_f D_f(P₀‖P₁)): the coefficient of the channel is enough for every pair of laws."""
+def largest_contraction_ratio(effort: Effort) -> float:
+    """D_f(M₀‖M₁) / (η_f D_f(P₀‖P₁)): the coefficient of the channel is enough for every pair of distributions."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel, laws = instances.any_channel(3, 4), instances.laws(2, 3)
-        name = NAMES[instances.whole(0, 3)]
+    for _ in range(effort.reduced_instances(0.5)):
+        channel, laws = instances.random_channel(3, 4), instances.random_distributions(2, 3)
+        name = NAMES[instances.draw_integer(0, 3)]
         most = channel.total_variation if name == "total_variation" else channel.kl_contraction
-        found.append(channel.divergence(name, *laws) / (most * by_definition(F[name], *laws)))
+        found.append(channel.output_divergence(name, *laws) / (most * by_definition(F[name], *laws)))
     return instances.worst_of(found)
 
 
 def privacy_by_subsets(effort: Effort) -> float:
     """Definitions 6 and 7 from all sets S and pairs of inputs: largest difference, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel = instances.any_channel(3, 3)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel = instances.random_channel(3, 3)
         sets = [np.array(chosen, dtype=bool) for chosen in product((False, True), repeat=3) if any(chosen)]
         sums = np.stack([channel.matrix[:, chosen].sum(axis=1) for chosen in sets])
         found.append(abs(channel.epsilon - float(np.log(sums.max(axis=1) / sums.min(axis=1)).max())))
@@ -67,34 +75,34 @@ def privacy_by_subsets(effort: Effort) -> float:
     return 1 + instances.worst_of(found)
 
 
-def variations(effort: Effort) -> list[float]:
+def largest_variation_ratios(effort: Effort) -> list[float]:
     """TV(M₀, M₁) over η TV(P₀, P₁): the largest of random private channels, and the binary mechanism with erasure."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, laws = instances.triple(pure=True), instances.laws(2, 3)
-        channel = instances.private_channel(triple, 3, 4)
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
+        channel = instances.random_private_channel(triple, 3, 4)
         apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
-        found.append(channel.divergence("total_variation", *laws) / (triple.total_variation * apart))
+        found.append(channel.output_divergence("total_variation", *laws) / (triple.total_variation * apart))
     best = Guarantee(1.0, 0.0, 0.3)
-    reached = extremal.binary_with_erasure(P0, P1, best).divergence("total_variation", P0, P1)
+    reached = extremal.binary_with_erasure(P0, P1, best).output_divergence("total_variation", P0, P1)
     return [instances.worst_of(found), reached / (0.3 * 0.3)]
 
 
-def rows_beside_theorem_4(effort: Effort) -> list[float]:
+def rows_against_theorem_4(effort: Effort) -> list[float]:
     """D_f of two rows over the supremum: the largest of random private channels, and the dominating mechanism."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, name = instances.triple(pure=True), NAMES[instances.whole(0, 3)]
-        rows = instances.private_channel(triple, 2, 4).matrix
-        found.append(Channel(rows).divergence(name, *NOISELESS) / suprema.divergence_of_rows(name, triple))
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, name = instances.random_guarantee(pure=True), NAMES[instances.draw_integer(0, 3)]
+        rows = instances.random_private_channel(triple, 2, 4).matrix
+        found.append(Channel(rows).output_divergence(name, *NOISELESS) / suprema.divergence_of_rows(name, triple))
     triple = Guarantee(1.0, 0.0, 0.3)
-    reached = extremal.dominating_channel(triple).divergence("kl", *NOISELESS) / suprema.divergence_of_rows(
+    reached = extremal.dominating_channel(triple).output_divergence("kl", *NOISELESS) / suprema.divergence_of_rows(
         "kl", triple
     )
     return [instances.worst_of(found), reached]
 
 
-def suprema_of(effort: Effort) -> list[float]:
+def contraction_suprema(effort: Effort) -> list[float]:
     """The supremum for each f, ε and η."""
     return [suprema.divergence_of_rows(name, Guarantee(e, 0.0, eta)) for name in NAMES for e, eta in PAIRS]
 
@@ -138,9 +146,9 @@ items = (
         "f-divergence of (1/2, 1/2) from (1/4, 3/4) for f = t log t: as it is, and from the printed expectation of "
         "dP0/dP1 alone",
         "Channel.divergence('kl', ...)",
-        lambda effort: Channel(np.eye(2)).divergence("kl", [0.5, 0.5], [0.25, 0.75]),
+        lambda effort: Channel(np.eye(2)).output_divergence("kl", [0.5, 0.5], [0.25, 0.75]),
         lambda effort: 0.25 * (0.5 / 0.25) + 0.75 * (0.5 / 0.75),
-        wrong("f is missing before dP0/dP1, and the expectation is under P1"),
+        paper_is_wrong("f is missing before dP0/dP1, and the expectation is under P1"),
     ),
     Item(
         GI,
@@ -148,17 +156,17 @@ items = (
         "D_f of a channel's outputs is that of the two marginals: largest relative difference, added to 1",
         "Channel.divergence",
         definition_20,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         GI,
         "Equations (22) and (23)",
         "outputs keep at most the contraction coefficient of the input's divergence: largest share of it",
         "Channel.divergence, .kl_contraction, .total_variation",
-        contracted,
-        number(1.0),
-        at_most(),
+        largest_contraction_ratio,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
@@ -166,8 +174,8 @@ items = (
         "ε and η of random channels from all sets of outputs: largest difference, added to 1",
         "Channel.epsilon, .total_variation",
         privacy_by_subsets,
-        number(1.0),
-        agrees(9),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -176,7 +184,7 @@ items = (
         "Guarantee(1).total_variation",
         lambda effort: Guarantee(1.0).total_variation,
         lambda effort: (math.e + 1) / (math.e - 1),
-        wrong("the fraction is upside down: as printed it exceeds 1"),
+        paper_is_wrong("the fraction is upside down: as printed it exceeds 1"),
     ),
     Item(
         GI,
@@ -185,7 +193,7 @@ items = (
         "extremal.dominating_channel",
         rows_28,
         printed_28,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -193,27 +201,27 @@ items = (
         "total variation of outputs over η times that of inputs: random channels, and the binary mechanism with "
         "erasure",
         "extremal.binary_with_erasure, Channel.divergence",
-        variations,
-        number(1.0, 1.0),
-        attained(),
+        largest_variation_ratios,
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         GI,
         "Theorem 4",
         "D_f of two rows over the supremum: random channels, and the dominating mechanism",
         "suprema.divergence_of_rows, extremal.dominating_channel",
-        rows_beside_theorem_4,
-        number(1.0, 1.0),
-        attained(),
+        rows_against_theorem_4,
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         GI,
         "Equation (32)",
         "the supremum of four divergences at nine (ε, η)",
         "suprema.divergence_of_rows",
-        suprema_of,
+        contraction_suprema,
         formula_32,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -224,6 +232,6 @@ items = (
         lambda effort: [
             (math.expm1(e) ** 3 + math.exp(e) * (1 - math.exp(-e)) ** 3) / (math.exp(e) + 1) for e in (0.3, 1.0, 2.0)
         ],
-        agrees(9),
+        agrees_to_digits(9),
     ),
 )

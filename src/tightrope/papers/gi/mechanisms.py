@@ -12,25 +12,33 @@ from tightrope.channels import extremal
 from tightrope.numerics.arrays import Floats
 from tightrope.papers.gi import printed
 from tightrope.papers.gi.printed import GI, STAIRCASES, TRIPLES
-from tightrope.papers.item import Effort, Item, agrees, attained, number, within, wrong
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    agrees_within,
+    bound_attained,
+    paper_is_wrong,
+    printed_number,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 SHARES = (0.01, 0.3, 0.9)
 FACTORS = (0.2, 1.0, 3.0)
 
 
-def sampled(triple: printed.Triple, share: float) -> PrivacyLoss:
+def sample_mechanism(triple: printed.Triple, share: float) -> PrivacyLoss:
     """The mechanism on a random subset."""
     epsilon, delta, eta = triple
     return approx_dp(epsilon, delta=delta, total_variation=eta).loss.subset_sample(round(1000 * share), 1000)
 
 
-def subsampled(effort: Effort) -> list[float]:
+def subsampled_ratios(effort: Effort) -> list[float]:
     """δ at the new ε and total variation, over pδ and pη."""
     values = []
     for triple in TRIPLES:
         for p in SHARES:
-            loss, epsilon = sampled(triple, p), math.log1p(p * math.expm1(triple[0]))
+            loss, epsilon = sample_mechanism(triple, p), math.log1p(p * math.expm1(triple[0]))
             values += [loss.delta(epsilon), loss.total_variation()]
     return values
 
@@ -40,7 +48,7 @@ def printed_subsampled(effort: Effort) -> list[float]:
     return [value for _, delta, eta in TRIPLES for p in SHARES for value in (p * delta, p * eta)]
 
 
-def mixtures(effort: Effort) -> list[float]:
+def mixture_guarantees(effort: Effort) -> list[float]:
     """(48)–(50): the dominating pair with a share p of the one row in the other, both orders; their ε and η."""
     values = []
     for epsilon, _, eta in TRIPLES[:1]:
@@ -52,7 +60,7 @@ def mixtures(effort: Effort) -> list[float]:
 
 
 def printed_mixtures(effort: Effort) -> list[float]:
-    """What Proposition 1 allows."""
+    """Return the values that Proposition 1 allows."""
     return [
         value for epsilon, _, eta in TRIPLES[:1] for p in SHARES
         for value in (math.log1p(p * math.expm1(epsilon)), p * eta)
@@ -69,16 +77,16 @@ def staircase_region(effort: Effort) -> list[float]:
 
 def triple_region(effort: Effort) -> list[float]:
     """The same of the triple, from Theorem 2 between its points: δ is linear in e^ε there."""
-    return [_between(e, printed.staircase_variation(e, g), k) for e, g in STAIRCASES for k in (1, 5)]
+    return [_kink_between(e, printed.staircase_variation(e, g), k) for e, g in STAIRCASES for k in (1, 5)]
 
 
-def _between(epsilon: float, eta: float, k: int) -> float:
+def _kink_between(epsilon: float, eta: float, k: int) -> float:
     low, high = (printed.theorem_2((epsilon, 0.0, eta), k, j) for j in (0, 1))
     share = math.expm1(epsilon / 2) / math.expm1(epsilon)
     return low + share * (high - low)
 
 
-def density(epsilon: float, gamma: float, x: Floats) -> Floats:
+def staircase_density(epsilon: float, gamma: float, x: Floats) -> Floats:
     """The staircase density as the paper defines it, Δ = 1."""
     step, place = np.floor(np.abs(x)), np.abs(x) % 1.0
     b = math.exp(-epsilon)
@@ -86,19 +94,22 @@ def density(epsilon: float, gamma: float, x: Floats) -> Floats:
     return np.asarray(a * b**step * np.where(place < gamma, 1.0, b))
 
 
-def overlap(epsilon: float, gamma: float) -> float:
+def shifted_overlap(epsilon: float, gamma: float) -> float:
     """∫ (f(x) − f(x − 1))₊ dx: both are constant between the kinks, so midpoints of these are exact."""
     kinks = np.unique([k + s * gamma for k in range(-60, 61) for s in (-1, 0, 1)])
     middle, width = (kinks[1:] + kinks[:-1]) / 2, np.diff(kinks)
-    return float(np.maximum(density(epsilon, gamma, middle) - density(epsilon, gamma, middle - 1), 0.0) @ width)
+    return float(
+        np.maximum(staircase_density(epsilon, gamma, middle) - staircase_density(epsilon, gamma, middle - 1), 0.0)
+        @ width
+    )
 
 
 def draw_shift(gamma: float, figure: int) -> list[Drawing]:
-    """Figures 6 and 7: the law and the same law a sensitivity further."""
+    """Figures 6 and 7: the distribution and the same distribution a sensitivity further."""
     x = np.linspace(-2.0, 3.0, 2001)
     lines = [
-        Line("the law", x.tolist(), density(1.0, gamma, x).tolist()),
-        Line("shifted by Δ", x.tolist(), density(1.0, gamma, x - 1).tolist()),
+        Line("the law", x.tolist(), staircase_density(1.0, gamma, x).tolist()),
+        Line("shifted by Δ", x.tolist(), staircase_density(1.0, gamma, x - 1).tolist()),
     ]
     return [Panel(f"GI Fig. {figure}: staircase laws, γ = {gamma:g}, ε = 1", "output / Δ", "density", lines)]
 
@@ -110,8 +121,8 @@ def _shift_item(figure: int, gamma: float) -> Item:
         f"area between two staircase laws a sensitivity apart, γ = {gamma:g}, is the total variation",
         "staircase(epsilon, gamma).total_variation",
         lambda effort: [staircase(epsilon=e, gamma=gamma).total_variation for e in (0.7, 1.0, 2.5)],
-        lambda effort: [overlap(e, gamma) for e in (0.7, 1.0, 2.5)],
-        agrees(9),
+        lambda effort: [shifted_overlap(e, gamma) for e in (0.7, 1.0, 2.5)],
+        agrees_to_digits(9),
         lambda effort: draw_shift(gamma, figure),
     )
 
@@ -122,18 +133,18 @@ items = (
         "Proposition 1",
         "on a subset of a share p: (log(1 + p(e^ε − 1)), pδ) and pη; four triples, three shares",
         "approx_dp(...).loss.subset_sample",
-        subsampled,
+        subsampled_ratios,
         printed_subsampled,
-        agrees(7),
+        agrees_to_digits(7),
     ),
     Item(
         GI,
         "Proposition 1, tightness (48)-(50)",
         "the dominating pair, mixed, attains both parameters at once",
         "extremal.dominating_channel, from_pair",
-        mixtures,
+        mixture_guarantees,
         printed_mixtures,
-        attained(7),
+        bound_attained(7),
     ),
     Item(
         GI,
@@ -142,7 +153,7 @@ items = (
         "laplace(scale).loss.total_variation",
         lambda effort: [laplace(scale=1 / e).loss.total_variation() for e in FACTORS],
         lambda effort: [1 - math.exp(-e / 2) for e in FACTORS],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -151,7 +162,7 @@ items = (
         "gaussian(scale).loss.total_variation",
         lambda effort: [gaussian(scale=1 / mu).loss.total_variation() for mu in FACTORS],
         lambda effort: [2 * float(ndtr(mu / 2)) - 1 for mu in FACTORS],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -160,7 +171,7 @@ items = (
         "staircase(epsilon, gamma).loss.total_variation",
         lambda effort: [staircase(epsilon=e, gamma=g).loss.total_variation() for e, g in STAIRCASES],
         lambda effort: [printed.staircase_variation(e, g) for e, g in STAIRCASES],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -169,7 +180,7 @@ items = (
         "(k * staircase(...).loss).delta",
         staircase_region,
         triple_region,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -178,16 +189,16 @@ items = (
         "staircase(epsilon, gamma=.5).total_variation",
         lambda effort: [staircase(epsilon=e, gamma=0.5).total_variation for e in FACTORS],
         lambda effort: [math.tanh(e / 2) for e in FACTORS],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "VI-C: γ = 0.0139",
         "is the mechanism of Figure 4: α of its triple",
         "staircase(epsilon=1, gamma=.0139).total_variation",
-        lambda effort: printed.silent((1.0, 0.0, staircase(epsilon=1, gamma=0.0139).total_variation)),
-        number(0.3),
-        within(5e-4),
+        lambda effort: printed.silent_mass((1.0, 0.0, staircase(epsilon=1, gamma=0.0139).total_variation)),
+        printed_number(0.3),
+        agrees_within(5e-4),
     ),
     Item(
         GI,
@@ -195,8 +206,8 @@ items = (
         "total variation at γ = 0.2, ε = 1, from the two areas as they are printed",
         "staircase(epsilon=1, gamma=.2).total_variation",
         lambda effort: staircase(epsilon=1, gamma=0.2).total_variation,
-        lambda effort: float(density(1.0, 0.2, np.zeros(1))[0]) * (math.exp(-1) + 0.4 * (1 - math.e)),
-        wrong("the second area has 1 − e^(−ε), not 1 − e^ε, which is negative"),
+        lambda effort: float(staircase_density(1.0, 0.2, np.zeros(1))[0]) * (math.exp(-1) + 0.4 * (1 - math.e)),
+        paper_is_wrong("the second area has 1 − e^(−ε), not 1 − e^ε, which is negative"),
     ),
     Item(
         GI,
@@ -205,7 +216,7 @@ items = (
         "gaussian(scale=1).loss.delta",
         lambda effort: gaussian(scale=1).loss.delta(1.0),
         lambda effort: float(ndtr(-0.5) - math.e * ndtr(1.0 - 0.5)),
-        wrong("the second argument is −ε/μ − μ/2, without a second minus before ε"),
+        paper_is_wrong("the second argument is −ε/μ − μ/2, without a second minus before ε"),
     ),
     Item(
         GI,
@@ -214,7 +225,7 @@ items = (
         "gaussian(scale=1).loss.total_variation",
         lambda effort: gaussian(scale=1).loss.total_variation(),
         lambda effort: float(ndtr(0.5) - math.e * ndtr(-0.5)),
-        wrong("e^ε is 1 at ε = 0"),
+        paper_is_wrong("e^ε is 1 at ε = 0"),
     ),
     _shift_item(6, 0.2),
     _shift_item(7, 0.8),

@@ -12,7 +12,7 @@ from tightrope import Bounds, Guarantee, PrivacyLoss, approx_dp, from_pair, lapl
 from tightrope.papers import instances
 from tightrope.papers.gi import printed
 from tightrope.papers.gi.printed import GI, TRIPLES
-from tightrope.papers.item import Effort, Item, agrees, at_most, number
+from tightrope.papers.item import Effort, Item, agrees_to_digits, bound_holds, printed_number
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 ALARMS, MISSED = "type-I error", "type-II error"
@@ -20,8 +20,8 @@ RATES = np.linspace(0.0, 1.0, 41).tolist()
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A random pair of laws, and one of the best tests of it: those with the largest q/p are rejected."""
+class RandomTestPair:
+    """A random pair of distributions, and one of the best tests of it: those with the largest q/p are rejected."""
 
     p: list[float]
     q: list[float]
@@ -33,26 +33,26 @@ class Tried:
 
 
 @lru_cache(maxsize=2)
-def tried(effort: Effort) -> list[Tried]:
+def random_test_pairs(effort: Effort) -> list[RandomTestPair]:
     """Random pairs, every other one its own mirror image, each with a random one of its Neyman–Pearson tests."""
-    return [_compare_bounds() for _ in range(effort.some(0.5))]
+    return [_compare_bounds() for _ in range(effort.reduced_instances(0.5))]
 
 
-def _compare_bounds() -> Tried:
-    first, second = instances.laws(2, instances.whole(2, 5))
-    p, q = first.tolist(), (first[::-1] if instances.whole(0, 1) else second).tolist()
+def _compare_bounds() -> RandomTestPair:
+    first, second = instances.random_distributions(2, instances.draw_integer(2, 5))
+    p, q = first.tolist(), (first[::-1] if instances.draw_integer(0, 1) else second).tolist()
     order = sorted(range(len(p)), key=lambda i: q[i] / p[i], reverse=True)
-    cut = instances.whole(0, len(p))
+    cut = instances.draw_integer(0, len(p))
     alarms, missed = min(1.0, sum(p[i] for i in order[:cut])), sum(q[i] for i in order[cut:])
     loss = from_pair(p, q).loss
-    return Tried(p, q, alarms, missed, loss, loss.tradeoff_bounds(alarms))
+    return RandomTestPair(p, q, alarms, missed, loss, loss.tradeoff_bounds(alarms))
 
 
 def worst_theorem_1(effort: Effort) -> float:
     """1 − δ − t − e^ε f(t) and 1 − δ − e^ε t − f(t): not above 0 where (ε, δ) holds."""
     found = []
-    for one in tried(effort):
-        epsilon, t, f = instances.between(0.0, 2.0), one.alarms, float(one.bounds.upper)
+    for one in random_test_pairs(effort):
+        epsilon, t, f = instances.draw_between(0.0, 2.0), one.alarms, float(one.bounds.upper)
         delta = one.loss.delta(epsilon)
         found.append(1 - delta - max(t + math.exp(epsilon) * f, math.exp(epsilon) * t + f))
         found.append(1 - delta - min(t + math.exp(epsilon) * f, math.exp(epsilon) * t + f))
@@ -64,7 +64,7 @@ def converse_theorem_1(effort: Effort) -> list[float]:
     grid = np.linspace(0.0, 1.0, 101)
     ratios = []
     for triple in TRIPLES:
-        loss = _loss(triple)
+        loss = _triple_loss(triple)
         implied = float(np.max(1 - loss.tradeoff(grid) - math.exp(triple[0]) * grid))
         ratios.append(implied / loss.delta(triple[0]) if triple[1] else 1.0 + implied)
     return ratios
@@ -79,16 +79,16 @@ def by_subsets(p: list[float], q: list[float]) -> float:
 
 def variation_pairs(effort: Effort) -> float:
     """The largest difference to Definition 3, from all subsets."""
-    found = [abs(one.loss.total_variation() - by_subsets(one.p, one.q)) for one in tried(effort)]
+    found = [abs(one.loss.total_variation() - by_subsets(one.p, one.q)) for one in random_test_pairs(effort)]
     return 1 + instances.worst_of(found)
 
 
 def roc_by_tests(effort: Effort) -> float:
-    """The trade-off function less the type-II error of the best tests, which it must meet: the largest difference.
+    """Return 1 + the largest difference of the trade-off function and the type-II error of the best tests.
 
-    ``PrivacyLoss.tradeoff`` is that of the worse order of a pair; mirror images have but one.
+    ``PrivacyLoss.tradeoff`` takes the worse order of a pair; for symmetric pairs both orders are equal.
     """
-    even = [one for one in tried(effort) if one.p == one.q[::-1]]
+    even = [one for one in random_test_pairs(effort) if one.p == one.q[::-1]]
     return 1 + instances.worst_of([abs(float(one.bounds.lower) - one.missed) for one in even])
 
 
@@ -97,12 +97,12 @@ def largest_variation(effort: Effort) -> list[float]:
     return [Guarantee(epsilon, delta).total_variation for epsilon, delta, _ in TRIPLES]
 
 
-def _loss(triple: printed.Triple) -> PrivacyLoss:
+def _triple_loss(triple: printed.Triple) -> PrivacyLoss:
     epsilon, delta, eta = triple
     return approx_dp(epsilon, delta=delta, total_variation=eta).loss
 
 
-def curve(name: str, loss: PrivacyLoss) -> Line:
+def tradeoff_line(name: str, loss: PrivacyLoss) -> Line:
     """A trade-off function as a line."""
     rates = np.unique([*RATES, *np.linspace(0, 0.3, 61)])
     return Line(name, rates.tolist(), loss.tradeoff(rates).tolist())
@@ -110,15 +110,15 @@ def curve(name: str, loss: PrivacyLoss) -> Line:
 
 def draw_region(effort: Effort) -> list[Drawing]:
     """Figure 1."""
-    line = curve("(1, 0.05)-DP", approx_dp(1.0, delta=0.05).loss)
+    line = tradeoff_line("(1, 0.05)-DP", approx_dp(1.0, delta=0.05).loss)
     return [Panel("GI Fig. 1: region of (ε, δ)-DP, ε = 1, δ = 0.05", ALARMS, MISSED, [line])]
 
 
 def draw_sliced(effort: Effort) -> list[Drawing]:
     """Figure 2: the same region, a slice of it cut off by the total variation."""
     lines = [
-        curve("with total variation 0.3", approx_dp(1.0, delta=0.05, total_variation=0.3).loss),
-        curve("(1, 0.05)-DP alone", approx_dp(1.0, delta=0.05).loss),
+        tradeoff_line("with total variation 0.3", approx_dp(1.0, delta=0.05, total_variation=0.3).loss),
+        tradeoff_line("(1, 0.05)-DP alone", approx_dp(1.0, delta=0.05).loss),
     ]
     return [Panel("GI Fig. 2: region of (ε, δ)-DP and η-TV", ALARMS, MISSED, lines)]
 
@@ -127,8 +127,8 @@ def draw_laplace(effort: Effort) -> list[Drawing]:
     """Figure 3."""
     eta = 1 - math.exp(-0.5)
     lines = [
-        curve("Laplace, exact", laplace(scale=1).loss),
-        curve("ε-DP", approx_dp(1.0).loss),
+        tradeoff_line("Laplace, exact", laplace(scale=1).loss),
+        tradeoff_line("ε-DP", approx_dp(1.0).loss),
         Line("total variation of Laplace", RATES, [max(0.0, 1 - eta - t) for t in RATES]),
     ]
     return [Panel("GI Fig. 3: Laplace noise and its two constraints, ε = 1", ALARMS, MISSED, lines)]
@@ -141,8 +141,8 @@ items = (
         "(ε, δ)-DP is two half-planes for the trade-off function: largest violation over random pairs, added to 1",
         "from_pair(...).loss.delta, .tradeoff",
         worst_theorem_1,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI,
@@ -150,8 +150,8 @@ items = (
         "the δ that the trade-off function implies is δ(ε) again, for four triples",
         "approx_dp(...).loss.tradeoff, .delta",
         converse_theorem_1,
-        number(1.0),
-        agrees(6),
+        printed_number(1.0),
+        agrees_to_digits(6),
     ),
     Item(
         GI,
@@ -159,8 +159,8 @@ items = (
         "lower left corner of the region of (1, 0.05)-DP: both errors (1 − δ)/(1 + e^ε)",
         "approx_dp(1, delta=.05).loss.tradeoff",
         lambda effort: approx_dp(1.0, delta=0.05).loss.tradeoff(0.95 / (1 + math.e)),
-        number(0.95 / (1 + math.e)),
-        agrees(9),
+        printed_number(0.95 / (1 + math.e)),
+        agrees_to_digits(9),
         draw_region,
     ),
     Item(
@@ -169,8 +169,8 @@ items = (
         "the best tests of random pairs lie on the trade-off function: largest distance, added to 1",
         "from_pair(...).loss.tradeoff",
         roc_by_tests,
-        number(1.0),
-        agrees(9),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -178,17 +178,17 @@ items = (
         "total variation is the supremum over all sets: largest difference over random pairs, added to 1",
         "from_pair(...).loss.total_variation",
         variation_pairs,
-        number(1.0),
-        agrees(9),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
         "Corollary 1",
         "trade-off function of (ε, δ) with η-TV: four triples at 41 error rates",
         "approx_dp(...).loss.tradeoff",
-        lambda effort: [float(f) for one in TRIPLES for f in _loss(one).tradeoff(np.array(RATES))],
+        lambda effort: [float(f) for one in TRIPLES for f in _triple_loss(one).tradeoff(np.array(RATES))],
         lambda effort: [printed.corollary_1(one, t) for one in TRIPLES for t in RATES],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI,
@@ -197,7 +197,7 @@ items = (
         "Guarantee(epsilon, delta).total_variation",
         largest_variation,
         lambda effort: [1 - 2 * (1 - d) / (1 + math.exp(e)) for e, d, _ in TRIPLES],
-        agrees(12),
+        agrees_to_digits(12),
     ),
     Item(
         GI,
@@ -205,8 +205,8 @@ items = (
         "the slice: the sum of both errors on the new edge is 1 − η = 0.7",
         "approx_dp(1, delta=.05, total_variation=.3).loss.tradeoff",
         lambda effort: 0.35 + approx_dp(1.0, delta=0.05, total_variation=0.3).loss.tradeoff(0.35),
-        number(0.7),
-        agrees(9),
+        printed_number(0.7),
+        agrees_to_digits(9),
         draw_sliced,
     ),
     Item(
@@ -219,7 +219,7 @@ items = (
             laplace(scale=1).loss.tradeoff(math.exp(-0.5) / 2),
         ],
         lambda effort: [*(printed.laplace_tradeoff(1.0, t) for t in RATES), math.exp(-0.5) / 2],
-        agrees(9),
+        agrees_to_digits(9),
         draw_laplace,
     ),
 )

@@ -12,7 +12,15 @@ from tightrope import PrivacyLoss, approx_dp, gaussian
 from tightrope.noise.calibrate import DpSgd
 from tightrope.papers.gi.printed import GI
 from tightrope.papers.gi.regions import ALARMS, MISSED
-from tightrope.papers.item import Effort, Item, agrees, at_most, number, sharper, within
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    agrees_within,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 EXAMPLES, BATCH, NOISE, STEPS, DELTA = 60_000, 256, 1.3, 3515, 1e-5
@@ -23,19 +31,19 @@ EPSILONS_DRAWN = tuple(round(0.5 + i / 10, 1) for i in range(30))
 RATES = np.linspace(0.0, 1.0, 41)
 
 
-def step() -> PrivacyLoss:
+def single_step_loss() -> PrivacyLoss:
     """One step on a subset of the examples, one of which may be replaced."""
     return gaussian(scale=NOISE).loss.subset_sample(BATCH, EXAMPLES)
 
 
 @lru_cache(maxsize=1)
-def exact() -> PrivacyLoss:
+def exact_loss() -> PrivacyLoss:
     """All steps, exactly."""
-    return STEPS * step()
+    return STEPS * single_step_loss()
 
 
 @lru_cache(maxsize=2)
-def triples(*, known: bool) -> tuple[PrivacyLoss, ...]:
+def composed_triples(*, known: bool) -> tuple[PrivacyLoss, ...]:
     """Theorem 2 (with the total variation, ``known``) or Kairouz, Oh, Viswanath at each of the paper's points."""
     one = gaussian(scale=NOISE).loss
     eta = RATE * one.total_variation() if known else None
@@ -50,15 +58,15 @@ def least_variation(losses: tuple[PrivacyLoss, ...]) -> float:
     return min(loss.total_variation() for loss in losses)
 
 
-def by_moments() -> float:
+def moments_epsilon() -> float:
     """The conversion of Abadi et al., min over orders of (K(z) − log δ)/z, for Poisson batches of the same size."""
     law = DpSgd(EXAMPLES, BATCH, NOISE, 1).loss.remove
 
-    def converted(z: float) -> float:
+    def converted_epsilon(z: float) -> float:
         known = law.laws[0].log_moment(np.array([complex(z)]))
         return math.inf if known is None else (STEPS * float(known[0].real) - math.log(DELTA)) / z
 
-    return min(converted(float(order)) for order in range(1, 33))  # they look at 32 whole orders
+    return min(converted_epsilon(float(order)) for order in range(1, 33))  # they look at 32 whole orders
 
 
 def asymptotic_mu() -> float:
@@ -67,7 +75,7 @@ def asymptotic_mu() -> float:
     return math.sqrt(2) * RATE * math.sqrt(STEPS) * math.sqrt(inner)
 
 
-def intersection(losses: tuple[PrivacyLoss, ...]) -> list[float]:
+def highest_tradeoff(losses: tuple[PrivacyLoss, ...]) -> list[float]:
     """The highest of several trade-off functions: each is a lower bound."""
     highest = np.max([np.asarray(loss.tradeoff(RATES)) for loss in losses], axis=0)
     return [float(missed) for missed in highest]
@@ -91,16 +99,16 @@ def by_moment_region() -> list[float]:
     ]
 
 
-def draw(effort: Effort) -> list[Drawing]:
+def draw_figure_curves(effort: Effort) -> list[Drawing]:
     """The five curves of the figure, and the exact one."""
     every = 10 if effort.coarse else 5
     mu, x = asymptotic_mu(), RATES.tolist()
     lines = [
-        Line("exact", x, np.asarray(exact().tradeoff(RATES)).tolist()),
+        Line("exact", x, np.asarray(exact_loss().tradeoff(RATES)).tolist()),
         Line("asymptotic (Dong et al.)", x, ndtr(ndtri(1 - RATES) - mu).tolist()),
-        Line("Theorem 2", x, intersection(triples(known=True)[::every])),
+        Line("Theorem 2", x, highest_tradeoff(composed_triples(known=True)[::every])),
         Line("moments accountant", x, by_moment_region()),
-        Line("Kairouz et al.", x, intersection(triples(known=False)[::every])),
+        Line("Kairouz et al.", x, highest_tradeoff(composed_triples(known=False)[::every])),
     ]
     return [Panel("GI Fig. 5: DP-SGD, 15 epochs, σ = 1.3, batch 256 of 60 000", ALARMS, MISSED, lines)]
 
@@ -111,37 +119,37 @@ items = (
         "Figure 5: moments accountant",
         "ε at δ = 10⁻⁵ by the conversion of Abadi et al., Poisson batches",
         "DpSgd(60000, 256, 1.3, 1).loss.remove.laws[0].log_moment",
-        lambda effort: by_moments(),
-        number(1.19),
-        within(0.005),
+        lambda effort: moments_epsilon(),
+        printed_number(1.19),
+        agrees_within(0.005),
     ),
     Item(
         GI,
         "Figure 5: Theorem 2 and Kairouz et al.",
         "total variation of 3515 steps: Theorem 2 with η of the step beside (ε, δ) alone, both at the paper's ε",
         "3515 * approx_dp(...).loss",
-        lambda effort: least_variation(triples(known=True)),
-        lambda effort: least_variation(triples(known=False)),
-        sharper(),
-        draw,
+        lambda effort: least_variation(composed_triples(known=True)),
+        lambda effort: least_variation(composed_triples(known=False)),
+        sharper_bound(),
+        draw_figure_curves,
     ),
     Item(
         GI,
         "Figure 5: the exact curve",
         "total variation of 3515 steps: exact beside Theorem 2 at the paper's ε",
         "(3515 * gaussian(...).loss.subset_sample(256, 60000)).total_variation()",
-        lambda effort: exact().total_variation(),
-        lambda effort: least_variation(triples(known=True)),
-        sharper(),
+        lambda effort: exact_loss().total_variation(),
+        lambda effort: least_variation(composed_triples(known=True)),
+        sharper_bound(),
     ),
     Item(
         GI,
         "Figure 5: asymptotic curve",
         "μ of the Gaussian limit of 3515 steps, and Corollary 5.4 of Dong et al. that the figure draws",
         "(3515 * ...).gaussian_limit().mu",
-        lambda effort: exact().gaussian_limit().mu,
+        lambda effort: exact_loss().gaussian_limit().mu,
         lambda effort: asymptotic_mu(),
-        agrees(2),
+        agrees_to_digits(2),
     ),
     Item(
         GI,
@@ -149,7 +157,7 @@ items = (
         "total variation of the asymptotic curve is at most that of Theorem 2, as the text says",
         "gaussian(scale=1/mu).loss.total_variation()",
         lambda effort: gaussian(scale=1 / asymptotic_mu()).loss.total_variation(),
-        lambda effort: least_variation(triples(known=True)),
-        at_most(),
+        lambda effort: least_variation(composed_triples(known=True)),
+        bound_holds(),
     ),
 )

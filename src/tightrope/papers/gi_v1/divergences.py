@@ -10,9 +10,19 @@ from scipy.special import ndtr
 from tightrope import Guarantee, gaussian
 from tightrope.channels import Channel, extremal, published, suprema
 from tightrope.papers import instances
-from tightrope.papers.gi.asymptotics import distance
+from tightrope.papers.gi.asymptotics import distance_to_gaussian
 from tightrope.papers.gi.contraction import kept_by_erasure, lemma_3
-from tightrope.papers.item import Effort, Item, agrees, at_most, attained, number, sharper, within, wrong
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    agrees_within,
+    bound_attained,
+    bound_holds,
+    paper_is_wrong,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
 GI_V1 = "GI-v1"
@@ -23,13 +33,13 @@ Pair = tuple[float, float, Guarantee]
 
 
 def random_outputs(effort: Effort, *, pure: bool) -> list[Pair]:
-    """Random private channels and laws; ``pure``: without a bound on η."""
+    """Random private channels and distributions; ``pure``: without a bound on η."""
     found = []
-    for _ in range(effort.some(0.5)):
-        triple, laws = instances.triple(pure=True), instances.laws(2, 3)
+    for _ in range(effort.reduced_instances(0.5)):
+        triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
         triple = Guarantee(triple.epsilon) if pure else triple
-        channel = instances.private_channel(triple, 3, 4)
-        both = channel.divergence("kl", *laws) + channel.divergence("kl", laws[1], laws[0])
+        channel = instances.random_private_channel(triple, 3, 4)
+        both = channel.output_divergence("kl", *laws) + channel.output_divergence("kl", laws[1], laws[0])
         found.append((both, float(np.abs(laws[0] - laws[1]).sum()) / 2, triple))
     return found
 
@@ -37,9 +47,9 @@ def random_outputs(effort: Effort, *, pure: bool) -> list[Pair]:
 def largest_variation(effort: Effort) -> list[float]:
     """TV over tanh(ε/2): random ε-LDP channels, and the dominating mechanism."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one = Guarantee(instances.triple(pure=True).epsilon)
-        found.append(instances.private_channel(one, 3, 4).total_variation / math.tanh(one.epsilon / 2))
+    for _ in range(effort.reduced_instances(0.5)):
+        one = Guarantee(instances.random_guarantee(pure=True).epsilon)
+        found.append(instances.random_private_channel(one, 3, 4).total_variation / math.tanh(one.epsilon / 2))
     return [instances.worst_of(found), extremal.dominating_channel(Guarantee(1.0)).total_variation / math.tanh(0.5)]
 
 
@@ -59,15 +69,15 @@ def printed_rows(eta_share: float) -> list[float]:
 def attained_variation(eta_share: float) -> float:
     """TV of the outputs of the binary mechanism (with erasure)."""
     triple = Guarantee(1.0, 0.0, eta_share * math.tanh(0.5))
-    return extremal.binary_with_erasure(P0, P1, triple).divergence("total_variation", P0, P1)
+    return extremal.binary_with_erasure(P0, P1, triple).output_divergence("total_variation", P0, P1)
 
 
 def log_ratio(effort: Effort) -> float:
     """(46): |log m₀/m₁| over min(2, e^ε)(e^ε − 1) TV, the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        epsilon, laws = instances.triple(pure=True).epsilon, instances.laws(2, 3)
-        outputs = laws @ instances.private_channel(Guarantee(epsilon), 3, 4).matrix
+    for _ in range(effort.reduced_instances(0.5)):
+        epsilon, laws = instances.random_guarantee(pure=True).epsilon, instances.random_distributions(2, 3)
+        outputs = laws @ instances.random_private_channel(Guarantee(epsilon), 3, 4).matrix
         outputs = outputs[:, outputs[0] > 0]  # no input leads to the others
         apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
         most = min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * apart
@@ -75,13 +85,13 @@ def log_ratio(effort: Effort) -> float:
     return instances.worst_of(found)
 
 
-def binary_beside_others(effort: Effort) -> float:
-    """(55)–(58): the promised share of another channel's KL over the binary mechanism's, the largest."""
+def binary_against_others(effort: Effort) -> float:
+    """(55)–(58): the promised fraction of another channel's KL over the binary mechanism's, the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        one, laws = Guarantee(instances.triple(pure=True).epsilon), instances.laws(2, 3)
-        binary = extremal.binary_with_erasure(laws[0], laws[1], one).divergence("kl", *laws)
-        other = instances.private_channel(one, 3, 4).divergence("kl", *laws)
+    for _ in range(effort.reduced_instances(0.5)):
+        one, laws = Guarantee(instances.random_guarantee(pure=True).epsilon), instances.random_distributions(2, 3)
+        binary = extremal.binary_with_erasure(laws[0], laws[1], one).output_divergence("kl", *laws)
+        other = instances.random_private_channel(one, 3, 4).output_divergence("kl", *laws)
         found.append(published.binary_share_pure(one.epsilon) * max(other, binary) / binary)
     return instances.worst_of(found)
 
@@ -104,8 +114,8 @@ items = (
         "total variation of an ε-LDP channel over tanh(ε/2): random channels, and the dominating mechanism",
         "Channel.total_variation, Guarantee(eps)",
         largest_variation,
-        number(1.0, 1.0),
-        attained(),
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         GI_V1,
@@ -114,7 +124,7 @@ items = (
         "extremal.binary_with_erasure(p0, p1, Guarantee(1))",
         lambda effort: binary_rows(1.0),
         lambda effort: printed_rows(1.0),
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -123,7 +133,7 @@ items = (
         "extremal.binary_with_erasure(...).divergence",
         lambda effort: attained_variation(1.0),
         lambda effort: math.tanh(0.5) * 0.3,
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -132,7 +142,7 @@ items = (
         "extremal.binary_with_erasure(p0, p1, Guarantee(1, 0, .6 tanh(.5)))",
         lambda effort: binary_rows(0.6),
         lambda effort: printed_rows(0.6),
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -141,7 +151,7 @@ items = (
         "extremal.binary_with_erasure(...).divergence",
         lambda effort: [attained_variation(0.6), attained_variation(1.0)],
         lambda effort: [0.6 * math.tanh(0.5) * 0.3, math.tanh(0.5) * 0.3],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -151,8 +161,8 @@ items = (
         lambda effort: instances.worst_of(
             [both / published.jeffreys_by_duchi(one.epsilon, t) for both, t, one in random_outputs(effort, pure=True)]
         ),
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
@@ -162,17 +172,17 @@ items = (
         lambda effort: instances.worst_of(
             [both / suprema.printed_jeffreys(one, t) for both, t, one in random_outputs(effort, pure=False)]
         ),
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
         "Theorem 7, sharper",
         "the bound at η = ½ tanh(ε/2) and TV = 0.5",
         "suprema.jeffreys",
-        lambda effort: [suprema.jeffreys(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in BINARY],
+        lambda effort: [suprema.jeffreys_bound(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in BINARY],
         lambda effort: [math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in BINARY],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         GI_V1,
@@ -181,7 +191,7 @@ items = (
         "suprema.printed_jeffreys(Guarantee(eps), t)",
         lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in BINARY],
         lambda effort: [2 * min(2.0, math.exp(e)) * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25 for e in BINARY],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -190,7 +200,7 @@ items = (
         "suprema.printed_jeffreys, published.jeffreys_by_duchi",
         lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in BINARY],
         lambda effort: [published.jeffreys_by_duchi(e, 0.5) for e in BINARY],
-        at_most(),
+        bound_holds(),
     ),
     Item(
         GI_V1,
@@ -198,10 +208,11 @@ items = (
         "the factor min(2, e^ε) replaced: by 1 + δ below some ε (δ = 0.01 here), ours by less than 1 at every ε",
         "suprema.jeffreys",
         lambda effort: [
-            suprema.jeffreys(Guarantee(e), 0.5) / (2 * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25) for e in BINARY
+            suprema.jeffreys_bound(Guarantee(e), 0.5) / (2 * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25)
+            for e in BINARY
         ],
-        number(1.01),
-        sharper(),
+        printed_number(1.01),
+        sharper_bound(),
     ),
     Item(
         GI_V1,
@@ -209,17 +220,17 @@ items = (
         "log-ratio of two marginals over min(2, e^ε)(e^ε − 1) TV: the largest over random channels",
         "Channel.matrix",
         log_ratio,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
         "VII-B1, (51)-(58)",
         "the binary mechanism has the promised share of any other channel's KL: the largest share over the truth",
         "channels.published.binary_share_pure, extremal.binary_with_erasure",
-        binary_beside_others,
-        number(1.0),
-        at_most(),
+        binary_against_others,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
@@ -228,7 +239,7 @@ items = (
         "suprema.binary_share_of_best_kl",
         lambda effort: [suprema.binary_share_of_best_kl(Guarantee(e)) for e in BINARY],
         lambda effort: [1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in BINARY],
-        sharper("higher"),
+        sharper_bound("higher"),
     ),
     Item(
         GI_V1,
@@ -242,7 +253,7 @@ items = (
             *(1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in BINARY),
             *(1 / (2 * (math.exp(e) + 1) ** 2) for e in BINARY),
         ],
-        agrees(9),
+        agrees_to_digits(9),
         draw_shares,
     ),
 )
@@ -252,12 +263,12 @@ items = (
 LEAKING = (0.3, 1.0, 2.0)
 
 
-def leakage_beside_79(effort: Effort) -> float:
+def leakage_against_79(effort: Effort) -> float:
     """Maximal leakage of random ε-LDP channels on two inputs over log(2e^ε/(e^ε + 1)), the largest."""
     found = []
-    for _ in range(effort.some(0.5)):
-        epsilon = instances.triple(pure=True).epsilon
-        leak = instances.private_channel(Guarantee(epsilon), 2, 4).maximal_leakage
+    for _ in range(effort.reduced_instances(0.5)):
+        epsilon = instances.random_guarantee(pure=True).epsilon
+        leak = instances.random_private_channel(Guarantee(epsilon), 2, 4).maximal_leakage
         found.append(leak / math.log(2 * math.exp(epsilon) / (math.exp(epsilon) + 1)))
     return instances.worst_of(found)
 
@@ -265,8 +276,8 @@ def leakage_beside_79(effort: Effort) -> float:
 def variation_from_leakage(effort: Effort) -> float:
     """TV of two rows over e^leakage − 1: the largest distance to 1, added to 1."""
     found = []
-    for _ in range(effort.some(0.5)):
-        channel = instances.any_channel(2, 4)
+    for _ in range(effort.reduced_instances(0.5)):
+        channel = instances.random_channel(2, 4)
         found.append(abs(channel.total_variation / math.expm1(channel.maximal_leakage) - 1))
     return 1 + instances.worst_of(found)
 
@@ -277,9 +288,9 @@ leakage_items = (
         "Theorem 3",
         "the limit theorem, as in the journal version: distance to the limit at n = 3000",
         "(n * approx_dp(...).loss).tradeoff",
-        lambda effort: distance(3000),
-        number(0.0),
-        within(1e-4),
+        lambda effort: distance_to_gaussian(3000),
+        printed_number(0.0),
+        agrees_within(1e-4),
     ),
     Item(
         GI_V1,
@@ -288,7 +299,7 @@ leakage_items = (
         "(k * gaussian(...).loss).total_variation()",
         lambda effort: [(k * gaussian(scale=1 / 0.3).loss).total_variation() for k in (1, 20, 100)],
         lambda effort: [2 * float(ndtr(math.sqrt(k) * 0.15)) - 1 for k in (1, 20, 100)],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -296,8 +307,8 @@ leakage_items = (
         "withheld reports keep η/tanh(ε/2) of every f-divergence: largest difference, added to 1",
         "suprema.share_kept_by_erasure, Channel.erase",
         kept_by_erasure,
-        number(1.0),
-        agrees(7),
+        printed_number(1.0),
+        agrees_to_digits(7),
     ),
     Item(
         GI_V1,
@@ -305,17 +316,17 @@ leakage_items = (
         "total variation after erasure over (1 − α) tanh(ε/2): the largest over random channels",
         "Channel.erase(alpha).total_variation",
         lemma_3,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
         "Appendix J, (79) corrected",
         "maximal leakage of two inputs over log(2e^ε/(e^ε + 1)): the largest over random channels",
         "Channel.maximal_leakage",
-        leakage_beside_79,
-        number(1.0),
-        at_most(),
+        leakage_against_79,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         GI_V1,
@@ -324,7 +335,7 @@ leakage_items = (
         "extremal.dominating_channel(Guarantee(2)).maximal_leakage",
         lambda effort: extremal.dominating_channel(Guarantee(2.0)).maximal_leakage,
         lambda effort: math.log(2 * 2.0 / (math.exp(2.0) + 1)),
-        wrong("the numerator is 2e^ε, not 2ε"),
+        paper_is_wrong("the numerator is 2e^ε, not 2ε"),
     ),
     Item(
         GI_V1,
@@ -333,7 +344,7 @@ leakage_items = (
         "Channel.total_variation, .maximal_leakage",
         lambda effort: Channel([[0.75, 0.25], [0.25, 0.75]]).total_variation,
         lambda effort: -math.expm1(-Channel([[0.75, 0.25], [0.25, 0.75]]).maximal_leakage),
-        wrong("it is e^I − 1"),
+        paper_is_wrong("it is e^I − 1"),
     ),
     Item(
         GI_V1,
@@ -341,8 +352,8 @@ leakage_items = (
         "total variation of two rows is e^I − 1: largest relative difference over random channels, added to 1",
         "Channel.total_variation, .maximal_leakage",
         variation_from_leakage,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         GI_V1,
@@ -351,7 +362,7 @@ leakage_items = (
         "extremal.dominating_channel(Guarantee(eps)).maximal_leakage",
         lambda effort: [math.expm1(extremal.dominating_channel(Guarantee(e)).maximal_leakage) for e in LEAKING],
         lambda effort: [math.expm1(e) / (math.exp(e) + 1) for e in LEAKING],
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         GI_V1,
@@ -362,6 +373,6 @@ leakage_items = (
             suprema.share_kept_by_erasure(Guarantee(e, 0.0, s * math.tanh(e / 2))) for e in LEAKING for s in (1.0, 0.5)
         ],
         lambda effort: [1.0, 0.5] * len(LEAKING),
-        agrees(9),
+        agrees_to_digits(9),
     ),
 )

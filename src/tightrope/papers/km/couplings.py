@@ -10,7 +10,15 @@ from scipy import optimize
 
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
-from tightrope.papers.item import Effort, Item, agrees, at_most, exceeded, number, sharper
+from tightrope.papers.item import (
+    Effort,
+    Item,
+    agrees_to_digits,
+    bound_exceeded,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.papers.km.divergences import KM, LINE
 from tightrope.reporting.charts.panels import Drawing, Line, Panel, Plane
 from tightrope.transport import (
@@ -29,7 +37,7 @@ PLAN = (0.2, 0.0, 0.0, 0.1, 0.2, 0.2, 0.0, 0.0, 0.3)
 """Figure 2."""
 
 
-def program(cost: Floats, p: Floats, q: Floats) -> float:
+def linear_program_cost(cost: Floats, p: Floats, q: Floats) -> float:
     """The least Σ γ c over couplings, as a linear program of another library."""
     n, m = cost.shape
     rows = np.kron(np.eye(n), np.ones(m))
@@ -42,82 +50,82 @@ def program(cost: Floats, p: Floats, q: Floats) -> float:
 def least_largest(cost: Floats, p: Floats, q: Floats) -> float:
     """W_∞: the least c for which everything can move within c."""
     for level in np.unique(cost):
-        if program(np.where(cost <= level, 0.0, 1.0), p, q) < 1e-9:
+        if linear_program_cost(np.where(cost <= level, 0.0, 1.0), p, q) < 1e-9:
             return float(level)
     return math.inf
 
 
-def distances(effort: Effort) -> float:
-    """Definition 8: W_1, W_2 and W_∞ of random laws and costs beside the program: largest difference, added to 1."""
+def largest_distance_error(effort: Effort) -> float:
+    """Definition 8: return 1 + the largest difference from the program, for W_1, W_2 and W_∞ of random instances."""
     found = []
-    for _ in range(effort.some(0.25)):
-        cost, laws = instances.uniforms(4, 4), instances.pair(4)
-        order = instances.whole(1, 2)
-        found.append(abs(wasserstein(*laws, cost, p=float(order)) ** order - program(cost**order, *laws)))
-    for _ in range(effort.some(0.1) // 4):
-        cost, laws = instances.uniforms(4, 4), instances.pair(4)
+    for _ in range(effort.reduced_instances(0.25)):
+        cost, laws = instances.draw_uniforms(4, 4), instances.random_distribution_pair(4)
+        order = instances.draw_integer(1, 2)
+        found.append(abs(wasserstein(*laws, cost, p=float(order)) ** order - linear_program_cost(cost**order, *laws)))
+    for _ in range(effort.reduced_instances(0.1) // 4):
+        cost, laws = instances.draw_uniforms(4, 4), instances.random_distribution_pair(4)
         found.append(abs(wasserstein(*laws, cost, p=math.inf) - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
 def north_west(effort: Effort) -> float:
-    """The rule on random submodular costs beside the optimum, and whether it ran: largest difference, plus 1."""
+    """Return 1 + the largest difference of the rule from the optimum on random submodular costs; check that it ran."""
     found = []
-    for _ in range(effort.some(0.25)):
-        places, laws = np.sort(instances.uniforms(4)), instances.pair(4)
+    for _ in range(effort.reduced_instances(0.25)):
+        places, laws = np.sort(instances.draw_uniforms(4)), instances.random_distribution_pair(4)
         cost = np.subtract.outer(places, places) ** 2
         ours = coupling(*laws, cost)
-        found.append(abs(ours.cost - program(cost, *laws)) + (ours.method != "north-west corner rule"))
+        found.append(abs(ours.cost - linear_program_cost(cost, *laws)) + (ours.method != "north-west corner rule"))
     return 1 + instances.worst_of(found)
 
 
-def marginals(effort: Effort) -> float:
-    """Definition 7: how far the plans' sums are from the laws, the largest, added to 1."""
+def largest_marginal_error(effort: Effort) -> float:
+    """Definition 7: how far the plans' sums are from the distributions, the largest, added to 1."""
     found = []
-    for _ in range(effort.some(0.25)):
-        laws = instances.pair(4)
-        plan = coupling(*laws, instances.uniforms(4, 4)).plan.toarray()
+    for _ in range(effort.reduced_instances(0.25)):
+        laws = instances.random_distribution_pair(4)
+        plan = coupling(*laws, instances.draw_uniforms(4, 4)).plan.toarray()
         found += [float(np.abs(plan.sum(axis=1) - laws[0]).max()), float(np.abs(plan.sum(axis=0) - laws[1]).max())]
     return 1 + instances.worst_of(found)
 
 
 @lru_cache(maxsize=1)
-def example() -> CouplingMechanism:
-    """The mechanism of Example 2, with a second group beside it."""
+def example_mechanism() -> CouplingMechanism:
+    """Return the mechanism of Example 2, with a second group added."""
     return CouplingMechanism.fit({"a": LAMBDA, "b": (0.6, 0.2, 0.2)}, line([1, 2, 3]), target=MU)
 
 
-def moved(group: str, x: int, y: int) -> float:
+def transition_probability(group: str, x: int, y: int) -> float:
     """P(y | x) of a group."""
-    table = example().table(group).toarray()
+    table = example_mechanism().plan_matrix(group).toarray()
     return float(table[x, y] / table[x].sum())
 
 
-def hidden(effort: Effort) -> float:
-    """Definition 16 with exact laws: D_∞ between the outputs of two random groups, the largest."""
+def largest_hidden_divergence(effort: Effort) -> float:
+    """Definition 16 with exact distributions: D_∞ between the outputs of two random groups, the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        laws = instances.pair(3)
-        made = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=instances.law(3))
+    for _ in range(effort.reduced_instances(0.1)):
+        laws = instances.random_distribution_pair(3)
+        made = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=instances.random_distribution(3))
         found.append(distribution_privacy(made, [("a", "b")], "max").epsilon)
     return instances.worst_of(found)
 
 
-def losses(effort: Effort) -> float:
-    """Proposition 2: expected loss of random mechanisms beside the program: largest difference, added to 1."""
+def largest_loss_error(effort: Effort) -> float:
+    """Proposition 2: return 1 + the largest difference of random mechanisms' expected loss from the program."""
     found = []
-    for _ in range(effort.some(0.1)):
-        laws, cost = instances.pair(3), instances.uniforms(3, 3)
+    for _ in range(effort.reduced_instances(0.1)):
+        laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
         made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1])
-        found.append(abs(made.loss["a"] - program(cost, *laws)))
+        found.append(abs(made.loss["a"] - linear_program_cost(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
 def worst_losses(effort: Effort) -> float:
-    """The mechanism of least largest loss beside W_∞: largest difference, added to 1."""
+    """Return 1 + the largest difference from W_∞ of the mechanism with the smallest maximal loss."""
     found = []
     for _ in range(max(4, effort.instances // 20)):
-        laws, cost = instances.pair(3), instances.uniforms(3, 3)
+        laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
         made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1], objective="worst")
         found.append(abs(made.loss["a"] - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
@@ -127,12 +135,12 @@ def worst_losses(effort: Effort) -> float:
 def other_laws(effort: Effort) -> list[tuple[dict[str, float], float]]:
     """Random mechanisms for laws that are off by at most a factor e^{±ε}: divergences of the real outputs, and ε."""
     found = []
-    for _ in range(effort.some(0.1)):
-        fitted = np.stack(instances.pair(3))
-        real = fitted * np.exp(instances.between(0.01, 0.4) * (instances.uniforms(2, 3) - 0.5))
+    for _ in range(effort.reduced_instances(0.1)):
+        fitted = np.stack(instances.random_distribution_pair(3))
+        real = fitted * np.exp(instances.draw_between(0.01, 0.4) * (instances.draw_uniforms(2, 3) - 0.5))
         real = real / real.sum(axis=1, keepdims=True)
         epsilon = float(np.abs(np.log(real / fitted)).max())
-        made = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, LINE, target=instances.law(3))
+        made = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, LINE, target=instances.random_distribution(3))
         pair = [(("a", real[0]), ("b", real[1]))]
         names = ("max", "kl")
         found.append(({name: distribution_privacy(made, pair, name).epsilon for name in names}, epsilon))
@@ -152,36 +160,36 @@ def theorem_3_kl(effort: Effort) -> float:
 
 
 def theorem_3_reverse() -> float:
-    """Reverse KL of the outputs where the real laws are off by a factor."""
+    """Reverse KL of the outputs where the real distributions are off by a factor."""
     fitted, real = np.array([[0.5, 0.5], [0.3, 0.7]]), np.array([[0.55, 0.45], [0.27, 0.73]])
     made = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, [[0, 1], [1, 0]])
     return distribution_privacy(made, [(("a", real[0]), ("b", real[1]))], "reverse_kl").epsilon
 
 
 def real_epsilon() -> float:
-    """ε of the laws of ``theorem_3_reverse``."""
+    """ε of the distributions of ``theorem_3_reverse``."""
     return math.log(0.3 / 0.27)
 
 
-def corrected() -> float:
+def corrected_bound() -> float:
     """Our bound for the same."""
     fitted = {"a": [0.5, 0.5], "b": [0.3, 0.7]}
     made = CouplingMechanism.fit(fitted, [[0, 1], [1, 0]])
-    return approximate_knowledge(made, {"a": [0.55, 0.45], "b": [0.27, 0.73]}).divergence("reverse_kl")
+    return approximate_knowledge(made, {"a": [0.55, 0.45], "b": [0.27, 0.73]}).divergence_bound("reverse_kl")
 
 
-def diameters(effort: Effort) -> float:
+def diameter_ratios(effort: Effort) -> float:
     """W_1 ≤ W_∞ ≤ diam: the largest of the two ratios."""
     found = []
     for _ in range(max(4, effort.instances // 20)):
-        laws, cost = instances.pair(4), instances.uniforms(4, 4)
+        laws, cost = instances.random_distribution_pair(4), instances.draw_uniforms(4, 4)
         largest = wasserstein(*laws, cost, p=math.inf)
         found += [wasserstein(*laws, cost) / largest, largest / diameter(*laws, cost)]
     return instances.worst_of(found)
 
 
-def draw(effort: Effort) -> list[Drawing]:
-    """Figure 2: the two laws, and the coupling."""
+def draw_example_coupling(effort: Effort) -> list[Drawing]:
+    """Figure 2: the two distributions, and the coupling."""
     x = (1.0, 2.0, 3.0)
     plan = coupling(LAMBDA, MU, line([1, 2, 3])).plan.toarray()
     return [
@@ -202,27 +210,27 @@ items = (
             (found := coupling(LAMBDA, MU, line([1, 2, 3]))).cost,
             *(float(v) for v in found.plan.toarray().ravel()),
         ],
-        number(0.3, *PLAN),
-        agrees(9),
-        draw,
+        printed_number(0.3, *PLAN),
+        agrees_to_digits(9),
+        draw_example_coupling,
     ),
     Item(
         KM,
         "Definition 7",
         "both marginals of optimal couplings of random laws: largest difference, added to 1",
         "transport.coupling(...).plan",
-        marginals,
-        number(1.0),
-        agrees(9),
+        largest_marginal_error,
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Definition 8",
         "W_1, W_2 and W_∞ beside a linear program: largest difference over random laws and costs, added to 1",
         "transport.wasserstein(..., p=1, 2, inf)",
-        distances,
-        number(1.0),
-        agrees(5),
+        largest_distance_error,
+        printed_number(1.0),
+        agrees_to_digits(5),
     ),
     Item(
         KM,
@@ -230,44 +238,48 @@ items = (
         "it is chosen for submodular costs, and optimal: largest difference to the program, added to 1",
         "transport.coupling(...).method, .cost",
         north_west,
-        number(1.0),
-        agrees(5),
+        printed_number(1.0),
+        agrees_to_digits(5),
     ),
     Item(
         KM,
         "V-B: diameter",
         "W_1 ≤ W_∞ ≤ diam of the supports: the largest ratio over random laws",
         "transport.diameter, transport.wasserstein",
-        diameters,
-        number(1.0),
-        at_most(),
+        diameter_ratios,
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         KM,
         "Definition 15",
         "with a group's name known to the mechanism, pairs are (group, law): D_∞ for the laws it was fitted with",
         "transport.distribution_privacy(mechanism, [('a', 'b')], 'max')",
-        lambda effort: 1 + distribution_privacy(example(), [("a", "b")], "max").epsilon,
-        number(1.0),
-        agrees(9),
+        lambda effort: 1 + distribution_privacy(example_mechanism(), [("a", "b")], "max").epsilon,
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Definition 16",
         "coupling mechanisms for random groups known exactly: D_∞ between their outputs, the largest, added to 1",
         "transport.CouplingMechanism.fit",
-        lambda effort: 1 + hidden(effort),
-        number(1.0),
-        agrees(9),
+        lambda effort: 1 + largest_hidden_divergence(effort),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Example 2",
         "value 2 becomes 1 with probability 20 % and 3 with 40 %; the output has law μ",
         "CouplingMechanism.fit(...).table, .output_law",
-        lambda effort: [moved("a", 1, 0), moved("a", 1, 2), *example().output_law("a").tolist()],
-        number(0.2, 0.4, *MU),
-        agrees(9),
+        lambda effort: [
+            transition_probability("a", 1, 0),
+            transition_probability("a", 1, 2),
+            *example_mechanism().output_law("a").tolist(),
+        ],
+        printed_number(0.2, 0.4, *MU),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
@@ -275,8 +287,8 @@ items = (
         "laws known within e^(±ε): D_∞ of the real outputs over 2ε, the largest over random mechanisms",
         "distribution_privacy(mechanism, [((group, law), ...)], 'max')",
         theorem_3_max,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         KM,
@@ -284,17 +296,17 @@ items = (
         "KL of the real outputs over 2ε e^ε, the largest over random mechanisms",
         "distribution_privacy(mechanism, [((group, law), ...)], 'kl')",
         theorem_3_kl,
-        number(1.0),
-        at_most(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         KM,
         "Theorem 3.2, sharper",
         "bound on KL at ε = 0.2 and 0.05",
         "transport.one_draw(epsilon=...).divergence('kl')",
-        lambda effort: [one_draw(epsilon=e).divergence("kl") for e in (0.2, 0.05)],
+        lambda effort: [one_draw(epsilon=e).divergence_bound("kl") for e in (0.2, 0.05)],
         lambda effort: [2 * e * math.exp(e) for e in (0.2, 0.05)],
-        sharper(),
+        sharper_bound(),
     ),
     Item(
         KM,
@@ -303,25 +315,25 @@ items = (
         "distribution_privacy(mechanism, [((group, law), ...)], 'reverse_kl')",
         lambda effort: theorem_3_reverse(),
         lambda effort: -2 * math.exp(real_epsilon()) * real_epsilon(),
-        exceeded("the bound is negative for a falling f; the proof bounds a sum by its largest term"),
+        bound_exceeded("the bound is negative for a falling f; the proof bounds a sum by its largest term"),
     ),
     Item(
         KM,
         "Theorem 3.3, corrected",
         "reverse KL of the same outputs over η (f(e^(2ε)) + e^(2ε) f(e^(−2ε)))/(e^(2ε) − 1)",
         "transport.approximate_knowledge(...).divergence('reverse_kl')",
-        lambda effort: theorem_3_reverse() / corrected(),
-        number(1.0),
-        at_most(),
+        lambda effort: theorem_3_reverse() / corrected_bound(),
+        printed_number(1.0),
+        bound_holds(),
     ),
     Item(
         KM,
         "Definitions 17 and 18, Proposition 2",
         "expected loss of the utility-optimal mechanism is W_1: largest difference to the program, added to 1",
         "CouplingMechanism.fit(...).loss",
-        losses,
-        number(1.0),
-        agrees(5),
+        largest_loss_error,
+        printed_number(1.0),
+        agrees_to_digits(5),
     ),
     Item(
         KM,
@@ -329,7 +341,7 @@ items = (
         "its largest loss is W_∞: largest difference over random laws, added to 1",
         "CouplingMechanism.fit(..., objective='worst').loss",
         worst_losses,
-        number(1.0),
-        agrees(9),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
 )

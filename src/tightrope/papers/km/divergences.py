@@ -1,4 +1,4 @@
-"""Divergences, and privacy of points and of laws (KM §II, III, Table I, Fig. 1)."""
+"""Divergences, and privacy of points and of distributions (KM §II, III, Table I, Fig. 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tightrope.channels import Channel
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
-from tightrope.papers.item import Effort, Item, agrees, number, wrong
+from tightrope.papers.item import Effort, Item, agrees_to_digits, paper_is_wrong, printed_number
 from tightrope.reporting.charts.panels import Diagram, Drawing
 from tightrope.transport import MetricMechanism, distribution_privacy, extended_distribution_privacy, wasserstein
 
@@ -48,16 +48,16 @@ def both_ways(p: Floats, q: Floats, delta: float) -> float:
     return max(approximate_max(p, q, delta), approximate_max(q, p, delta))
 
 
-def channels(effort: Effort, share: float = 0.2) -> list[Floats]:
+def random_channels(effort: Effort, share: float = 0.2) -> list[Floats]:
     """Random channels of three points."""
-    return [instances.any_channel(3, 3).matrix for _ in range(effort.some(share))]
+    return [instances.random_channel(3, 3).matrix for _ in range(effort.reduced_instances(share))]
 
 
 def definition_5(effort: Effort) -> float:
     """Largest difference of D_∞^δ to all sets, added to 1."""
     found = []
-    for rows in channels(effort):
-        delta = instances.between(0.0, 0.3)
+    for rows in random_channels(effort):
+        delta = instances.draw_between(0.0, 0.3)
         ours = distribution_privacy(rows, [(THREE_POINTS[0], THREE_POINTS[1])], "approximate_max", delta=delta).epsilon
         found.append(abs(ours - both_ways(rows[0], rows[1], delta)))
     return 1 + instances.worst_of(found)
@@ -66,8 +66,8 @@ def definition_5(effort: Effort) -> float:
 def proposition_1(effort: Effort) -> float:
     """(ε, δ)-DP from the profile of the channel is D_∞^δ between points: largest difference, added to 1."""
     found = []
-    for rows in channels(effort):
-        delta = instances.between(0.01, 0.3)
+    for rows in random_channels(effort):
+        delta = instances.draw_between(0.01, 0.3)
         pairs = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in permutations(range(3), 2)]
         ours = distribution_privacy(rows, pairs, "approximate_max", delta=delta).epsilon
         found.append(abs(ours - Channel(rows).guarantee(delta).epsilon))
@@ -77,18 +77,18 @@ def proposition_1(effort: Effort) -> float:
 def definition_2(effort: Effort) -> float:
     """ε of ε·d privacy: largest difference to the largest log-ratio per unit of distance, added to 1."""
     found = []
-    for rows in channels(effort):
+    for rows in random_channels(effort):
         logs = np.log(rows)
         worst = max(float((logs[x] - logs[y]).max()) / LINE[x, y] for x, y in permutations(range(3), 2))
-        found.append(abs(MetricMechanism.of(rows, LINE).epsilon - worst))
+        found.append(abs(MetricMechanism.from_channel(rows, LINE).epsilon - worst))
     return 1 + instances.worst_of(found)
 
 
 def definition_3(effort: Effort) -> float:
-    """DistP: largest difference to all sets of outputs of the two laws, added to 1."""
+    """DistP: largest difference to all sets of outputs of the two distributions, added to 1."""
     found = []
-    for rows in channels(effort):
-        laws, delta = instances.pair(3), instances.between(0.0, 0.1)
+    for rows in random_channels(effort):
+        laws, delta = instances.random_distribution_pair(3), instances.draw_between(0.0, 0.1)
         ours = distribution_privacy(rows, [(laws[0], laws[1])], "approximate_max", delta=delta).epsilon
         found.append(abs(ours - both_ways(laws[0] @ rows, laws[1] @ rows, delta)))
     return 1 + instances.worst_of(found)
@@ -97,8 +97,8 @@ def definition_3(effort: Effort) -> float:
 def definition_4(effort: Effort) -> float:
     """XDistP: largest relative difference of ε to D_∞ over W_∞, added to 1."""
     found = []
-    for rows in channels(effort):
-        laws = instances.pair(3)
+    for rows in random_channels(effort):
+        laws = instances.random_distribution_pair(3)
         pair = [(laws[0], laws[1])]
         ours = extended_distribution_privacy(rows, pair, "max", LINE, p=math.inf).epsilon
         distance = wasserstein(*laws, LINE, p=math.inf)
@@ -106,11 +106,11 @@ def definition_4(effort: Effort) -> float:
     return 1 + instances.worst_of(found)
 
 
-def of_laws(effort: Effort) -> float:
+def divergence_ratios_of_distributions(effort: Effort) -> float:
     """Divergence DP, XDP, DistP and XDistP (Defs. 9–12) for Table I: largest relative difference, plus 1."""
     found = []
-    for rows in channels(effort):
-        name, laws = TABLE_I[instances.whole(0, 4)], instances.pair(3)
+    for rows in random_channels(effort):
+        name, laws = TABLE_I[instances.draw_integer(0, 4)], instances.random_distribution_pair(3)
         scale = 2.0 if name == "hellinger" else 1.0
         outputs = np.stack(laws) @ rows
         apart = scale * max(f_sum(outputs[0], outputs[1], name), f_sum(outputs[1], outputs[0], name))
@@ -121,7 +121,7 @@ def of_laws(effort: Effort) -> float:
 
 
 def table_i() -> list[float]:
-    """The five divergences of two laws; ours of Hellinger is twice the paper's."""
+    """The five divergences of two distributions; ours of Hellinger is twice the paper's."""
     found = {name: distribution_privacy(np.stack([P, Q]), [([1.0, 0.0], [0.0, 1.0])], name) for name in TABLE_I}
     return [found[name].epsilon / (2.0 if name == "hellinger" else 1.0) for name in TABLE_I]
 
@@ -131,7 +131,7 @@ def printed_table_i() -> list[float]:
     return [max(f_sum(P, Q, name), f_sum(Q, P, name)) for name in TABLE_I]
 
 
-def draw(effort: Effort) -> list[Drawing]:
+def draw_divergence_figure(effort: Effort) -> list[Drawing]:
     """Figure 1."""
     boxes = [("x of law λ", 0.14, 0.5), ("obfuscater A", 0.5, 0.5), ("y of law A#(λ)", 0.86, 0.5)]
     return [Diagram("KM Fig. 1: a value, and the law behind it, obfuscated", boxes, [
@@ -145,10 +145,12 @@ items = (
         "Figure 1",
         "the output law A#(λ) of a value of law λ, entry by entry",
         "Channel.push",
-        lambda effort: [float(v) for v in Channel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]).push(P)],
-        number(0.5 * 0.7 + 0.3 * 0.1 + 0.2 * 0.3, 0.5 * 0.2 + 0.3 * 0.8 + 0.2 * 0.3, 0.05 + 0.03 + 0.08),
-        agrees(9),
-        draw,
+        lambda effort: [
+            float(v) for v in Channel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]).output_distribution(P)
+        ],
+        printed_number(0.5 * 0.7 + 0.3 * 0.1 + 0.2 * 0.3, 0.5 * 0.2 + 0.3 * 0.8 + 0.2 * 0.3, 0.05 + 0.03 + 0.08),
+        agrees_to_digits(9),
+        draw_divergence_figure,
     ),
     Item(
         KM,
@@ -156,8 +158,8 @@ items = (
         "(ε, δ)-DP is δ-approximate max divergence at most ε: largest difference over random channels, added to 1",
         "distribution_privacy(..., 'approximate_max'), Channel.guarantee",
         proposition_1,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         KM,
@@ -165,8 +167,8 @@ items = (
         "ε per unit of distance of random channels on a line: largest difference, added to 1",
         "transport.MetricMechanism.of(...).epsilon",
         definition_2,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         KM,
@@ -174,8 +176,8 @@ items = (
         "ε between two laws from all sets of outputs: largest difference, added to 1",
         "transport.distribution_privacy",
         definition_3,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         KM,
@@ -183,8 +185,8 @@ items = (
         "ε per unit of the distance of laws: largest relative difference, added to 1",
         "transport.extended_distribution_privacy",
         definition_4,
-        number(1.0),
-        agrees(7),
+        printed_number(1.0),
+        agrees_to_digits(7),
     ),
     Item(
         KM,
@@ -193,16 +195,16 @@ items = (
         "transport.distribution_privacy",
         lambda effort: table_i(),
         lambda effort: printed_table_i(),
-        agrees(9),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Table I, reverse KL",
         "D_f of two laws with the f of the table, −t log t, beside reverse KL",
         "Channel.divergence('reverse_kl')",
-        lambda effort: Channel(np.eye(3)).divergence("reverse_kl", P, Q),
+        lambda effort: Channel(np.eye(3)).output_divergence("reverse_kl", P, Q),
         lambda effort: float(Q @ (-(P / Q) * np.log(P / Q))),
-        wrong("f is −log t; −t log t is not convex and gives minus KL"),
+        paper_is_wrong("f is −log t; −t log t is not convex and gives minus KL"),
     ),
     Item(
         KM,
@@ -210,16 +212,16 @@ items = (
         "δ-approximate max divergence from all sets: largest difference over random laws, added to 1",
         "transport.distribution_privacy(..., 'approximate_max', delta=...)",
         definition_5,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         KM,
         "Definition 6, Definitions 9 to 12",
         "f-divergences between outputs of laws, and per unit of W_1: largest relative difference, added to 1",
         "distribution_privacy, extended_distribution_privacy",
-        of_laws,
-        number(1.0),
-        agrees(6),
+        divergence_ratios_of_distributions,
+        printed_number(1.0),
+        agrees_to_digits(6),
     ),
 )

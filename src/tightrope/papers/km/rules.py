@@ -1,4 +1,4 @@
-"""What follows from a guarantee: lifting, composition, processing, weaker notions (KM §IV, V, App. A, B, D–G)."""
+"""Consequences of a guarantee: lifting, composition, processing, weaker notions (KM §IV, V, App. A, B, D–G)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import numpy as np
 from tightrope.channels import Channel
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
-from tightrope.papers.item import Compute, Effort, Item, agrees, at_most, attained, exceeded, number, sharper
+from tightrope.papers.item import (
+    Compute,
+    Effort,
+    Item,
+    agrees_to_digits,
+    bound_attained,
+    bound_exceeded,
+    bound_holds,
+    printed_number,
+    sharper_bound,
+)
 from tightrope.papers.km.divergences import KM, LINE, TABLE_I, THREE_POINTS
 from tightrope.reporting.charts.panels import Diagram, Drawing
 from tightrope.transport import (
@@ -26,9 +36,9 @@ from tightrope.transport import (
 )
 
 ALL_PAIRS = tuple(combinations(range(3), 2))
-"""Each stands for both orders, the worse of which is what divergences between two sides are."""
-LINE_NEIGHBOURS = np.array([[True, True, False], [True, True, True], [False, True, True]])
-"""Neighbours on a line of three points."""
+"""Each pair stands for both orders: two-sided divergences are the larger of the two."""
+LINE_NEIGHBORS = np.array([[True, True, False], [True, True, True], [False, True, True]])
+"""Neighbors on a line of three points."""
 
 
 def between_points(rows: Floats, name: str, pairs: tuple[tuple[int, int], ...] = ALL_PAIRS) -> float:
@@ -41,9 +51,9 @@ def between_laws(rows: Floats, first: Floats, second: Floats, name: str) -> floa
     return distribution_privacy(rows, [(first, second)], name).epsilon
 
 
-def related() -> tuple[Floats, Floats]:
-    """Two laws with a random coupling on neighbouring points."""
-    plan = instances.uniforms(3, 3) * LINE_NEIGHBOURS
+def related_distributions() -> tuple[Floats, Floats]:
+    """Two distributions with a random coupling on neighboring points."""
+    plan = instances.draw_uniforms(3, 3) * LINE_NEIGHBORS
     plan = plan / plan.sum()
     return plan.sum(axis=1), plan.sum(axis=0)
 
@@ -51,10 +61,10 @@ def related() -> tuple[Floats, Floats]:
 def theorem_1(effort: Effort) -> list[float]:
     """D_f between laws in Φ# over that between points of Φ: the largest of random channels; and at point masses."""
     found = []
-    neighbours = tuple((x, y) for x, y in ALL_PAIRS if LINE_NEIGHBOURS[x, y])
-    for _ in range(effort.some(0.1)):
-        rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
-        found.append(between_laws(rows, *related(), name) / between_points(rows, name, neighbours))
+    neighbors = tuple((x, y) for x, y in ALL_PAIRS if LINE_NEIGHBORS[x, y])
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, name = instances.random_channel(3, 3).matrix, TABLE_I[instances.draw_integer(0, 4)]
+        found.append(between_laws(rows, *related_distributions(), name) / between_points(rows, name, neighbors))
     rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
     return [
         instances.worst_of(found),
@@ -63,90 +73,99 @@ def theorem_1(effort: Effort) -> list[float]:
 
 
 def definition_14(effort: Effort) -> float:
-    """How many of random related pairs are not found to be lifted, and the mass outside Φ of two far points, less 1."""
+    """Return 1 + the random related pairs not found to be lifted + (1 − the mass outside Φ of two far points)."""
     missed = 0
-    for _ in range(effort.some(0.1)):
-        first, second = related()
-        missed += not lifted(LINE_NEIGHBOURS, first, second, outside=1e-12)
-    return 1 + missed + (1 - mass_outside(LINE_NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2]))
+    for _ in range(effort.reduced_instances(0.1)):
+        first, second = related_distributions()
+        missed += not lifted(LINE_NEIGHBORS, first, second, outside=1e-12)
+    return 1 + missed + (1 - mass_outside(LINE_NEIGHBORS, THREE_POINTS[0], THREE_POINTS[2]))
 
 
 def theorem_2(effort: Effort) -> float:
-    """D_f between laws over ε W_1, with the ε per unit of distance between points: the largest."""
+    """D_f between distributions over ε W_1, with the ε per unit of distance between points: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, name, laws = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)], instances.pair(3)
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, name, laws = (
+            instances.random_channel(3, 3).matrix,
+            TABLE_I[instances.draw_integer(0, 4)],
+            instances.random_distribution_pair(3),
+        )
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = extended_distribution_privacy(rows, points, name, LINE).epsilon
         found.append(between_laws(rows, *laws, name) / (per_unit * wasserstein(*laws, LINE)))
     return instances.worst_of(found)
 
 
-def restricted(effort: Effort) -> float:
+def restricted_relation(effort: Effort) -> float:
     """Theorem 2's relation: pairs whose optimal couplings stay on Φ, for p = 1 and ∞, are counted as they should be."""
     right = [
-        optimally_lifted(LINE_NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
-        optimally_lifted(LINE_NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
-        not optimally_lifted(LINE_NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2], LINE),
-        # on Φ alone this costs 2, but everything could stay where it is
+        optimally_lifted(LINE_NEIGHBORS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
+        optimally_lifted(LINE_NEIGHBORS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
+        not optimally_lifted(LINE_NEIGHBORS, THREE_POINTS[0], THREE_POINTS[2], LINE),
+        # on Φ alone this costs 2, but moving no mass is possible, too
         not optimally_lifted(~np.eye(3, dtype=bool), [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], LINE),
     ]
     return float(sum(right))
 
 
 def theorem_4(effort: Effort) -> float:
-    """Lemma 1 and Theorem 4: between point masses, laws are points; the largest difference, + 1."""
+    """Lemma 1 and Theorem 4: between point masses, distributions are points; the largest difference, + 1."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
-        x, y = ALL_PAIRS[instances.whole(0, 2)]
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, name = instances.random_channel(3, 3).matrix, TABLE_I[instances.draw_integer(0, 4)]
+        x, y = ALL_PAIRS[instances.draw_integer(0, 2)]
         direct = (
-            Channel(rows).divergence(name, THREE_POINTS[x], THREE_POINTS[y]),
-            Channel(rows).divergence(name, THREE_POINTS[y], THREE_POINTS[x]),
+            Channel(rows).output_divergence(name, THREE_POINTS[x], THREE_POINTS[y]),
+            Channel(rows).output_divergence(name, THREE_POINTS[y], THREE_POINTS[x]),
         )
         found.append(abs(between_laws(rows, THREE_POINTS[x], THREE_POINTS[y], name) / max(direct) - 1))
     return 1 + instances.worst_of(found)
 
 
-def joint(first: Floats, second: list[Floats]) -> Floats:
+def joint_channel(first: Floats, second: list[Floats]) -> Floats:
     """A₁ ⊙ A₀ as a matrix: the second map is chosen by the first output and sees the same point."""
     return np.concatenate([first[:, [y]] * second[y] for y in range(first.shape[1])], axis=1)
 
 
-def maps() -> tuple[Floats, list[Floats]]:
+def random_maps() -> tuple[Floats, list[Floats]]:
     """A first map, and one for each of its outputs."""
-    return instances.any_channel(3, 2).matrix, [instances.any_channel(3, 2).matrix for _ in range(2)]
+    return instances.random_channel(3, 2).matrix, [instances.random_channel(3, 2).matrix for _ in range(2)]
 
 
 def shared_input(effort: Effort, *, metric: bool) -> float:
-    """KL of laws through A₁ ⊙ A₀ over ε₀ + ε₁, or over that times W_1: the largest."""
+    """KL of distributions through A₁ ⊙ A₀ over ε₀ + ε₁, or over that times W_1: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        (first, second), laws = maps(), instances.pair(3)
-        total = _summed(first, second, metric=metric)
-        found.append(between_laws(joint(first, second), *laws, "kl") / (total * _distance(laws, metric=metric)))
+    for _ in range(effort.reduced_instances(0.1)):
+        (first, second), laws = random_maps(), instances.random_distribution_pair(3)
+        total = _summed_budget(first, second, metric=metric)
+        found.append(
+            between_laws(joint_channel(first, second), *laws, "kl")
+            / (total * _distribution_distance(laws, metric=metric))
+        )
     return instances.worst_of(found)
 
 
 def fresh_input(effort: Effort, *, metric: bool) -> float:
-    """The same for A₁ • A₀: the second map gets a value of its own from the same law."""
+    """The same for A₁ • A₀: the second map gets a value of its own from the same distribution."""
     found = []
-    for _ in range(effort.some(0.1)):
-        (first, second), laws = maps(), instances.pair(3)
+    for _ in range(effort.reduced_instances(0.1)):
+        (first, second), laws = random_maps(), instances.random_distribution_pair(3)
         outputs = np.stack([np.concatenate([(p @ first)[y] * (p @ second[y]) for y in (0, 1)]) for p in laws])
         known = between_laws(outputs / outputs.sum(axis=1, keepdims=True), np.eye(2)[0], np.eye(2)[1], "kl")
-        found.append(known / (_summed(first, second, metric=metric) * _distance(laws, metric=metric)))
+        found.append(
+            known / (_summed_budget(first, second, metric=metric) * _distribution_distance(laws, metric=metric))
+        )
     return instances.worst_of(found)
 
 
-def _summed(first: Floats, second: list[Floats], *, metric: bool) -> float:
+def _summed_budget(first: Floats, second: list[Floats], *, metric: bool) -> float:
     """ε₀ + max ε₁ between points, or per unit of distance, by the rules of the library."""
-    parts = [_guarantee(rows, metric=metric) for rows in (first, *second)]
+    parts = [_channel_guarantee(rows, metric=metric) for rows in (first, *second)]
     largest = max(parts[1:], key=lambda part: part.epsilon)
     return parts[0].with_same_input(largest).epsilon
 
 
-def _guarantee(rows: Floats, *, metric: bool) -> DistributionGuarantee:
+def _channel_guarantee(rows: Floats, *, metric: bool) -> DistributionGuarantee:
     pairs = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
     if metric:
         return DistributionGuarantee.from_points(
@@ -155,16 +174,16 @@ def _guarantee(rows: Floats, *, metric: bool) -> DistributionGuarantee:
     return DistributionGuarantee.from_points(between_points(rows, "kl"), "kl")
 
 
-def _distance(laws: tuple[Floats, Floats], *, metric: bool) -> float:
+def _distribution_distance(laws: tuple[Floats, Floats], *, metric: bool) -> float:
     return wasserstein(*laws, LINE) if metric else 1.0
 
 
 def unrelated_maps(effort: Effort) -> float:
     """TV and Hellinger of two maps of one input, unrelated, over the sum: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        first, second, name = *maps()[1], ("total_variation", "hellinger")[instances.whole(0, 1)]
-        both = between_points(joint(first, [second, second]), name)
+    for _ in range(effort.reduced_instances(0.1)):
+        first, second, name = *random_maps()[1], ("total_variation", "hellinger")[instances.draw_integer(0, 1)]
+        both = between_points(joint_channel(first, [second, second]), name)
         found.append(both / (between_points(first, name) + between_points(second, name)))
     return instances.worst_of(found)
 
@@ -183,26 +202,30 @@ def repeated_coin(effort: Effort) -> float:
 def post_processed(effort: Effort) -> float:
     """D_f after a random map of the output over D_f before: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, after, pair = instances.any_channel(3, 3), instances.any_channel(3, 3), instances.pair(3)
-        name = TABLE_I[instances.whole(0, 4)]
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, after, pair = (
+            instances.random_channel(3, 3),
+            instances.random_channel(3, 3),
+            instances.random_distribution_pair(3),
+        )
+        name = TABLE_I[instances.draw_integer(0, 4)]
         found.append(between_laws((rows @ after).matrix, *pair, name) / between_laws(rows.matrix, *pair, name))
     return instances.worst_of(found)
 
 
 def pre_processed(effort: Effort) -> float:
-    """D_f of laws moved by a c-stable map over c ε W_1, c and ε computed: the largest."""
+    """D_f of distributions moved by a c-stable map over c ε W_1, c and ε computed: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, moves = instances.any_channel(3, 3).matrix, instances.any_channel(3, 3).matrix
-        laws, name = instances.pair(3), TABLE_I[instances.whole(0, 4)]
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, moves = instances.random_channel(3, 3).matrix, instances.random_channel(3, 3).matrix
+        laws, name = instances.random_distribution_pair(3), TABLE_I[instances.draw_integer(0, 4)]
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = stability(moves, LINE) * extended_distribution_privacy(rows, points, name, LINE).epsilon
         found.append(between_laws(rows, laws[0] @ moves, laws[1] @ moves, name) / (per_unit * wasserstein(*laws, LINE)))
     return instances.worst_of(found)
 
 
-def chained() -> float:
+def chained_divergence_ratio() -> float:
     """KL between laws two steps apart over twice the ε of one step: binomial laws whose parameter moves evenly."""
     rows = np.array([[0.81, 0.18, 0.01], [0.49, 0.42, 0.09], [0.25, 0.5, 0.25]])
     one_step = between_points(rows, "kl", ((0, 1), (1, 2)))
@@ -210,41 +233,41 @@ def chained() -> float:
 
 
 def chain_allowed(effort: Effort) -> float:
-    """For total variation and D_∞ two steps cost at most twice: the largest ratio over random channels."""
+    """Return the largest ratio over random channels: for total variation and D_∞ two steps cost at most twice."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, name = instances.any_channel(3, 3).matrix, ("total_variation", "max")[instances.whole(0, 1)]
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, name = instances.random_channel(3, 3).matrix, ("total_variation", "max")[instances.draw_integer(0, 1)]
         step = DistributionGuarantee(between_points(rows, name, ((0, 1), (1, 2))), name)
         found.append(between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], name) / step.pre_process(2).epsilon)
     return instances.worst_of(found)
 
 
 def by_largest_distance(effort: Effort) -> float:
-    """Proposition 9: KL between laws over ε W_∞ with the ε that holds for W_1: the largest."""
+    """Proposition 9: KL between distributions over ε W_∞ with the ε that holds for W_1: the largest."""
     found = []
-    for _ in range(effort.some(0.05)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
-        kept = _guarantee(rows, metric=True).by_worst_distance()
+    for _ in range(effort.reduced_instances(0.05)):
+        rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
+        kept = _channel_guarantee(rows, metric=True).by_worst_distance()
         found.append(between_laws(rows, *laws, "kl") / (kept.epsilon * wasserstein(*laws, LINE, p=math.inf)))
     return instances.worst_of(found)
 
 
-def weaker(effort: Effort) -> float:
-    """Proposition 10: KL, reverse KL, TV and Hellinger over D_∞ between random laws: the largest."""
+def weaker_divergence_ratio(effort: Effort) -> float:
+    """Proposition 10: KL, reverse KL, TV and Hellinger over D_∞ between random distributions: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
         one = DistributionGuarantee(between_laws(rows, *laws, "max"), "max")
-        name = ("kl", "reverse_kl", "total_variation", "hellinger")[instances.whole(0, 3)]
-        found.append(between_laws(rows, *laws, name) / one.weakened(name).epsilon)
+        name = ("kl", "reverse_kl", "total_variation", "hellinger")[instances.draw_integer(0, 3)]
+        found.append(between_laws(rows, *laws, name) / one.weaken_to(name).epsilon)
     return instances.worst_of(found)
 
 
-def leftover(effort: Effort) -> float:
-    """Fig. 4, (ε, d, D_∞^δ)-XDP: the δ* that laws need at ε W_∞, over δ: the largest."""
+def leftover_delta_ratio(effort: Effort) -> float:
+    """Fig. 4, (ε, d, D_∞^δ)-XDP: the δ* that distributions need at ε W_∞, over δ: the largest."""
     found = []
-    for _ in range(effort.some(0.1)):
-        rows, laws, delta = instances.any_channel(3, 3).matrix, instances.pair(3), 0.05
+    for _ in range(effort.reduced_instances(0.1)):
+        rows, laws, delta = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3), 0.05
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         epsilon = extended_distribution_privacy(rows, points, "approximate_max", LINE, delta=delta).epsilon
         for pair in (laws, *((THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS)):
@@ -256,11 +279,11 @@ def leftover(effort: Effort) -> float:
 
 
 def largest_loss_of_laws(effort: Effort) -> float:
-    """Fig. 4 at δ = 0: D_∞ between laws over ε W_∞, ε of the mechanism per unit of distance: the largest."""
+    """Fig. 4 at δ = 0: D_∞ between distributions over ε W_∞, ε of the mechanism per unit of distance: the largest."""
     found = []
-    for _ in range(effort.some(0.05)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
-        most = MetricMechanism.of(rows, LINE).epsilon * wasserstein(*laws, LINE, p=math.inf)
+    for _ in range(effort.reduced_instances(0.05)):
+        rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
+        most = MetricMechanism.from_channel(rows, LINE).epsilon * wasserstein(*laws, LINE, p=math.inf)
         found.append(between_laws(rows, *laws, "max") / most)
     return instances.worst_of(found)
 
@@ -294,9 +317,11 @@ def draw_relations(effort: Effort) -> list[Drawing]:
     return [Diagram("KM Fig. 4: what implies what", boxes, arrows)]
 
 
-def _ratio(item: str, statement: str, call: str, ours: Compute) -> Item:
+def _ratio_item(item: str, statement: str, call: str, ours: Compute) -> Item:
     """A property: the largest ratio to what the paper allows."""
-    return Item(KM, item, f"{statement}: the largest ratio over random ones", call, ours, number(1.0), at_most())
+    return Item(
+        KM, item, f"{statement}: the largest ratio over random ones", call, ours, printed_number(1.0), bound_holds()
+    )
 
 
 DP, XDP = "transport.distribution_privacy", "transport.extended_distribution_privacy"
@@ -308,45 +333,45 @@ items = (
         "a map of three points on a line that moves 1 to 2 and leaves the others is 2-stable for W_1",
         "transport.stability",
         lambda effort: stability([[1, 0, 0], [0, 0, 1], [0, 0, 1]], LINE),
-        number(2.0),
-        agrees(9),
+        printed_number(2.0),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Definition 14",
-        "laws with a coupling on neighbours are lifted; two far points have all mass outside: mistakes, added to 1",
+        "laws with a coupling on neighbors are lifted; two far points have all mass outside: mistakes, added to 1",
         "transport.lifted, transport.mass_outside",
         definition_14,
-        number(1.0),
-        agrees(9),
+        printed_number(1.0),
+        agrees_to_digits(9),
     ),
     Item(
         KM,
         "Theorem 1, (1)",
-        "D_f of lifted pairs of laws over D_f of neighbouring points: random ones, and point masses",
+        "D_f of lifted pairs of laws over D_f of neighboring points: random ones, and point masses",
         f"{DP}, DistributionGuarantee.from_points",
         theorem_1,
-        number(1.0, 1.0),
-        attained(),
+        printed_number(1.0, 1.0),
+        bound_attained(),
     ),
     Item(
         KM,
         "V-B: lifting by optimal couplings",
         "four pairs of laws are told apart rightly by whether an optimal coupling stays on Φ (p = 1 and ∞)",
         "transport.optimally_lifted",
-        restricted,
-        number(4.0),
-        agrees(9),
+        restricted_relation,
+        printed_number(4.0),
+        agrees_to_digits(9),
     ),
-    _ratio("Theorem 2", "D_f of laws over ε W_1", XDP, theorem_2),
+    _ratio_item("Theorem 2", "D_f of laws over ε W_1", XDP, theorem_2),
     Item(
         KM,
         "Lemma 1 and Theorem 4",
         "between point masses the guarantee of laws is that of points: largest relative difference, added to 1",
         f"{DP}, {RULES}(points=True)",
         theorem_4,
-        number(1.0),
-        agrees(8),
+        printed_number(1.0),
+        agrees_to_digits(8),
     ),
     Item(
         KM,
@@ -354,41 +379,43 @@ items = (
         "total variation of two draws for the same value, where each draw alone has 0 between the two laws (Table II)",
         f"{DP}, {RULES}.with_same_input",
         repeated_coin,
-        number(0.0),
-        exceeded("between laws alone ⊙ does not add up; the relation must contain the point masses, as its proof uses"),
+        printed_number(0.0),
+        bound_exceeded(
+            "between laws alone ⊙ does not add up; the relation must contain the point masses, as its proof uses"
+        ),
         draw_compositions,
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 3, Table II ⊙",
         "KL of laws through two maps of one input over ε₀ + ε₁",
         f"{RULES}.with_same_input",
         lambda effort: shared_input(effort, metric=False),
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 4, Table III ⊙",
         "the same over (ε₀ + ε₁) W_1",
         f"{RULES}.with_same_input, metric",
         lambda effort: shared_input(effort, metric=True),
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 5, Table II •",
         "KL of laws through two maps with an input each over ε₀ + ε₁",
         f"{RULES}.with_fresh_input",
         lambda effort: fresh_input(effort, metric=False),
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 6, Table III •",
         "the same over (ε₀ + ε₁) W_1",
         f"{RULES}.with_fresh_input, metric",
         lambda effort: fresh_input(effort, metric=True),
     ),
-    _ratio(
+    _ratio_item(
         "IV-A: composition that is not adaptive",
         "total variation and Hellinger of two unrelated maps of one point over the sum of both",
         DP,
         unrelated_maps,
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 7, Tables II and III, post-processing",
         "D_f after a map of the output over D_f before",
         f"{DP}, {RULES}.post_process",
@@ -399,41 +426,43 @@ items = (
         "Proposition 8.1, Table II, pre-processing",
         "KL between laws two steps apart over twice the ε of one step",
         f"{DP}, {RULES}.pre_process",
-        lambda effort: chained(),
-        number(1.0),
-        exceeded("KL does not add up along a chain: it grows with the square of the steps"),
+        lambda effort: chained_divergence_ratio(),
+        printed_number(1.0),
+        bound_exceeded("KL does not add up along a chain: it grows with the square of the steps"),
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 8.1, where it holds",
         "total variation and D_∞ two steps apart over twice that of one",
         f"{RULES}.pre_process",
         chain_allowed,
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 8.2, Table III, pre-processing",
         "D_f of laws moved by a c-stable map over cε W_1, c computed",
         "transport.stability, extended_distribution_privacy",
         pre_processed,
     ),
-    _ratio(
+    _ratio_item(
         "Proposition 9",
         "KL of laws over ε W_∞ with the ε that holds for W_1",
         f"{RULES}.by_worst_distance",
         by_largest_distance,
     ),
-    _ratio("Proposition 10", "KL, reverse KL, TV and Hellinger over D_∞", f"{RULES}.weakened", weaker),
+    _ratio_item(
+        "Proposition 10", "KL, reverse KL, TV and Hellinger over D_∞", f"{RULES}.weakened", weaker_divergence_ratio
+    ),
     Item(
         KM,
         "Figure 4: from points to laws at δ > 0",
         "δ* that laws need at ε W_∞ over the δ of the points: the largest over random channels, beside the |Φ| = 9 of "
         "the figure",
         f"{XDP}(..., 'approximate_max')",
-        leftover,
-        number(9.0),
-        sharper(),
+        leftover_delta_ratio,
+        printed_number(9.0),
+        sharper_bound(),
         draw_relations,
     ),
-    _ratio(
+    _ratio_item(
         "Figure 4: from points to laws at δ = 0",
         "D_∞ of laws over ε W_∞",
         "transport.MetricMechanism.of(...).epsilon, distribution_privacy",

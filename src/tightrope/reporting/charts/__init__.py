@@ -1,4 +1,4 @@
-"""Axes, curves and figures; know no page."""
+"""Axes, curves and figures, independent of the pages."""
 
 from tightrope.reporting.charts import plots
 

@@ -1,4 +1,4 @@
-"""Axes: from numbers to percentages of a chart's width or height, and the round numbers to write beside them."""
+"""Axes: convert numbers to percentages of a chart's width or height, and choose round numbers as tick labels."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightrope.documents.numbers import HUNDRED, PER_LINE, Guesses, fixed, percent, power_of_ten, significant
+from tightrope.documents.numbers import (
+    HUNDRED,
+    PER_LINE,
+    Guesses,
+    fixed_text,
+    percent_text,
+    power_of_ten,
+    significant_text,
+)
 from tightrope.reporting.wording.answers import Answer, Row, rounded_row
-from tightrope.reporting.wording.document import Json, as_number, number
-from tightrope.reporting.wording.promise import Point, catches, curve, profile
+from tightrope.reporting.wording.document import Json, as_number, number_at
+from tightrope.reporting.wording.promise import Point, attack_rates, profile_points, tradeoff_points
 
 SMALLEST_ROOM = 1e-290  # below it, floats are too coarse for ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A round number on an axis: where it stands, in percent, and how it is written."""
+    """A round number on an axis: its position, in percent, and its label."""
 
     at: float
     label: str
@@ -29,46 +37,46 @@ class Scale:
     low: float
     high: float
 
-    def at(self, value: float) -> float:
-        """Where ``value`` stands, in percent of the axis, held inside it.
+    def to_percent(self, value: float) -> float:
+        """Return the position of ``value`` in percent of the axis, clamped to the axis.
 
-        >>> Scale(0, 4).at(1), Scale(0, 4).at(9)
+        >>> Scale(0, 4).to_percent(1), Scale(0, 4).to_percent(9)
         (25.0, 100.0)
         """
         return min(max(100 * (value - self.low) / (self.high - self.low), 0.0), 100.0)
 
-    def ticks(self, count: int) -> list[Tick]:
-        """At most ``count`` + 1 round numbers inside the axis.
+    def make_ticks(self, count: int) -> list[Tick]:
+        """Return at most ``count`` + 1 round numbers inside the axis.
 
-        >>> [tick.label for tick in Scale(0, 3100).ticks(4)]
+        >>> [tick.label for tick in Scale(0, 3100).make_ticks(4)]
         ['0', '1,000', '2,000', '3,000']
         """
         step = round_step((self.high - self.low) / count)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        return [Tick(self.at(i * step), _axis_number(i * step, decimals)) for i in range(first, last + 1)]
+        return [Tick(self.to_percent(i * step), _axis_number(i * step, decimals)) for i in range(first, last + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class DecadeScale:
-    """A logarithmic axis between whole powers of ten, ``low`` < ``high`` being the exponents."""
+    """A logarithmic axis between integer powers of ten, with exponents ``low`` < ``high``."""
 
     low: int
     high: int
 
-    def at(self, value: float) -> float:
-        """Where ``value`` > 0 stands, in percent of the axis, held inside it."""
-        return Scale(self.low, self.high).at(math.log10(value))
+    def to_percent(self, value: float) -> float:
+        """Return the position of ``value`` > 0 in percent of the axis, clamped to the axis."""
+        return Scale(self.low, self.high).to_percent(math.log10(value))
 
-    def ticks(self, count: int) -> list[Tick]:
-        """Powers of ten, evenly many apart."""
+    def make_ticks(self, count: int) -> list[Tick]:
+        """Return powers of ten at equal distances."""
         step = max(1, math.ceil((self.high - self.low) / count))
         exponents = range(self.high, self.low - 1, -step)
-        return [Tick(Scale(self.low, self.high).at(e), power_of_ten(e)) for e in exponents]
+        return [Tick(Scale(self.low, self.high).to_percent(e), power_of_ten(e)) for e in exponents]
 
 
 def round_step(least: float) -> float:
-    """The smallest of 1, 2, 5 · 10ⁿ that is not below ``least`` > 0.
+    """Return the smallest of 1, 2, 5 · 10ⁿ that is not below ``least`` > 0.
 
     >>> round_step(0.3), round_step(2), round_step(700)
     (0.5, 2.0, 1000.0)
@@ -77,20 +85,20 @@ def round_step(least: float) -> float:
     return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= least * (1 - 1e-9))
 
 
-def scale_of(numbers: Sequence[float], margin: float = 0.04) -> Scale:
-    """An axis that holds all of ``numbers`` with a margin."""
+def scale_from_numbers(numbers: Sequence[float], margin: float = 0.04) -> Scale:
+    """Return an axis that contains all of ``numbers`` with a margin."""
     low, high = min(numbers), max(numbers)
     spare = next(room for room in ((high - low) * margin, abs(high) * 0.1, 1.0) if room >= SMALLEST_ROOM)
     return Scale(low - spare, high + spare)
 
 
 def value_scale(answer: Answer) -> Scale | None:
-    """The axis of an answer's values: holds every value and most whiskers.
+    """Return the axis of an answer's values, which contains every value and most whiskers.
 
     Whiskers longer than the spread of all values plus six typical half-widths are cut there, so that one
     tiny group does not flatten the picture.
     """
-    values = answer.values
+    values = answer.published_values
     if not values:
         return None
     low, high = min(values), max(values)
@@ -98,19 +106,21 @@ def value_scale(answer: Answer) -> Scale | None:
     ends = [end for row in answer.rows if row.value is not None for end in (row.lower, row.upper) if end is not None]
     shown = [min(max(end, low - reach), high + reach) for end in ends]
     return (
-        _from_zero(scale_of([*values, *shown]), [*values, *shown]) if answer.additive else scale_of([*values, *shown])
+        _extend_to_zero(scale_from_numbers([*values, *shown]), [*values, *shown])
+        if answer.additive
+        else scale_from_numbers([*values, *shown])
     )
 
 
-def _from_zero(scale: Scale, numbers: Sequence[float]) -> Scale:
+def _extend_to_zero(scale: Scale, numbers: Sequence[float]) -> Scale:
     return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
 
 
 def _axis_number(value: float, decimals: int) -> str:
-    return fixed(value, decimals) if decimals <= 6 and abs(value) < 1e7 else significant(value, 3)
+    return fixed_text(value, decimals) if decimals <= 6 and abs(value) < 1e7 else significant_text(value, 3)
 
 
-# Dots with whiskers: where each value and its 95 % interval stand in a chart, in percent of its width or height.
+# Dots with whiskers: positions of values and 95 % intervals in a chart, in percent of its width or height.
 
 LIST_TICKS, HEIGHT_TICKS, WIDTH_TICKS = 4, 5, 7
 MANY_DOTS = 80
@@ -119,7 +129,7 @@ NO_KEY_AT = 96.0
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A value and its interval on the value axis; ``cut_*``: the whisker goes on beyond the axis."""
+    """A value and its interval on the value axis; ``cut_*``: the whisker is cut off at the axis end."""
 
     at: float
     lower: float
@@ -130,7 +140,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class ListChart:
-    """One line a group, the values along the line. ``name``: of its grid; ``zero``: where stems start, None without."""
+    """One line for each group, the values along it. ``name``: of its grid; ``zero``: start of the stems, or None."""
 
     name: str
     zero: float | None
@@ -140,7 +150,7 @@ class ListChart:
 
 @dataclass(frozen=True, slots=True)
 class PlacedDot:
-    """A dot over a numeric axis, with the text that a pointer shows; ``no_key``: the group without a key."""
+    """A dot over a numeric axis, with its tooltip text; ``no_key``: the group without a key."""
 
     along: float
     dot: Dot
@@ -159,62 +169,68 @@ class AxisChart:
     radius: float
 
 
-def dot_of(row: Row, scale: Scale) -> Dot | None:
-    """The dot of one group; None where its value is withheld."""
+def dot_from_row(row: Row, scale: Scale) -> Dot | None:
+    """Return the dot of one group; None if its value is suppressed."""
     if row.value is None:
         return None
     lower = row.value if row.lower is None else row.lower
     upper = row.value if row.upper is None else row.upper
-    return Dot(scale.at(row.value), scale.at(lower), scale.at(upper), lower < scale.low, upper > scale.high)
+    return Dot(
+        scale.to_percent(row.value),
+        scale.to_percent(lower),
+        scale.to_percent(upper),
+        lower < scale.low,
+        upper > scale.high,
+    )
 
 
 def list_chart(answer: Answer, name: str) -> ListChart | None:
-    """The chart of groups that are names; None where fewer than two values are published."""
+    """Return the chart of groups that are names; None if fewer than two values are published."""
     scale = value_scale(answer)
-    if scale is None or len(answer.values) < 2:
+    if scale is None or len(answer.published_values) < 2:
         return None
-    zero = scale.at(0.0) if answer.additive else None
-    return ListChart(name, zero, scale.ticks(LIST_TICKS), [dot_of(row, scale) for row in answer.rows])
+    zero = scale.to_percent(0.0) if answer.additive else None
+    return ListChart(name, zero, scale.make_ticks(LIST_TICKS), [dot_from_row(row, scale) for row in answer.rows])
 
 
 def axis_chart(answer: Answer) -> AxisChart | None:
-    """The chart of groups that are numbers; None where they are not, or no value is published."""
+    """Return the chart of groups that are numbers; None for other groups, or without published values."""
     values = value_scale(answer)
-    if values is None or not answer.on_an_axis:
+    if values is None or not answer.has_numeric_axis:
         return None
     numbers = [position for row in answer.rows if (position := as_number(row.keys[0])) is not None]
-    # The key axis; the group without a key gets a place to the right of the largest.
+    # The key axis; the group without a key is drawn to the right of the largest.
     with_no_key = any(row.keys[0] is None for row in answer.rows)
-    scale = scale_of(numbers)
+    scale = scale_from_numbers(numbers)
     keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
-    decimals = answer.decimals
+    decimals = answer.decimal_places
     dots = [placed for row in answer.rows if (placed := _dot_position(row, keys, values, decimals)) is not None]
     return AxisChart(
         key_name=answer.by[0],
         key_ticks=_key_ticks(numbers, keys),
-        value_ticks=values.ticks(HEIGHT_TICKS),
+        value_ticks=values.make_ticks(HEIGHT_TICKS),
         dots=dots,
         radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
     )
 
 
 def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
-    """Round keys only, whole ones where all keys are; years without a thousands separator."""
+    """Return ticks at round keys, integers if all keys are; years without a thousands separator."""
     whole = all(number.is_integer() for number in numbers)
-    found = [tick for tick in scale.ticks(WIDTH_TICKS) if not whole or "." not in tick.label]
+    found = [tick for tick in scale.make_ticks(WIDTH_TICKS) if not whole or "." not in tick.label]
     plain = whole and max(abs(number) for number in numbers) < 10_000
-    inside = [tick for tick in found if tick.at <= scale.at(max(numbers)) + 2]
+    inside = [tick for tick in found if tick.at <= scale.to_percent(max(numbers)) + 2]
     return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in inside]
 
 
 def _dot_position(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | None:
-    dot = dot_of(row, values)
+    dot = dot_from_row(row, values)
     if dot is None:
         return None
     key = as_number(row.keys[0])
-    along = NO_KEY_AT if key is None else keys.at(key)
+    along = NO_KEY_AT if key is None else keys.to_percent(key)
     said = rounded_row(row, decimals)  # as in the table
-    return PlacedDot(along, dot, f"{row.labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
+    return PlacedDot(along, dot, f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
 
 
 # The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).
@@ -225,7 +241,7 @@ TICK_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A polyline with its axes and the points that are marked on it (in percent from the left and the top)."""
+    """A polyline with its axes and marked points (in percent from the left and the top)."""
 
     line: str
     x_ticks: list[Tick]
@@ -233,25 +249,25 @@ class Curve:
     marks: list[tuple[float, float]]
 
 
-def tradeoff(certificate: Json) -> Curve | None:
-    """True- against false-positive rate of the best attacker; None without any guarantee."""
-    points = curve(certificate)
+def tradeoff_chart(certificate: Json) -> Curve | None:
+    """Return true- against false-positive rate of the best attacker; None without any guarantee."""
+    points = tradeoff_points(certificate)
     if not points:
         return None
-    ticks = [Tick(100 * share, percent(share)) for share in TICK_SHARES]
-    marks = [(100 * c.false_positive_rate, 100 - 100 * c.true_positive_rate) for c in catches(certificate)]
-    return Curve(_line([(100 * x, 100 - 100 * y) for x, y in points]), ticks, ticks, marks)
+    ticks = [Tick(100 * share, percent_text(share)) for share in TICK_SHARES]
+    marks = [(100 * c.false_positive_rate, 100 - 100 * c.true_positive_rate) for c in attack_rates(certificate)]
+    return Curve(_polyline_points([(100 * x, 100 - 100 * y) for x, y in points]), ticks, ticks, marks)
 
 
-def privacy_profile(certificate: Json) -> Curve | None:
-    """δ(ε) over a logarithmic axis, the stated guarantee marked; None with fewer than two points."""
-    points = [(epsilon, delta) for epsilon, delta in profile(certificate) if delta >= 10.0**DEEPEST_DECADE]
+def privacy_profile_chart(certificate: Json) -> Curve | None:
+    """Return δ(ε) on a logarithmic axis, with the stated guarantee marked; None with fewer than two points."""
+    points = [(epsilon, delta) for epsilon, delta in profile_points(certificate) if delta >= 10.0**DEEPEST_DECADE]
     if len(points) < 2 or points[0][0] == points[-1][0]:
         return None
     smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
     epsilons, deltas = Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
-    placed = [(epsilons.at(x), 100 - deltas.at(y)) for x, y in points]
-    stated = number(certificate, "epsilon"), number(certificate, "delta")
+    placed = [(epsilons.to_percent(x), 100 - deltas.to_percent(y)) for x, y in points]
+    stated = number_at(certificate, "epsilon"), number_at(certificate, "delta")
     mark_epsilon, mark_delta = stated
     if (
         mark_epsilon is None
@@ -261,36 +277,37 @@ def privacy_profile(certificate: Json) -> Curve | None:
     ):
         mark = []
     else:
-        mark = [(epsilons.at(mark_epsilon), 100 - deltas.at(mark_delta))]
-    return Curve(_line(placed), epsilons.ticks(5), deltas.ticks(6), mark)
+        mark = [(epsilons.to_percent(mark_epsilon), 100 - deltas.to_percent(mark_delta))]
+    return Curve(_polyline_points(placed), epsilons.make_ticks(5), deltas.make_ticks(6), mark)
 
 
-def _line(points: Sequence[Point]) -> str:
+def _polyline_points(points: Sequence[Point]) -> str:
     return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
 
 
-# The picture of 100 guesses for a page: a path a kind, a point a guess, in a box of 250 × 40.
+# The picture of 100 guesses for a page: a path for each kind, a point for each guess, in a box of 250 × 40.
 
 KINDS = {"●": "coin-right", "◆": "more-right", "○": "wrong"}
 """Classes of the three kinds of guesses, by their signs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dots:
-    """The guesses of one kind: what it is called, where its points stand, and what the legend says."""
+class GuessDots:
+    """The guesses of one kind: its name, the positions of its points, and its legend."""
 
     kind: str
     path: str
-    said: str
+    caption: str
 
 
-def hundred(guesses: Guesses) -> list[Dots]:
-    """Every kind that there is, in the order of the text: line by line.
+def guess_dots(guesses: Guesses) -> list[GuessDots]:
+    """Return every kind that occurs, in the order of the text: line by line.
 
-    >>> [(dots.kind, dots.path.count("h0")) for dots in hundred(Guesses(24))]
+    >>> [(dots.kind, dots.path.count("h0")) for dots in guess_dots(Guesses(24))]
     [('coin-right', 50), ('more-right', 24), ('wrong', 26)]
     """
     places = iter(f"M{10 * (at % PER_LINE) + 5} {10 * (at // PER_LINE) + 5}h0" for at in range(HUNDRED))
     return [
-        Dots(KINDS[sign], "".join(next(places) for _ in range(count)), said) for sign, said, count in guesses.legend
+        GuessDots(KINDS[sign], "".join(next(places) for _ in range(count)), said)
+        for sign, said, count in guesses.legend_entries
     ]

@@ -1,6 +1,6 @@
-"""Pictures that are data until they are drawn: lines, planes and diagrams, as text in SVG for a page.
+"""Figures as data until they are drawn: lines, planes and diagrams, as SVG text for a page.
 
-Whoever computes a figure makes one of these; matplotlib is loaded when it is drawn, and nowhere else.
+Code that computes a figure returns one of these; matplotlib is loaded only when it is drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLOURS = ("#17627f", "#b0563b", "#5d7f3a", "#a3780f", "#6b4a8c", "#1c2430")
 STYLES = ("-", "--", "-.", ":")
 INK, FAINT = "#1c2430", "#dfe6ea"
 WIDTH, HEIGHT = 4.0, 3.4
-"""Inches: readable on a page of one column of a telephone."""
+"""Inches: readable on a one-column page on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """Named boxes at places in the unit square, and arrows (from, to, words) between them."""
+    """Named boxes at positions in the unit square, and arrows (from, to, words) between them."""
 
     title: str
     boxes: Sequence[tuple[str, float, float]]
@@ -71,12 +71,12 @@ class Diagram:
 Drawing = Panel | Plane | Diagram
 
 
-def svg(drawing: Drawing) -> str:
-    """The picture as an SVG element without a fixed size, its title as its name; the same data give the same text.
+def render_svg(drawing: Drawing) -> str:
+    """Return the figure as an SVG element without a fixed size, named by its title; the same data give the same text.
 
-    Raises ``InputError`` for what is no drawing, ``MissingExtraError`` without matplotlib.
+    Raises ``InputError`` if the argument is not a figure, ``MissingExtraError`` without matplotlib.
 
-    >>> svg(Panel("a line", "x", "y", [Line("y = x", [0, 1], [0, 1])])).startswith("<svg")
+    >>> render_svg(Panel("a line", "x", "y", [Line("y = x", [0, 1], [0, 1])])).startswith("<svg")
     True
     """
     if type(drawing) not in _DRAWN:
@@ -89,11 +89,11 @@ def svg(drawing: Drawing) -> str:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": drawing.title, "font.size": 9}):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
-        axes.set_title(_plain(drawing.title), fontsize=9.5, color=INK, loc="left", wrap=True)
+        axes.set_title(_escape_mathtext(drawing.title), fontsize=9.5, color=INK, loc="left", wrap=True)
         _DRAWN[type(drawing)](drawing, axes)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    # The element alone, as wide as its place, with a name for those who do not see it.
+    # Only the element, as wide as its container, with a name for screen readers.
     text = out.getvalue()
     body = text[text.index("<svg") :].strip()
     body = re.sub(r' (width|height)="[^"]*pt"', "", body, count=2)
@@ -102,16 +102,16 @@ def svg(drawing: Drawing) -> str:
     return body.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)
 
 
-def _panel(drawing: Panel, axes: Axes) -> None:
+def _draw_panel(drawing: Panel, axes: Axes) -> None:
     looks = zip(cycle(COLOURS), cycle(STYLES), strict=False)
-    for line, (colour, style) in zip(drawing.lines, looks, strict=False):
-        look: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.6}
+    for line, (color, style) in zip(drawing.lines, looks, strict=False):
+        look: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": 1.6}
         if line.kind == "points":
-            look = {"color": colour, "linestyle": "none", "marker": "o", "markersize": 4}
+            look = {"color": color, "linestyle": "none", "marker": "o", "markersize": 4}
         elif line.kind == "steps":
             look["drawstyle"] = "steps-post"
-        axes.plot(line.x, line.y, label=_plain(line.name), **look)
-    axes.set(xlabel=_plain(drawing.x), ylabel=_plain(drawing.y))
+        axes.plot(line.x, line.y, label=_escape_mathtext(line.name), **look)
+    axes.set(xlabel=_escape_mathtext(drawing.x), ylabel=_escape_mathtext(drawing.y))
     axes.set_xscale("log" if drawing.log_x else "linear")
     axes.set_yscale("log" if drawing.log_y else "linear")
     axes.spines[["top", "right"]].set_visible(False)
@@ -121,23 +121,25 @@ def _panel(drawing: Panel, axes: Axes) -> None:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8, ncols=columns)
 
 
-def _plane(drawing: Plane, axes: Axes) -> None:
+def _draw_plane(drawing: Plane, axes: Axes) -> None:
     values = [list(row) for row in drawing.values]
-    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 2)
+    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest_value(values) * 2)
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if math.isfinite(value):
                 axes.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=7.5, color=INK)
     axes.set_xticks(range(len(drawing.at_x)), [f"{value:.3g}" for value in drawing.at_x])
     axes.set_yticks(range(len(drawing.at_y)), [f"{value:.3g}" for value in drawing.at_y])
-    axes.set(xlabel=_plain(drawing.x), ylabel=_plain(drawing.y))
+    axes.set(xlabel=_escape_mathtext(drawing.x), ylabel=_escape_mathtext(drawing.y))
 
 
-def _diagram(drawing: Diagram, axes: Axes) -> None:
+def _draw_diagram(drawing: Diagram, axes: Axes) -> None:
     places = {name: (x, y) for name, x, y in drawing.boxes}
     box = {"boxstyle": "round,pad=0.35", "facecolor": "#eef3f5", "edgecolor": COLOURS[0]}
     shown = {
-        name: axes.text(x, y, _plain(name), ha="center", va="center", fontsize=9, color=INK, bbox=box, zorder=3)
+        name: axes.text(
+            x, y, _escape_mathtext(name), ha="center", va="center", fontsize=9, color=INK, bbox=box, zorder=3
+        )
         for name, (x, y) in places.items()
     }
     for start, end, words in drawing.arrows:
@@ -145,18 +147,18 @@ def _diagram(drawing: Diagram, axes: Axes) -> None:
         arrow = {"arrowstyle": "-|>", "color": COLOURS[0], "shrinkA": 2, "shrinkB": 2, **ends}
         axes.annotate("", xy=places[end], xytext=places[start], arrowprops=arrow, zorder=4)
         x, y = ((places[start][i] + places[end][i]) / 2 for i in (0, 1))
-        axes.text(x, y + 0.03, _plain(words), ha="center", va="bottom", fontsize=8, color="#576270", zorder=4)
+        axes.text(x, y + 0.03, _escape_mathtext(words), ha="center", va="bottom", fontsize=8, color="#576270", zorder=4)
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_axis_off()
 
 
-_DRAWN: dict[type[Any], Callable[[Any, Axes], None]] = {Panel: _panel, Plane: _plane, Diagram: _diagram}
+_DRAWN: dict[type[Any], Callable[[Any, Axes], None]] = {Panel: _draw_panel, Plane: _draw_plane, Diagram: _draw_diagram}
 
 
-def _largest(values: list[list[float]]) -> float:
+def _largest_value(values: list[list[float]]) -> float:
     return max((value for row in values for value in row if math.isfinite(value)), default=1.0) or 1.0
 
 
-def _plain(words: str) -> str:
-    """Text that matplotlib does not read as a formula."""
+def _escape_mathtext(words: str) -> str:
+    """Escape text so that matplotlib does not parse it as a formula."""
     return words.replace("$", r"\$")

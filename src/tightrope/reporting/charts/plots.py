@@ -1,6 +1,6 @@
-"""Pictures for a paper or a notebook: matplotlib figures, drawn without a screen.
+"""Figures for a paper or a notebook: matplotlib figures, drawn without a screen.
 
-Each function returns a new Figure that belongs to no window and to no global state: save it with ``savefig``.
+Each function returns a new Figure without a window or global state: save it with ``savefig``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.reporting.wording import promise
 from tightrope.reporting.wording.answers import Answer, Row, read_answer
-from tightrope.reporting.wording.document import as_number, number
+from tightrope.reporting.wording.document import as_number, number_at
 from tightrope.reporting.wording.promise import true_positive_rate
-from tightrope.reporting.wording.sentences import heading
+from tightrope.reporting.wording.sentences import answer_heading
 from tightrope.tables.labels import Axis
-from tightrope.transport.couplings.mechanism import flows
+from tightrope.transport.couplings.mechanism import plan_entries
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Cells
 
@@ -30,21 +30,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tightrope.noise.compare import Frontier, Point, Price
+    from tightrope.noise.compare import Frontier, FrontierPoint, GaussianPrice
 
 MOST_GROUPS = 60
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
 
 
 def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
-    """Bound on the true- against the false-positive rate of any attacker, with the diagonal of a coin flip.
+    """Plot the bound on true- against false-positive rates of any attacker, with the diagonal of a coin flip.
 
     Raises InputError where the certificate states no guarantee, MissingExtraError without matplotlib.
     """
-    points = promise.curve(certificate)
+    points = promise.tradeoff_points(certificate)
     if not points:
-        raise _nothing("certificate", certificate, "a certificate with epsilon and delta, total_variation or a profile")
-    figure, axes = _axes(4.2, 4.2, "false-positive rate", "true-positive rate, at most")
+        raise _empty_chart_error(
+            "certificate", certificate, "a certificate with epsilon and delta, total_variation or a profile"
+        )
+    figure, axes = _new_axes(4.2, 4.2, "false-positive rate", "true-positive rate, at most")
     rates, caught = zip(*points, strict=True)
     axes.fill_between(rates, rates, caught, color=ACCENT, alpha=0.12, linewidth=0)
     axes.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1, label="coin flip")
@@ -55,41 +57,41 @@ def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
 
 
 def tradeoff_curves(profiles: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Trade-off curves of several ways to account for one loss: type-II against type-I error, one line a name.
+    """Plot trade-off curves of several accounting methods for one loss: type-II against type-I error, one line a name.
 
-    Each way is given by points (ε, δ), which bound the curve from below. Raises InputError where there are no points,
+    Each method is given by points (ε, δ), which bound the curve from below. Raises InputError without points,
     MissingExtraError without matplotlib.
     """
     if not profiles or not all(profiles.values()):
         remedy = "give {'exact': [(0, 0.1), (1, 1e-5)]}"
         raise InputError("profiles", profiles, "a dictionary from names to points (epsilon, delta)", remedy)
-    figure, axes = _axes(5.2, 4.6, "type-I error (false alarms)", "type-II error (members missed), at least")
-    for (name, points), (style, colour) in zip(profiles.items(), cycle(_LINES), strict=False):
+    figure, axes = _new_axes(5.2, 4.6, "type-I error (false alarms)", "type-II error (members missed), at least")
+    for (name, points), (style, color) in zip(profiles.items(), cycle(_LINES), strict=False):
         missed = [1 - promise.true_positive_rate(points, rate) for rate in _RATES]
-        axes.plot(_RATES, missed, linestyle=style, linewidth=1.5, color=colour, label=name)
+        axes.plot(_RATES, missed, linestyle=style, linewidth=1.5, color=color, label=name)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.legend(loc="upper right", frameon=False, fontsize=8)
     return figure
 
 
 def privacy_profile(certificate: Mapping[str, object]) -> Figure:
-    """δ over ε, δ on a logarithmic axis, with the stated guarantee as a dot.
+    """Plot δ over ε, δ on a logarithmic axis, with the stated guarantee as a dot.
 
     Raises InputError where the certificate holds no profile, MissingExtraError without matplotlib.
     """
-    points = promise.profile(certificate)
+    points = promise.profile_points(certificate)
     if not points:
-        raise _nothing("certificate", certificate, "a certificate with a profile")
-    figure, axes = _axes(5.2, 4.0, "ε", "δ")
+        raise _empty_chart_error("certificate", certificate, "a certificate with a profile")
+    figure, axes = _new_axes(5.2, 4.0, "ε", "δ")
     axes.semilogy(*zip(*points, strict=True), color=ACCENT, linewidth=2)
-    epsilon, delta = number(certificate, "epsilon"), number(certificate, "delta")
+    epsilon, delta = number_at(certificate, "epsilon"), number_at(certificate, "delta")
     if epsilon is not None and delta:
         axes.plot([epsilon], [delta], "o", color=ACCENT)
     return figure
 
 
 def answers_chart(answer: Mapping[str, object]) -> Figure:
-    """The values of one answer with their 95 % intervals: over the keys where these are numbers, else as a list.
+    """Plot the values of one answer with their 95 % intervals: over the keys if these are numbers, else as a list.
 
     A list shows the first 60 groups that have a value and says how many there are.
     Raises InputError where no value is published, MissingExtraError without matplotlib.
@@ -97,25 +99,28 @@ def answers_chart(answer: Mapping[str, object]) -> Figure:
     read = read_answer(answer)
     published = [row for row in read.rows if row.value is not None]
     if not published:
-        raise _nothing("answer", answer, "an answer with at least one published value")
-    return _along_axis(read, published) if read.on_an_axis else _as_list(read, published)
+        raise _empty_chart_error("answer", answer, "an answer with at least one published value")
+    return _along_axis(read, published) if read.has_numeric_axis else _as_list(read, published)
 
 
 def _along_axis(answer: Answer, rows: list[Row]) -> Figure:
     keyed = [(key, row) for row in rows if (key := as_number(row.keys[0])) is not None]
-    figure, axes = _axes(7.0, 4.0, _plain(answer.by[0]), _plain(heading(answer)))
+    figure, axes = _new_axes(7.0, 4.0, _escape_mathtext(answer.by[0]), _escape_mathtext(answer_heading(answer)))
     axes.errorbar(
-        [key for key, _ in keyed], _values(r for _, r in keyed), yerr=_errors([r for _, r in keyed]), **_STYLE
+        [key for key, _ in keyed],
+        _row_values(r for _, r in keyed),
+        yerr=_whisker_lengths([r for _, r in keyed]),
+        **_STYLE,
     )
     return figure
 
 
 def _as_list(answer: Answer, rows: list[Row]) -> Figure:
     shown = rows[:MOST_GROUPS]
-    figure, axes = _axes(7.0, 1.2 + 0.24 * len(shown), _plain(heading(answer)), "")
+    figure, axes = _new_axes(7.0, 1.2 + 0.24 * len(shown), _escape_mathtext(answer_heading(answer)), "")
     places = list(range(len(shown)))
-    axes.errorbar(_values(shown), places, xerr=_errors(shown), **_STYLE)
-    axes.set_yticks(places, [_plain(" · ".join(row.labels)) for row in shown])
+    axes.errorbar(_row_values(shown), places, xerr=_whisker_lengths(shown), **_STYLE)
+    axes.set_yticks(places, [_escape_mathtext(" · ".join(row.key_labels)) for row in shown])
     axes.invert_yaxis()
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)} groups", loc="left", fontsize=9, color=QUIET)
@@ -123,57 +128,63 @@ def _as_list(answer: Answer, rows: list[Row]) -> Figure:
 
 
 def frontier(found: Frontier) -> Figure:
-    """Expected cost against ε on logarithmic axes, a line for each δ, total variation and number of people.
+    """Plot expected cost against ε on logarithmic axes, a line for each δ, total variation and number of people.
 
-    Lines are noise that exists; the shade below reaches down to the proven limit, which no noise crosses. With people,
+    Lines are known mechanisms; the shade below reaches down to the proven lower bound for all noise. With people,
     the cost is divided by their number. Raises InputError without points, MissingExtraError without matplotlib.
     """
     if not found.points:
         raise InputError("found", found, "a frontier with points", "see tightrope.noise.compare")
-    lines: dict[str, list[Point]] = defaultdict(list)
+    lines: dict[str, list[FrontierPoint]] = defaultdict(list)
     for point in found.points:
         # The name of a line.
         eta = "" if point.asked_total_variation is None else f", total variation {point.asked_total_variation:g}"
         lines[f"δ = {point.delta:g}{eta}{'' if point.people is None else f', {point.people:,} people'}"].append(point)
     relative = found.points[0].people is not None
-    figure, axes = _axes(5.6, 4.4, "ε", f"expected cost ({found.cost_name}){', per person' if relative else ''}")
-    for (name, points), colour in zip(lines.items(), cycle(_COLOURS), strict=False):
+    figure, axes = _new_axes(5.6, 4.4, "ε", f"expected cost ({found.cost_name}){', per person' if relative else ''}")
+    for (name, points), color in zip(lines.items(), cycle(_COLOURS), strict=False):
         epsilons = [point.epsilon for point in points]
         costs, limits = ([getattr(point, side) / (point.people or 1) for point in points] for side in ("cost", "limit"))
-        axes.loglog(epsilons, costs, color=colour, linewidth=1.5, marker="o", markersize=3, label=name)
-        axes.fill_between(epsilons, limits, costs, color=colour, alpha=0.2, linewidth=0)
+        axes.loglog(epsilons, costs, color=color, linewidth=1.5, marker="o", markersize=3, label=name)
+        axes.fill_between(epsilons, limits, costs, color=color, alpha=0.2, linewidth=0)
     axes.legend(loc="upper right", frameon=False, fontsize=8)
     return figure
 
 
 def noise_laws(laws: Mapping[str, Sequence[float]]) -> Figure:
-    """Probabilities of the errors 0, ±1, ±2, … of several noises, one line a name, on a logarithmic axis.
+    """Plot probabilities of the errors 0, ±1, ±2, … of several noises, one line a name, on a logarithmic axis.
 
-    Each has a colour and a kind of line of its own, and later ones are thinner: laws that coincide are all seen. The
+    Each has its own color and line style, and later ones are thinner, so that coinciding lines all stay visible. The
     legend is below the axes.
 
-    ``laws`` maps a name to the probabilities of 0, 1, 2, …, each that of ±x. Raises InputError for an empty mapping,
+    ``laws`` maps a name to the probabilities of 0, 1, 2, …, each shared by ±x. Raises InputError for an empty mapping,
     MissingExtraError without matplotlib.
     """
     if not laws or not all(len(law) for law in laws.values()):
         raise InputError("laws", laws, "a dictionary from names to probabilities of 0, 1, 2, …")
-    figure, axes = _axes(6.4, 5.0, "error", "probability")
+    figure, axes = _new_axes(6.4, 5.0, "error", "probability")
     widths = [1.2 + 2.4 * place / len(laws) for place in range(len(laws), 0, -1)]
     kinds = zip(cycle(_LAW_COLOURS), cycle(_LAW_STYLES))
-    for (name, law), (colour, style), width in zip(laws.items(), kinds, widths, strict=False):
+    for (name, law), (color, style), width in zip(laws.items(), kinds, widths, strict=False):
         shown = [(x, p) for x, p in enumerate(law) if p > _FAINT]
         errors, chances = [x for x, _ in shown], [p for _, p in shown]
         both = [-x for x in errors[:0:-1]] + errors
         heights = chances[:0:-1] + chances
         axes.semilogy(
-            both, heights, drawstyle="steps-mid", linestyle=style, color=colour, linewidth=width, label=_plain(name)
+            both,
+            heights,
+            drawstyle="steps-mid",
+            linestyle=style,
+            color=color,
+            linewidth=width,
+            label=_escape_mathtext(name),
         )
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8, handlelength=4)
     return figure
 
 
-def gaussian_price(rows: Sequence[Sequence[Price]]) -> Figure:
-    """How many times as much as the least noise Gaussian noise costs, over ε and δ, both logarithmic.
+def gaussian_price(rows: Sequence[Sequence[GaussianPrice]]) -> Figure:
+    """Plot the ratio of Gaussian noise to the smallest possible noise over ε and δ, both on logarithmic axes.
 
     Raises InputError for fewer than two rows or columns, MissingExtraError without matplotlib.
     """
@@ -181,7 +192,7 @@ def gaussian_price(rows: Sequence[Sequence[Price]]) -> Figure:
         raise InputError(
             "rows", rows, "at least two values of epsilon and of delta", "see design.compare.gaussian_price"
         )
-    figure, axes = _axes(5.6, 4.4, "ε", "δ")
+    figure, axes = _new_axes(5.6, 4.4, "ε", "δ")
     epsilons, deltas = [price.epsilon for price in rows[0]], [row[0].delta for row in rows]
     values = [[price.lower for price in row] for row in rows]
     lines = axes.contour(epsilons, deltas, values, levels=_PRICES, colors=ACCENT, linewidths=1.2)
@@ -194,14 +205,14 @@ _PRICES = (1.05, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _FAINT = 1e-12
 _COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK)
 _LAW_COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK, "#8a4f9e", "#c2517f")
-"""As many as there are families; coprime to the number of styles, so that 35 laws differ in colour or line."""
+"""One color for each family; coprime to the number of styles, so that 35 distributions differ in color or line."""
 _LAW_STYLES = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1, 1, 1, 1, 1)))
 _RATES = [(1 - math.cos(math.pi * i / 240)) / 2 for i in range(241)]
 _LINES = (("--", "#b0563b"), ("-.", "#c9962f"), ("--", "#5d7f3a"), (":", INK), ("-", ACCENT))
 _STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewidth": 1.2, "capsize": 0}
 
 
-def _axes(width: float, height: float, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+def _new_axes(width: float, height: float, x_label: str, y_label: str) -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -215,37 +226,37 @@ def _axes(width: float, height: float, x_label: str, y_label: str) -> tuple[Figu
     return figure, axes
 
 
-def _values(rows: Iterable[Row]) -> list[float]:
+def _row_values(rows: Iterable[Row]) -> list[float]:
     return [row.value for row in rows if row.value is not None]
 
 
-def _errors(rows: list[Row]) -> tuple[list[float], list[float]]:
+def _whisker_lengths(rows: list[Row]) -> tuple[list[float], list[float]]:
     """Lengths of the whiskers below and above, 0 where an end is missing."""
-    values = _values(rows)
+    values = _row_values(rows)
     below = [0.0 if row.lower is None else max(value - row.lower, 0.0) for row, value in zip(rows, values, strict=True)]
     above = [0.0 if row.upper is None else max(row.upper - value, 0.0) for row, value in zip(rows, values, strict=True)]
     return below, above
 
 
-def _plain(words: str) -> str:
-    """Text that matplotlib does not read as a formula."""
+def _escape_mathtext(words: str) -> str:
+    """Escape text so that matplotlib does not parse it as a formula."""
     return words.replace("$", r"\$")
 
 
-def _nothing(name: str, value: object, expected: str) -> InputError:
+def _empty_chart_error(name: str, value: object, expected: str) -> InputError:
     return InputError(name, value, expected, "pass a part of what `tightrope release --json` prints")
 
 
-# What an attacker was seen to reach, and what a claim allows: true- against false-positive rates.
+# Measured rates of an attacker, and the rates that a claim allows: true against false positives.
 
 CLAIMED = "#b0563b"
 PLACES = 241
 
 
 def attack_curve(false_positive: Floats, true_positive: Floats, claimed: Sequence[tuple[float, float]]) -> Figure:
-    """The proven lower bound as a line with the proven area below it; the claim, points (ε, δ), as a broken line.
+    """Plot the proven lower bound with the proven area below it; the claim, points (ε, δ), as a broken line.
 
-    Where the line is above the broken one the claim is refuted. Raises MissingExtraError without matplotlib.
+    If the line is above the broken one, the claim is refuted. Raises MissingExtraError without matplotlib.
     """
     try:
         from matplotlib.figure import Figure
@@ -269,9 +280,9 @@ def attack_curve(false_positive: Floats, true_positive: Floats, claimed: Sequenc
     return figure
 
 
-# Pictures of a coupling: each group before, all groups after, and where the mass goes.
+# Figures of a coupling: each group before, all groups after, and the flow of mass.
 #
-# A picture shows the groups' laws: it is as secret as they are.
+# A figure shows the groups' distributions: it is as secret as they are.
 
 MOST_PANELS, MOST_FLOWS, MOST_BARS = 6, 50, 25
 AFTER = "#b0563b"
@@ -286,71 +297,75 @@ def coupling_picture(saved: SavedCoupling) -> Figure:
     """
     support = saved.support
     if not isinstance(support, Cells):
-        return _panels(saved, partial(_bars, saved), (3.6, 0.9 + 0.26 * min(len(support), MOST_BARS)))
+        return _draw_group_panels(
+            saved, partial(_draw_category_bars, saved), (3.6, 0.9 + 0.26 * min(len(support), MOST_BARS))
+        )
     if len(support.axes) == 1:
-        return _panels(saved, partial(_histogram, saved, support.axes[0]), (3.8, 3.2))
+        return _draw_group_panels(saved, partial(_draw_histogram, saved, support.axes[0]), (3.8, 3.2))
     if len(support.axes) == 2:
-        return _maps(saved, support)
+        return _draw_group_maps(saved, support)
     raise InputError("axes", len(support.axes), "one or two to be drawn")
 
 
-def _panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], size: tuple[float, float]) -> Figure:
-    """One panel a group, side by side, on common axes."""
-    figure, axes = _figure(saved, 1, size)
+def _draw_group_panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], size: tuple[float, float]) -> Figure:
+    """Draw one panel for each group, side by side, on common axes."""
+    figure, axes = _new_group_figure(saved, 1, size)
     for panel, name in zip(axes[0], _drawn_groups(saved), strict=True):
         draw(panel, name)
-        panel.set_title(_title(saved, name), fontsize=10, color=INK)
+        panel.set_title(_group_title(saved, name), fontsize=10, color=INK)
         panel.spines[["top", "right"]].set_visible(False)
         panel.label_outer()
     axes[0][0].legend(frameon=False, fontsize=8, loc="best")
     return figure
 
 
-def _maps(saved: SavedCoupling, cells: Cells) -> Figure:
-    """Above, each group as it is; below, what all of them become, and the heaviest ways there."""
+def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
+    """Draw each group above, and below it the common target with the heaviest flows."""
     from matplotlib.colors import PowerNorm
 
     broad = 4.6 if len(_drawn_groups(saved)) <= 3 else 3.4
-    figure, axes = _figure(saved, 2, (broad, broad * min(max(_proportion(cells), 0.3), 2.0) * 0.95 + 0.1))
-    target = saved.mechanism.target.floats
-    laws = {name: saved.mechanism.groups[name].floats for name in _drawn_groups(saved)}
+    figure, axes = _new_group_figure(
+        saved, 2, (broad, broad * min(max(_height_to_width(cells), 0.3), 2.0) * 0.95 + 0.1)
+    )
+    target = saved.mechanism.target.float_masses
+    laws = {name: saved.mechanism.groups[name].float_masses for name in _drawn_groups(saved)}
     scale = PowerNorm(0.5, 0, max(float(target.max()), *(float(law.max()) for law in laws.values())))
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
-        image = _map(above, cells, law, scale)
-        _map(below, cells, target, scale)
-        _arrows(below, cells, flows(saved.mechanism, name))
-        above.set_title(_title(saved, name), fontsize=10, color=INK)
-        below.set_xlabel(_label(cells.columns[1]), color=INK)
+        image = _draw_distribution_map(above, cells, law, scale)
+        _draw_distribution_map(below, cells, target, scale)
+        _draw_flow_arrows(below, cells, plan_entries(saved.mechanism, name))
+        above.set_title(_group_title(saved, name), fontsize=10, color=INK)
+        below.set_xlabel(_escape_dollar_signs(cells.column_names[1]), color=INK)
     for row, when in zip(axes, ("before", "after"), strict=True):
-        row[0].set_ylabel(f"{when}\n{_label(cells.columns[0])}", color=INK)
+        row[0].set_ylabel(f"{when}\n{_escape_dollar_signs(cells.column_names[0])}", color=INK)
     figure.colorbar(image, ax=axes, label="share of the group", shrink=0.8, aspect=30)
     return figure
 
 
-def _proportion(cells: Cells) -> float:
+def _height_to_width(cells: Cells) -> float:
     """Height over width of the map."""
     down, across = cells.axes
     return (down.upper - down.lower) / (across.upper - across.lower)
 
 
-def _map(panel: Axes, cells: Cells, law: Floats, scale: Any) -> Any:
-    """One law on the map, white where there is nobody."""
+def _draw_distribution_map(panel: Axes, cells: Cells, law: Floats, scale: Any) -> Any:
+    """Draw one distribution on the map; empty cells are white."""
     from matplotlib.colors import LinearSegmentedColormap
 
     down, across = cells.axes
     return panel.imshow(
-        law.reshape(cells.shape),
+        law.reshape(cells.grid_shape),
         cmap=LinearSegmentedColormap.from_list("shares", ["#ffffff", "#7fb2c6", INK]),
         norm=scale,
         origin="lower",
         extent=(across.lower, across.upper, down.lower, down.upper),
-        aspect="equal" if 1 / STRETCHED <= _proportion(cells) <= STRETCHED else "auto",
+        aspect="equal" if 1 / STRETCHED <= _height_to_width(cells) <= STRETCHED else "auto",
         interpolation="nearest",
     )
 
 
-def _arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats]) -> None:
-    """The heaviest flows between different cells, the heavier the darker."""
+def _draw_flow_arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats]) -> None:
+    """Draw the heaviest flows between different cells, the heavier the darker."""
     starts, ends, shares = found
     moved = np.flatnonzero(starts != ends)
     heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
@@ -358,36 +373,36 @@ def _arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats])
         return
     from matplotlib.colors import to_rgba
 
-    (y, x), (v, u) = cells.centres(starts[heaviest]), cells.centres(ends[heaviest])
+    (y, x), (v, u) = cells.cell_centers(starts[heaviest]), cells.cell_centers(ends[heaviest])
     strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
-    colours = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
+    colors = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
     panel.quiver(
-        x, y, u - x, v - y, color=colours, angles="xy", scale_units="xy", scale=1, width=0.004, headwidth=5
+        x, y, u - x, v - y, color=colors, angles="xy", scale_units="xy", scale=1, width=0.004, headwidth=5
     )  # fmt: skip
 
 
-def _histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:
-    """The group's own law as bars, the common target as a line, in shares of people."""
-    edges = axis.lower + np.arange(axis.cells + 1) * axis.width
-    panel.stairs(saved.mechanism.groups[name].floats, edges, fill=True, color=ACCENT, alpha=0.35, label="before")
-    panel.stairs(saved.mechanism.target.floats, edges, color=AFTER, linewidth=1.6, label="after")
-    panel.set_xlabel(_label(axis.column), color=INK)
+def _draw_histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:
+    """Draw the group's distribution as bars, the common target as a line, in shares of people."""
+    edges = axis.lower + np.arange(axis.cells + 1) * axis.cell_width
+    panel.stairs(saved.mechanism.groups[name].float_masses, edges, fill=True, color=ACCENT, alpha=0.35, label="before")
+    panel.stairs(saved.mechanism.target.float_masses, edges, color=AFTER, linewidth=1.6, label="after")
+    panel.set_xlabel(_escape_dollar_signs(axis.column), color=INK)
     panel.set_ylabel("share of the group", color=INK)
 
 
-def _bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
-    """The categories that are most frequent afterwards, before and after."""
-    law, target = saved.mechanism.groups[name].floats, saved.mechanism.target.floats
+def _draw_category_bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
+    """Draw the categories that are most frequent after the coupling, before and after."""
+    law, target = saved.mechanism.groups[name].float_masses, saved.mechanism.target.float_masses
     order = np.argsort(-target, kind="stable")[:MOST_BARS]
     places = np.arange(len(order))
     panel.barh(places - 0.2, law[order], 0.38, color=ACCENT, alpha=0.5, label="before")
     panel.barh(places + 0.2, target[order], 0.38, color=AFTER, label="after")
-    panel.set_yticks(places, [_label(str(saved.support.names[place])) for place in order])
+    panel.set_yticks(places, [_escape_dollar_signs(str(saved.support.point_names[place])) for place in order])
     panel.set_xlabel("share of the group", color=INK)
     panel.set_ylim(len(order) - 0.4, -0.6)
 
 
-def _figure(saved: SavedCoupling, rows: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+def _new_group_figure(saved: SavedCoupling, rows: int, size: tuple[float, float]) -> tuple[Figure, Any]:
     """An empty figure, and its axes by row and column."""
     try:
         from matplotlib.figure import Figure
@@ -404,10 +419,10 @@ def _drawn_groups(saved: SavedCoupling) -> list[Any]:
     return list(saved.mechanism.groups)[:MOST_PANELS]
 
 
-def _title(saved: SavedCoupling, name: Any) -> str:
-    return f"{_label(saved.group)}: {_label(str(name))}"
+def _group_title(saved: SavedCoupling, name: Any) -> str:
+    return f"{_escape_dollar_signs(saved.group)}: {_escape_dollar_signs(str(name))}"
 
 
-def _label(words: str) -> str:
-    """Text that matplotlib does not read as a formula."""
+def _escape_dollar_signs(words: str) -> str:
+    """Escape text so that matplotlib does not parse it as a formula."""
     return words.replace("$", r"\$")

@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tightrope.documents.account import Account, Attack, Gained, TrainingAccount
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import DOWN, UP, percent, significant, times
+from tightrope.documents.account import Account, Attack, AttackerGain, TrainingAccount
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, times_text
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.pages.blocks import (
     CSV,
-    Attached,
+    AttackCurves,
     Card,
-    Curves,
     DocumentPage,
+    EmbeddedFile,
     Section,
     Table,
     document_file,
-    file_of,
+    embed_file,
 )
-from tightrope.reporting.pages.release_page import catch_line
+from tightrope.reporting.pages.release_page import attack_rate_line
 from tightrope.reporting.wording import accounts, method, promise
 
-# What the best attacker can do, from a stated triple, further points (ε, δ) and rates that a document states.
+# Success of the best attacker, from a stated triple, further points (ε, δ) and rates that a document states.
 
 Points = Sequence[tuple[float, float]]
 LARGEST = 1e300
-"""Beyond it, no number is drawn."""
+"""Numbers beyond it are not drawn."""
 
 
 def attack_section(
     stated: tuple[float, float], total_variation: float, points: Points, rates: Sequence[Attack]
 ) -> Section:
-    """Both curves, from bounds alone, and the table of rates, those that the document states among them."""
-    # As the pictures read one; what is endless is left out.
+    """Return both curves, from bounds alone, and the table of rates, including those that the document states."""
+    # In the format of the figures, without infinite values.
     every = sorted({(0.0, total_variation), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
     common_fields: dict[str, Any] = {
         "total_variation": total_variation,
@@ -45,26 +45,30 @@ def attack_section(
         },
     }
     certificate = common_fields | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
-    found = {catch.false_positive_rate: catch for catch in promise.catches(certificate)}
-    own = {one.false_positive_rate: promise.Catch(one.false_positive_rate, one.true_positive_rate) for one in rates}
+    found = {catch.false_positive_rate: catch for catch in promise.attack_rates(certificate)}
+    own = {
+        one.false_positive_rate: promise.AttackRate(one.false_positive_rate, one.true_positive_rate) for one in rates
+    }
     lines = [
         catch for _, catch in sorted({**found, **{rate: catch for rate, catch in own.items() if rate > 0}}.items())
     ]
-    view = Curves(
-        page_charts.tradeoff(certificate), page_charts.privacy_profile(certificate), [catch_line(one) for one in lines]
+    view = AttackCurves(
+        page_charts.tradeoff_chart(certificate),
+        page_charts.privacy_profile_chart(certificate),
+        [attack_rate_line(one) for one in lines],
     )
     return Section(
         "attacker", "What an attacker gains", ("Every number here is an upper bound, for every attacker.",), curves=view
     )
 
 
-def curve_file(points: Points) -> tuple[Attached, ...]:
-    """The points of the curve, where there are some beside the document."""
+def curve_file(points: Points) -> tuple[EmbeddedFile, ...]:
+    """Return the points of the curve as a CSV file; empty if there are no points."""
     if not points:
         return ()
     lines = "".join(f"{epsilon!r},{delta!r}\r\n" for epsilon, delta in points)
     return (
-        file_of("curve.csv", "the points of the curves, which are no part of it", CSV, f"epsilon,delta\r\n{lines}"),
+        embed_file("curve.csv", "the points of the curves, which are no part of it", CSV, f"epsilon,delta\r\n{lines}"),
     )
 
 
@@ -91,12 +95,12 @@ FRESH = ("Batches must be drawn afresh.", "Data that are shuffled once and cut i
 
 
 def account_view(document: Account, points: Points, tables: Sequence[Table]) -> DocumentPage:
-    """Everything the page of an account shows."""
+    """Return the contents of the page of an account."""
     runs = sum(step.count for step in document.steps)
     first = [row.delta for row in document.epsilon_at_delta[:1]]
     steps = Table(
         "Each line is a step of the account",
-        _headed(accounts.STEP_COLUMNS),
+        _capitalize_columns(accounts.STEP_COLUMNS),
         [accounts.step_line(s) for s in document.steps],
         4,
     )
@@ -109,22 +113,22 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
     return DocumentPage(
         kind="Privacy account",
         title="What one step costs" if runs == 1 else f"What {runs:,} steps cost together",
-        explained=document.explained,
-        cards=_cards(document.first_guarantee, document, first[0] if first else None),
+        explained=document.explanation_parts,
+        cards=_guarantee_cards(document.first_guarantee, document, first[0] if first else None),
         sections=(
             Section("steps", "The steps", tables=(steps,)),
             Section(
                 "bounds",
                 "What they add up to",
                 (SAFE,),
-                _facts(document),
+                _account_facts(document),
                 tuple(table for table in found if table.rows),
             ),
-            _attack(document, document.first_guarantee, points),
+            _account_attack_section(document, document.first_guarantee, points),
             *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
         ),
-        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
-        attached=(document_file(document, "account.json", "the account"), *curve_file(points)),
+        method=method.MethodAppendix.from_statements([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
+        embedded_files=(document_file(document, "account.json", "the account"), *curve_file(points)),
         verified=ACCOUNT_VERIFIED,
         limits=ACCOUNT_LIMITS,
     )
@@ -134,20 +138,20 @@ SAFE = "What stands first is safe to state; the truth lies in the bracket."
 
 
 def training_view(document: TrainingAccount, points: Points, tables: Sequence[Table]) -> DocumentPage:
-    """Everything the page of a training run shows."""
+    """Return the contents of the page of a training run."""
     ways = Table(
         "Other ways to account for the same steps",
-        _headed(accounts.WAY_COLUMNS),
-        [accounts.way_line(way) for way in document.comparison],
+        _capitalize_columns(accounts.WAY_COLUMNS),
+        [accounts.comparison_line(way) for way in document.comparison],
         2,
     )
     batches = method.POISSON if document.sampling == "poisson" else method.SUBSET
-    bracket = f"{accounts.digits(document.lower, 12, DOWN)} … {accounts.digits(document.upper, 12, UP)}"
+    bracket = f"{accounts.bound_text(document.lower, 12, DOWN)} … {accounts.bound_text(document.upper, 12, UP)}"
     return DocumentPage(
         kind="Training account",
         title=f"DP-SGD, {document.steps:,} step{'' if document.steps == 1 else 's'}",
-        explained=document.explained,
-        cards=_cards(document.first_guarantee, document, document.delta),
+        explained=document.explanation_parts,
+        cards=_guarantee_cards(document.first_guarantee, document, document.delta),
         sections=(
             Section(
                 "run",
@@ -155,18 +159,18 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
                 (SAFE,),
                 (
                     *(
-                        (f"ε at δ = {document.delta:g}", accounts.digits(document.epsilon, 6, UP)),
+                        (f"ε at δ = {document.delta:g}", accounts.bound_text(document.epsilon, 6, UP)),
                         ("The truth lies in", bracket),
-                        ("Noise multiplier", significant(document.noise_multiplier, 10)),
+                        ("Noise multiplier", significant_text(document.noise_multiplier, 10)),
                         ("Batches", f"{document.batch:,} of {document.examples:,} examples ({document.sampling})"),
-                        ("Chance to be in a batch", percent(document.sampling_rate, UP)),
+                        ("Chance to be in a batch", percent_text(document.sampling_rate, UP)),
                         ("Steps", f"{document.steps:,}"),
                         ("One person", accounts.WHO[document.sampling]),
                     ),
-                    *_facts(document),
+                    *_account_facts(document),
                 ),
             ),
-            _attack(document, document.first_guarantee, points),
+            _account_attack_section(document, document.first_guarantee, points),
             *(
                 [Section("ways", "The same steps, accounted for otherwise", tables=(ways,))]
                 if document.comparison
@@ -174,32 +178,35 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
             ),
             *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
         ),
-        method=method.Method.of([method.INPUTS, batches, method.PROFILE, method.ATTACKER, method.STEPS]),
-        attached=(document_file(document, "training-account.json", "the account"), *curve_file(points)),
+        method=method.MethodAppendix.from_statements(
+            [method.INPUTS, batches, method.PROFILE, method.ATTACKER, method.STEPS]
+        ),
+        embedded_files=(document_file(document, "training-account.json", "the account"), *curve_file(points)),
         verified=ACCOUNT_VERIFIED,
         limits=(FRESH, *ACCOUNT_LIMITS),
     )
 
 
-def _headed(columns: Sequence[str]) -> tuple[str, ...]:
+def _capitalize_columns(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name[:1].upper() + name[1:] for name in columns)
 
 
-def _cards(stated: tuple[float, float], document: Gained, delta: float | None) -> tuple[Card, ...]:
+def _guarantee_cards(stated: tuple[float, float], document: AttackerGain, delta: float | None) -> tuple[Card, ...]:
     epsilon, at = stated
     unbounded = epsilon == float("inf")
     shown = Card(
         "Privacy loss",
         "ε",
-        "∞" if unbounded else significant(epsilon, 3, UP),
-        f"No bound at δ = {significant(delta, 2)}."
+        "∞" if unbounded else significant_text(epsilon, 3, UP),
+        f"No bound at δ = {significant_text(delta, 2)}."
         if unbounded and delta
-        else f"At δ = {significant(at, 2, UP)}: chances differ by a factor of at most {times(epsilon)}, but for δ.",
+        else f"At δ = {significant_text(at, 2, UP)}: chances differ by a factor of at most {times_text(epsilon)}, "
+        "but for δ.",
     )
     eta = Card(
         "Total variation",
         "η",
-        significant(document.total_variation, 3, UP),
+        significant_text(document.total_variation, 3, UP),
         "How far the two laws are apart, from 0 (not at all) to 1.",
     )
     return (
@@ -208,19 +215,19 @@ def _cards(stated: tuple[float, float], document: Gained, delta: float | None) -
         Card(
             "Attack success",
             "",
-            percent(document.attack_success, UP),
+            percent_text(document.attack_success, UP),
             "Of guesses from an even chance that are right, at most.",
         ),
     )
 
 
-def _facts(document: Gained) -> tuple[tuple[str, str], ...]:
+def _account_facts(document: AttackerGain) -> tuple[tuple[str, str], ...]:
     return (
-        ("Total variation", significant(document.total_variation, 6, UP)),
-        ("Neighbours", document.neighbours),
-        ("Engine", printable(document.engine)),
+        ("Total variation", significant_text(document.total_variation, 6, UP)),
+        ("Neighbors", document.neighbors),
+        ("Method", escape_control_chars(document.method)),
     )
 
 
-def _attack(document: Gained, stated: tuple[float, float], points: Points) -> Section:
+def _account_attack_section(document: AttackerGain, stated: tuple[float, float], points: Points) -> Section:
     return attack_section(stated, document.total_variation, points, document.attack)

@@ -1,4 +1,4 @@
-"""What a page about one document is made of: a few blocks, which every kind of document fills."""
+"""Blocks of a page about one document, the same for every kind of document."""
 
 from __future__ import annotations
 
@@ -9,71 +9,71 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from tightrope.documents.document import plain
+from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import json_text
 from tightrope.documents.numbers import Guesses
 from tightrope.documents.release import RELEASES, ReleaseCertificate, ReleaseResult, results_csv
-from tightrope.documents.wording import Explained
+from tightrope.documents.wording import Explanation
 from tightrope.errors import InputError
-from tightrope.reporting.charts.page_charts import Curve, Dots, hundred
+from tightrope.reporting.charts.page_charts import Curve, GuessDots, guess_dots
 from tightrope.reporting.wording.document import Json, object_at
-from tightrope.reporting.wording.method import Method
+from tightrope.reporting.wording.method import MethodAppendix
 
 # Files inside the page: the results as CSV and the certificate as JSON, each behind a link that saves it.
 
 D = TypeVar("D")
 KEPT = "/:;,[]{}()!$*@=+?|~"
-"""What may stand in an address inside quotes as it is: neither quotes nor what begins a tag or a reference."""
+"""Characters allowed unescaped in a quoted URL: no quotes, and no start of a tag or a reference."""
 CSV, JSON = "text/csv;charset=utf-8", "application/json;charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
-    """A file: its name, what it is, how large, and an address that holds all of it."""
+class EmbeddedFile:
+    """A file: its name, description, size, and a data URL with its contents."""
 
     name: str
-    said: str
+    description: str
     size: str
     address: str
 
 
-def attached(document: Json) -> list[Attached]:
-    """What a document holds whole: one that lacks a field is offered neither as results nor as a certificate."""
-    result = _whole(lambda: RELEASES.data(dict(document), ReleaseResult))
+def embedded_files(document: Json) -> list[EmbeddedFile]:
+    """Return the results and the certificate as files; one with a missing field is left out."""
+    result = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseResult))
     found = (
-        None if result is None else file_of("results.csv", "all results, every digit", CSV, results_csv(result)),
-        _certificate(object_at(document, "certificate")),
+        None if result is None else embed_file("results.csv", "all results, every digit", CSV, results_csv(result)),
+        _certificate_file(object_at(document, "certificate")),
     )
     return [one for one in found if one is not None]
 
 
-def _certificate(document: Json) -> Attached | None:
-    certificate = _whole(lambda: RELEASES.data(dict(document), ReleaseCertificate))
+def _certificate_file(document: Json) -> EmbeddedFile | None:
+    certificate = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseCertificate))
     if certificate is None:
         return None
     return document_file(certificate, "certificate.json", "the certificate")
 
 
-def document_file(document: Struct, name: str, said: str) -> Attached:
-    """A typed document as JSON in one line, and called so: the same beside a page has lines, and is larger."""
-    text = json_text(plain(document), compact=True)
-    return file_of(name, f"{said}, in one line", JSON, text)
+def document_file(document: Struct, name: str, said: str) -> EmbeddedFile:
+    """Return a typed document as JSON on one line, labeled so; the file next to a page is indented, and larger."""
+    text = json_text(plain_data(document), compact=True)
+    return embed_file(name, f"{said}, in one line", JSON, text)
 
 
-def _whole(read: Callable[[], D]) -> D | None:
+def _read_or_none(read: Callable[[], D]) -> D | None:
     try:
         return read()
     except InputError:
         return None
 
 
-def file_of(name: str, said: str, kind: str, text: str) -> Attached:
-    """A file that holds the text."""
-    return Attached(name, said, size_words(len(text.encode())), f"data:{kind},{quote(text, safe=KEPT)}")
+def embed_file(name: str, said: str, kind: str, text: str) -> EmbeddedFile:
+    """Return a file with this text."""
+    return EmbeddedFile(name, said, size_words(len(text.encode())), f"data:{kind},{quote(text, safe=KEPT)}")
 
 
 def size_words(octets: int) -> str:
-    """How large a file is.
+    """Return the file size in words.
 
     >>> size_words(812), size_words(170_276), size_words(2_400_000)
     ('812 bytes', '170 kB', '2.4 MB')
@@ -88,39 +88,39 @@ SCROLLS_FROM, MOST_LINES, NARROW = 25, 2_000, 4
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Texts in columns, of which the first ``left`` are words and the others numbers; ``caption`` says of what."""
+    """Text in columns, the first ``left`` of them words and the others numbers; ``caption`` names the contents."""
 
     caption: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
     left: int = 1
     bars: Sequence[float] = ()
-    """A bar a line, in percent of the longest; none where nothing is drawn."""
+    """A bar for each row, in percent of the longest; empty without a chart."""
 
     @property
     def visible_rows(self) -> Sequence[Sequence[str]]:
-        """As many lines as anybody reads."""
+        """The rows that are displayed, up to a readable number."""
         return self.rows[:MOST_LINES]
 
     @property
-    def hidden(self) -> int:
-        """How many lines are left out."""
+    def hidden_row_count(self) -> int:
+        """The number of rows left out."""
         return len(self.rows) - len(self.visible_rows)
 
     @property
-    def scrolls(self) -> bool:
-        """Whether the table is too long to stand in full on a screen."""
+    def is_scrollable(self) -> bool:
+        """Return whether the table is too long to fit on a screen."""
         return len(self.rows) >= SCROLLS_FROM
 
     @property
-    def narrow(self) -> bool:
-        """Whether there is little in it."""
+    def has_few_columns(self) -> bool:
+        """Return whether the table has few columns."""
         return len(self.columns) <= NARROW
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One number at the top: what it is, its sign, and what it means."""
+    """One number at the top: its label, its symbol, and its meaning."""
 
     term: str
     symbol: str
@@ -129,24 +129,24 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Curves:
-    """Both curves of the best attacker, and a few points: false alarms, found, times a blind guess."""
+class AttackCurves:
+    """Both curves of the best attacker, and a few points: false alarms, people found, ratio to a blind guess."""
 
     tradeoff: Curve | None
     profile: Curve | None
-    catches: list[dict[str, str]]
+    attack_rates: list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page: words, parameters by their names, tables, and the curves of an attacker where it has some."""
+    """A part of the page: text, named parameters, tables, and optional curves of an attacker."""
 
-    place: str
+    anchor: str
     heading: str
-    said: tuple[str, ...] = ()
+    paragraphs: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     tables: tuple[Table, ...] = ()
-    curves: Curves | None = None
+    curves: AttackCurves | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +155,30 @@ class DocumentPage:
 
     kind: str
     title: str
-    explained: Explained
+    explained: Explanation
     cards: tuple[Card, ...]
     sections: tuple[Section, ...]
-    method: Method
-    attached: tuple[Attached, ...]
+    method: MethodAppendix
+    embedded_files: tuple[EmbeddedFile, ...]
     verified: str
-    """What ``tightrope verify`` says of this kind of document."""
+    """Statement of what ``tightrope verify`` checks in this kind of document."""
     limits: tuple[tuple[str, str], ...]
     independent: bool = True
-    """Whether there is something to confirm."""
+    """True if ``tightrope verify`` can confirm the document."""
     secret: bool = False
-    """Whether not everybody may see the page."""
-    hundred: list[Dots] = field(init=False)
+    """True if access to the page must be restricted."""
+    guess_dots: list[GuessDots] = field(init=False)
 
     def __post_init__(self) -> None:
         guesses = self.explained.guesses
-        object.__setattr__(self, "hundred", [] if guesses is None else hundred(guesses))
+        object.__setattr__(self, "guess_dots", [] if guesses is None else guess_dots(guesses))
 
     @property
-    def guesses(self) -> Guesses | None:
-        """What the picture shows."""
+    def attack_guesses(self) -> Guesses | None:
+        """The probabilities that the picture shows."""
         return self.explained.guesses
 
     @property
-    def checked(self) -> str:
+    def document_filename(self) -> str:
         """The name of the document inside the page."""
-        return self.attached[0].name
+        return self.embedded_files[0].name

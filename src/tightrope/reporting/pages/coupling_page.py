@@ -1,18 +1,18 @@
-"""The page of a coupling: which group a value is from does not show; how far values move for that."""
+"""The page of a coupling: how it hides the group of a value, and how far values move for that."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tightrope.documents.coupling import CategoriesPart, CellsPart, CouplingDocument
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.reporting.pages.account_page import Points, attack_section
 from tightrope.reporting.pages.blocks import Card, DocumentPage, Section, Table, document_file
 from tightrope.reporting.wording import method
 
 MOST_POINTS, MOST_GROUPS = 25, 6
-"""Laws of more points and groups are no table that anybody reads."""
+"""Distributions with more points or groups are not shown as a table."""
 COUPLING_VERIFIED = (
     "For every group it sums the law of what is written, in fractions, and compares it with the target; whether "
     "values really have the laws in the document it cannot know."
@@ -29,24 +29,24 @@ COUPLING_LIMITS = (
 
 
 def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
-    """Everything the page of a coupling shows."""
+    """Return the contents of the page of a coupling."""
     learned = document.origin.learning
     left = () if learned is None else tuple((one.epsilon, one.delta) for one in learned.left)
     eta = None if learned is None else min(one.total_variation for one in learned.left)
     attack = () if eta is None else (attack_section(left[0], eta, [*left[1:], *points], ()),)
-    places = _size(document.support)
+    places = _point_count(document.support)
     largest = max((group.loss for group in document.groups), default=0.0)
     return DocumentPage(
         kind="Coupling",
-        title=f"Values that do not tell “{printable(document.group.column)}”",
-        explained=document.explained,
+        title=f"Values that do not tell “{escape_control_chars(document.group.column)}”",
+        explained=document.explanation_parts,
         cards=(
             Card("Groups", "", f"{len(document.groups):,}", "All of them come out with one law."),
-            Card("Points", "", f"{places:,}", f"Distances: {printable(document.support.metric)}."),
+            Card("Points", "", f"{places:,}", f"Distances: {escape_control_chars(document.support.metric)}."),
             Card(
                 "Distance",
                 "",
-                significant(largest, 3, UP),
+                significant_text(largest, 3, UP),
                 "In the group that moves furthest: "
                 + ("on average." if document.objective == "expected" else "at most."),
             ),
@@ -56,18 +56,18 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
                 "secrecy",
                 "Who may see this",
                 (f"This page, like the file, is {document.origin.secrecy}.",),
-                _facts(document),
+                _coupling_facts(document),
             ),
             Section(
                 "groups",
                 "How far values move",
                 (UNITS_OF[document.objective],),
-                tables=(_groups(document), *tables, *_laws(document)),
+                tables=(_group_table(document), *tables, *_distribution_tables(document)),
             ),
             *attack,
         ),
-        method=method.Method.of([method.COUPLED, method.WHAT_IS_LEFT]),
-        attached=(document_file(document, "mechanism.json", "every weight that is drawn from"),),
+        method=method.MethodAppendix.from_statements([method.COUPLED, method.WHAT_IS_LEFT]),
+        embedded_files=(document_file(document, "mechanism.json", "every weight that is drawn from"),),
         verified=COUPLING_VERIFIED,
         limits=COUPLING_LIMITS,
         secret=document.origin.kind == "table",
@@ -81,7 +81,7 @@ UNITS_OF = {
 }
 
 
-def _size(support: CategoriesPart | CellsPart) -> int:
+def _point_count(support: CategoriesPart | CellsPart) -> int:
     if isinstance(support, CategoriesPart):
         return len(support.names)
     places = 1
@@ -90,35 +90,35 @@ def _size(support: CategoriesPart | CellsPart) -> int:
     return places
 
 
-def _facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
+def _coupling_facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
     support, learned = document.support, document.origin.learning
     columns = [support.column] if isinstance(support, CategoriesPart) else [axis.column for axis in support.axes]
     found = [
-        ("Values", ", ".join(map(printable, columns))),
-        ("Group", printable(document.group.column)),
-        ("Target", printable(document.origin.target)),
+        ("Values", ", ".join(map(escape_control_chars, columns))),
+        ("Group", escape_control_chars(document.group.column)),
+        ("Target", escape_control_chars(document.origin.target)),
         ("Laws", LAWS[document.origin.kind]),
     ]
     if learned is not None:
         found += [
-            ("ε spent on learning", significant(learned.epsilon, 6, UP)),
-            ("One person", printable(learned.person)),
-            ("Confidence", percent(learned.confidence)),
+            ("ε spent on learning", significant_text(learned.epsilon, 6, UP)),
+            ("One person", escape_control_chars(learned.person)),
+            ("Confidence", percent_text(learned.confidence)),
         ]
     return tuple(found)
 
 
-def _groups(document: CouplingDocument) -> Table:
+def _group_table(document: CouplingDocument) -> Table:
     rows = [
-        [printable(name), significant(group.loss, 4, UP), f"{len(group.tables):,}"]
+        [escape_control_chars(name), significant_text(group.loss, 4, UP), f"{len(group.tables):,}"]
         for name, group in zip(document.group.names, document.groups, strict=True)
     ]
     loss = "Moves on average" if document.objective == "expected" else "Moves at most"
-    return Table("Each group", (printable(document.group.column), loss, "Tables that are drawn from"), rows)
+    return Table("Each group", (escape_control_chars(document.group.column), loss, "Tables that are drawn from"), rows)
 
 
-def _laws(document: CouplingDocument) -> tuple[Table, ...]:
-    """The groups' laws beside their common target, where that is short."""
+def _distribution_tables(document: CouplingDocument) -> tuple[Table, ...]:
+    """Return the groups' distributions next to their common target, if that is short."""
     support = document.support
     if (
         not isinstance(support, CategoriesPart)
@@ -126,12 +126,12 @@ def _laws(document: CouplingDocument) -> tuple[Table, ...]:
         or len(document.groups) > MOST_GROUPS
     ):
         return ()
-    columns = [_percentages(group.law) for group in document.groups] + [_percentages(document.target)]
-    rows = [[printable(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
-    heads = (printable(support.column), *map(printable, document.group.names), "After")
+    columns = [_mass_percentages(group.law) for group in document.groups] + [_mass_percentages(document.target)]
+    rows = [[escape_control_chars(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
+    heads = (escape_control_chars(support.column), *map(escape_control_chars, document.group.names), "After")
     return (Table("Shares of each group before, and of all after", heads, rows),)
 
 
-def _percentages(masses: Sequence[str]) -> list[str]:
+def _mass_percentages(masses: Sequence[str]) -> list[str]:
     wholes = [int(mass, 16) for mass in masses]
-    return [percent(mass / sum(wholes)) for mass in wholes]
+    return [percent_text(mass / sum(wholes)) for mass in wholes]

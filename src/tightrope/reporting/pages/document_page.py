@@ -1,4 +1,4 @@
-"""The pages: one HTML file each that needs nothing beside itself; the script in it sorts tables, and may be missing."""
+"""The pages: one self-contained HTML file each; the script in it only sorts tables, and is optional."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.account import Account, TrainingAccount
 from tightrope.documents.coupling import CouplingDocument
-from tightrope.documents.escaping import printable_lines
+from tightrope.documents.escaping import escape_control_chars_in_lines
 from tightrope.documents.noise import NoiseDocument
 from tightrope.documents.study import FindingsDocument, StudyDocument
 from tightrope.errors import InputError, MissingExtraError
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
     from tightrope.documents.release import ReleaseResult
 
-# What may run and be loaded in a page: its own script and its own style, word for word, and nothing else.
+# The only script and style that a page may run and load: its own, verified by their digests.
 
 
-def policy(style: str, script: str) -> str:
-    """A Content-Security-Policy that names both by their SHA-256: what a stranger's text smuggles in stays dead.
+def content_security_policy(style: str, script: str) -> str:
+    """Return a Content-Security-Policy that allows only these two, by their SHA-256: injected code is not executed.
 
-    >>> policy("p { color: red }", "alert(1)").split("; ")[0]
+    >>> content_security_policy("p { color: red }", "alert(1)").split("; ")[0]
     "default-src 'none'"
     """
-    allowed = (f"style-src {_named(style)}", f"script-src {_named(script)}")
+    allowed = (f"style-src {_hash_source(style)}", f"script-src {_hash_source(script)}")
     return "; ".join(("default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"))
 
 
-def _named(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -50,7 +50,7 @@ TEMPLATE, STUDY, DOCUMENT = "report.html.j2", "study.html.j2", "document.html.j2
 
 
 def html(document: ReleaseResult | Mapping[str, object]) -> str:
-    """The report of a release as one self-contained HTML page.
+    """Return the report of a release as one self-contained HTML page.
 
     ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
     field may be missing or null, unknown ones are ignored, and every text in it is escaped. The same
@@ -59,30 +59,30 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    data = document if isinstance(document, Mapping) else _result(document)
-    return environment().get_template(TEMPLATE).render(page=page_view(data))
+    data = document if isinstance(document, Mapping) else _result_data(document)
+    return template_environment().get_template(TEMPLATE).render(page=page_view(data))
 
 
-def _result(document: object) -> Mapping[str, object]:
-    from tightrope.documents.document import plain
+def _result_data(document: object) -> Mapping[str, object]:
+    from tightrope.documents.document import plain_data
     from tightrope.documents.release import ReleaseResult
 
     if isinstance(document, ReleaseResult):
-        return plain(document)
+        return plain_data(document)
     raise InputError("document", document, "a mapping", "pass json.loads() of what `tightrope release --json` prints")
 
 
 def study_html(document: FindingsDocument) -> str:
-    """The report of a study in which nobody was trusted, as one self-contained HTML page.
+    """Return the report of a local-model study as one self-contained HTML page.
 
-    ``document`` is what ``Findings.document`` gives, or ``certificates.study.read_findings`` of what
+    ``document`` is what ``Findings.to_document`` gives, or ``certificates.study.read_findings`` of what
     ``tightrope local estimate --json`` prints. Every text in it is escaped; the same document gives the same bytes.
-    Raises ``InputError`` where it is none, ``MissingExtraError`` without jinja2.
+    Raises ``InputError`` for other input, ``MissingExtraError`` without jinja2.
     """
     if not isinstance(document, FindingsDocument):
         remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
         raise InputError("document", type(document).__name__, "findings", remedy)
-    return environment().get_template(STUDY).render(page=study_view(document)).lstrip()
+    return template_environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
 
 def document_html(
@@ -91,18 +91,18 @@ def document_html(
     curve: Sequence[tuple[float, float]] = (),
     tables: Sequence[Table] = (),
 ) -> str:
-    """One document as one self-contained HTML page: the promise in words, its numbers, curves, formulas, and itself.
+    """Return a self-contained HTML page of a document: its guarantee in words, numbers, curves, formulas, and the file.
 
     ``document`` is an account, a training account, a noise, a study or a coupling (``tightrope.documents``);
-    ``curve`` holds further points (ε, δ), each of them a bound, for the curves of an attacker, and ``tables`` what else
-    is to be shown. Every text is escaped; the same arguments give the same bytes. Raises ``InputError`` for anything
+    ``curve`` holds further points (ε, δ), each of them a bound, for the curves of an attacker, and ``tables`` further
+    tables. Every text is escaped; the same arguments give the same bytes. Raises ``InputError`` for anything
     else, ``MissingExtraError`` without jinja2.
     """
     view = _VIEWS.get(type(document))
     if view is None:
         remedy = "html takes the result of a release, study_html findings"
         raise InputError("document", type(document).__name__, "an account, a noise, a study or a coupling", remedy)
-    return environment().get_template(DOCUMENT).render(page=view(document, curve, tables)).lstrip()
+    return template_environment().get_template(DOCUMENT).render(page=view(document, curve, tables)).lstrip()
 
 
 _VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] = {
@@ -114,70 +114,70 @@ _VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] 
 }
 
 
-def environment() -> Environment:
-    """Templates of this package, everything escaped, an undefined name being an error."""
+def template_environment() -> Environment:
+    """Return the templates of this package, with autoescaping; an undefined name is an error."""
     try:
         import jinja2  # noqa: F401 - refused here: a cached environment would hide that it is missing
     except ImportError as missing:
         raise MissingExtraError("jinja2", "release") from missing
-    return _compiled()
+    return _cached_environment()
 
 
 @cache
-def _compiled() -> Environment:
-    """The environment, made once a process: compiling the templates of a page takes as long as drawing it."""
+def _cached_environment() -> Environment:
+    """Return the environment, made once a process: compiling the templates takes as long as rendering a page."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
         autoescape=True,
-        loader=FunctionLoader(_source),
+        loader=FunctionLoader(_read_template),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         finalize=_printable_fields,
     )
-    environment.filters["at"] = _at
-    environment.globals |= _inside()
+    environment.filters["at"] = _percent_position
+    environment.globals |= _embedded_assets()
     return environment
 
 
-def _inside() -> dict[str, str]:
-    """The style and the script as they stand in every page, and the policy that lets these two alone in."""
+def _embedded_assets() -> dict[str, str]:
+    """Return the style and the script of every page, and the policy that allows only these two."""
     from markupsafe import Markup
 
-    style, script = _source("report.css"), _source("sort.js")
+    style, script = _read_template("report.css"), _read_template("sort.js")
     shown = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
-    return {**shown, "policy": policy(style, script)}
+    return {**shown, "policy": content_security_policy(style, script)}
 
 
 def _printable_fields(value: object) -> object:
-    """What a template places: texts without letters that nobody sees, for a name of a column may turn a line around."""
-    return printable_lines(value) if type(value) is str else value
+    """Return a template value with invisible characters escaped, since a column name may reverse the text direction."""
+    return escape_control_chars_in_lines(value) if type(value) is str else value
 
 
-def _source(name: str) -> str:
+def _read_template(name: str) -> str:
     return (resources.files("tightrope.reporting") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _at(position: float) -> str:
-    """A position in a chart, to a hundredth of a percent.
+def _percent_position(position: float) -> str:
+    """Return a position in a chart, to a hundredth of a percent.
 
-    >>> _at(33.3333), _at(50.0)
+    >>> _percent_position(33.3333), _percent_position(50.0)
     ('33.33%', '50%')
     """
     return f"{position:.2f}".rstrip("0").rstrip(".") + "%"
 
 
-# The page of the papers: every statement with our number, the paper's, the verdict and the pictures.
+# The page of the papers: every statement with our number, the paper's, the verdict and the figures.
 
 PAPERS_TEMPLATE = "papers.html.j2"
 SHOWN = 4
-"""Numbers of a long row that are written out."""
+"""Largest count of numbers in a row that are printed in full."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class StatementCard:
     """One statement as it is written."""
 
     item: str
@@ -191,43 +191,48 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class PaperStatements:
     """One paper: its name, its title, its statements."""
 
     name: str
     title: str
-    cards: tuple[Card, ...]
+    cards: tuple[StatementCard, ...]
 
 
 def papers_html(
     results: Sequence[Mapping[str, Any]], pictures: Sequence[Sequence[str]], titles: Mapping[str, str]
 ) -> str:
-    """One self-contained HTML page.
+    """Return one self-contained HTML page about the papers.
 
     ``results``: what ``tightrope reproduce --json`` prints under "items"; ``pictures``: for each, its SVG elements, as
     ``report.pictures.panels.svg`` writes them; ``titles``: of the papers by their short names. Texts are escaped, the
     pictures are not. Raises ``MissingExtraError`` without jinja2.
     """
-    cards = [(one["paper"], _card(one, drawn)) for one, drawn in zip(results, pictures, strict=True)]
+    cards = [(one["paper"], _statement_card(one, drawn)) for one, drawn in zip(results, pictures, strict=True)]
     papers = [
-        Paper(name, titles[name], tuple(card for _, card in group))
+        PaperStatements(name, titles[name], tuple(card for _, card in group))
         for name, group in groupby(cards, key=lambda pair: pair[0])
     ]
     counts = {word: sum(card.word == word for _, card in cards) for word in ("agrees", "sharper", "wrong", "not")}
-    return environment().get_template(PAPERS_TEMPLATE).render(papers=papers, counts=counts, total=len(cards)).lstrip()
+    return (
+        template_environment()
+        .get_template(PAPERS_TEMPLATE)
+        .render(papers=papers, counts=counts, total=len(cards))
+        .lstrip()
+    )
 
 
-def _card(one: Mapping[str, Any], drawn: Sequence[str]) -> Card:
+def _statement_card(one: Mapping[str, Any], drawn: Sequence[str]) -> StatementCard:
     from markupsafe import Markup
 
     word = one["verdict"].replace(":", " ").split()[0]
     shapes = tuple(Markup(picture) for picture in drawn)  # noqa: S704 - drawn by us, all text in it as paths
     ours, printed = number_text(one["ours"]), number_text(one["printed"])
-    return Card(one["item"], one["statement"], word, one["verdict"], ours, printed, one["call"], shapes)
+    return StatementCard(one["item"], one["statement"], word, one["verdict"], ours, printed, one["call"], shapes)
 
 
 def number_text(values: float | Sequence[float]) -> str:
-    """One number, or the first few of many.
+    """Return one number, or the first few of many, as text.
 
     >>> number_text(0.46211715726), number_text([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     ('0.4621171573', '1, 2, 3, 4, … (6 values)')

@@ -1,4 +1,4 @@
-"""The page of a noise: what it promises, what it costs, and why nothing costs much less."""
+"""The page of a noise: its guarantee, its expected cost, and the lower bound on that cost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from tightrope.documents.document import TablePart
-from tightrope.documents.escaping import printable
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.noise import NoiseDocument
-from tightrope.documents.numbers import DOWN, MISSING, UP, significant
+from tightrope.documents.numbers import DOWN, MISSING, UP, significant_text
 from tightrope.reporting.pages.account_page import Points, attack_section, curve_file
 from tightrope.reporting.pages.blocks import Card, DocumentPage, Section, Table, document_file
 from tightrope.reporting.wording import method
@@ -45,28 +45,29 @@ NOISE_LIMITS = (
 
 
 def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
-    """Everything the page of a noise shows."""
+    """Return the contents of the page of a noise."""
     own, answers = document.guarantee, document.releases
     each = "one answer" if answers == 1 else f"each of {answers:,} answers"
-    laws = (*tables, *([_law(document.table)] if document.table is not None else []))
+    laws = (*tables, *([_probability_table(document.table)] if document.table is not None else []))
     rows = [
-        [significant(e, 6), significant(allowed, 6), significant(kept, 6, UP)] for e, allowed, kept in document.realised
+        [significant_text(e, 6), significant_text(allowed, 6), significant_text(kept, 6, UP)]
+        for e, allowed, kept in document.realized
     ]
     caption = "δ at each ε, of all answers together" if document.releases > 1 else "δ at each ε"
-    cost = COSTS.get(document.cost, printable(document.cost))
+    cost = COSTS.get(document.cost, escape_control_chars(document.cost))
     found = [
-        ("E|X|", significant(document.mean_absolute_error, 6, UP)),
-        ("√E X²", significant(math.sqrt(document.mean_squared_error), 6, UP)),
-        (f"{cost} of this noise", significant(document.upper, 9, UP)),
-        (f"{cost} of any noise, at least", significant(document.lower, 9, DOWN)),
+        ("E|X|", significant_text(document.mean_absolute_error, 6, UP)),
+        ("√E X²", significant_text(math.sqrt(document.mean_squared_error), 6, UP)),
+        (f"{cost} of this noise", significant_text(document.upper, 9, UP)),
+        (f"{cost} of any noise, at least", significant_text(document.lower, 9, DOWN)),
     ]
     if document.shape_lower is not None:
-        found.append((f"{cost} of any noise of this shape, at least", significant(document.shape_lower, 9, DOWN)))
+        found.append((f"{cost} of any noise of this shape, at least", significant_text(document.shape_lower, 9, DOWN)))
     return DocumentPage(
         kind="Noise certificate",
-        title=f"Noise for {each} that a person moves by at most {significant(document.sensitivity)}",
-        explained=document.explained,
-        cards=_cards(document),
+        title=f"Noise for {each} that a person moves by at most {significant_text(document.sensitivity)}",
+        explained=document.explanation_parts,
+        cards=_noise_cards(document),
         sections=(
             Section(
                 "promise",
@@ -77,26 +78,28 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
                 "errors",
                 "What it costs",
                 (WHY[document.argument.kind],),
-                (*found, ("Shape", printable(document.shape)), ("Answers", f"{document.releases:,}")),
+                (*found, ("Shape", escape_control_chars(document.shape)), ("Answers", f"{document.releases:,}")),
             ),
             *([Section("laws", "The noise, and what it is compared with", tables=laws)] if laws else []),
             attack_section((own.epsilon, own.delta), own.total_variation, points, ()),
         ),
-        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.TABLE_OF_NOISE, method.LEAST]),
-        attached=(document_file(document, "noise-certificate.json", "the certificate"), *curve_file(points)),
+        method=method.MethodAppendix.from_statements(
+            [method.INPUTS, method.PROFILE, method.ATTACKER, method.TABLE_OF_NOISE, method.LEAST]
+        ),
+        embedded_files=(document_file(document, "noise-certificate.json", "the certificate"), *curve_file(points)),
         verified=NOISE_VERIFIED,
         limits=NOISE_LIMITS,
     )
 
 
-def _cards(document: NoiseDocument) -> tuple[Card, ...]:
+def _noise_cards(document: NoiseDocument) -> tuple[Card, ...]:
     mean = Card(
         "Error on average",
         "E|X|",
-        significant(document.mean_absolute_error, 4, UP),
+        significant_text(document.mean_absolute_error, 4, UP),
         "How far the noise moves an answer, up or down.",
     )
-    worst = MISSING if document.worst_error is None else significant(document.worst_error, 4, UP)
+    worst = MISSING if document.worst_error is None else significant_text(document.worst_error, 4, UP)
     most = Card(
         "Largest error",
         "",
@@ -106,25 +109,25 @@ def _cards(document: NoiseDocument) -> tuple[Card, ...]:
     gap = (
         "Nothing is proven to cost less."
         if document.gap is None
-        else f"No noise with this promise is cheaper by more than {_share(document.gap)}."
+        else f"No noise with this promise is cheaper by more than {_gap_text(document.gap)}."
     )
-    cost = COSTS.get(document.cost, printable(document.cost))
-    return (mean, most, Card("Least possible cost", cost, significant(document.lower, 4, DOWN), gap))
+    cost = COSTS.get(document.cost, escape_control_chars(document.cost))
+    return (mean, most, Card("Least possible cost", cost, significant_text(document.lower, 4, DOWN), gap))
 
 
-def _share(gap: float) -> str:
-    """A gap as a part of the least cost.
+def _gap_text(gap: float) -> str:
+    """Return a gap as a fraction of the least cost.
 
-    >>> _share(0.0), _share(0.0213)
+    >>> _gap_text(0.0), _gap_text(0.0213)
     ('nothing at all', '2.13 % of the least cost')
     """
-    return f"{significant(100 * gap, 3, UP)} % of the least cost" if gap else "nothing at all"
+    return f"{significant_text(100 * gap, 3, UP)} % of the least cost" if gap else "nothing at all"
 
 
-def _law(table: TablePart) -> Table:
-    """The probabilities of the smallest errors, as they are drawn."""
-    weights = [table.centre, *table.half[:MOST_ERRORS]]
+def _probability_table(table: TablePart) -> Table:
+    """Return the probabilities of the smallest errors."""
+    weights = [table.center, *table.half[:MOST_ERRORS]]
     longest = max(map(int, weights))
-    rows = [["0" if x == 0 else f"±{x}", significant(int(weight) / ALL, 6)] for x, weight in enumerate(weights)]
+    rows = [["0" if x == 0 else f"±{x}", significant_text(int(weight) / ALL, 6)] for x, weight in enumerate(weights)]
     bars = tuple(100 * int(weight) / longest for weight in weights)
     return Table("How likely the smallest errors are, up and down alike", ("Error", "Probability"), rows, bars=bars)

@@ -1,4 +1,4 @@
-"""What the template is given: one frozen value a section, so that the template only places text."""
+"""Template data of a release page: one frozen value a section, so that the template only places text."""
 
 from __future__ import annotations
 
@@ -9,71 +9,71 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import UP, percent, significant
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.charts.page_charts import (
     AxisChart,
     Dot,
-    Dots,
+    GuessDots,
     ListChart,
     Scale,
     axis_chart,
-    hundred,
+    guess_dots,
     list_chart,
 )
-from tightrope.reporting.pages.blocks import Attached, attached
+from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
 from tightrope.reporting.wording import promise, sentences
-from tightrope.reporting.wording.answers import Answer, Row, Shown, further, read_answers, rounded_row
-from tightrope.reporting.wording.document import Json, items, number, object_at, objects_at, text, texts
-from tightrope.reporting.wording.method import Method, of_release
-from tightrope.reporting.wording.promise import Promise
-from tightrope.reporting.wording.promise import promise as page_model_promise
+from tightrope.reporting.wording.answers import Answer, RoundedValues, Row, extra_columns, read_answers, rounded_row
+from tightrope.reporting.wording.document import Json, list_at, number_at, object_at, objects_at, text_at, texts_at
+from tightrope.reporting.wording.method import MethodAppendix, release_method
+from tightrope.reporting.wording.promise import PrivacyPromise
+from tightrope.reporting.wording.promise import privacy_promise as page_model_promise
 
 # The table of one answer: keys, value, ± and interval, rounded outwards to the digits that the noise leaves.
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One group as it is written. ``first``: where a new first key begins in a table of several keys."""
+class AnswerLine:
+    """One group as printed. ``first``: true if a new first key begins in a table of several keys."""
 
     keys: tuple[str, ...]
-    shown: Shown
+    rounded_values: RoundedValues
     dot: Dot | None
-    withheld: bool
+    is_suppressed: bool
     first: bool
-    further: tuple[str, ...] = ()
-    """What else was paid for, as text."""
+    extra_cells: tuple[str, ...] = ()
+    """The answer's additional published values, as text."""
 
 
-def lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Line]:
-    """One line a group, in the order of the keys, each with its dot where there is a list chart."""
-    decimals, drawn = answer.decimals, dots or [None] * len(answer.rows)
+def answer_lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[AnswerLine]:
+    """Return one line for each group, in the order of the keys, each with its dot if there is a list chart."""
+    decimals, drawn = answer.decimal_places, dots or [None] * len(answer.rows)
     before = [None, *(row.keys[:1] for row in answer.rows)]
-    every = zip(answer.rows, drawn, before, further(answer)[1], strict=False)
-    return [_line(row, decimals, dot, (row.keys[:1] != previous, said)) for row, dot, previous, said in every]
+    every = zip(answer.rows, drawn, before, extra_columns(answer)[1], strict=False)
+    return [_answer_line(row, decimals, dot, (row.keys[:1] != previous, said)) for row, dot, previous, said in every]
 
 
 def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
-    """Whether most intervals hide behind their dots, which a reader should be told."""
+    """Return whether most intervals are narrower than their dots, so that the page can say so."""
     drawn = [dot for dot in dots if dot is not None]
     return bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2
 
 
-def _line(row: Row, decimals: int, dot: Dot | None, besides: tuple[bool, tuple[str, ...]]) -> Line:
-    return Line(
-        keys=row.labels,
-        shown=rounded_row(row, decimals),
+def _answer_line(row: Row, decimals: int, dot: Dot | None, besides: tuple[bool, tuple[str, ...]]) -> AnswerLine:
+    return AnswerLine(
+        keys=row.key_labels,
+        rounded_values=rounded_row(row, decimals),
         dot=dot,
-        withheld=row.value is None,
+        is_suppressed=row.value is None,
         first=besides[0],
-        further=besides[1],
+        extra_cells=besides[1],
     )
 
 
 PLACED = "LMN"
-"""Letters, the marks without which many scripts have no words, and numbers: the classes of Unicode."""
-MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
+"""Unicode classes of letters, of combining marks (needed in many scripts) and of numbers."""
+MOST_LINES = 2_000  # more make the page slow, and too long to read
 DENSE_FROM = 25
 SCROLLS_FROM = {"beside a chart": 11, "as a chart": 61}
 
@@ -83,44 +83,44 @@ class AnswerView:
     """One answer: its words, its chart (along an axis, or inside the table) and its table."""
 
     name: str
-    place: str
-    """Its place on the page, for links: made from the name, the same in every release."""
+    anchor: str
+    """Its anchor on the page, for links: derived from the name, the same in every release."""
     description: str
     heading: str
-    asked: str
+    question_text: str
     by: tuple[str, ...]
     groups: int
-    lines: list[Line]
-    further: tuple[str, ...]
+    lines: list[AnswerLine]
+    extra_columns: tuple[str, ...]
     axis: AxisChart | None
-    listed: ListChart | None
+    inline_chart: ListChart | None
     hidden_intervals: bool
     cut_whiskers: bool
-    withheld: int
+    suppressed_count: int
     statement: str
     typical_error: str
-    costs: list[sentences.Cost]
+    error_rows: list[sentences.ErrorRow]
     noise: list[dict[str, str]]
     notes: tuple[str, ...]
 
     @property
-    def scrolls(self) -> bool:
-        """Whether the table is too long to stand in full on a screen."""
+    def is_scrollable(self) -> bool:
+        """Return whether the table is too long to fit on a screen."""
         return len(self.lines) >= SCROLLS_FROM["beside a chart" if self.axis else "as a chart"]
 
     @property
-    def dense(self) -> bool:
-        """Whether lines stand close together."""
+    def is_dense(self) -> bool:
+        """Return whether lines stand close together."""
         return len(self.lines) >= DENSE_FROM
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyView:
-    """How the privacy was computed."""
+    """The section on how the privacy guarantee was computed."""
 
     tradeoff: page_charts.Curve | None
     profile: page_charts.Curve | None
-    catches: list[dict[str, str]]
+    attack_rates: list[dict[str, str]]
     alternatives: list[dict[str, str | float]]
     mechanisms: list[dict[str, str]]
     exact: list[tuple[str, str]]
@@ -130,60 +130,66 @@ class PrivacyView:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReleasePage:
     """The whole page."""
 
     title: str
-    promise: Promise
-    hundred: list[Dots]
-    """The picture of 100 guesses; empty where it is not stated what an attacker gains."""
+    promise: PrivacyPromise
+    guess_dots: list[GuessDots]
+    """The picture of 100 guesses; empty if the attacker's gain is not stated."""
     answers: list[AnswerView]
-    left_out: list[tuple[str, str]]
+    bias_statements: list[tuple[str, str]]
     privacy: PrivacyView
     about: list[tuple[str, str]]
-    attached: list[Attached]
-    method: Method | None
-    """The appendix; None where no mechanism is listed."""
+    embedded_files: list[EmbeddedFile]
+    method: MethodAppendix | None
+    """The appendix; None if no mechanism is listed."""
 
 
-def page_view(document: Json) -> Page:
-    """Everything the page shows of a document."""
+def page_view(document: Json) -> ReleasePage:
+    """Return the contents of the page of a release."""
     certificate = object_at(document, "certificate")
     read = read_answers(document)
-    answers = [answer_view(answer, place) for answer, place in zip(read, places([a.name for a in read]), strict=True)]
-    left_out, privacy = sentences.left_out(document), privacy_view(certificate)
+    answers = [
+        answer_view(answer, place) for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
+    ]
+    left_out, privacy = sentences.bias_statements(document), privacy_view(certificate)
     said = page_model_promise(certificate)
-    guesses = hundred(said.guesses) if said.guesses else []
+    guesses = guess_dots(said.guesses) if said.guesses else []
     about_said = object_at(document, "about")
     title, about, files = (
-        printable(text(document, "title")),
-        [(words, printable(text(about_said, name))) for name, words in ABOUT.items() if text(about_said, name)],
-        attached(document),
+        escape_control_chars(text_at(document, "title")),
+        [
+            (words, escape_control_chars(text_at(about_said, name)))
+            for name, words in ABOUT.items()
+            if text_at(about_said, name)
+        ],
+        embedded_files(document),
     )
-    method = of_release(said.person.noun) if privacy.mechanisms else None
-    return Page(title, said, guesses, answers, left_out, privacy, about, files, method)
+    method = release_method(said.person.unit_noun) if privacy.mechanisms else None
+    return ReleasePage(title, said, guesses, answers, left_out, privacy, about, files, method)
 
 
 ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "date": "Date", "contact": "Contact"}
-"""What the publisher says, and the words before it."""
+"""Fields that the publisher provides, with their labels."""
 
 
-def places(names: Sequence[str]) -> list[str]:
-    """The place of each answer on the page; one that repeats a name, as no release does, gets a number.
+def answer_anchors(names: Sequence[str]) -> list[str]:
+    """Return the anchor of each answer on the page; a repeated name, absent from valid releases, gets a number.
 
-    >>> places(["count_by_city", "n", "n"])
+    >>> answer_anchors(["count_by_city", "n", "n"])
     ['count-by-city', 'n', 'n--2']
     """
     before = (names[:own].count(name) for own, name in enumerate(names))
-    return [place_of(name) + (f"--{own + 1}" if own else "") for name, own in zip(names, before, strict=True)]
+    return [anchor_from_name(name) + (f"--{own + 1}" if own else "") for name, own in zip(names, before, strict=True)]
 
 
-def place_of(name: str) -> str:
-    """A place that follows from the name alone: its small letters and digits, of any script, with "-" for each "_".
+def anchor_from_name(name: str) -> str:
+    """Return an anchor made from the name: its small letters and digits, of any script, with "-" for each "_".
 
-    A name that this changes otherwise has a digest behind "--", which no other place has: two names never meet.
+    A name with other changes gets a unique digest after "--", so that different names have different anchors.
 
-    >>> place_of("count_by_city"), place_of("région"), place_of("Mean of x!")
+    >>> anchor_from_name("count_by_city"), anchor_from_name("région"), anchor_from_name("Mean of x!")
     ('count-by-city', 'région', 'mean-of-x--48f1d0b7')
     """
     kept = (letter if unicodedata.category(letter)[0] in PLACED else "-" for letter in name.casefold())
@@ -194,103 +200,108 @@ def place_of(name: str) -> str:
 
 
 def answer_view(answer: Answer, place: str) -> AnswerView:
-    """One answer as it is shown, at this place of the page."""
+    """Return one answer as displayed, with this anchor."""
     groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:MOST_LINES])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
     return AnswerView(
         name=answer.name,
-        place=f"answer-{place}",
-        description=printable(answer.description),
-        heading=sentences.heading(answer),
-        asked=sentences.question_sentence(answer),
-        by=tuple(map(printable, answer.by)),
+        anchor=f"answer-{place}",
+        description=escape_control_chars(answer.description),
+        heading=sentences.answer_heading(answer),
+        question_text=sentences.question_sentence(answer),
+        by=tuple(map(escape_control_chars, answer.by)),
         groups=groups,
-        lines=lines(answer, listed.dots if listed else ()),
-        further=further(answer)[0],
+        lines=answer_lines(answer, listed.dots if listed else ()),
+        extra_columns=extra_columns(answer)[0],
         axis=axis,
-        listed=listed,
+        inline_chart=listed,
         hidden_intervals=narrower_than_dots(dots),
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
-        withheld=answer.withheld,
-        statement=text(answer.error, "statement"),
+        suppressed_count=answer.suppressed_count,
+        statement=text_at(answer.error, "statement"),
         typical_error=sentences.typical_error(answer.error),
-        costs=sentences.costs(answer),
+        error_rows=sentences.error_rows(answer),
         noise=sentences.noise_lines(answer),
         notes=answer.notes,
     )
 
 
 def privacy_view(certificate: Json) -> PrivacyView:
-    """The section on how the privacy was computed."""
+    """Return the section on how the privacy guarantee was computed."""
     computed, versions = object_at(certificate, "computed"), object_at(certificate, "versions")
     return PrivacyView(
-        tradeoff=page_charts.tradeoff(certificate),
-        profile=page_charts.privacy_profile(certificate),
-        catches=[catch_line(catch) for catch in promise.catches(certificate)],
-        alternatives=_alternatives(certificate),
-        mechanisms=[_mechanism(source) for source in objects_at(certificate, "mechanisms")],
-        exact=_exact(certificate),
-        argument=text(computed, "argument"),
-        versions=[(str(name), text(versions, name)) for name in sorted(versions, key=str) if text(versions, name)],
-        ledger=text(certificate, "ledger"),
+        tradeoff=page_charts.tradeoff_chart(certificate),
+        profile=page_charts.privacy_profile_chart(certificate),
+        attack_rates=[attack_rate_line(catch) for catch in promise.attack_rates(certificate)],
+        alternatives=_noise_alternatives(certificate),
+        mechanisms=[_mechanism_texts(source) for source in objects_at(certificate, "mechanisms")],
+        exact=_exact_guarantee_numbers(certificate),
+        argument=text_at(computed, "argument"),
+        versions=[
+            (str(name), text_at(versions, name)) for name in sorted(versions, key=str) if text_at(versions, name)
+        ],
+        ledger=text_at(certificate, "ledger"),
     )
 
 
-def catch_line(catch: promise.Catch) -> dict[str, str]:
-    """A line of the table of attacks."""
+def attack_rate_line(catch: promise.AttackRate) -> dict[str, str]:
+    """Return a line of the table of attacks."""
     return {
-        "false": percent(catch.false_positive_rate),
-        "true": percent(catch.true_positive_rate, UP),
-        "times": significant(catch.times_chance, 2, UP),
+        "false": percent_text(catch.false_positive_rate),
+        "true": percent_text(catch.true_positive_rate, UP),
+        "times": significant_text(catch.times_chance, 2, UP),
     }
 
 
-def _alternatives(certificate: Json) -> list[dict[str, str | float]]:
-    """Families from the best to the worst, with the length of their bars in percent."""
-    found = [(text(item, "family"), number(item, "relative_error")) for item in objects_at(certificate, "alternatives")]
+def _noise_alternatives(certificate: Json) -> list[dict[str, str | float]]:
+    """Return families from the best to the worst, with the length of their bars in percent."""
+    found = [
+        (text_at(item, "family"), number_at(item, "relative_error")) for item in objects_at(certificate, "alternatives")
+    ]
     known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
     if not known:
         return []
     scale = Scale(0.0, known[-1][0])
     return [
-        {"family": family, "length": scale.at(error), "error": sentences.more_error(error)} for error, family in known
+        {"family": family, "length": scale.to_percent(error), "error": sentences.more_error(error)}
+        for error, family in known
     ]
 
 
-def _mechanism(source: Json) -> dict[str, str]:
+def _mechanism_texts(source: Json) -> dict[str, str]:
     return {
-        "answers": ", ".join(texts(source, "answers")),
-        "statistic": _statistic(source),
-        "family": text(source, "family"),
-        "unit": text(source, "unit"),
-        "sensitivity": _moved(text(source, "sensitivity_per_row"), text(source, "unit")),
-        "rows": text(source, "rows"),
+        "answers": ", ".join(texts_at(source, "answers")),
+        "statistic": _statistic_text(source),
+        "family": text_at(source, "family"),
+        "unit": text_at(source, "unit"),
+        "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
+        "rows": text_at(source, "rows"),
     }
 
 
 OF_COLUMNS = {"usable rows": "rows with a value"}
-"""Statistics that read otherwise before the name of a column."""
+"""Statistics with a different wording before the name of a column."""
 
 
-def _statistic(source: Json) -> str:
-    """What was counted or added up, and over which groups; a statistic that names its columns is told them no more.
+def _statistic_text(source: Json) -> str:
+    """Return the statistic with its column and groups; a statistic whose name includes its column is left as it is.
 
-    >>> _statistic({"statistic": "sum", "column": "age", "by": ["city", "year"]})
+    >>> _statistic_text({"statistic": "sum", "column": "age", "by": ["city", "year"]})
     'sum of age by city, year'
-    >>> _statistic({"statistic": "sum of squares of age", "column": "age"})
+    >>> _statistic_text({"statistic": "sum of squares of age", "column": "age"})
     'sum of squares of age'
     """
-    statistic, column, by = text(source, "statistic"), text(source, "column"), ", ".join(texts(source, "by"))
+    statistic, column, by = text_at(source, "statistic"), text_at(source, "column"), ", ".join(texts_at(source, "by"))
     named = statistic if " of " in statistic or not column else f"{OF_COLUMNS.get(statistic, statistic)} of {column}"
     return named + (f" by {by}" if by else "")
 
 
-def _moved(steps: str, unit: str) -> str:
-    """How far one row moves the statistic, in natural units and exactly.
+def _sensitivity_text(steps: str, unit: str) -> str:
+    """Return how far one row moves the statistic, exactly and in natural units.
 
-    >>> _moved("500000000", "1E-7"), _moved("1", "1"), _moved("", "?")
+    >>> _sensitivity_text("500000000", "1E-7"), _sensitivity_text("1", "1"), _sensitivity_text("", "?")
     ('50', '1', '')
     """
     try:
@@ -300,26 +311,26 @@ def _moved(steps: str, unit: str) -> str:
     return f"{exact.normalize():f}" if exact.is_finite() and abs(exact.adjusted()) < 40 else str(exact)
 
 
-def _promised(budget: Json) -> str:
-    """Every point of the budget.
+def _budget_text(budget: Json) -> str:
+    """Return every point of the budget as text.
 
-    >>> _promised({"points": [["1", "1E-8"], ["0", "0.1"]]})
+    >>> _budget_text({"points": [["1", "1E-8"], ["0", "0.1"]]})
     'δ(1) ≤ 1E-8 and δ(0) ≤ 0.1'
     """
-    pairs = [point for point in items(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
+    pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
     return " and ".join(f"δ({epsilon}) ≤ {delta}" for epsilon, delta in pairs)
 
 
-def _exact(certificate: Json) -> list[tuple[str, str]]:
-    """The numbers of the guarantee as the certificate writes them."""
+def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
+    """Return the numbers of the guarantee exactly as in the certificate."""
     budget = object_at(certificate, "budget")
     named = [
-        ("ε, exact", text(certificate, "epsilon_exact")),
-        ("δ, exact", text(certificate, "delta_exact")),
-        ("Total variation", significant(number(certificate, "total_variation"), 4, UP)),
-        ("Budget", _promised(budget)),
-        ("Certain failure at most", text(budget, "delta")),
-        ("Neighbours", text(object_at(certificate, "neighbours"), "relation")),
-        ("Engine", text(object_at(certificate, "computed"), "engine")),
+        ("ε, exact", text_at(certificate, "epsilon_exact")),
+        ("δ, exact", text_at(certificate, "delta_exact")),
+        ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
+        ("Budget", _budget_text(budget)),
+        ("Certain failure at most", text_at(budget, "delta")),
+        ("Neighbors", text_at(object_at(certificate, "neighbors"), "relation")),
+        ("Method", text_at(object_at(certificate, "computed"), "method")),
     ]
     return [(name, value) for name, value in named if value and value != "–"]

@@ -1,20 +1,28 @@
-"""What the page of a study is given: one frozen value a section, so that the template only places text."""
+"""Template data of a study page: one frozen value a section, so that the template only places text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import UP, Guesses, percent, significant, times
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import UP, Guesses, percent_text, significant_text, times_text
 from tightrope.documents.study import FindingsDocument, StudyDocument
-from tightrope.documents.wording import Explained
-from tightrope.reporting.charts.page_charts import Dot, Dots, ListChart, Scale, Tick, hundred, scale_of
+from tightrope.documents.wording import Explanation
+from tightrope.reporting.charts.page_charts import (
+    Dot,
+    GuessDots,
+    ListChart,
+    Scale,
+    Tick,
+    guess_dots,
+    scale_from_numbers,
+)
 from tightrope.reporting.pages.account_page import Points, attack_section
-from tightrope.reporting.pages.blocks import Attached, Card, DocumentPage, Section, Table, document_file
+from tightrope.reporting.pages.blocks import Card, DocumentPage, EmbeddedFile, Section, Table, document_file
 from tightrope.reporting.wording import method, study
-from tightrope.reporting.wording.answers import label
-from tightrope.reporting.wording.method import ATTACKER, LIMIT, WHAT_ONE_SENDS, Method
+from tightrope.reporting.wording.answers import key_text
+from tightrope.reporting.wording.method import ATTACKER, LIMIT, WHAT_ONE_SENDS, MethodAppendix
 
 VERIFIED = (
     "Numbers that are written twice must agree. What one report tells is left open, because the document does not hold "
@@ -24,8 +32,8 @@ TICKS, DENSE_FROM, SCROLLS_FROM, MOST_LINES = 4, 25, 61, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """How many people one way takes; ``length`` in percent of the longest."""
+class EffortBar:
+    """The number of people that one method needs; ``length`` in percent of the longest bar."""
 
     name: str
     people: str
@@ -35,41 +43,41 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class EstimatesView:
-    """The table of estimates, with a chart inside where they are several; ``hidden``: how many are left out."""
+    """The table of estimates, with a chart inside for several of them; ``hidden_line_count``: the number left out."""
 
-    lines: list[study.Written]
+    lines: list[study.EstimateTexts]
     chart: ListChart | None
     confidence: str
     interval: str
-    hidden: int
+    hidden_line_count: int
 
     @property
-    def shaped(self) -> bool:
-        """Whether consistent shares are shown."""
-        return any(line.shaped for line in self.lines)
+    def has_consistent_shares(self) -> bool:
+        """Return whether consistent shares are shown."""
+        return any(line.consistent_share for line in self.lines)
 
     @property
-    def dense(self) -> bool:
-        """Whether lines stand close together."""
+    def is_dense(self) -> bool:
+        """Return whether lines stand close together."""
         return len(self.lines) >= DENSE_FROM
 
     @property
-    def scrolls(self) -> bool:
-        """Whether the table is too long to stand in full on a screen."""
+    def is_scrollable(self) -> bool:
+        """Return whether the table is too long to fit on a screen."""
         return len(self.lines) >= SCROLLS_FROM
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyView:
-    """What reports say about a person."""
+    """The section on what reports reveal about a person."""
 
     guesses: Guesses
-    hundred: list[Dots]
+    guess_dots: list[GuessDots]
     epsilon: str
     odds: str
     total_variation: str
-    repeated: list[study.Repeated]
-    memoise: str
+    repeated_reports: list[study.RepeatedReports]
+    memoize: str
     mechanism: str
     report_bits: str
     chances: list[tuple[str, str, str]]
@@ -81,32 +89,32 @@ class StudyPage:
 
     title: str
     shares: bool
-    asked: str
+    question_text: str
     reports: str
     estimates: EstimatesView
     effort: str
-    bars: list[Bar]
+    bars: list[EffortBar]
     privacy: PrivacyView
-    explained: Explained
-    attached: tuple[Attached, ...]
-    method: Method
+    explained: Explanation
+    embedded_files: tuple[EmbeddedFile, ...]
+    method: MethodAppendix
     verified: str = VERIFIED
     independent: bool = True
 
     @property
-    def checked(self) -> str:
+    def document_filename(self) -> str:
         """The name of the document inside the page."""
-        return self.attached[0].name
+        return self.embedded_files[0].name
 
 
 def study_view(document: FindingsDocument) -> StudyPage:
-    """Everything the page shows of a document."""
+    """Return the contents of the page of a study."""
     told, mechanism = document.privacy, document.mechanism
-    if document.shares:
+    if document.estimates_shares:
         asked = "How large a share of the people gave each answer. Nobody's answer was collected."
     else:
         asked = "The average of one number a person. Nobody's number was collected."
-    # People, for the error that this study reaches: by this mechanism, by the best one known, by any.
+    # People needed for the error of this study: with this mechanism, with the best one known, with any.
     rows = [(f"This study: {document.mechanism.name}", document.effort.people, True)]
     if document.effort.best != document.mechanism.name:
         rows.append((f"The best known: {document.effort.best}", document.effort.best_people, False))
@@ -114,63 +122,66 @@ def study_view(document: FindingsDocument) -> StudyPage:
     scale = Scale(0.0, max(people for _, people, _ in rows))
     return StudyPage(
         title=document.title.strip(),
-        shares=document.shares,
-        asked=asked,
-        reports=_reports(document.reports, document.answered),
-        estimates=_estimates(document),
+        shares=document.estimates_shares,
+        question_text=asked,
+        reports=_report_counts_text(document.reports, document.answered),
+        estimates=_estimates_view(document),
         effort=study.effort_words(document),
-        bars=[Bar(who, f"{people:,}", scale.at(people), ours) for who, people, ours in rows],
+        bars=[EffortBar(who, f"{people:,}", scale.to_percent(people), ours) for who, people, ours in rows],
         privacy=PrivacyView(
-            guesses=(guesses := Guesses.of(told.attack_success)),
-            hundred=hundred(guesses),
-            epsilon=significant(told.epsilon, 4, UP),
+            guesses=(guesses := Guesses.from_success(told.attack_success)),
+            guess_dots=guess_dots(guesses),
+            epsilon=significant_text(told.epsilon, 4, UP),
             odds=study.odds_words(told.epsilon),
-            total_variation=significant(told.total_variation, 3, UP),
-            repeated=study.repeated(document),
-            memoise=study.MEMOISE,
+            total_variation=significant_text(told.total_variation, 3, UP),
+            repeated_reports=study.repeated_reports(document),
+            memoize=study.MEMOISE,
             mechanism=mechanism.name,
             report_bits=study.bits_words(mechanism.report_bits),
-            chances=[(one.meaning, one.exact, significant(one.value, 9)) for one in mechanism.probabilities],
+            chances=[(one.meaning, one.exact, significant_text(one.value, 9)) for one in mechanism.probabilities],
         ),
-        explained=document.explained,
-        attached=(document_file(document, "findings.json", "all estimates, every digit"),),
-        method=Method.of([WHAT_ONE_SENDS, ATTACKER, LIMIT]),
+        explained=document.explanation_parts,
+        embedded_files=(document_file(document, "findings.json", "all estimates, every digit"),),
+        method=MethodAppendix.from_statements([WHAT_ONE_SENDS, ATTACKER, LIMIT]),
     )
 
 
-def _estimates(document: FindingsDocument) -> EstimatesView:
-    found, lines = study.estimates(document), study.lines(document)
+def _estimates_view(document: FindingsDocument) -> EstimatesView:
+    found, lines = study.estimates_in_units(document), study.estimate_lines(document)
     # Dots with whiskers along one axis of shares that starts at 0 or below; None for fewer than two.
     chart_found = found[:MOST_LINES]
     if len(chart_found) < 2:
         chart = None
     else:
         ends = [end for one in chart_found for end in (one.value, one.lower, one.upper)]
-        wide = scale_of([0.0, *ends])
+        wide = scale_from_numbers([0.0, *ends])
         scale = Scale(0.0, wide.high) if min(ends) >= 0 else wide
-        ticks = [Tick(tick.at, f"{tick.label} %") for tick in scale.ticks(TICKS)]
-        dots = [Dot(scale.at(one.value), scale.at(one.lower), scale.at(one.upper), False, False) for one in chart_found]
-        chart = ListChart("grid", scale.at(0.0), ticks, list(dots))
+        ticks = [Tick(tick.at, f"{tick.label} %") for tick in scale.make_ticks(TICKS)]
+        dots = [
+            Dot(scale.to_percent(one.value), scale.to_percent(one.lower), scale.to_percent(one.upper), False, False)
+            for one in chart_found
+        ]
+        chart = ListChart("grid", scale.to_percent(0.0), ticks, list(dots))
     return EstimatesView(
         lines=lines[:MOST_LINES],
         chart=chart,
-        confidence=percent(document.confidence),
+        confidence=percent_text(document.confidence),
         interval=study.interval_words(document),
-        hidden=max(0, len(lines) - MOST_LINES),
+        hidden_line_count=max(0, len(lines) - MOST_LINES),
     )
 
 
-def _reports(reports: int, answered: int) -> str:
-    """How many reports there are, and how many of them say nothing.
+def _report_counts_text(reports: int, answered: int) -> str:
+    """Return the number of reports, and how many of them are silent.
 
-    >>> _reports(1200, 800)
+    >>> _report_counts_text(1200, 800)
     '1,200 reports, 400 of them silent'
     """
     silent = reports - answered
     return f"{reports:,} reports" + (f", {silent:,} of them silent" if silent else "")
 
 
-# The page of a study before anybody is asked: what each person is promised, and what it will take.
+# The page of a study before data collection: the promise to each person, and the effort.
 
 MOST_ANSWERS = 60
 STUDY_FILE_VERIFIED = (
@@ -193,28 +204,28 @@ LIMITS = (
 
 
 def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
-    """Everything the page of a study shows that was not run yet."""
+    """Return the contents of the page of a planned study."""
     eta = float(document.most_total_variation)
     taken = (Section("effort", "What it takes", tables=tuple(tables)),) if tables else ()
-    most = times(document.epsilon)
+    most = times_text(document.epsilon)
     epsilon = f"No report is more than {most} times as likely from one answer as from another, without exception."
-    found = [("Question", document.question), ("Mechanism", printable(document.mechanism))]
+    found = [("Question", document.question), ("Mechanism", escape_control_chars(document.mechanism))]
     if document.categories is not None:
-        found.append(("Answers", _answers(document.categories)))
-    if document.between is not None:
-        found.append(("Bounds", " to ".join(significant(end, 9) for end in document.between)))
+        found.append(("Answers", _answers_text(document.categories)))
+    if document.bounds is not None:
+        found.append(("Bounds", " to ".join(significant_text(end, 9) for end in document.bounds)))
     if document.total_variation is not None:
-        found.append(("Total variation, capped at", percent(document.total_variation, UP)))
+        found.append(("Total variation, capped at", percent_text(document.total_variation, UP)))
     return DocumentPage(
         kind="Study without trust",
         title=document.title.strip() or ("Shares of answers" if document.question == "distribution" else "A mean"),
-        explained=document.explained,
+        explained=document.explanation_parts,
         cards=(
-            Card("Privacy loss of one report", "ε", significant(document.epsilon, 4, UP), epsilon),
+            Card("Privacy loss of one report", "ε", significant_text(document.epsilon, 4, UP), epsilon),
             Card(
                 "Total variation",
                 "η",
-                significant(eta, 3, UP),
+                significant_text(eta, 3, UP),
                 "How much the reports of two people with different answers differ, at most.",
             ),
         ),
@@ -223,19 +234,19 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
             *taken,
             attack_section((document.epsilon, 0.0), eta, points, ()),
         ),
-        method=method.Method.of([method.WHAT_ONE_SENDS, method.ATTACKER, method.LIMIT]),
-        attached=(document_file(document, "study.json", "the study: people and collector share it"),),
+        method=method.MethodAppendix.from_statements([method.WHAT_ONE_SENDS, method.ATTACKER, method.LIMIT]),
+        embedded_files=(document_file(document, "study.json", "the study: people and collector share it"),),
         verified=STUDY_FILE_VERIFIED,
         limits=LIMITS,
         independent=False,
     )
 
 
-def _answers(names: Sequence[str | int]) -> str:
-    """The answers between commas, the first of many.
+def _answers_text(names: Sequence[str | int]) -> str:
+    """Return the first answers, separated by commas.
 
-    >>> _answers(("tea", 7))
+    >>> _answers_text(("tea", 7))
     'tea, 7'
     """
-    first = ", ".join(label(name) for name in names[:MOST_ANSWERS])
+    first = ", ".join(key_text(name) for name in names[:MOST_ANSWERS])
     return first if len(names) <= MOST_ANSWERS else f"{first}, … ({len(names):,} in all)"

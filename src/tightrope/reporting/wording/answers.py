@@ -1,4 +1,4 @@
-"""Answers as they are shown: groups in the order of their keys, each with a value and an interval."""
+"""Answers as displayed: groups in the order of their keys, each with a value and an interval."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from dataclasses import dataclass, field
 from decimal import Context
 from statistics import median
 
-from tightrope.documents.escaping import part_named, printable
-from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed, plain, rounded
+from tightrope.documents.escaping import escape_control_chars, part_named
+from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed_text, full_digits, rounded_decimal
 from tightrope.documents.release import MEASURES, PAID
-from tightrope.reporting.wording.document import Json, as_number, items, number, object_at, objects_at, text, texts
+from tightrope.reporting.wording.document import (
+    Json,
+    as_number,
+    list_at,
+    number_at,
+    object_at,
+    objects_at,
+    text_at,
+    texts_at,
+)
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
 _MEASURES = frozenset((*MEASURES, *PAID))
@@ -18,16 +27,16 @@ _MEASURES = frozenset((*MEASURES, *PAID))
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One group: its keys, the noisy value (None: withheld) and the ends of its 95 % interval."""
+    """One group: its keys, the noisy value (None: suppressed) and the ends of its 95 % interval."""
 
     keys: tuple[object, ...]
     value: float | None
     lower: float | None
     upper: float | None
-    part: str = ""
-    """What the last key is called, where it is a part of a range."""
-    paid: Json = field(default_factory=dict)
-    """What else was paid for."""
+    range_label: str = ""
+    """The label of the last key, if it is a part of a range."""
+    extra_values: Json = field(default_factory=dict)
+    """The additional published values."""
 
     @property
     def half_width(self) -> float | None:
@@ -37,10 +46,10 @@ class Row:
         return max(self.upper - self.value, self.value - self.lower, 0.0)
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def key_labels(self) -> tuple[str, ...]:
         """The keys as text."""
-        own = tuple(label(key) for key in self.keys)
-        return (*own[:-1], self.part) if self.part else own
+        own = tuple(key_text(key) for key in self.keys)
+        return (*own[:-1], self.range_label) if self.range_label else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +60,9 @@ class Answer:
     question: str
     meaning: str
     over: str
-    """Which rows, and how many of one person at most."""
+    """The rows that count, and the largest number of one person's rows."""
     additive: bool
-    """Whether zero is a natural place to start the axis."""
+    """True if zero is a natural start of the axis."""
     by: tuple[str, ...]
     discovered: bool | None
     rows: tuple[Row, ...]
@@ -64,10 +73,10 @@ class Answer:
     description: str = ""
     unit: str = ""
     ranked: bool = False
-    """Whether the groups stand in an order of their own: the largest first, not by their keys."""
+    """True if the groups are ranked, largest first, rather than ordered by their keys."""
 
     @property
-    def values(self) -> list[float]:
+    def published_values(self) -> list[float]:
         """Every published value."""
         return [row.value for row in self.rows if row.value is not None]
 
@@ -78,35 +87,35 @@ class Answer:
 
     @property
     def typical_half_width(self) -> float | None:
-        """Their median; None where there is none."""
+        """The median half-width; None without half-widths."""
         return median(self.half_widths) if self.half_widths else None
 
     @property
-    def decimals(self) -> int:
-        """Digits behind the point that the noise leaves meaning; none where all numbers are whole."""
+    def decimal_places(self) -> int:
+        """Number of decimals that are meaningful given the noise; 0 if all numbers are integers."""
         ends = [end for row in self.rows for end in (row.value, row.lower, row.upper) if end is not None]
         if all(end.is_integer() for end in ends):
             return 0
         return decimals_for(self.half_widths)
 
     @property
-    def withheld(self) -> int:
-        """How many groups show no value."""
+    def suppressed_count(self) -> int:
+        """The number of suppressed groups."""
         return sum(row.value is None for row in self.rows)
 
     @property
-    def on_an_axis(self) -> bool:
-        """Whether the groups are numbers, and enough of them to stand along an axis."""
+    def has_numeric_axis(self) -> bool:
+        """Return whether the groups are numbers, and enough of them to stand along an axis."""
         if self.ranked or len(self.by) != 1:
             return False
         keys = [as_number(row.keys[0]) for row in self.rows if row.keys[0] is not None]
         return None not in keys and len(set(keys)) >= FEWEST_ON_AN_AXIS
 
 
-def label(key: object) -> str:
-    """A key as text.
+def key_text(key: object) -> str:
+    """Return a key as text.
 
-    >>> label(None), label(True), label(12.0), label("a")
+    >>> key_text(None), key_text(True), key_text(12.0), key_text("a")
     ('no value', 'true', '12', 'a')
     """
     if key is None or key != key:  # noqa: PLR0124 - NaN is the value that differs from itself
@@ -115,90 +124,91 @@ def label(key: object) -> str:
         return "true" if key else "false"
     if isinstance(key, float) and key.is_integer() and abs(key) < 1e15:
         return str(int(key))
-    return printable(key) or "(empty)"
+    return escape_control_chars(key) or "(empty)"
 
 
 def read_answers(document: Json) -> list[Answer]:
-    """Every answer of a document, in its order."""
+    """Return every answer of a document, in its order."""
     return [read_answer(source) for source in objects_at(document, "answers")]
 
 
 def read_answer(source: Json) -> Answer:
-    """One answer; where ``by`` does not say what the keys are, every column that is not a number of ours is one."""
+    """Return one answer; if ``by`` does not list the keys, every column without a reserved numeric name is a key."""
     records = objects_at(source, "rows")
-    by = tuple(name for name in items(source, "by") if isinstance(name, str))  # as rows have it: blanks belong to it
+    by = tuple(name for name in list_at(source, "by") if isinstance(name, str))  # as rows have it: blanks belong to it
     if not by and len(records) > 1:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
-    keys = text(source, "keys")
-    edges, ranked = items(source, "edges"), any("best_rank" in record for record in records)
-    rows = tuple(_row(record, by, edges) for record in records)
+    keys = text_at(source, "keys")
+    edges, ranked = list_at(source, "edges"), any("best_rank" in record for record in records)
+    rows = tuple(_read_row(record, by, edges) for record in records)
     return Answer(
-        name=text(source, "name"),
-        question=text(source, "question"),
-        meaning=text(source, "meaning") or "A statistic",
-        over=text(source, "over"),
+        name=text_at(source, "name"),
+        question=text_at(source, "question"),
+        meaning=text_at(source, "meaning") or "A statistic",
+        over=text_at(source, "over"),
         additive=source.get("additive") is True,
         by=by,
-        discovered=keys == "discovered" if keys or items(source, "keys") else None,
-        rows=rows if ranked else tuple(sorted(rows, key=_order)),
+        discovered=keys == "discovered" if keys or list_at(source, "keys") else None,
+        rows=rows if ranked else tuple(sorted(rows, key=_row_sort_key)),
         error=object_at(source, "error"),
         noise=tuple(objects_at(source, "noise")),
-        notes=tuple(texts(source, "notes")),
-        title=text(source, "title"),
-        description=text(source, "description"),
-        unit=text(source, "unit"),
+        notes=tuple(texts_at(source, "notes")),
+        title=text_at(source, "title"),
+        description=text_at(source, "description"),
+        unit=text_at(source, "unit"),
         ranked=ranked,
     )
 
 
-def _row(record: Json, by: Iterable[str], edges: Sequence[object]) -> Row:
+def _read_row(record: Json, by: Iterable[str], edges: Sequence[object]) -> Row:
     keys = tuple(record.get(name) for name in by)
     part = part_named(keys[-1], edges) if edges and keys else ""
     paid = {name: record[name] for name in PAID if name in record}
-    return Row(keys, number(record, "value"), number(record, "lower"), number(record, "upper"), part, paid)
+    return Row(keys, number_at(record, "value"), number_at(record, "lower"), number_at(record, "upper"), part, paid)
 
 
-def _order(row: Row) -> tuple[tuple[int, float, str], ...]:
-    """Numbers before texts before no value."""
-    return tuple(_rank(key) for key in row.keys)
+def _row_sort_key(row: Row) -> tuple[tuple[int, float, str], ...]:
+    """Return a sort key: numbers before texts before no value."""
+    return tuple(_key_sort_rank(key) for key in row.keys)
 
 
-def _rank(key: object) -> tuple[int, float, str]:
+def _key_sort_rank(key: object) -> tuple[int, float, str]:
     position = as_number(key)
     if position is not None:
         return (0, position, "")
-    return (2 if label(key) == "no value" else 1, 0.0, label(key))
+    return (2 if key_text(key) == "no value" else 1, 0.0, key_text(key))
 
 
-# What an answer says beside its value: where a line meets the axis, and which places a group can have.
+# Text next to the value of an answer: where a line meets the axis, and which positions a group can have.
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Names of columns, and their texts, row by row."""
 INTERCEPT = ("intercept", "intercept_lower", "intercept_upper")
 
 
-def further(answer: Answer) -> Table:
-    """The columns that stand behind the interval; none for most kinds."""
-    if any("intercept" in row.paid for row in answer.rows):
-        # The intercept and its interval, in the digits that its noise leaves.
-        found = [tuple(number(row.paid, name) for name in INTERCEPT) for row in answer.rows]
+def extra_columns(answer: Answer) -> Table:
+    """Return the columns after the interval; empty for most kinds."""
+    if any("intercept" in row.extra_values for row in answer.rows):
+        # The intercept and its interval, in the digits that are meaningful given its noise.
+        found = [tuple(number_at(row.extra_values, name) for name in INTERCEPT) for row in answer.rows]
         widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
         digits = decimals_for(widths)
         return ("at zero", "from", "to"), [
-            (fixed(at, digits), fixed(lower, digits, DOWN), fixed(upper, digits, UP)) for at, lower, upper in found
+            (fixed_text(at, digits), fixed_text(lower, digits, DOWN), fixed_text(upper, digits, UP))
+            for at, lower, upper in found
         ]
-    if any("best_rank" in row.paid for row in answer.rows):
-        return ("place",), [(_place(row),) for row in answer.rows]
+    if any("best_rank" in row.extra_values for row in answer.rows):
+        return ("place",), [(_rank_range_text(row),) for row in answer.rows]
     return (), [() for _ in answer.rows]
 
 
-def _place(row: Row) -> str:
-    """Which places of the order a group can have.
+def _rank_range_text(row: Row) -> str:
+    """Return the ranks that a group can have.
 
-    >>> _place(Row(("a",), 9.0, 8.0, 10.0, paid={"best_rank": 1, "worst_rank": 3}))
+    >>> _rank_range_text(Row(("a",), 9.0, 8.0, 10.0, extra_values={"best_rank": 1, "worst_rank": 3}))
     '1 to 3'
     """
-    best, worst = number(row.paid, "best_rank"), number(row.paid, "worst_rank")
+    best, worst = number_at(row.extra_values, "best_rank"), number_at(row.extra_values, "worst_rank")
     if best is None:
         return ""
     if worst is None:
@@ -206,56 +216,58 @@ def _place(row: Row) -> str:
     return f"{best:.0f}" if best == worst else f"{best:.0f} to {worst:.0f}"
 
 
-# A value, its ± and its interval as one reader sees them: in the digits that are shown, they agree.
+# A value, its ± and its interval as displayed: they agree in the printed digits.
 
 WITHHELD = "withheld"
 LARGEST = 1e15
-"""From here on numbers are shown by their leading digits, and ± is the longer side."""
+"""From this size, numbers are printed with their leading digits only, and ± is the longer side."""
 EVEN = 0.02
-"""Sides that differ by no more than this share of the longer one are shown as one."""
+"""Sides that differ by at most this fraction of the longer one are printed as one."""
 _WIDE = Context(prec=400)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The texts of one group. ``off`` is "12" for value ± 12, and "+5 −3" where the sides differ."""
+class RoundedValues:
+    """The texts of one group. ``plus_minus`` is "12" for value ± 12, and "+5 −3" if the sides differ."""
 
     value: str
-    off: str
+    plus_minus: str
     lower: str
     upper: str
 
     @property
-    def within(self) -> str:
-        """How far off the value may be, as it stands behind it."""
-        alone = self.off in ("", MISSING) or self.off.startswith("+")
-        return self.off if alone else f"± {self.off}"
+    def plus_minus_text(self) -> str:
+        """The margin of error as printed after the value."""
+        alone = self.plus_minus in ("", MISSING) or self.plus_minus.startswith("+")
+        return self.plus_minus if alone else f"± {self.plus_minus}"
 
 
-def rounded_row(row: Row, decimals: int) -> Shown:
-    """The value rounded, the ends rounded outwards; sides that are nearly even become the longer one.
+def rounded_row(row: Row, decimals: int) -> RoundedValues:
+    """Return the value rounded, the ends rounded outwards; nearly equal sides are replaced by the longer one.
 
     >>> rounded_row(Row((), 3.1416, 3.0967, 3.1865), 3)
-    Shown(value='3.142', off='0.046', lower='3.096', upper='3.188')
-    >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).off
+    RoundedValues(value='3.142', plus_minus='0.046', lower='3.096', upper='3.188')
+    >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).plus_minus
     '+0.3 −0.2'
     """
-    lower, upper = fixed(row.lower, decimals, DOWN), fixed(row.upper, decimals, UP)
+    lower, upper = fixed_text(row.lower, decimals, DOWN), fixed_text(row.upper, decimals, UP)
     if row.value is None:
-        return Shown(WITHHELD, MISSING, lower, upper)
-    value = fixed(row.value, decimals)
+        return RoundedValues(WITHHELD, MISSING, lower, upper)
+    value = fixed_text(row.value, decimals)
     if row.lower is None or row.upper is None:
-        return Shown(value, MISSING, lower, upper)
+        return RoundedValues(value, MISSING, lower, upper)
     if max(map(abs, (row.value, row.lower, row.upper))) >= LARGEST:
-        return Shown(value, fixed(row.half_width, decimals, UP), lower, upper)
-    middle = rounded(row.value, decimals)
-    below = _WIDE.subtract(middle, rounded(row.lower, decimals, DOWN))
-    above = _WIDE.subtract(rounded(row.upper, decimals, UP), middle)
-    if below != above and not _even(row.value - row.lower, row.upper - row.value):
-        return Shown(value, f"+{plain(above)} −{plain(below)}", lower, upper)
+        return RoundedValues(value, fixed_text(row.half_width, decimals, UP), lower, upper)
+    middle = rounded_decimal(row.value, decimals)
+    below = _WIDE.subtract(middle, rounded_decimal(row.lower, decimals, DOWN))
+    above = _WIDE.subtract(rounded_decimal(row.upper, decimals, UP), middle)
+    if below != above and not _nearly_symmetric(row.value - row.lower, row.upper - row.value):
+        return RoundedValues(value, f"+{full_digits(above)} −{full_digits(below)}", lower, upper)
     side = max(below, above)
-    return Shown(value, plain(side), plain(_WIDE.subtract(middle, side)), plain(_WIDE.add(middle, side)))
+    return RoundedValues(
+        value, full_digits(side), full_digits(_WIDE.subtract(middle, side)), full_digits(_WIDE.add(middle, side))
+    )
 
 
-def _even(below: float, above: float) -> bool:
+def _nearly_symmetric(below: float, above: float) -> bool:
     return abs(above - below) <= EVEN * max(above, below)

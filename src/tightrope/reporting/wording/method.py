@@ -1,4 +1,4 @@
-"""What stands behind the words of a page: formulas in words, and where they come from. Pages choose among them."""
+"""Explanations of the method for a page: formulas in words, and their sources. Pages select among them."""
 
 from __future__ import annotations
 
@@ -27,47 +27,49 @@ SOURCES = {
     "E_γ-divergence. ISIT 2021.",
     "KM": "Y. Kawamoto, T. Murakami: Local distribution obfuscation via probability coupling. Allerton 2019.",
 }
-"""Where formulas come from."""
+"""Sources of the formulas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One formula: its name in the templates, what it is called, what it says, and keys of ``SOURCES``."""
+    """One formula: its name in the templates, its title, its text, and keys of ``SOURCES``."""
 
     formula: str
     term: str
-    said: str
+    explanation: str
     sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """A statement on a page: its sources by their numbers there."""
+class NumberedStatement:
+    """A statement on a page, with the numbers of its sources there."""
 
     formula: str
     term: str
-    said: str
+    explanation: str
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """The appendix of a page: statements, and the sources that they name, in order."""
+class MethodAppendix:
+    """The appendix of a page: statements, and the sources that they cite, in order."""
 
-    statements: tuple[Stated, ...]
+    statements: tuple[NumberedStatement, ...]
     sources: tuple[str, ...]
 
     @classmethod
-    def of(cls, statements: Sequence[Statement]) -> Method:
-        """Sources are numbered as they are first named.
+    def from_statements(cls, statements: Sequence[Statement]) -> MethodAppendix:
+        """Return the appendix, with sources numbered in the order of citation.
 
-        >>> found = Method.of([INPUTS, ATTACKER])
+        >>> found = MethodAppendix.from_statements([INPUTS, ATTACKER])
         >>> [one.numbers for one in found.statements], len(found.sources)
         ([(1,), (2, 3)], 3)
         """
         named = list(dict.fromkeys(key for one in statements for key in one.sources))
         placed = tuple(
-            Stated(one.formula, one.term, one.said, tuple(named.index(key) + 1 for key in one.sources))
+            NumberedStatement(
+                one.formula, one.term, one.explanation, tuple(named.index(key) + 1 for key in one.sources)
+            )
             for one in statements
         )
         return cls(placed, tuple(SOURCES[key] for key in named))
@@ -76,7 +78,7 @@ class Method:
 INPUTS = Statement(
     "inputs",
     "The guarantee",
-    "Let P and Q be the laws of all that comes out under two neighbouring inputs. For every set S of results, and "
+    "Let P and Q be the laws of all that comes out under two neighboring inputs. For every set S of results, and "
     "with P and Q exchanged,",
     ("odo",),
 )
@@ -175,8 +177,8 @@ WHAT_IS_LEFT = Statement(
 )
 
 
-def of_release(noun: str) -> Method:
-    """The statements behind a release whose persons are called so."""
+def release_method(noun: str) -> MethodAppendix:
+    """Return the statements for a release whose privacy unit is called ``noun``."""
     guarantee = Statement(
         "guarantee",
         "The guarantee",
@@ -199,4 +201,4 @@ def of_release(noun: str) -> Method:
         "may fall in several ways, the largest δ(ε) over all of them counts.",
         ("fft", "dots"),
     )
-    return Method.of([guarantee, profile, ATTACKER, NOISE_ADDED, together, INTERVALS])
+    return MethodAppendix.from_statements([guarantee, profile, ATTACKER, NOISE_ADDED, together, INTERVALS])

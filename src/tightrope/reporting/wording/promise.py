@@ -1,4 +1,4 @@
-"""The promise of a release in plain words: what an attacker can gain, what ε and δ mean, who is protected."""
+"""The privacy guarantee of a release in plain words: gain of an attacker, meaning of ε and δ, who is protected."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tightrope.documents.escaping import A_PERSON, printable
-from tightrope.documents.numbers import UP, Guesses, one_in, significant, times
-from tightrope.documents.wording import Attack, Protected, everybody
-from tightrope.reporting.wording.document import Json, number, object_at, pairs, text
+from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.documents.numbers import UP, Guesses, one_in, significant_text, times_text
+from tightrope.documents.wording import AttackWording, ProtectedUnit, protected_group_text
+from tightrope.reporting.wording.document import Json, number_at, object_at, pairs_at, text_at
 
-# What an attacker can gain, as bounds from the points (ε, δ) of a certificate. Neighbours in either order.
+# Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
 #
-# Every bound is an upper one: it holds for every attacker, whatever they know.
+# Every bound is an upper one: it holds for every attacker, with any background knowledge.
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
 _SAME_RATE = 1e-9
@@ -24,34 +24,34 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Catch:
-    """At this rate of false alarms, an attacker recognises at most this share of the people."""
+class AttackRate:
+    """At this false-positive rate, an attacker recognizes at most this share of the people."""
 
     false_positive_rate: float
     true_positive_rate: float
 
     @property
     def times_chance(self) -> float:
-        """How many times as many as a blind guess finds."""
+        """The ratio of people recognized to those that a blind guess finds."""
         return self.true_positive_rate / self.false_positive_rate
 
 
 def guarantee_points(certificate: Json) -> list[Point]:
-    """Every (ε, δ) that the certificate states, the total variation as (0, η); ε ≥ 0 and 0 ≤ δ ≤ 1 only."""
+    """Return every (ε, δ) that the certificate states, the total variation as (0, η); ε ≥ 0 and 0 ≤ δ ≤ 1 only."""
     stated = [
-        (number(certificate, "epsilon"), number(certificate, "delta")),
-        (0.0, number(certificate, "total_variation")),
+        (number_at(certificate, "epsilon"), number_at(certificate, "delta")),
+        (0.0, number_at(certificate, "total_variation")),
     ]
     known = [(epsilon, delta) for epsilon, delta in stated if epsilon is not None and delta is not None]
     return [
         (e, d)
-        for e, d in [*known, *pairs(object_at(certificate, "profile"), "epsilon", "delta")]
+        for e, d in [*known, *pairs_at(object_at(certificate, "profile"), "epsilon", "delta")]
         if e >= 0 and 0 <= d <= 1
     ]
 
 
 def true_positive_rate(points: Sequence[Point], false_positive_rate: float) -> float:
-    """The least of 1, e^ε·α + δ and 1 − e^{−ε}(1 − δ − α) over the points (ε, δ), α the false-positive rate.
+    """Return the least of 1, e^ε·α + δ and 1 − e^{−ε}(1 − δ − α) over the points (ε, δ), α the false-positive rate.
 
     >>> true_positive_rate([(0.0, 0.25)], 0.1)
     0.35
@@ -64,34 +64,34 @@ def true_positive_rate(points: Sequence[Point], false_positive_rate: float) -> f
 
 
 def attack_success(certificate: Json) -> float | None:
-    """How often a guess from an even chance is right, at most: as stated, else (1 + η)/2, else from (ε, δ).
+    """Return the largest success probability of a guess from an even chance: stated, else (1 + η)/2, else from (ε, δ).
 
     >>> attack_success({"total_variation": 0.3})
     0.65
     """
-    stated = number(certificate, "attack_success")
+    stated = number_at(certificate, "attack_success")
     if stated is not None and 0 <= stated <= 1:
         return stated
     points = guarantee_points(certificate)
-    # (ε, δ) bounds η by 1 − 2(1 − δ)/(1 + e^ε), which is η itself at ε = 0
+    # (ε, δ) bounds η by 1 − 2(1 − δ)/(1 + e^ε), equal to η itself at ε = 0
     bounds = [(1 + 1 - 2 * (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))) / 2 for epsilon, delta in points]
     return min(bounds) if bounds else None
 
 
-def catches(certificate: Json) -> list[Catch]:
-    """The table of true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
-    # The points of the trade-off that the certificate holds.
-    stated_found = pairs(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
+def attack_rates(certificate: Json) -> list[AttackRate]:
+    """Return the true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
+    # The points of the trade-off in the certificate.
+    stated_found = pairs_at(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
     points, stated = (
         guarantee_points(certificate),
-        [Catch(false, true) for false, true in stated_found if 0 < false <= 1 and 0 <= true <= 1],
+        [AttackRate(false, true) for false, true in stated_found if 0 < false <= 1 and 0 <= true <= 1],
     )
-    found = [_catch(rate, points, stated) for rate in FALSE_POSITIVE_RATES]
+    found = [_attack_rate_at(rate, points, stated) for rate in FALSE_POSITIVE_RATES]
     return [catch for catch in found if catch is not None]
 
 
-def curve(certificate: Json) -> list[Point]:
-    """The bound on (false, true) positive rates from 0 to 1, finer near 0 and 1; empty without any guarantee."""
+def tradeoff_points(certificate: Json) -> list[Point]:
+    """Return bounds on (false, true) positive rates from 0 to 1, finer near 0 and 1; empty without any guarantee."""
     points = guarantee_points(certificate)
     if not points:
         return []
@@ -99,38 +99,38 @@ def curve(certificate: Json) -> list[Point]:
     return [(rate, true_positive_rate(points, rate)) for rate in rates]
 
 
-def profile(certificate: Json) -> list[Point]:
-    """The stated (ε, δ) with δ > 0, by ε, and chords between them: what a logarithmic axis can show.
+def profile_points(certificate: Json) -> list[Point]:
+    """Return the stated (ε, δ) with δ > 0, by ε, and chords between them, for a logarithmic axis.
 
     δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee.
     """
-    stated = pairs(object_at(certificate, "profile"), "epsilon", "delta")
+    stated = pairs_at(object_at(certificate, "profile"), "epsilon", "delta")
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
-    return [point for left, right in pairwise(known) for point in _chord(left, right)] + known[-1:]
+    return [point for left, right in pairwise(known) for point in _chord_points(left, right)] + known[-1:]
 
 
-def _chord(left: Point, right: Point) -> list[Point]:
-    """Points of the chord in e^ε from ``left`` up to but without ``right``, closer where log δ falls fastest."""
+def _chord_points(left: Point, right: Point) -> list[Point]:
+    """Return points of the chord in e^ε from ``left`` up to but without ``right``, closer where log δ falls fastest."""
     (low, high), (start, end) = zip(left, right, strict=True)
     grown = math.expm1(high - low)
     return [(low + math.log1p(t * grown), (1 - t) * start + t * end) for t in _ALONG_CHORD]
 
 
-def _catch(rate: float, points: Sequence[Point], stated: Sequence[Catch]) -> Catch | None:
+def _attack_rate_at(rate: float, points: Sequence[Point], stated: Sequence[AttackRate]) -> AttackRate | None:
     exact = [catch.true_positive_rate for catch in stated if abs(catch.false_positive_rate - rate) <= _SAME_RATE]
     if not exact and not points:
         return None
-    return Catch(rate, min([*exact, true_positive_rate(points, rate)]))
+    return AttackRate(rate, min([*exact, true_positive_rate(points, rate)]))
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """The words at the top of the page; ``attack`` and ``guesses`` are None where it is not stated what one gains."""
+class PrivacyPromise:
+    """The words at the top of the page; ``attack`` and ``guesses`` are None if the attacker's gain is not stated."""
 
-    person: Protected
-    attack: Attack | None
+    person: ProtectedUnit
+    attack: AttackWording | None
     guesses: Guesses | None
-    everybody: str
+    protected_group: str
     epsilon: str
     epsilon_meaning: str
     delta: str
@@ -139,31 +139,31 @@ class Promise:
     facts: list[str]
 
 
-def promise(certificate: Json) -> Promise:
-    """The promise of a certificate; what it does not state is empty."""
+def privacy_promise(certificate: Json) -> PrivacyPromise:
+    """Return the privacy guarantee of a certificate in words; missing parts are empty."""
     success = attack_success(certificate)
-    epsilon, delta = number(certificate, "epsilon"), number(certificate, "delta")
-    neighbours = object_at(certificate, "neighbours")
-    # Who is protected; limits are those of a person with a column of their own.
-    column, means = text(neighbours, "person"), text(neighbours, "means") or A_PERSON
-    limits = (number(neighbours, name) for name in ("rows_per_person", "groups_per_person", "rows_per_group"))
-    person = Protected(means, column, *(round(limit) if limit and column else None for limit in limits))
-    return Promise(
+    epsilon, delta = number_at(certificate, "epsilon"), number_at(certificate, "delta")
+    neighbors = object_at(certificate, "neighbors")
+    # Who is protected; the limits apply to a person identified by a column.
+    column, means = text_at(neighbors, "privacy_unit"), text_at(neighbors, "noun") or A_PERSON
+    limits = (number_at(neighbors, name) for name in ("max_rows", "max_groups", "max_rows_per_group"))
+    person = ProtectedUnit(means, column, *(round(limit) if limit and column else None for limit in limits))
+    return PrivacyPromise(
         person=person,
-        attack=None if success is None else Attack.on(person.guess, success),
-        guesses=None if success is None else Guesses.of(success),
-        everybody=everybody(person.about),
-        epsilon=significant(epsilon, 3, UP) if epsilon is not None else "",
-        epsilon_meaning=_epsilon_meaning(epsilon, delta, person.data),
-        delta=significant(delta, 2, UP) if delta is not None else "",
+        attack=None if success is None else AttackWording.from_guess(person.guess_text, success),
+        guesses=None if success is None else Guesses.from_success(success),
+        protected_group=protected_group_text(person.attacker_knowledge_text),
+        epsilon=significant_text(epsilon, 3, UP) if epsilon is not None else "",
+        epsilon_meaning=_epsilon_meaning(epsilon, delta, person.data_owner_text),
+        delta=significant_text(delta, 2, UP) if delta is not None else "",
         delta_meaning=_delta_meaning(delta),
-        protected=printable(text(neighbours, "statement")).rstrip("."),
-        facts=[f"one {person.noun}: {person.rows_words}", *person.limits] if neighbours else [],
+        protected=escape_control_chars(text_at(neighbors, "statement")).rstrip("."),
+        facts=[f"one {person.unit_noun}: {person.rows_words}", *person.limits_text] if neighbors else [],
     )
 
 
 def _epsilon_meaning(epsilon: float | None, delta: float | None, whose: str) -> str:
-    """e^ε in words, which δ is a part of: read alone, they must not say more than both.
+    """Return e^ε in words, with δ included, since the sentence must also be true if read alone.
 
     >>> _epsilon_meaning(1.0, 0.0, "your data")
     'With your data or without it, no result becomes more than 2.72 times as likely.'
@@ -173,7 +173,7 @@ def _epsilon_meaning(epsilon: float | None, delta: float | None, whose: str) -> 
     if epsilon is None:
         return ""
     slack = "" if delta == 0 else ", but for the slack δ"
-    return f"With {whose} or without it, no result becomes more than {times(epsilon)} times as likely{slack}."
+    return f"With {whose} or without it, no result becomes more than {times_text(epsilon)} times as likely{slack}."
 
 
 def _delta_meaning(delta: float | None) -> str:

@@ -1,22 +1,22 @@
-"""Sentences about one answer: what was asked, how its groups came about, what the noise costs."""
+"""Sentences about one answer: its question, the choice of its groups, and the effect of the noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tightrope.documents.escaping import printable
-from tightrope.documents.numbers import MISSING, UP, percent, significant
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
 from tightrope.reporting.wording.answers import Answer
-from tightrope.reporting.wording.document import Json, number, objects_at, text, texts
+from tightrope.reporting.wording.document import Json, number_at, objects_at, text_at, texts_at
 
 NOTHING_SHOWN = "No group is large enough to be shown."
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
-"""Shares below these are stated as these, or as less: nobody plans with them."""
+"""Probabilities and ratios below these are printed as these, or as less: too small to matter for planning."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What the noise does to a group of so many rows."""
+class ErrorRow:
+    """The effect of the noise on a group of ``rows`` rows."""
 
     rows: str
     expected: str
@@ -24,86 +24,93 @@ class Cost:
     suppressed: str
 
 
-def left_out(document: Json) -> list[tuple[str, str]]:
-    """What bounding and clamping cost, one sentence each, said once, and the answers that it is about."""
+def bias_statements(document: Json) -> list[tuple[str, str]]:
+    """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns."""
     said: dict[str, list[str]] = {}
-    for cost in objects_at(document, "costs"):
-        said.setdefault(text(cost, "statement"), []).extend(texts(cost, "answers"))
+    for cost in objects_at(document, "bias"):
+        said.setdefault(text_at(cost, "statement"), []).extend(texts_at(cost, "answers"))
     return [
-        (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
+        (escape_control_chars(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
         for statement, names in said.items()
         if statement
     ]
 
 
-def heading(answer: Answer) -> str:
-    """The question with a capital letter, else the name.
+def answer_heading(answer: Answer) -> str:
+    """Return the question with a capital letter, else the name.
 
     >>> from tightrope.reporting.wording.answers import read_answer
-    >>> heading(read_answer({"question": "mean of x by educ"}))
+    >>> answer_heading(read_answer({"question": "mean of x by educ"}))
     'Mean of x by educ'
     """
-    shown = printable(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
+    shown = escape_control_chars(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
     return shown[0].upper() + shown[1:]
 
 
 def question_sentence(answer: Answer) -> str:
-    """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
-    groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
+    """Return one or two sentences: meaning of the numbers, their groups, and how the groups were found."""
+    groups = " and ".join(f"“{escape_control_chars(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
-    each = f", in {printable(answer.unit)}{each}" if answer.unit else each
-    over = f", over {printable(answer.over)}" if answer.over else ""
-    return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
+    each = f", in {escape_control_chars(answer.unit)}{each}" if answer.unit else each
+    over = f", over {escape_control_chars(answer.over)}" if answer.over else ""
+    return (
+        f"{escape_control_chars(answer.meaning)}{each}{over}. "
+        f"{_group_origin_sentence(answer) if groups else ''}".strip()
+    )
 
 
-def costs(answer: Answer) -> list[Cost]:
-    """The table of errors by group size; empty where they do not depend on it and no group is withheld."""
+def error_rows(answer: Answer) -> list[ErrorRow]:
+    """Return errors by group size; empty if they are independent of it and no group is suppressed."""
     error = answer.error
-    if number(error, "half_width_95") is not None and not answer.discovered:
+    if number_at(error, "half_width_95") is not None and not answer.discovered:
         return []
-    return [_cost(source) for source in objects_at(error, "by_group_size") if number(source, "rows") is not None]
-
-
-def typical_error(error: Json) -> str:
-    """The errors that do not depend on a group's size, as one sentence; empty where none is stated."""
-    expected, half, worst = (number(error, key) for key in ("expected_absolute_error", "half_width_95", "worst_error"))
-    said = [f"moves a value by {significant(expected, 2, UP)} on average"] if expected is not None else []
-    said += [f"by at most {significant(half, 3, UP)} in 95 % of cases"] if half is not None else []
-    said += [f"never by more than {significant(worst, 3, UP)}"] if worst is not None else []
-    if not said:
-        return ""
-    start = "The noise " if said[0].startswith("moves") or said[0].startswith("never") else "The noise moves a value "
-    return f"{start}{_listed(said)}."
-
-
-def noise_lines(answer: Answer) -> list[dict[str, str]]:
-    """One line a noise: what it was added to, which family, why, and how large it is."""
     return [
-        {
-            "statistic": text(noise, "statistic") or MISSING,
-            "family": text(noise, "family") or MISSING,
-            "why": text(noise, "why"),
-            "typical": significant(number(noise, "mean_absolute_error"), 2, UP),
-            "half_width": significant(number(noise, "half_width_95"), 2, UP),
-            "worst": "no limit" if worst is None else significant(worst, 3, UP),
-            "unit": text(noise, "unit"),
-        }
-        for noise in answer.noise
-        for worst in [number(noise, "worst_error")]
+        _error_row(source) for source in objects_at(error, "by_group_size") if number_at(source, "rows") is not None
     ]
 
 
-def withheld(share: float | None) -> str:
-    """How often a group is not shown.
+def typical_error(error: Json) -> str:
+    """Return a sentence on the errors that are independent of a group's size; empty if they are not stated."""
+    expected, half, worst = (
+        number_at(error, key) for key in ("expected_absolute_error", "half_width_95", "worst_error")
+    )
+    said = [f"moves a value by {significant_text(expected, 2, UP)} on average"] if expected is not None else []
+    said += [f"by at most {significant_text(half, 3, UP)} in 95 % of cases"] if half is not None else []
+    said += [f"never by more than {significant_text(worst, 3, UP)}"] if worst is not None else []
+    if not said:
+        return ""
+    start = "The noise " if said[0].startswith("moves") or said[0].startswith("never") else "The noise moves a value "
+    return f"{start}{_join_with_and(said)}."
 
-    >>> withheld(0.0), withheld(0.00026), withheld(1e-9), withheld(0.969), withheld(None)
+
+def noise_lines(answer: Answer) -> list[dict[str, str]]:
+    """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
+    return [
+        {
+            "statistic": text_at(noise, "statistic") or MISSING,
+            "family": text_at(noise, "family") or MISSING,
+            "why": text_at(noise, "why"),
+            "typical": significant_text(number_at(noise, "mean_absolute_error"), 2, UP),
+            "half_width": significant_text(number_at(noise, "half_width_95"), 2, UP),
+            "worst": "no limit" if worst is None else significant_text(worst, 3, UP),
+            "unit": text_at(noise, "unit"),
+        }
+        for noise in answer.noise
+        for worst in [number_at(noise, "worst_error")]
+    ]
+
+
+def suppression_text(share: float | None) -> str:
+    """Return the probability that a group is suppressed, as text.
+
+    >>> tuple(suppression_text(share) for share in (0.0, 0.00026, 1e-9, 0.969, None))
     ('never', '0.026 %', '0.0001 %', '96.9 %', '–')
     """
-    return "never" if share is not None and share <= 0 else percent(share and max(share, LEAST_CHANCE), UP)
+    return "never" if share is not None and share <= 0 else percent_text(share and max(share, LEAST_CHANCE), UP)
 
 
 def more_error(relative: float) -> str:
-    """How much more error than the chosen family.
+    """Return how much more error this family has than the chosen one.
 
     >>> more_error(1.0), more_error(1.0000003), more_error(1.613)
     ('chosen', '< 0.1 % more error', '61 % more error')
@@ -111,10 +118,10 @@ def more_error(relative: float) -> str:
     if relative <= 1:
         return "chosen"
     more = relative - 1
-    return "< 0.1 % more error" if more < LEAST_MORE else f"{significant(100 * more, 2)} % more error"
+    return "< 0.1 % more error" if more < LEAST_MORE else f"{significant_text(100 * more, 2)} % more error"
 
 
-def _keys(answer: Answer) -> str:
+def _group_origin_sentence(answer: Answer) -> str:
     if answer.discovered is None:
         return ""
     if answer.discovered:
@@ -122,15 +129,15 @@ def _keys(answer: Answer) -> str:
     return "The groups were listed beforehand; one that is missing from the data shows noise alone."
 
 
-def _cost(source: Json) -> Cost:
-    suppressed = number(source, "suppressed")
-    return Cost(
-        rows=significant(number(source, "rows")),
-        expected=significant(number(source, "expected_absolute_error"), 2, UP),
-        half_width=significant(number(source, "half_width_95"), 2, UP),
-        suppressed=withheld(suppressed),
+def _error_row(source: Json) -> ErrorRow:
+    suppressed = number_at(source, "suppressed")
+    return ErrorRow(
+        rows=significant_text(number_at(source, "rows")),
+        expected=significant_text(number_at(source, "expected_absolute_error"), 2, UP),
+        half_width=significant_text(number_at(source, "half_width_95"), 2, UP),
+        suppressed=suppression_text(suppressed),
     )
 
 
-def _listed(said: list[str]) -> str:
+def _join_with_and(said: list[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"

@@ -1,4 +1,4 @@
-"""A study in which nobody was trusted, in words and lines: the same for the terminal and for the page."""
+"""A local-model study in words and lines: the same for the terminal and for the page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from tightrope.documents.numbers import DOWN, UP, decimals_for, fixed, percent, significant, times
+from tightrope.documents.numbers import DOWN, UP, decimals_for, fixed_text, percent_text, significant_text, times_text
 from tightrope.documents.study import Estimate, FindingsDocument
-from tightrope.reporting.wording.answers import label
+from tightrope.reporting.wording.answers import key_text
 
 MEMOISE = (
     "Who is asked the same again must send the same report again: a copy says nothing new, however often it is sent."
@@ -17,8 +17,8 @@ MEMOISE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """An estimate as it is written; ``shaped`` holds the consistent share, or nothing where none was asked for."""
+class EstimateTexts:
+    """An estimate as printed; ``consistent_share`` is the consistent share, empty unless requested."""
 
     name: str
     value: str
@@ -26,19 +26,19 @@ class Written:
     lower: str
     upper: str
     people: str
-    shaped: tuple[str, ...]
+    consistent_share: tuple[str, ...]
 
 
-def estimates(document: FindingsDocument) -> Sequence[Estimate]:
-    """Every estimate of a document, in its order; shares in percent."""
-    return [_in_percent(one) for one in document.estimates] if document.shares else document.estimates
+def estimates_in_units(document: FindingsDocument) -> Sequence[Estimate]:
+    """Return every estimate of a document, in its order; shares in percent."""
+    return [_in_percent(one) for one in document.estimates] if document.estimates_shares else document.estimates
 
 
-def lines(document: FindingsDocument) -> list[Written]:
-    """Every estimate in as many digits as its interval leaves meaning, the ends rounded outwards."""
-    found = estimates(document)
+def estimate_lines(document: FindingsDocument) -> list[EstimateTexts]:
+    """Return every estimate in the digits that are meaningful given its interval, the ends rounded outwards."""
+    found = estimates_in_units(document)
     decimals = decimals_for([_half_width(one) for one in found])
-    return [_estimate_text(one, decimals, " %" if document.shares else "") for one in found]
+    return [_estimate_text(one, decimals, " %" if document.estimates_shares else "") for one in found]
 
 
 def _in_percent(one: Estimate) -> Estimate:
@@ -47,26 +47,26 @@ def _in_percent(one: Estimate) -> Estimate:
 
 
 def _half_width(one: Estimate) -> float:
-    """The longer side of the interval."""
+    """Return the longer side of the interval."""
     return max(one.upper - one.value, one.value - one.lower, 0.0)
 
 
-def _estimate_text(one: Estimate, decimals: int, unit: str) -> Written:
-    return Written(
-        name="" if one.category is None else label(one.category),
-        value=fixed(one.value, decimals) + unit,
-        half_width=fixed(_half_width(one), decimals, UP) + unit,
-        lower=fixed(one.lower, decimals, DOWN) + unit,
-        upper=fixed(one.upper, decimals, UP) + unit,
-        people=fixed(one.people, 0),
-        shaped=() if one.consistent is None else (fixed(one.consistent, decimals) + unit,),
+def _estimate_text(one: Estimate, decimals: int, unit: str) -> EstimateTexts:
+    return EstimateTexts(
+        name="" if one.category is None else key_text(one.category),
+        value=fixed_text(one.value, decimals) + unit,
+        half_width=fixed_text(_half_width(one), decimals, UP) + unit,
+        lower=fixed_text(one.lower, decimals, DOWN) + unit,
+        upper=fixed_text(one.upper, decimals, UP) + unit,
+        people=fixed_text(one.people, 0),
+        consistent_share=() if one.consistent is None else (fixed_text(one.consistent, decimals) + unit,),
     )
 
 
 def interval_words(document: FindingsDocument) -> str:
-    """What the intervals hold, and how often."""
-    often = percent(document.confidence)
-    if not document.shares:
+    """Return a sentence on what the intervals contain, and with which probability."""
+    often = percent_text(document.confidence)
+    if not document.estimates_shares:
         return f"The interval holds the mean of the population that people were drawn from with {often}."
     whose = "the true share among those who reported"
     below = "An estimate may lie below 0: that is what keeps sums and averages right."
@@ -76,15 +76,18 @@ def interval_words(document: FindingsDocument) -> str:
 
 
 def effort_words(document: FindingsDocument) -> str:
-    """How many people it took for the error, and how many it takes at least."""
+    """Return a sentence on how many people the error required, and the minimum number."""
     people, least, error = document.effort.people, document.effort.least_people, document.effort.error
-    if document.shares:
-        what = f"shares are off by {significant(100 * error, 2, UP)} percentage points or less, whatever the population"
+    if document.estimates_shares:
+        what = (
+            f"shares are off by {significant_text(100 * error, 2, UP)} percentage points or less, "
+            f"whatever the population"
+        )
         over = "root mean square over all categories; a large share may be off by more, a rare one by less"
     else:
-        what = f"the mean is off by {significant(error, 2, UP)} or less, whatever the population"
+        what = f"the mean is off by {significant_text(error, 2, UP)} or less, whatever the population"
         over = "root mean square"
-    reached = f"With {fixed(people, 0)} {'person' if people == 1 else 'people'} {what} ({over})."
+    reached = f"With {fixed_text(people, 0)} {'person' if people == 1 else 'people'} {what} ({over})."
     if least == 0:
         return f"{reached} Nobody need be asked for that: a guess that needs no report is off by no more."
     if least == 1:
@@ -94,37 +97,39 @@ def effort_words(document: FindingsDocument) -> str:
 
 
 def limits_words(document: FindingsDocument) -> str:
-    """Both limits, or the one that holds for both kinds of mechanisms."""
+    """Return a sentence on both limits, or on the one that holds for both kinds of mechanisms."""
     alone, in_turn = document.effort.least_people, document.effort.least_people_interactive
     seen = "who may see earlier reports"
     if alone == in_turn:
-        return f"{fixed(in_turn, 0)} people {seen}"
-    return f"{fixed(alone, 0)} people who do not see each other's reports, or {fixed(in_turn, 0)} {seen}"
+        return f"{fixed_text(in_turn, 0)} people {seen}"
+    return f"{fixed_text(alone, 0)} people who do not see each other's reports, or {fixed_text(in_turn, 0)} {seen}"
 
 
 def privacy_words(document: FindingsDocument) -> list[str]:
-    """What one report says about the person who made it."""
+    """Return sentences on what one report reveals about the person who made it."""
     told = document.privacy
     return [
-        f"epsilon {significant(told.epsilon, 4, UP)}, delta 0: {odds_words(told.epsilon)}",
-        f"total variation {significant(told.total_variation, 3, UP)}: who guesses between two answers is right at most "
-        f"{percent(told.attack_success, UP)} of the time; a coin is right 50 %.",
+        f"epsilon {significant_text(told.epsilon, 4, UP)}, delta 0: {odds_words(told.epsilon)}",
+        f"total variation {significant_text(told.total_variation, 3, UP)}: who guesses between two answers "
+        f"is right at most "
+        f"{percent_text(told.attack_success, UP)} of the time; a coin is right 50 %.",
     ]
 
 
 def odds_words(epsilon: float) -> str:
-    """e^ε in words.
+    """Return e^ε in words.
 
     >>> odds_words(1.0)
     'no report is more than 2.72 times as likely from one answer as from another, without exception.'
     """
     return (
-        f"no report is more than {times(epsilon)} times as likely from one answer as from another, without exception."
+        f"no report is more than {times_text(epsilon)} times as likely from one answer as from another, "
+        f"without exception."
     )
 
 
 def bits_words(bits: int) -> str:
-    """How large a report is.
+    """Return the size of a report in words.
 
     >>> bits_words(1), bits_words(1200)
     ('1 bit', '1,200 bits')
@@ -133,15 +138,15 @@ def bits_words(bits: int) -> str:
 
 
 def repeated_words(document: FindingsDocument) -> list[str]:
-    """What asking again would do: with a copy nothing, with fresh reports what the accountant says."""
-    rows = [row for row in repeated(document) if row.reports != "1"]
+    """Return sentences on repeated collection: a copy adds nothing, fresh reports compose as computed."""
+    rows = [row for row in repeated_reports(document) if row.reports != "1"]
     fresh = [f"of {row.reports}, epsilon {row.epsilon} at delta {row.delta} ({row.success} right)" for row in rows]
     return [MEMOISE, f"Fresh reports add up: {'; '.join(fresh)}."]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    """What so many fresh reports of one person say, as it is written."""
+class RepeatedReports:
+    """Privacy of several fresh reports of one person, as text."""
 
     reports: str
     epsilon: str
@@ -149,14 +154,14 @@ class Repeated:
     success: str
 
 
-def repeated(document: FindingsDocument) -> list[Repeated]:
-    """The composition of several reports of the same person."""
+def repeated_reports(document: FindingsDocument) -> list[RepeatedReports]:
+    """Return the composition of several reports of the same person."""
     return [
-        Repeated(
-            reports=fixed(one.reports, 0),
-            epsilon=significant(one.epsilon, 3, UP),
-            delta=significant(one.delta, 2, UP),
-            success=percent(one.attack_success, UP),
+        RepeatedReports(
+            reports=fixed_text(one.reports, 0),
+            epsilon=significant_text(one.epsilon, 3, UP),
+            delta=significant_text(one.delta, 2, UP),
+            success=percent_text(one.attack_success, UP),
         )
         for one in document.privacy.repeated
     ]

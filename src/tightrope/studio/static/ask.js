@@ -1,4 +1,4 @@
-// Asks the server that this page came from. The token is in the link behind #, which browsers send nowhere.
+// Requests to this page's server. The token is in the link after #, a part that browsers never send.
 const KEPT = "tightrope-token";
 
 function token() {
@@ -21,7 +21,7 @@ export async function ask(what, said = null) {
       body: JSON.stringify(said),
     });
   } catch {
-    return {problem: "The studio does not answer: it was ended. Start it again with: tightrope studio"};
+    return {problem: "The studio has stopped. Start it again with: tightrope studio"};
   }
   if (answer.status === 403) return {problem: await answer.text(), shut: true};
   return answer.json();

@@ -1,4 +1,4 @@
-// Elements from text: nothing here is ever read as HTML.
+// Elements from text, which is never parsed as HTML.
 export function el(tag, facts = {}, ...inside) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(facts)) {

@@ -1,4 +1,4 @@
-// Figures as they are answered: words and numbers were made by the server, rounded to the private side.
+// Shows the server's figures; words and numbers are already rounded to the private side.
 import {drawn, el} from "./parts.js";
 
 export function means(figures) {
@@ -6,11 +6,11 @@ export function means(figures) {
   const dots = el("div", {class: "guesses", role: "img", "aria-label": `At most ${right} of 100 guesses are right; a coin is right in 50.`});
   for (let n = 0; n < 100; n += 1) dots.append(el("span", {class: n < 50 ? "coin" : n < right ? "more" : ""}));
   return [
-    el("p", {class: "large"}, "Somebody who guesses whether a person is in the data is right at most ",
-      el("strong", {}, figures.success), " of the time. A coin is right 50\u00a0%."),
+    el("p", {class: "large"}, "An attacker who guesses whether a person is in the data is right at most ",
+      el("strong", {}, figures.success), " of the time. A coin flip is right 50\u00a0% of the time."),
     dots,
-    el("p", {class: "hint"}, "Of 100 guesses: grey, what a coin gets right; coloured, what your answers may add."),
-    el("p", {}, `With a person or without, no result becomes more than ${figures.likelier} times as likely, but for a slack of ${figures.slack}.`),
+    el("p", {class: "hint"}, "Of 100 guesses: grey, what a coin gets right; colored, what your answers may add."),
+    el("p", {}, `Every result is at most ${figures.likelier} times as likely with a person as without, up to a slack of ${figures.slack}.`),
     el("p", {class: "hint"}, `Total variation ${figures.total_variation}, epsilon ${figures.epsilon} at delta ${figures.delta}. ${figures.protected}.`),
   ];
 }
@@ -20,22 +20,22 @@ export function errors(figures) {
 }
 
 function one(answer, figures) {
-  const people = figures.rows_per_person > 1 ? `, of ${figures.rows_per_person} rows a person at most` : "";
+  const people = figures.max_rows > 1 ? `, with at most ${figures.max_rows} rows a person` : "";
   const card = el("article", {class: "card", "data-question": answer.name}, el("h3", {}, answer.question));
   if (answer.uniform) {
     card.append(el("p", {class: "within"}, `± ${answer.within}`),
-      el("p", {class: "hint"}, "95 of 100 answers are that close."));
+      el("p", {class: "hint"}, "19 times in 20, the error is at most this."));
   }
   if (!answer.uniform || answer.groups === "discovered") card.append(sizes(answer));
   card.append(el("p", {}, "Rows needed in a group: ", el("strong", {class: "needed"}, answer.needed),
-    answer.needed === "–" ? "" : `${people}, to be within ${answer.close}.`));
+    answer.needed === "–" ? "" : `${people}, for an error of at most ${answer.close}.`));
   const notes = el("ul", {}, ...answer.notes.map((note) => el("li", {}, note)), el("li", {}, `noise: ${answer.noise}`));
-  card.append(el("details", {}, el("summary", {}, "What to know about it"), notes));
+  card.append(el("details", {}, el("summary", {}, "Details"), notes));
   return card;
 }
 
 function sizes(answer) {
-  const head = ["rows in a group", "95 of 100 within ±", ...(answer.groups === "discovered" ? ["not shown"] : [])];
+  const head = ["rows in a group", "margin of error (95 %)", ...(answer.groups === "discovered" ? ["suppressed"] : [])];
   const rows = answer.sizes.map((size) => el("tr", {}, el("td", {}, size.rows), el("td", {}, size.within),
     ...(answer.groups === "discovered" ? [el("td", {}, size.withheld)] : [])));
   return el("div", {class: "scroll"}, el("table", {},
@@ -44,20 +44,20 @@ function sizes(answer) {
 
 export function curve(figures) {
   const points = figures.curve.map(([x, y]) => `${(100 * x).toFixed(2)},${(100 - 100 * y).toFixed(2)}`).join(" ");
-  const picture = drawn("svg", {viewBox: "0 0 100 100", role: "img", "aria-label": "People recognised against false alarms"},
+  const picture = drawn("svg", {viewBox: "0 0 100 100", role: "img", "aria-label": "People recognized against false alarms"},
     drawn("polygon", {class: "gain", points: `0,100 ${points}`}),
     drawn("rect", {class: "frame", x: 0, y: 0, width: 100, height: 100}),
     drawn("polyline", {class: "chance", points: "0,100 100,0"}),
     drawn("polyline", {class: "attack", points: `0,100 ${points}`}));
   return [
-    el("div", {class: "plot"}, el("span", {class: "up"}, "people recognised, at most"), picture,
-      el("span", {class: "along"}, "false alarms: others taken for them")),
-    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is blind guessing. At each corner of the curve it is the most that anybody can do."),
+    el("div", {class: "plot"}, el("span", {class: "up"}, "people recognized, at most"), picture,
+      el("span", {class: "along"}, "false alarms: other people mistaken for them")),
+    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is blind guessing. Each corner of the curve is the upper limit for every attacker."),
   ];
 }
 
 export function table(kept, forget) {
-  if (!kept.length) return [el("p", {class: "hint"}, "Nothing is kept yet.")];
+  if (!kept.length) return [el("p", {class: "hint"}, "Keep the figures of a plan to compare them here.")];
   const names = [...new Set(kept.flatMap((plan) => plan.figures.answers.map((answer) => answer.name)))];
   const line = (words, cell) => el("tr", {}, el("th", {scope: "row"}, words), ...kept.map((plan) => el("td", {}, cell(plan))));
   const found = (plan, name) => plan.figures.answers.find((answer) => answer.name === name);

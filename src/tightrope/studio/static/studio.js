@@ -1,4 +1,4 @@
-// What somebody says, and what is shown of it. Every number comes from the server.
+// The form and its figures. Every number comes from the server.
 import {ask} from "./ask.js";
 import {choice, el, field, number, radio, slider} from "./parts.js";
 import {curve, errors, means, table} from "./show.js";
@@ -25,15 +25,15 @@ function people() {
   const now = who.column ? "column" : who.each_row ? "row" : null;
   const parts = [el("fieldset", {}, el("legend", {}, "Whose rows are hidden together?"),
     radio("who", "A column says whose row it is", "column", now,
-      () => again({column: columns[0][0], each_row: false, rows: 1})),
-    radio("who", "Each row is a person: nobody has two", "row", now,
-      () => again({column: null, each_row: true, rows: null, rows_per_group: null, groups: null})))];
+      () => again({column: columns[0][0], each_row: false, max_rows: 1})),
+    radio("who", "Each row is a person (one row per person)", "row", now,
+      () => again({column: null, each_row: true, max_rows: null, max_rows_per_group: null, max_groups: null})))];
   if (who.column) {
     const whole = (name) => (said) => say({[name]: said === null ? null : Math.trunc(said)});
     parts.push(el("div", {class: "fields"}, choice("That column", columns, who.column, (column) => say({column})),
-      number("Rows of one person that count, at most", who.rows, whole("rows"), {min: 1, step: 1}),
-      number("of them in one group, at most", who.rows_per_group, whole("rows_per_group"), {min: 1, step: 1, placeholder: "all"}),
-      number("groups of one person, at most", who.groups, whole("groups"), {min: 1, step: 1, placeholder: "all"})),
+      number("Rows of one person that count, at most", who.max_rows, whole("max_rows"), {min: 1, step: 1}),
+      number("of them in one group, at most", who.max_rows_per_group, whole("max_rows_per_group"), {min: 1, step: 1, placeholder: "all"}),
+      number("groups of one person, at most", who.max_groups, whole("max_groups"), {min: 1, step: 1, placeholder: "all"})),
     el("p", {class: "hint"}, "More rows use more of the data, and need more noise."));
   }
   at("who").replaceChildren(...parts);
@@ -64,7 +64,7 @@ function question(wish, place) {
     look();
   }}, "Remove");
   const body = wish.kept === null || wish.kept === undefined ? chosen(wish) : [el("p", {}, start.asked[wish.kept])];
-  const weights = [["0.25", "half as exact"], ["1", "as exact as the others"], ["4", "twice as exact"]];
+  const weights = [["0.25", "half as accurate"], ["1", "as accurate as the others"], ["4", "twice as accurate"]];
   return el("div", {class: "card question"}, el("div", {class: "head"}, el("h3", {}, `Question ${place + 1}`), drop), ...body,
     el("div", {class: "fields"}, choice("How important", [["", wish.kept === null || wish.kept === undefined ? "as usual" : "as in the plan"], ...weights], wish.weight ?? "", (said) => {
       wish.weight = said === "" ? null : Number(said);
@@ -77,10 +77,10 @@ function chosen(wish) {
   const say = (facts) => { Object.assign(wish, facts); look(); };
   const fields = {
     column: () => choice("of the column", [["", "choose …"], ...those(kind.columns)], wish.column, (column) => say({column: column || null})),
-    between: () => el("div", {class: "fields"},
+    bounds: () => el("div", {class: "fields"},
       number("lowest value", wish.low, (low) => ends(wish, {low})), number("highest value", wish.high, (high) => ends(wish, {high}))),
-    q: () => number("share below it (0.5: the median)", wish.q, (q) => say({q}), {min: 0, max: 1}),
-    width: () => number("width of a part", wish.width, (width) => say({width}), {min: 0}),
+    q: () => number("fraction of values below it (0.5: the median)", wish.q, (q) => say({q}), {min: 0, max: 1}),
+    width: () => number("width of a bin", wish.width, (width) => say({width}), {min: 0}),
   };
   const groups = [["", "no groups: one number"], ...those(start.groups)];
   const parts = [el("div", {class: "fields"},
@@ -90,12 +90,12 @@ function chosen(wish) {
       look();
     }), ...kind.fields.map((name) => fields[name]()),
     choice("for each", groups, wish.by?.[0] ?? "", (by) => { Object.assign(wish, {by: by ? [by] : [], keys: []}); questions(); look(); }))];
-  if (kind.fields.includes("between")) parts.push(el("p", {class: "hint"}, "From what is publicly known, never read off the data."));
+  if (kind.fields.includes("bounds")) parts.push(el("p", {class: "hint"}, "Use public knowledge about the range, never the data."));
   if (wish.by?.length) {
-    parts.push(field("Groups that everybody knows, with commas between", wish.said ?? "", (said) => {
+    parts.push(field("Public groups, separated by commas", wish.said ?? "", (said) => {
       wish.said = said;
       say({keys: said.split(",").map((key) => key.trim()).filter(Boolean).map((key) => typed(key, wish.by[0]))});
-    }, {placeholder: "left empty: found in the data, small ones withheld"}));
+    }, {placeholder: "empty: found in the data, small groups are suppressed"}));
   }
   return parts;
 }
@@ -103,7 +103,7 @@ function chosen(wish) {
 function ends(wish, facts) {
   Object.assign(wish, facts);
   const known = [wish.low, wish.high].every((end) => end !== null && end !== undefined);
-  wish.between = known ? [wish.low, wish.high] : null;
+  wish.bounds = known ? [wish.low, wish.high] : null;
   look();
 }
 
@@ -117,13 +117,13 @@ function promise() {
   const now = wishes.promise;
   const parts = [];
   if (!now) {
-    parts.push(el("p", {}, "The promise is the plan's own, of several points."),
-      el("button", {type: "button", onclick: () => { wishes.promise = {said: "attack_success", value: "0.6", delta: "1E-8"}; promise(); look(); }}, "Say another one"));
+    parts.push(el("p", {}, "The promise is the plan's own, with several points."),
+      el("button", {type: "button", onclick: () => { wishes.promise = {said: "attack_success", value: "0.6", delta: "1E-8"}; promise(); look(); }}, "Choose another one"));
   } else {
     const stops = start.ladders[now.said], deltas = start.ladders.delta;
     const nearest = (list, said) => list.reduce((best, stop, place) => (Math.abs(Number(stop) - Number(said)) < Math.abs(Number(list[best]) - Number(said)) ? place : best), 0);
     parts.push(
-      el("fieldset", {}, el("legend", {}, "Say it as"), ...Object.entries(SAID).map(([said, words]) => radio("said", words, said, now.said, () => {
+      el("fieldset", {}, el("legend", {}, "Express it as"), ...Object.entries(SAID).map(([said, words]) => radio("said", words, said, now.said, () => {
         const list = start.ladders[said];
         now.value = list[nearest(list, said === "epsilon" ? 1 : said === "attack_success" ? 0.6 : 0.2)];
         now.said = said;
@@ -132,15 +132,15 @@ function promise() {
       }))),
       slider(SAID[now.said][0].toUpperCase() + SAID[now.said].slice(1), stops, nearest(stops, now.value), (stop) => value(now.said, stop), (stop) => { now.value = stop; look(); }),
       slider("Slack: how probable a failure may be (delta)", deltas, deltas.indexOf(now.delta) < 0 ? nearest(deltas, now.delta) : deltas.indexOf(now.delta), chance, (stop) => { now.delta = stop; look(); }),
-      el("p", {class: "hint"}, "Well below one over the number of people: 1 in 100,000,000 suits up to a million."));
+      el("p", {class: "hint"}, "Choose it well below one over the number of people: 1 in 100,000,000 is suitable for up to a million."));
   }
   const shares = [["1", "all of it"], ["0.5", "half"], ["0.25", "a quarter"], ["0.1", "a tenth"]];
-  if (!shares.some(([share]) => Number(share) === Number(wishes.share))) shares.push([wishes.share, wishes.share]);
-  parts.push(choice("Of this promise a release of this plan takes", shares, shares.find(([share]) => Number(share) === Number(wishes.share))[0], (share) => { wishes.share = share; look(); }));
+  if (!shares.some(([share]) => Number(share) === Number(wishes.budget_fraction))) shares.push([wishes.budget_fraction, wishes.budget_fraction]);
+  parts.push(choice("Part of this budget for a release of this plan", shares, shares.find(([share]) => Number(share) === Number(wishes.budget_fraction))[0], (share) => { wishes.budget_fraction = share; look(); }));
   at("promise").replaceChildren(...parts);
 }
 
-// What is sent has no key of the page's own.
+// The form without the page's own keys.
 function said() {
   const own = (wish) => {
     const {low, high, said: keys, ...rest} = wish;
@@ -168,7 +168,7 @@ function show(answer) {
   const problem = answer.problem ?? null;
   at("problem").hidden = problem === null;
   at("problem").textContent = problem ?? "";
-  const words = {exact: "", working: "Working …", bound: `These figures are of a stricter promise (${answer.at ? value(answer.at.said, answer.at.value) : ""}), whose noise would do; the exact ones follow.`};
+  const words = {exact: "", working: "Working …", bound: `These figures are for a stricter promise (${answer.at ? value(answer.at.said, answer.at.value) : ""}), whose noise would be enough; the exact ones follow.`};
   at("state").textContent = problem ? "" : words[answer.state];
   document.body.dataset.state = problem ? "problem" : answer.state;
   at("shown").classList.toggle("old", answer.state === "working" || problem !== null);

@@ -1,1 +1,1 @@
-"""What differs between the engines, declared, and their column types; knows no request and no person."""
+"""Declared differences between the engines, and their column types; independent of requests and persons."""

@@ -11,8 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tightrope.errors import InputError
-from tightrope.tables.engine_calls import guarded, load
-from tightrope.tables.files import Folding, Progress, RowGroups, Totals, Writing, portions, record_batch, whole_file
+from tightrope.tables.engine_calls import engine_call, load_library
+from tightrope.tables.files import (
+    Progress,
+    RowGroupWriter,
+    SumJob,
+    Totals,
+    WriteJob,
+    atomic_parquet_file,
+    make_record_batch,
+    split_batches,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -23,35 +32,37 @@ Stream = AbstractContextManager[Any]
 """Opens a reader of record batches."""
 
 
-def write(rows: Stream, job: Writing, destination: Path, progress: Progress) -> int:
+def write_streamed_job(rows: Stream, job: WriteJob, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
     check_destination(destination)
     with rows as reader:
-        kept = [reader.schema.field(name) for name in job.keep]
-        schema = load("pyarrow").schema([*job.schema, *kept])
-        with whole_file(destination, schema, job.rows) as groups:
-            return sum(_write_batch(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
+        kept = [reader.schema.field(name) for name in job.kept_columns]
+        schema = load_library("pyarrow").schema([*job.schema, *kept])
+        with atomic_parquet_file(destination, schema, job.rows) as groups:
+            return sum(
+                _write_batch(groups, batch, job, schema) for batch in _report_progress(reader, job.rows, progress)
+            )
 
 
-def fold(rows: Stream, job: Folding, progress: Progress) -> Totals:
+def sum_streamed_job(rows: Stream, job: SumJob, progress: Progress) -> Totals:
     """The sum of what the job makes of the rows."""
     with rows as reader:
-        return job.total(_watched(reader, job.rows, progress))
+        return job.sum_batches(_report_progress(reader, job.rows, progress))
 
 
-def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
-    """Batches of at most ``size`` rows; the sum of those that were worked on is told before the next one."""
+def _report_progress(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
+    """Batches of at most ``size`` rows; the number processed is reported before the next one."""
     done = 0
-    while (batch := guarded("read the rows", lambda: next(reader, None))) is not None:
-        for part in portions([batch], size):
+    while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
+        for part in split_batches([batch], size):
             yield part
             done += len(part)
             progress(done)
 
 
-def _write_batch(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
+def _write_batch(groups: RowGroupWriter, batch: Any, job: WriteJob, schema: Any) -> int:
     columns = job.output_columns(batch)
-    guarded("write a batch of rows", lambda: groups.add(record_batch(columns, schema)))
+    engine_call("write a batch of rows", lambda: groups.add_batch(make_record_batch(columns, schema)))
     return len(batch)
 
 
@@ -63,11 +74,11 @@ def check_destination(destination: Path) -> None:
         raise InputError("destination", str(destination), "in a folder that exists", "make the folder first")
 
 
-Writer = Callable[[Any, "ir.Table", Writing, str], int]
-Folder = Callable[[Any, "ir.Table", Folding], Totals]
+Writer = Callable[[Any, "ir.Table", WriteJob, str], int]
+Folder = Callable[[Any, "ir.Table", SumJob], Totals]
 
 
-def sql(backend: Any, rows: ir.Table) -> str:
+def compile_sql(backend: Any, rows: ir.Table) -> str:
     """The query for these rows; the tables in memory that it refers to are made known to the engine.
 
     For calls that ibis 12 has no working way for. The hook is not public: ibis is held below 13.
@@ -76,84 +87,84 @@ def sql(backend: Any, rows: ir.Table) -> str:
     return str(backend.compile(rows))
 
 
-def fetched(backend: Any, rows: ir.Table) -> Any:
+def fetch_arrow(backend: Any, rows: ir.Table) -> Any:
     """The rows as an Arrow table."""
     return backend.to_pyarrow(rows)
 
 
-def batches(backend: Any, rows: ir.Table, size: int) -> Any:
+def open_batch_reader(backend: Any, rows: ir.Table, size: int) -> Any:
     """A reader of record batches of about this size."""
-    return guarded("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
+    return engine_call("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
 
 
 @contextmanager
-def temporary(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+def materialize_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
     """The rows as a temporary table, computed once, dropped at the end; its name is fresh and says nothing."""
     name = f"tightrope_{uuid.uuid4().hex}"
     try:
-        yield guarded(step, lambda: backend.create_table(name, rows, temp=True))
+        yield engine_call(step, lambda: backend.create_table(name, rows, temp=True))
     finally:
-        guarded("drop a temporary table", lambda: backend.drop_table(name, force=True))
+        engine_call("drop a temporary table", lambda: backend.drop_table(name, force=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What differs between engines. ``name`` is what ibis calls it; every default is what ibis does by itself.
+    """Engine-specific behavior. ``name`` is the engine's name in ibis; every default is the behavior of ibis.
 
     Its functions get the connection (ibis' back end) first. An engine is one file that makes one of these, and is
     registered by its name.
     """
 
     name: str
-    wide_sums: bool = True
-    """Whether sums of 64-bit integers are wider than 64 bits; otherwise contributions are widened first."""
-    exact: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()
+    has_wide_sums: bool = True
+    """True if sums of 64-bit integers are wider than 64 bits; otherwise contributions are widened first."""
+    safe_settings: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()
     """Within it the engine's answers are right: settings that make them wrong are off."""
-    fetched: Callable[[Any, ir.Table], Any] = fetched
+    fetch_arrow: Callable[[Any, ir.Table], Any] = fetch_arrow
     """Rows as an Arrow table."""
-    materialised: Callable[[str, Any, ir.Table], AbstractContextManager[ir.Table]] = temporary
+    materialize_table: Callable[[str, Any, ir.Table], AbstractContextManager[ir.Table]] = materialize_table
     """Rows computed once, for as long as they are needed."""
-    reader: Callable[[Any, ir.Table, int], Any] = batches
-    """A reader of Arrow batches, none of which is computed twice."""
-    snapshot: Callable[[Any, ir.Table, int | None], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
-    """Where rows stay in the engine: holds them there, once, without texts of more bytes than that. None: they are read
-    into a room of ours."""
-    writer: Writer | None = None
-    """Where jobs run on workers: writes a folder of Parquet parts. None: batches are streamed to this machine."""
-    folder: Folder | None = None
-    """Where jobs run on workers: adds up there."""
+    open_batch_reader: Callable[[Any, ir.Table, int], Any] = open_batch_reader
+    """A reader of Arrow batches, each computed once."""
+    hold_snapshot: Callable[[Any, ir.Table, int | None], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
+    """If rows stay in the engine: holds them there, once, without texts of more bytes than that. None: they are read
+    into our own snapshot."""
+    write_on_workers: Writer | None = None
+    """If jobs run on workers: writes a folder of Parquet parts. None: batches are streamed to this machine."""
+    sum_on_workers: Folder | None = None
+    """If jobs run on workers: adds up there."""
 
-    instead: str = ""
-    """What to open in place of an ibis table on this engine, where ibis' ways to its rows are not safe enough."""
+    alternative_source: str = ""
+    """The source to open instead of an ibis table on this engine, if reading rows through ibis is unsafe."""
 
     @property
-    def in_parts(self) -> bool:
-        """Whether what a job writes is a folder of parts."""
-        return self.writer is not None
+    def writes_parts(self) -> bool:
+        """Return whether a job writes a folder of parts."""
+        return self.write_on_workers is not None
 
-    def write(self, backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
+    def run_write_job(self, backend: Any, rows: ir.Table, job: WriteJob, destination: Path, progress: Progress) -> int:
         """Write what the job makes of the rows; how many there are."""
-        if self.writer is None:
-            return write(self.stream(backend, rows, job.rows), job, destination, progress)
-        count = self.writer(backend, rows, job, str(destination))
+        if self.write_on_workers is None:
+            return write_streamed_job(self.open_stream(backend, rows, job.rows), job, destination, progress)
+        count = self.write_on_workers(backend, rows, job, str(destination))
         progress(count)
         return count
 
-    def fold(self, backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
+    def run_sum_job(self, backend: Any, rows: ir.Table, job: SumJob, progress: Progress) -> Totals:
         """The sum of what the job makes of the rows."""
-        if self.folder is None:
-            return fold(self.stream(backend, rows, job.rows), job, progress)
-        return self.folder(backend, rows, job)
+        if self.sum_on_workers is None:
+            return sum_streamed_job(self.open_stream(backend, rows, job.rows), job, progress)
+        return self.sum_on_workers(backend, rows, job)
 
     @contextmanager
-    def stream(self, backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    def open_stream(self, backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
         """A reader of record batches; closed at the end, also where it was not read to its end."""
-        with self.exact(backend):
-            reader = self.reader(backend, rows, size)
+        with self.safe_settings(backend):
+            reader = self.open_batch_reader(backend, rows, size)
             try:
                 yield reader
             finally:
-                guarded("stop reading the rows", reader.close)
+                engine_call("stop reading the rows", reader.close)
 
 
 # Names of tables in databases: ``table`` or ``schema.table``, a part with a dot or a quote in quotes, as in SQL.
@@ -166,7 +177,7 @@ _NAME = re.compile(rf"(?:({_PART})\.)?({_PART})")
 class Relation:
     """A table or view by its two names.
 
-    >>> Relation.of("visits", "public"), str(Relation.of('clinic."a.b"', "public"))
+    >>> Relation.from_text("visits", "public"), str(Relation.from_text('clinic."a.b"', "public"))
     (Relation(schema='public', name='visits'), 'clinic."a.b"')
     """
 
@@ -174,26 +185,26 @@ class Relation:
     name: str
 
     @classmethod
-    def of(cls, text: object, schema: str) -> Self:
+    def from_text(cls, text: object, schema: str) -> Self:
         """The table, in this schema where none is named. Capitals count, in quotes or not."""
         found = _NAME.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise InputError("table", text, "'table' or 'schema.table'", "put a part that has a dot in double quotes")
         before, name = found.groups()
-        return cls(_plain(before) if before else schema, _plain(name))
+        return cls(_unquote_name(before) if before else schema, _unquote_name(name))
 
     def __str__(self) -> str:
-        return f"{_spelled(self.schema)}.{_spelled(self.name)}"
+        return f"{_quote_name(self.schema)}.{_quote_name(self.name)}"
 
-    def within(self, schema: str) -> str:
+    def name_in_schema(self, schema: str) -> str:
         """As short as it can be said where this schema is understood."""
-        return _spelled(self.name) if self.schema == schema else str(self)
+        return _quote_name(self.name) if self.schema == schema else str(self)
 
 
-def _spelled(name: str) -> str:
+def _quote_name(name: str) -> str:
     plain = name and not any(letter in name for letter in '."')
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def _plain(part: str) -> str:
+def _unquote_name(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part

@@ -10,7 +10,7 @@ import hashlib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tightrope.tables.engine_calls import load
+from tightrope.tables.engine_calls import load_library
 from tightrope.tables.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def kind_of(dtype: dt.DataType) -> Kind:
 
 
 def arrow_kind(given: Any) -> Kind:
-    """The kind of an Arrow type as it is stored: that of the ibis type that it becomes, without loading ibis.
+    """Return the kind of an Arrow type as stored, the kind of its ibis type, without loading ibis.
 
-    A ``decimal256`` is "other" whatever its precision: DuckDB reads none.
+    A ``decimal256`` is "other" for every precision: DuckDB reads none.
     """
-    types = load("pyarrow").types
+    types = load_library("pyarrow").types
     if types.is_decimal(given):
         held = not types.is_decimal256(given) and given.precision <= WIDEST_DECIMAL and given.scale >= 0
         return "other" if not held else "integer" if given.scale == 0 else "number"
@@ -71,14 +71,14 @@ def arrow_kind(given: Any) -> Kind:
 
 
 def is_wide(dtype: dt.DataType) -> bool:
-    """Whether the type holds integers that may not fit in 64 bits."""
+    """Return whether the type holds integers that may not fit in 64 bits."""
     return bool(dtype.is_decimal() and dtype.scale == 0)
 
 
-def portable(rows: ir.Table) -> ir.Table:
+def to_portable_types(rows: ir.Table) -> ir.Table:
     """The rows in types that Arrow carries without loss: what has no Arrow type of its own travels as text.
 
-    Casts are no functions: nobody's macro stands in for one.
+    Casts are not functions, so a macro cannot replace one.
     """
     columns = {name: rows[name] for name in rows.columns}
     return rows.select(
@@ -91,7 +91,7 @@ def _as_text(column: ir.Column) -> bool:
     return bool(is_wide(dtype) or dtype.is_uuid() or dtype.is_null())
 
 
-def comparable(column: ir.Column) -> ir.Column:
+def to_comparable(column: ir.Column) -> ir.Column:
     """The column in a form in which the engine's ``=`` is the equality of keys and persons.
 
     NaN is NULL, -0.0 is 0.0, wide integers, UUIDs and enums are text (128 bits do not fit in a decimal), instants are
@@ -101,7 +101,7 @@ def comparable(column: ir.Column) -> ir.Column:
     dtype = column.type()
     if dtype.is_floating():
         wide = column.cast("float64")
-        return load("ibis").ifelse(wide.isnan(), None, wide + 0.0)
+        return load_library("ibis").ifelse(wide.isnan(), None, wide + 0.0)
     if _as_text(column):
         return column.cast("string")
     if dtype.is_timestamp() and (dtype.scale != NANOSECONDS or dtype.timezone is not None):
@@ -109,38 +109,38 @@ def comparable(column: ir.Column) -> ir.Column:
     return _within_calendar(column) if dtype.is_date() else column  # nanoseconds end in 2262
 
 
-def short(column: ir.Column) -> ir.Column:
-    """A ``comparable`` column in at most 63 letters a value: texts of more are their digests, all else is as it is.
+def shorten_texts(column: ir.Column) -> ir.Column:
+    """A ``to_comparable`` column in at most 63 letters a value: texts of more are their digests, all else is as it is.
 
-    Texts that differ stay different: those of fewer than 64 letters are no digest, and nobody can find two texts with
+    Different texts stay different: shorter texts are not digests, and it is infeasible to find two texts with
     one SHA-256. So what is sorted, hashed and grouped is small, however long one person's texts are.
     """
     if not column.type().is_string():
         return column
-    return load("ibis").ifelse(column.length() < DIGEST, column, column.hexdigest("sha256"))
+    return load_library("ibis").ifelse(column.length() < DIGEST, column, column.hexdigest("sha256"))
 
 
-def short_text(text: str) -> str:
-    """``short`` of one text.
+def shorten_text(text: str) -> str:
+    """``shorten_texts`` of one text.
 
-    >>> short_text("Oslo"), short_text("x" * 64)[:8]
+    >>> shorten_text("Oslo"), shorten_text("x" * 64)[:8]
     ('Oslo', '7ce10097')
     """
     return text if len(text) < DIGEST else hashlib.sha256(text.encode()).hexdigest()
 
 
-def identity(column: ir.Column) -> ir.Column:
-    """``comparable`` for persons: a float that is no whole number, or too large to differ from the next, is NULL.
+def person_identity(column: ir.Column) -> ir.Column:
+    """``to_comparable`` for persons: a float that is not an integer, or too large to differ from the next, is NULL.
 
     Two people whose numbers were rounded to one float would be bounded as one, and who leaves could bring back rows of
     the other.
     """
-    made = short(comparable(column))
+    made = shorten_texts(to_comparable(column))
     if not column.type().is_floating():
         return made
     end = 2.0**24 if column.type().is_float32() or column.type().is_float16() else 2.0**53
-    near = load("ibis").ifelse(made.abs() < end, made, None)  # first: Spark fails to floor what is no 64-bit integer
-    return load("ibis").ifelse(near == near.floor(), near, None)
+    near = load_library("ibis").ifelse(made.abs() < end, made, None)  # first: Spark cannot floor beyond 64-bit integers
+    return load_library("ibis").ifelse(near == near.floor(), near, None)
 
 
 def _within_calendar(column: ir.Column) -> ir.Column:
@@ -149,11 +149,11 @@ def _within_calendar(column: ir.Column) -> ir.Column:
     zone = datetime.UTC if dtype.is_timestamp() and dtype.timezone else None
     first, last = datetime.datetime(1, 1, 1, tzinfo=zone), datetime.datetime(9999, 12, 31, tzinfo=zone)
     ends = (first.date(), last.date()) if dtype.is_date() else (first, last)
-    return load("ibis").ifelse(column.between(*ends), column, None)
+    return load_library("ibis").ifelse(column.between(*ends), column, None)
 
 
-def decoded(value: Any, kind: Kind) -> object:
-    """A key as it came from the engine's ``comparable`` column, as the Python value of its kind."""
+def decode_key(value: Any, kind: Kind) -> object:
+    """A key as it came from the engine's ``to_comparable`` column, as the Python value of its kind."""
     if value is None or kind != "integer":
         return value
     return int(Decimal(value)) if isinstance(value, str) else int(value)

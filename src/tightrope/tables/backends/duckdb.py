@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.tables.backends.backend import Backend, sql
-from tightrope.tables.engine_calls import guarded, load
-from tightrope.tables.files import spill
+from tightrope.tables.backends.backend import Backend, compile_sql
+from tightrope.tables.engine_calls import engine_call, load_library
+from tightrope.tables.files import spill_folder
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -26,25 +26,25 @@ takes ``isnan(x)`` for false, and would clamp NaN to the upper bound instead of 
 """
 
 MEMORY = "700MB"
-"""What a connection of ours holds in memory; the rest waits on disk, in a folder that only we can enter.
+"""Memory limit of our connections; the rest is spilled to disk, in a folder only this user can open.
 
 Not encrypted: DuckDB 2.0 writes encrypted files only with an extension that would have to be installed.
 """
 
 
-def connect(database: Path | None = None) -> Any:
-    """A DuckDB back end of ibis of our own: in memory, or on a file that it opens read-only and cannot look beside.
+def open_connection(database: Path | None = None) -> Any:
+    """Return a new DuckDB back end of ibis: in memory, or on one file, read-only, without access to other files.
 
     What does not fit in memory spills into a private folder. Nothing is installed from the network, no
-    progress bar is drawn, and rules that mislead are off for good.
+    progress bar is drawn, and misleading optimizer rules are turned off.
     """
-    ibis = load("ibis")
-    load("ibis.backends.duckdb")
+    ibis = load_library("ibis")
+    load_library("ibis.backends.duckdb")
     settings = {
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
-        "temp_directory": str(spill(database)),
+        "temp_directory": str(spill_folder(database)),
         "memory_limit": MEMORY,
         "disabled_optimizers": ",".join(MISLEADING),
     }
@@ -56,21 +56,21 @@ def connect(database: Path | None = None) -> Any:
     return backend
 
 
-def seal(backend: Any) -> None:
-    """From here on the connection opens no file and changes no setting, whatever a query says."""
+def seal_connection(backend: Any) -> None:
+    """From here on the connection opens no file and changes no setting, for any query."""
     backend.raw_sql("SET enable_external_access = false")
     backend.raw_sql("SET lock_configuration = true")
 
 
 @dataclass(slots=True)
-class _Careful:
-    """How many readers of one user's database need the rules off, and what the user had set before the first."""
+class _RuleOverride:
+    """Number of readers of a user's database that need the rules off, and the user's settings before the first."""
 
     readers: int
-    before: str
+    original_rules: str
 
 
-_careful: dict[int, _Careful] = {}
+_careful: dict[int, _RuleOverride] = {}
 _turn = threading.Lock()
 
 
@@ -80,37 +80,37 @@ def without_misleading_rules(backend: Any) -> Iterator[None]:
 
     Raises ``EngineError`` where the setting cannot be changed.
     """
-    guarded("change the settings", lambda: _enter(backend))
+    engine_call("change the settings", lambda: _disable_rules(backend))
     try:
         yield
     finally:
-        guarded("restore the settings", lambda: _leave(backend))
+        engine_call("restore the settings", lambda: _restore_rules(backend))
 
 
-def _enter(backend: Any) -> None:
+def _disable_rules(backend: Any) -> None:
     with _turn:
         found = _careful.get(id(backend.con))
         if found is not None:
             found.readers += 1
             return
-        before = _rules_off(backend)
+        before = _disabled_rules(backend)
         named = [*filter(None, before.split(","))]
         if not set(MISLEADING) <= set(named):
             backend.settings["disabled_optimizers"] = ",".join(dict.fromkeys((*named, *MISLEADING)))
-        _careful[id(backend.con)] = _Careful(1, before)
+        _careful[id(backend.con)] = _RuleOverride(1, before)
 
 
-def _leave(backend: Any) -> None:
+def _restore_rules(backend: Any) -> None:
     with _turn:
         found = _careful[id(backend.con)]
         found.readers -= 1
         if found.readers == 0:
             del _careful[id(backend.con)]
-            if _rules_off(backend) != found.before:
-                backend.settings["disabled_optimizers"] = found.before
+            if _disabled_rules(backend) != found.original_rules:
+                backend.settings["disabled_optimizers"] = found.original_rules
 
 
-def _rules_off(backend: Any) -> str:
+def _disabled_rules(backend: Any) -> str:
     ((rules,),) = backend.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall()
     return str(rules or "")
 
@@ -120,8 +120,8 @@ def arrow_reader(backend: Any, rows: ir.Table, size: int) -> Any:
 
     Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
     """
-    query = guarded("prepare the rows", lambda: backend.con.sql(sql(backend, rows)))
-    return guarded("read the rows", lambda: query.to_arrow_reader(size))
+    query = engine_call("prepare the rows", lambda: backend.con.sql(compile_sql(backend, rows)))
+    return engine_call("read the rows", lambda: query.to_arrow_reader(size))
 
 
-DUCKDB = Backend("duckdb", exact=without_misleading_rules, reader=arrow_reader)
+DUCKDB = Backend("duckdb", safe_settings=without_misleading_rules, open_batch_reader=arrow_reader)

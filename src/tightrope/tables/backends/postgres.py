@@ -1,7 +1,7 @@
-"""PostgreSQL: one read-only transaction of ours, what a relation's columns are, and its rows as CSV, once.
+"""PostgreSQL: one read-only transaction, the columns of a relation, and its rows as CSV, read once.
 
-Nothing of the database's own has a place in what we ask: plain columns by name, no cast, no operator, no function but
-those of ``pg_catalog``; PostgreSQL writes each value down by its type's output function, and types whose output
+Queries use no definitions of the database's own: plain columns by name, no cast, no operator, only functions
+of ``pg_catalog``; PostgreSQL writes each value down by its type's output function, and types whose output
 function is not built in are not read.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.documents.reader import hidden
-from tightrope.errors import EngineError, InputError, SchemaError, listed, nearest
+from tightrope.documents.reader import redact_secret
+from tightrope.errors import EngineError, InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends.backend import Backend, Relation
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.engine_calls import engine_call, load_library
 
 # PostgreSQL's types as ours: which Arrow type a column becomes, and what each written value means there.
 #
@@ -38,119 +38,122 @@ NUMERIC = 1700
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The Arrow type of a column, by its name (``decimal`` has two numbers beside it), and the rule for its values.
+class ColumnFormat:
+    """The Arrow type of a column, by its name (``decimal`` has two numbers with it), and the rule for its values.
 
     Without a rule Arrow's reader of CSV takes PostgreSQL's spelling as it is.
     """
 
-    arrow: str
+    arrow_name: str
     rule: Rule | None = None
     digits: tuple[int, int] | None = None
 
     @property
-    def type(self) -> Any:
+    def arrow_type(self) -> Any:
         """The Arrow type."""
-        arrow = load("pyarrow")
-        if self.arrow == "decimal":
+        arrow = load_library("pyarrow")
+        if self.arrow_name == "decimal":
             return arrow.decimal128(*(self.digits or (WIDEST_NUMERIC, 0)))
-        return arrow.timestamp("us", tz="UTC") if self.arrow == "instant" else arrow.type_for_alias(self.arrow)
+        return (
+            arrow.timestamp("us", tz="UTC") if self.arrow_name == "instant" else arrow.type_for_alias(self.arrow_name)
+        )
 
 
-def form_of(oid: int, modifier: int) -> Form:
-    """The form of a type, by its number and modifier (that of a domain is its base type's).
+def column_format(oid: int, modifier: int) -> ColumnFormat:
+    """The form of a type, by its number and modifier (for a domain, the form of its base type).
 
-    >>> form_of(20, -1).arrow, form_of(NUMERIC, (10 << 16 | 2) + 4).digits, form_of(NUMERIC, -1).arrow
+    >>> declared, bare = column_format(NUMERIC, (10 << 16 | 2) + 4), column_format(NUMERIC, -1)
+    >>> column_format(20, -1).arrow_name, declared.digits, bare.arrow_name
     ('int64', (10, 2), 'double')
     """
-    return _numeric(modifier) if oid == NUMERIC else _FORMS.get(oid, UNREAD)
+    return _numeric_format(modifier) if oid == NUMERIC else _FORMS.get(oid, UNREAD)
 
 
-def _numeric(modifier: int) -> Form:
+def _numeric_format(modifier: int) -> ColumnFormat:
     """Exact where digits are declared and fit; otherwise the nearest double."""
     digits, places = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
     if modifier >= 4 and 0 <= places <= digits <= WIDEST_NUMERIC:
-        return Form("decimal", _decimals, (digits, places))
-    return Form("double", _doubles)
+        return ColumnFormat("decimal", _parse_decimals, (digits, places))
+    return ColumnFormat("double", _parse_doubles)
 
 
-def _text(column: Any, _: Any) -> Any:
+def _keep_text(column: Any, _: Any) -> Any:
     return column
 
 
-def _padded(column: Any, _: Any) -> Any:
+def _strip_padding(column: Any, _: Any) -> Any:
     """Spaces at the end of a ``char(n)`` mean nothing, in PostgreSQL's comparisons neither."""
-    return load("pyarrow.compute").utf8_rtrim(column, characters=" ")
+    return load_library("pyarrow.compute").utf8_rtrim(column, characters=" ")
 
 
-def _decimals(column: Any, wanted: Any) -> Any:
+def _parse_decimals(column: Any, wanted: Any) -> Any:
     """NaN is missing."""
-    return _where(_like(column, WHOLE.replace("0*", r"\d*")), column).cast(wanted)
+    return _keep_where(_match_pattern(column, WHOLE.replace("0*", r"\d*")), column).cast(wanted)
 
 
-def _doubles(column: Any, wanted: Any) -> Any:
-    """The nearest double; beyond all doubles infinity. What is no whole number is none as a double either.
+def _parse_doubles(column: Any, wanted: Any) -> Any:
+    """The nearest double; beyond all doubles infinity. Non-integers stay non-integers as doubles.
 
     Two people with 3 and 2.99999999999999999999 would be one.
     """
     doubles = column.cast(wanted)
     values = doubles.fill_null(0).to_numpy(zero_copy_only=False)
-    fraction = ~np.asarray(_like(column, WHOLE).fill_null(True))
+    fraction = ~np.asarray(_match_pattern(column, WHOLE).fill_null(True))
     stray = fraction & np.isfinite(values) & (np.floor(values) == values)
     if not np.any(stray):
         return doubles
     aside = np.nextafter(values, np.where(values == 0, 1.0, 0.0))
-    return load("pyarrow").array(np.where(stray, aside, values), wanted, mask=np.asarray(column.is_null()))
+    return load_library("pyarrow").array(np.where(stray, aside, values), wanted, mask=np.asarray(column.is_null()))
 
 
-def _days(column: Any, wanted: Any) -> Any:
-    return _where(_like(column, A_DAY), column).cast(wanted)
+def _parse_days(column: Any, wanted: Any) -> Any:
+    return _keep_where(_match_pattern(column, A_DAY), column).cast(wanted)
 
 
-def _instants(column: Any, wanted: Any) -> Any:
-    return _where(_like(column, AN_INSTANT), column).cast(wanted)
+def _parse_instants(column: Any, wanted: Any) -> Any:
+    return _keep_where(_match_pattern(column, AN_INSTANT), column).cast(wanted)
 
 
-def _zoned(column: Any, wanted: Any) -> Any:
+def _parse_zoned_instants(column: Any, wanted: Any) -> Any:
     """Written in UTC, for that is our connection's zone; in any other zone a value is missing."""
-    compute, arrow = load("pyarrow.compute"), load("pyarrow")
-    bare = _where(compute.ends_with(column, IN_UTC), compute.utf8_slice_codeunits(column, 0, -len(IN_UTC)))
-    return _instants(bare, arrow.timestamp("us")).view(wanted)
+    compute, arrow = load_library("pyarrow.compute"), load_library("pyarrow")
+    bare = _keep_where(compute.ends_with(column, IN_UTC), compute.utf8_slice_codeunits(column, 0, -len(IN_UTC)))
+    return _parse_instants(bare, arrow.timestamp("us")).view(wanted)
 
 
-def _bytes(column: Any, wanted: Any) -> Any:
+def _parse_bytes(column: Any, wanted: Any) -> Any:
     """Written in hexadecimal, for that is what our connection asks for."""
     raw = [None if text is None or text[:2] != IN_HEX else bytes.fromhex(text[2:]) for text in column.to_pylist()]
-    return load("pyarrow").array(raw, wanted)
+    return load_library("pyarrow").array(raw, wanted)
 
 
-def _like(column: Any, pattern: str) -> Any:
-    return load("pyarrow.compute").match_substring_regex(column, pattern)
+def _match_pattern(column: Any, pattern: str) -> Any:
+    return load_library("pyarrow.compute").match_substring_regex(column, pattern)
 
 
-def _where(test: Any, column: Any) -> Any:
-    return load("pyarrow.compute").if_else(test, column, load("pyarrow").scalar(None, column.type))
+def _keep_where(test: Any, column: Any) -> Any:
+    return load_library("pyarrow.compute").if_else(test, column, load_library("pyarrow").scalar(None, column.type))
 
 
-TEXT = Form("string", _text)
-UNREAD = Form("binary")
+TEXT = ColumnFormat("string", _keep_text)
+UNREAD = ColumnFormat("binary")
 """Arrays, json, times of day, intervals, ranges, composites: neither a person, a key nor a value."""
 _FORMS = {
-    16: Form("bool"),
-    17: Form("binary", _bytes),
-    21: Form("int16"),
-    23: Form("int32"),
-    20: Form("int64"),
-    700: Form("float"),
-    701: Form("double"),
+    16: ColumnFormat("bool"),
+    17: ColumnFormat("binary", _parse_bytes),
+    21: ColumnFormat("int16"),
+    23: ColumnFormat("int32"),
+    20: ColumnFormat("int64"),
+    700: ColumnFormat("float"),
+    701: ColumnFormat("double"),
     25: TEXT,
     1043: TEXT,
-    1042: Form("string", _padded),
+    1042: ColumnFormat("string", _strip_padding),
     19: TEXT,
     2950: TEXT,
-    1082: Form("date32", _days),
-    1114: Form("timestamp[us]", _instants),
-    1184: Form("instant", _zoned),
+    1082: ColumnFormat("date32", _parse_days),
+    1114: ColumnFormat("timestamp[us]", _parse_instants),
+    1184: ColumnFormat("instant", _parse_zoned_instants),
 }
 """By the numbers that PostgreSQL has given its own types for good: bool, bytea, int2, int4, int8, float4, float8,
 text, varchar, char(n), name, uuid, date, timestamp, timestamptz. Bytes are for jobs; they are no key."""
@@ -159,7 +162,7 @@ EXTRA = "postgres"
 SCHEMES = ("postgresql://", "postgres://")
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 HIDDEN_URL = "postgresql://..."
-"""What an error repeats of a URL: where a password ends is not always where it seems to."""
+"""Placeholder for a URL in errors: the end of a password is not always where it seems to be."""
 AN_URL = "a URL such as 'postgresql://role@host/database'"
 SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
@@ -174,103 +177,105 @@ SETTINGS = {
     "lock_timeout": "60s",
     "jit": "off",
 }
-"""Ours, whatever role and database have set. Without row security a query that it would filter fails: an answer for the
+"""Our settings, for every role and database. Without row security a query that it would filter fails: answers for the
 rows that some role sees would be taken for one about all."""
-RELATIONS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
+RELATIONS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 TRIES, PAUSE = 40, 0.05
-"""How often a transaction is begun whose first words are cancelled, and the seconds between."""
+"""Number of attempts to begin a transaction whose first statements are canceled, and seconds between."""
 COPY_BLOCK = 1 << 22
 """Bytes of rows that are handed over together, or one row where that is longer."""
 
 
-def checked(url: str, name: str = "source") -> str:
+def check_url(url: str, name: str = "source") -> str:
     """The URL; ``InputError`` of ``name``, which does not repeat it, where it cannot be read or holds a password."""
-    conninfo = load("psycopg.conninfo", EXTRA)
+    conninfo = load_library("psycopg.conninfo", EXTRA)
     try:
         parts = conninfo.conninfo_to_dict(url)
-    except load("psycopg").Error:
+    except load_library("psycopg").Error:
         parts = None
     if parts is None:
         raise InputError(name, HIDDEN_URL, AN_URL)
-    if any(parts.get(key) for key in SECRETS) or _is_torn(url):
+    if any(parts.get(key) for key in SECRETS) or _may_hold_password(url):
         remedy = "a password in a URL ends up in files and logs: set PGPASSWORD or use ~/.pgpass; @ in a name is %40"
         raise InputError(name, HIDDEN_URL, "a URL without what may be a password", remedy)
     return url
 
 
-def _is_torn(url: str) -> bool:
-    """Whether a password may end elsewhere than libpq thinks: at another @, or behind a slash. Names write %40."""
+def _may_hold_password(url: str) -> bool:
+    """Return whether a password may end where libpq does not expect it: at another @ or after a slash (write %40)."""
     before, at, behind = url.partition("://")[2].partition("@")
     return "@" in behind or (bool(at) and "/" in before)
 
 
 @contextmanager
-def transaction(url: str) -> Iterator[Any]:
+def read_only_transaction(url: str) -> Iterator[Any]:
     """A connection in a read-only transaction that sees the database as it is at its first query, with our settings."""
-    psycopg = load("psycopg", EXTRA)
+    psycopg = load_library("psycopg", EXTRA)
     step = "connect to PostgreSQL (is it there, the role's name right, its password in PGPASSWORD or ~/.pgpass?)"
-    connection = guarded(step, lambda: psycopg.connect(url, autocommit=True, prepare_threshold=None))
+    connection = engine_call(step, lambda: psycopg.connect(url, autocommit=True, prepare_threshold=None))
     try:
-        guarded("begin a read-only transaction", lambda: _begin(connection))
+        engine_call("begin a read-only transaction", lambda: _begin_transaction(connection))
         yield connection
     finally:
-        guarded("leave PostgreSQL", connection.close)
+        engine_call("leave PostgreSQL", connection.close)
 
 
-def _begin(connection: Any) -> None:
-    _unhurried(connection)
+def _begin_transaction(connection: Any) -> None:
+    _begin_without_timeout(connection)
     for name, value in SETTINGS.items():
-        _set(connection, name, value)
+        _change_setting(connection, name, value)
 
 
-def _unhurried(connection: Any) -> None:
+def _begin_without_timeout(connection: Any) -> None:
     """A transaction without a limit of time; tried again where the role's own limit is shorter than this takes."""
     for _ in range(TRIES - 1):
-        with suppress(load("psycopg").errors.QueryCanceled):
-            _opened(connection)
+        with suppress(load_library("psycopg").errors.QueryCanceled):
+            _begin_once(connection)
             return
         connection.rollback()
         time.sleep(PAUSE)
-    _opened(connection)
+    _begin_once(connection)
 
 
-def _opened(connection: Any) -> None:
+def _begin_once(connection: Any) -> None:
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    _set(connection, "statement_timeout", "0")
+    _change_setting(connection, "statement_timeout", "0")
 
 
-def _set(connection: Any, name: str, value: str) -> None:
+def _change_setting(connection: Any, name: str, value: str) -> None:
     connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
 
 
-def columns(connection: Any, relation: Relation, only: Sequence[str] | None = None) -> dict[str, Form]:
+def readable_columns(connection: Any, relation: Relation, only: Sequence[str] | None = None) -> dict[str, ColumnFormat]:
     """The columns of a relation that we may read, or those named, and their forms. Reads no row.
 
     From here to the end of the transaction the relation cannot be changed into another one.
     """
-    names = guarded("find the table's columns", lambda: _readable(connection, relation)) if only is None else only
+    names = (
+        engine_call("find the table's columns", lambda: _readable_names(connection, relation)) if only is None else only
+    )
     if not names:
-        _refuse(connection, relation)
-    guarded("find the table", lambda: _refuse_filtered(connection, relation))
-    empty = load("psycopg.sql").SQL("{} LIMIT 0").format(_select(relation, names))
-    found = guarded("read the table's schema", lambda: connection.execute(empty).pgresult)
+        _raise_unreadable(connection, relation)
+    engine_call("find the table", lambda: _check_row_security(connection, relation))
+    empty = load_library("psycopg.sql").SQL("{} LIMIT 0").format(_select_query(relation, names))
+    found = engine_call("read the table's schema", lambda: connection.execute(empty).pgresult)
     types = [(found.ftype(place), found.fmod(place)) for place in range(found.nfields)]
-    ours = guarded("read the table's types", lambda: _text_types(connection, [oid for oid, _ in types]))
-    forms = (TEXT if oid in ours else form_of(oid, modifier) for oid, modifier in types)
+    ours = engine_call("read the table's types", lambda: _text_types(connection, [oid for oid, _ in types]))
+    forms = (TEXT if oid in ours else column_format(oid, modifier) for oid, modifier in types)
     return dict(zip(names, forms, strict=True))
 
 
-def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterator[tuple[bytes, int]]:
+def copy_rows(connection: Any, relation: Relation, names: Sequence[str]) -> Iterator[tuple[bytes, int]]:
     """All rows as PostgreSQL writes CSV, in blocks of whole records in UTF-8, and how many records each holds.
 
     Raises ``EngineError`` where PostgreSQL says at the end that it sent another number of rows.
     """
-    codec = guarded("find the database's encoding", lambda: _unconverted(connection))
-    text = load("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select(relation, names))
-    query = guarded("name the columns", lambda: text.as_string(connection).encode(codec))
+    codec = engine_call("find the database's encoding", lambda: _disable_conversion(connection))
+    text = load_library("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select_query(relation, names))
+    query = engine_call("name the columns", lambda: text.as_string(connection).encode(codec))
     came = 0
-    with connection.cursor() as cursor, _copying(cursor, query) as reader:
-        while rows := guarded("read the rows", lambda: _block(reader)):
+    with connection.cursor() as cursor, _open_copy(cursor, query) as reader:
+        while rows := engine_call("read the rows", lambda: _read_block(reader)):
             came += len(rows)
             # Bytes that are no letter become such as are none in UTF-8 either: the field will be missing.
             block = b"".join(rows)
@@ -282,25 +287,25 @@ def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterato
             raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
 
 
-def _unconverted(connection: Any) -> str:
+def _disable_conversion(connection: Any) -> str:
     """From here on text comes as it is stored: one letter that PostgreSQL cannot convert would stop all rows."""
     stored = connection.info.parameter_status("server_encoding")
-    _set(connection, "client_encoding", stored)
+    _change_setting(connection, "client_encoding", stored)
     return "utf-8" if stored == "SQL_ASCII" else str(connection.info.encoding)  # the first is any bytes
 
 
 @contextmanager
-def _copying(cursor: Any, query: Any) -> Iterator[Any]:
-    """What gives the rows; PostgreSQL is told to stop where not all of them are wanted."""
+def _open_copy(cursor: Any, query: Any) -> Iterator[Any]:
+    """Yield the source of the rows; cancel the query in PostgreSQL if not all of them are read."""
     copy = cursor.copy(query)
-    reader = guarded("read the rows", copy.__enter__)
+    reader = engine_call("read the rows", copy.__enter__)
     try:
         yield reader
     finally:
-        guarded("stop reading the rows", lambda: copy.__exit__(None, None, None))
+        engine_call("stop reading the rows", lambda: copy.__exit__(None, None, None))
 
 
-def _block(reader: Any) -> list[bytes]:
+def _read_block(reader: Any) -> list[bytes]:
     """The next rows, each a message of its own; none at the end."""
     rows: list[bytes] = []
     size = 0
@@ -310,13 +315,13 @@ def _block(reader: Any) -> list[bytes]:
     return rows
 
 
-def _select(relation: Relation, names: Sequence[str]) -> Any:
-    sql = load("psycopg.sql")
+def _select_query(relation: Relation, names: Sequence[str]) -> Any:
+    sql = load_library("psycopg.sql")
     chosen = sql.SQL(", ").join(sql.Identifier(name) for name in names)
     return sql.SQL("SELECT {} FROM {}").format(chosen, sql.Identifier(relation.schema, relation.name))
 
 
-def _readable(connection: Any, relation: Relation) -> tuple[str, ...]:
+def _readable_names(connection: Any, relation: Relation) -> tuple[str, ...]:
     query = """
         SELECT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -327,21 +332,21 @@ def _readable(connection: Any, relation: Relation) -> tuple[str, ...]:
     return tuple(name for (name,) in connection.execute(query, (relation.schema, relation.name, list(RELATIONS))))
 
 
-def _refuse(connection: Any, relation: Relation) -> None:
-    """There is no such relation, or no column of it may be read."""
+def _raise_unreadable(connection: Any, relation: Relation) -> None:
+    """Raise because the relation does not exist or has no readable column."""
     query = """
         SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind = ANY(%s) AND n.nspname <> ALL('{pg_catalog,information_schema,pg_toast}')
             AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
         ORDER BY 1, 2
     """
-    found = guarded("list the tables", lambda: connection.execute(query, (list(RELATIONS),)).fetchall())
+    found = engine_call("list the tables", lambda: connection.execute(query, (list(RELATIONS),)).fetchall())
     names = tuple(str(Relation(*row)) for row in found)
-    expected = f"one of those that the role may read, {listed(names)}"
-    raise SchemaError("table", str(relation), expected, nearest(relation, names))
+    expected = f"one of those that the role may read, {quoted_names(names)}"
+    raise SchemaError("table", str(relation), expected, suggest_nearest(relation, names))
 
 
-def _refuse_filtered(connection: Any, relation: Relation) -> None:
+def _check_row_security(connection: Any, relation: Relation) -> None:
     """Row security would refuse the rows anyhow (see ``SETTINGS``), in words of its own."""
     query = """
         SELECT row_security_active(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -363,26 +368,28 @@ def _text_types(connection: Any, oids: Sequence[int]) -> set[int]:
     return {oid for (oid,) in connection.execute(query, (list(oids),))}
 
 
-POSTGRES = Backend("postgres", instead="open_source('postgresql://role@host/database', table='schema.table')")
+POSTGRES = Backend(
+    "postgres", alternative_source="open_source('postgresql://role@host/database', table='schema.table')"
+)
 """Only for ibis tables on PostgreSQL, which are refused: their operators and casts are looked up in the database."""
 
-# Where a table or a ledger is said to be: no address holds a password, and no error repeats one that might.
+# Addresses of tables and ledgers: no address holds a password, and no error repeats one that might.
 
 _SECRET = re.compile(r":[^@]*@|[?&;][^=]*(password|passwd|pwd|secret|token|key|sig|signature)=", re.IGNORECASE)
-"""What stands before the host with a colon, or a parameter that is called like a secret."""
+"""Text with a colon before the host, or a parameter that is called like a secret."""
 
 
-def checked_address(address: str, name: str = "source") -> str:
+def check_address(address: str, name: str = "source") -> str:
     """The path or URL; ``InputError``, which shows its scheme alone, where it may hold a password.
 
     The libraries that open it may write it into their logs.
 
-    >>> checked_address("s3://clinic/visits")
+    >>> check_address("s3://clinic/visits")
     's3://clinic/visits'
     """
     if address.startswith(SCHEMES):
-        return checked(address, name)
+        return check_url(address, name)
     if "://" in address and _SECRET.search(address.partition("://")[2]):
         remedy = "a password in a URL ends up in files and logs: say it where Spark is configured"
-        raise InputError(name, hidden(address), "a URL without what may be a password", remedy)
+        raise InputError(name, redact_secret(address), "a URL without what may be a password", remedy)
     return address

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.errors import EngineError, InputError
-from tightrope.tables.backends.backend import Backend, sql
-from tightrope.tables.engine_calls import guarded, load
-from tightrope.tables.files import Folding, Totals, Writing, portions, record_batch
+from tightrope.tables.backends.backend import Backend, compile_sql
+from tightrope.tables.engine_calls import engine_call, load_library
+from tightrope.tables.files import SumJob, Totals, WriteJob, make_record_batch, split_batches
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -36,71 +36,74 @@ _TYPES = {
 _BINARY = ("BinaryType", "binary")
 
 
-def fetched(backend: Any, rows: ir.Table) -> Any:
+def fetch_arrow(backend: Any, rows: ir.Table) -> Any:
     """The rows as an Arrow table; not by ibis, whose way leads through pandas, where decimals fail."""
-    return backend.raw_sql(sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
+    return backend.raw_sql(compile_sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
 
 
 @contextmanager
-def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+def cached_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
     """Spark has no temporary tables: a view of cached rows. What is lost may be computed again: the same, no noise."""
     name = f"tightrope_{uuid.uuid4().hex}"
-    frame = guarded(step, lambda: backend.raw_sql(sql(backend, rows)).cache())
+    frame = engine_call(step, lambda: backend.raw_sql(compile_sql(backend, rows)).cache())
     try:
-        guarded(step, lambda: frame.createOrReplaceTempView(name))
-        yield guarded(step, lambda: backend.table(name))
+        engine_call(step, lambda: frame.createOrReplaceTempView(name))
+        yield engine_call(step, lambda: backend.table(name))
     finally:
-        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropTempView(name))
-        guarded("drop a temporary table", frame.unpersist)
+        engine_call("drop a temporary table", lambda: frame.sparkSession.catalog.dropTempView(name))
+        engine_call("drop a temporary table", frame.unpersist)
 
 
 @contextmanager
 def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
-    """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
+    """The rows as they are now, and our own session, without functions or settings of the user.
 
     They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
     error, where cached ones would be computed again, perhaps otherwise. Speculation is refused, for two tries of a task
     may keep different rows. At the end the rows must have the fingerprint that they had in the beginning.
     """
-    frame = _frame(backend, rows)
+    frame = _lazy_frame(backend, rows)
     _refuse_speculation(frame.sparkSession)
 
-    # A session beside the user's: functions, settings and views of its own, and the same workers.
-    def opened() -> Any:
+    # A session separate from the user's: functions, settings and views of its own, and the same workers.
+    def open_session() -> Any:
         try:
             return frame.sparkSession.newSession()
         except (AttributeError, NotImplementedError):
             return None
 
-    second = guarded("open a session of our own", opened)
+    second = engine_call("open a session of our own", open_session)
     if second is None:
         expected = "a frame of a Spark session that can open a second one (newSession)"
         raise InputError(
             "source", type(frame.sparkSession), expected, "use a classic session, or write the rows to Parquet parts"
         )
-    kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
-    first = _fingerprint(kept)
+    kept = engine_call("hold the rows", lambda: _with_binary_collation(frame).localCheckpoint(eager=True))
+    first = _row_fingerprint(kept)
     name = f"tightrope_{uuid.uuid4().hex}"
-    guarded("name the rows", lambda: kept.createGlobalTempView(name))
+    engine_call("name the rows", lambda: kept.createGlobalTempView(name))
     try:
-        ours = guarded("open a session of our own", lambda: _session(second, name))
-        yield ours, guarded("find the rows", lambda: within(told_apart(ours.table(name), kept), longest))
-        if _fingerprint(kept) != first:
+        ours = engine_call("open a session of our own", lambda: _prepare_session(second, name))
+        yield (
+            ours,
+            engine_call("find the rows", lambda: drop_long_texts(with_instants(ours.table(name), kept), longest)),
+        )
+        if _row_fingerprint(kept) != first:
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
     finally:
-        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
+        engine_call("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
-def _session(ours: Any, name: str) -> Any:
-    """The held rows, seen from a session of ours; what overflows there is an error, whatever the cluster prefers."""
+def _prepare_session(ours: Any, name: str) -> Any:
+    """The materialized rows in our own session; overflows are errors there, for every cluster setting."""
     ours.conf.set("spark.sql.ansi.enabled", "true")
     ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
-    backend = load("ibis").pyspark.connect(ours)
-    backend._register_in_memory_table = partial(_registered, ours)
+    backend = load_library("ibis").pyspark.connect(ours)
+    backend._register_in_memory_table = partial(_register_table, ours)
     return backend
 
 
-def _registered(session: Any, table: Any) -> None:
+def _register_table(session: Any, table: Any) -> None:
     """A table in memory under its name; not by ibis, whose way leads through pandas: no decimals, no NULL in integers.
 
     The hook is not public: ibis is held below 13.
@@ -109,19 +112,19 @@ def _registered(session: Any, table: Any) -> None:
     session.createDataFrame(rows).createOrReplaceTempView(table.name)
 
 
-def told_apart(table: ir.Table, frame: Any) -> ir.Table:
+def with_instants(table: ir.Table, frame: Any) -> ir.Table:
     """The table with instants as instants: ibis takes Spark's two kinds of timestamp for times without a zone."""
-    types = load("pyspark.sql.types", EXTRA)
+    types = load_library("pyspark.sql.types", EXTRA)
     instants = {field.name for field in frame.schema if isinstance(field.dataType, types.TimestampType)}
     kinds = {name: kind.copy(timezone="UTC") if name in instants else kind for name, kind in table.schema().items()}
-    return table.op().copy(schema=load("ibis").schema(kinds)).to_expr()
+    return table.op().copy(schema=load_library("ibis").schema(kinds)).to_expr()
 
 
-def within(table: ir.Table, longest: int | None) -> ir.Table:
-    """The table without texts of more bytes than this: they are missing. Spark keeps the length of each beside it."""
+def drop_long_texts(table: ir.Table, longest: int | None) -> ir.Table:
+    """The table without texts of more bytes than this: they are missing. Spark stores the length with each."""
     if longest is None:
         return table
-    ibis = load("ibis")
+    ibis = load_library("ibis")
     bytes_of = ibis.udf.scalar.builtin(octet_length)
     fitting = {
         name: ibis.ifelse(bytes_of(table[name]) <= longest, table[name], None)
@@ -136,112 +139,116 @@ def octet_length(text: str) -> int:
     return len(text.encode())
 
 
-def _binary(frame: Any) -> Any:
+def _with_binary_collation(frame: Any) -> Any:
     """The rows with text that is compared byte by byte: under a collation one person's spelling is another's."""
-    types, functions = load("pyspark.sql.types", EXTRA), load("pyspark.sql.functions", EXTRA)
+    types, functions = load_library("pyspark.sql.types", EXTRA), load_library("pyspark.sql.functions", EXTRA)
     text = types.StringType()
     collated = [
         field.name for field in frame.schema if isinstance(field.dataType, types.StringType) and field.dataType != text
     ]
-    binary = {name: functions.collate(frame[_quoted(name)], "UTF8_BINARY") for name in collated}
+    binary = {name: functions.collate(frame[_quote_name(name)], "UTF8_BINARY") for name in collated}
     return frame.withColumns(binary) if binary else frame
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _fingerprint(frame: Any) -> tuple[int, int]:
-    """How many rows there are, and the sum of their hashes: the same in every order of rows."""
-    functions = load("pyspark.sql.functions", EXTRA)
-    hashes = functions.xxhash64(*(frame[_quoted(name)] for name in frame.columns))
+def _row_fingerprint(frame: Any) -> tuple[int, int]:
+    """Return the number of rows and the sum of their hashes, which do not depend on the order of rows."""
+    functions = load_library("pyspark.sql.functions", EXTRA)
+    hashes = functions.xxhash64(*(frame[_quote_name(name)] for name in frame.columns))
     sums = frame.select(hashes.cast("decimal(38, 0)").alias("hash")).agg({"*": "count", "hash": "sum"})
-    count, total = guarded("take a fingerprint of the rows", lambda: tuple(sums.first()))
+    count, total = engine_call("take a fingerprint of the rows", lambda: tuple(sums.first()))
     return int(count), int(total or 0)
 
 
-def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
+def write_on_workers(backend: Any, rows: ir.Table, job: WriteJob, destination: str) -> int:
     """A folder of Parquet parts of what the job makes of the rows; how many there are, as they were written."""
-    frame = _frame(backend, rows)
+    frame = _lazy_frame(backend, rows)
     session = frame.sparkSession
     _refuse_speculation(session)
-    made = guarded("prepare the job", lambda: frame.mapInArrow(_writer(job), _schema(job, frame.schema)))
+    made = engine_call(
+        "prepare the job", lambda: frame.mapInArrow(_write_worker(job), _spark_schema(job, frame.schema))
+    )
     try:
-        guarded("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
+        engine_call("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
     except BaseException:  # an interruption, too
         # A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files.
         folder = Path(destination)
         if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return int(guarded("count what was written", lambda: session.read.parquet(destination).count()))
+    return int(engine_call("count what was written", lambda: session.read.parquet(destination).count()))
 
 
-def fold(backend: Any, rows: ir.Table, job: Folding) -> Totals:
+def sum_on_workers(backend: Any, rows: ir.Table, job: SumJob) -> Totals:
     """The sum of what the job makes of the rows: workers add up theirs, Spark adds up what they send."""
-    made = guarded("prepare the job", lambda: _frame(backend, rows).mapInArrow(_folder(job), "place long, total long"))
+    made = engine_call(
+        "prepare the job", lambda: _lazy_frame(backend, rows).mapInArrow(_sum_worker(job), "place long, total long")
+    )
     sums = made.groupBy("place").sum("total")
-    places, totals = guarded("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
+    places, totals = engine_call("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
     out = np.zeros(job.length, dtype=np.int64)
     out[places] = totals
     return out
 
 
-def _frame(backend: Any, rows: ir.Table) -> Any:
+def _lazy_frame(backend: Any, rows: ir.Table) -> Any:
     """The rows as a Spark frame: a plan, not yet run."""
-    return guarded("prepare the rows", lambda: backend.raw_sql(sql(backend, rows)))
+    return engine_call("prepare the rows", lambda: backend.raw_sql(compile_sql(backend, rows)))
 
 
 def _refuse_speculation(session: Any) -> None:
     """A speculative copy of a task would draw a second report for each of its rows."""
-    setting = guarded("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
+    setting = engine_call("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
     if str(setting).lower() != "false":
         raise InputError("spark.speculation", setting, "false", "set it so when the Spark session is made")
 
 
-def _schema(job: Writing, given: Any) -> Any:
-    types = load("pyspark.sql.types", EXTRA)
-    made = [types.StructField(field.name, getattr(types, _form(field.type)[0])()) for field in job.schema]
-    return types.StructType([*made, *(given[name] for name in job.keep)])
+def _spark_schema(job: WriteJob, given: Any) -> Any:
+    types = load_library("pyspark.sql.types", EXTRA)
+    made = [types.StructField(field.name, getattr(types, _spark_type(field.type)[0])()) for field in job.schema]
+    return types.StructType([*made, *(given[name] for name in job.kept_columns)])
 
 
-def _form(arrow_type: Any) -> tuple[str, str]:
+def _spark_type(arrow_type: Any) -> tuple[str, str]:
     return _TYPES.get(str(arrow_type), _BINARY)
 
 
-def _writer(job: Writing) -> Any:
-    """The function that workers run; what it refers to is all that travels."""
+def _write_worker(job: WriteJob) -> Any:
+    """The function that workers run; only objects that it refers to are sent."""
 
-    def worker(batches: Iterator[Any]) -> Iterator[Any]:
-        arrow = load("pyarrow")
-        for batch in portions(batches, job.rows):
-            columns, names = job.output_columns(batch), [*job.schema.names, *job.keep]
-            forms = [arrow.type_for_alias(_form(field.type)[1]) for field in job.schema]
+    def write_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load_library("pyarrow")
+        for batch in split_batches(batches, job.rows):
+            columns, names = job.output_columns(batch), [*job.schema.names, *job.kept_columns]
+            forms = [arrow.type_for_alias(_spark_type(field.type)[1]) for field in job.schema]
             cast = [column.cast(form) for column, form in zip(columns, forms, strict=False)]
             yield arrow.RecordBatch.from_arrays([*cast, *columns[len(cast) :]], names=names)
 
-    return worker
+    return write_batches
 
 
-def _folder(job: Folding) -> Any:
+def _sum_worker(job: SumJob) -> Any:
     """The function that workers run: the places and totals that are not 0."""
 
-    def worker(batches: Iterator[Any]) -> Iterator[Any]:
-        arrow = load("pyarrow")
-        total = job.total(batches)
+    def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load_library("pyarrow")
+        total = job.sum_batches(batches)
         places = np.flatnonzero(total)
         schema = arrow.schema([("place", arrow.int64()), ("total", arrow.int64())])
-        yield record_batch([arrow.array(places), arrow.array(total[places])], schema)
+        yield make_record_batch([arrow.array(places), arrow.array(total[places])], schema)
 
-    return worker
+    return sum_batches
 
 
 SPARK = Backend(
     "pyspark",
-    wide_sums=False,
-    fetched=fetched,
-    materialised=cached,
-    snapshot=snapshot_session,
-    writer=write,
-    folder=fold,
+    has_wide_sums=False,
+    fetch_arrow=fetch_arrow,
+    materialize_table=cached_table,
+    hold_snapshot=snapshot_session,
+    write_on_workers=write_on_workers,
+    sum_on_workers=sum_on_workers,
 )

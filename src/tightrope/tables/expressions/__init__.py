@@ -1,1 +1,1 @@
-"""Values computed from one row: a small typed language, its facts, and its form in the engine; knows no request."""
+"""Values computed from one row: a small typed language, its facts, and its form in the engine."""

@@ -11,9 +11,18 @@ from operator import add, and_, mul, sub, truediv
 from typing import TYPE_CHECKING, Any, final
 
 from tightrope.errors import InputError
-from tightrope.tables.engine_calls import load
-from tightrope.tables.expressions.leaves import Value, common, double, in_kind
-from tightrope.tables.expressions.tree import ADDED, NUMBERS, TIMES, WHOLE, Facts, Rows, Tree, inside
+from tightrope.tables.engine_calls import load_library
+from tightrope.tables.expressions.leaves import Value, column_in_kind, common_kind, double_literal
+from tightrope.tables.expressions.tree import (
+    ADDED,
+    NUMBERS,
+    TIMES,
+    WHOLE,
+    ExpressionTree,
+    SourceRows,
+    ValueFacts,
+    parenthesize_part,
+)
 from tightrope.tables.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -25,106 +34,110 @@ OPERATIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "*": (TIMES, mul),
     "/": (TIMES, truediv),
 }
-"""How tightly each binds, and what it does."""
+"""The binding strength of each operator, and its function."""
 
 
 @final
 @dataclass(frozen=True)
-class Arithmetic(Tree):
-    """Two numbers; ``/`` gives a number always, the others whole numbers from whole numbers."""
+class Arithmetic(ExpressionTree):
+    """Two numbers; ``/`` always gives a number, the others integers from integers."""
 
     operation: str
-    left: Tree
-    right: Tree
+    left: ExpressionTree
+    right: ExpressionTree
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """Both sides."""
         return self.left, self.right
 
     @property
-    def binding(self) -> int:  # type: ignore[override]
-        """That of the operation."""
+    def binding_strength(self) -> int:  # type: ignore[override]
+        """The binding strength of the operation."""
         return OPERATIONS[self.operation][0]
 
     def __str__(self) -> str:
-        return f"{inside(self.left, self.binding)} {self.operation} {inside(self.right, self.binding + 1)}"
+        return (
+            f"{parenthesize_part(self.left, self.binding_strength)} {self.operation} "
+            f"{parenthesize_part(self.right, self.binding_strength + 1)}"
+        )
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """The range: operations on doubles are monotone, rounding included, so the ends decide."""
-        kind = numeric(self.operands, schema)
-        left, right = self.left.facts(schema), self.right.facts(schema)
+        kind = numeric_kind(self.child_nodes, schema)
+        left, right = self.left.infer_facts(schema), self.right.infer_facts(schema)
         if self.operation == "/":
-            return Facts("number", *_quotients(left, right))
-        return _limited(kind, *_ends(OPERATIONS[self.operation][1], left, right))
+            return ValueFacts("number", *_quotient_range(left, right))
+        return _limit_integers(kind, *_range_of_ends(OPERATIONS[self.operation][1], left, right))
 
-    def compiled(self, rows: Rows) -> ir.Column:
-        """In doubles, NaN and what is too large to be whole missing."""
-        kind = numeric(self.operands, rows.schema)
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Computed in doubles; NaN and integers that are too large become missing."""
+        kind = numeric_kind(self.child_nodes, rows.schema)
         whole = kind == "integer" and self.operation != "/"
         left, right = (
-            exact(part.compiled(rows)) if whole else part.compiled(rows).cast("float64") for part in self.operands
+            integer_to_double(part.to_engine_column(rows)) if whole else part.to_engine_column(rows).cast("float64")
+            for part in self.child_nodes
         )
-        right = right.nullif(double(0.0)) if self.operation == "/" else right
+        right = right.nullif(double_literal(0.0)) if self.operation == "/" else right
         found = OPERATIONS[self.operation][1](left, right)
-        return as_whole(found) if whole else found.nullif(double(math.nan))
+        return double_to_integer(found) if whole else found.nullif(double_literal(math.nan))
 
 
 @final
 @dataclass(frozen=True)
-class Absolute(Tree):
+class Absolute(ExpressionTree):
     """|x|."""
 
-    part: Tree
+    part: ExpressionTree
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The number."""
         return (self.part,)
 
     def __str__(self) -> str:
         return f"abs({self.part})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """From zero, where the range has zero in it."""
-        kind, own = numeric(self.operands, schema), self.part.facts(schema)
+        kind, own = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
         ends = abs(own.lower), abs(own.upper)
-        return _limited(kind, 0.0 if own.lower <= 0 <= own.upper else min(ends), max(ends))
+        return _limit_integers(kind, 0.0 if own.lower <= 0 <= own.upper else min(ends), max(ends))
 
-    def compiled(self, rows: Rows) -> ir.Column:
-        """Exact where it is whole."""
-        own = self.part.compiled(rows)
-        whole = numeric(self.operands, rows.schema) == "integer"
-        return exact(own).abs().cast("int64") if whole else own.abs()
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Exact for integers."""
+        own = self.part.to_engine_column(rows)
+        whole = numeric_kind(self.child_nodes, rows.schema) == "integer"
+        return integer_to_double(own).abs().cast("int64") if whole else own.abs()
 
 
 @final
 @dataclass(frozen=True)
-class Extreme(Tree):
+class Extreme(ExpressionTree):
     """The least or the largest of numbers; missing where one of them is."""
 
     largest: bool
-    choices: tuple[Tree, ...]
+    choices: tuple[ExpressionTree, ...]
     mentions = 2
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The numbers."""
         return self.choices
 
     def __str__(self) -> str:
         return f"{'max' if self.largest else 'min'}({', '.join(map(str, self.choices))})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """Ends by ends."""
-        kind, every = numeric(self.choices, schema), [part.facts(schema) for part in self.choices]
+        kind, every = numeric_kind(self.choices, schema), [part.infer_facts(schema) for part in self.choices]
         choose = max if self.largest else min
-        return Facts(kind, choose(own.lower for own in every), choose(own.upper for own in every))
+        return ValueFacts(kind, choose(own.lower for own in every), choose(own.upper for own in every))
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """By the engine, which leaves out what is missing: so that is asked first."""
-        ibis, kind = load("ibis"), numeric(self.choices, rows.schema)
-        columns = [in_kind(part, kind, rows) for part in self.choices]
+        ibis, kind = load_library("ibis"), numeric_kind(self.choices, rows.schema)
+        columns = [column_in_kind(part, kind, rows) for part in self.choices]
         known = reduce(and_, [column.notnull() for column in columns])
         found = ibis.greatest(*columns) if self.largest else ibis.least(*columns)
         return ibis.ifelse(known, found, ibis.null(found.type()))
@@ -132,10 +145,10 @@ class Extreme(Tree):
 
 @final
 @dataclass(frozen=True)
-class Clip(Tree):
+class Clip(ExpressionTree):
     """x moved to the nearer end of a range."""
 
-    part: Tree
+    part: ExpressionTree
     lower: Value
     upper: Value
     mentions = 2
@@ -148,57 +161,57 @@ class Clip(Tree):
         super().__post_init__()
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The number and its ends."""
         return self.part, self.lower, self.upper
 
     def __str__(self) -> str:
         return f"clip({self.part}, {self.lower}, {self.upper})"
 
-    def facts(self, schema: Schema) -> Facts:
-        """The range, and that of the part within it."""
-        kind, own = numeric(self.operands, schema), self.part.facts(schema)
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """The range, and the part's range within it."""
+        kind, own = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
         low, high = float(self.lower.value), float(self.upper.value)
-        return Facts(kind, min(max(own.lower, low), high), min(max(own.upper, low), high))
+        return ValueFacts(kind, min(max(own.lower, low), high), min(max(own.upper, low), high))
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Missing where the part is."""
-        ibis, kind = load("ibis"), numeric(self.operands, rows.schema)
-        own, low, high = (in_kind(part, kind, rows) for part in self.operands)
+        ibis, kind = load_library("ibis"), numeric_kind(self.child_nodes, rows.schema)
+        own, low, high = (column_in_kind(part, kind, rows) for part in self.child_nodes)
         return ibis.ifelse(own.notnull(), ibis.least(ibis.greatest(own, low), high), ibis.null(own.type()))
 
 
-def numeric(parts: tuple[Tree, ...], schema: Schema) -> Kind:
-    """The common kind of numbers; raises ``InputError`` where one is none."""
+def numeric_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
+    """Return the common kind of numbers; raises ``InputError`` if one is not a number."""
     for part in parts:
-        if (kind := part.facts(schema).kind) not in NUMBERS:
-            # What makes a number of what is none.
+        if (kind := part.infer_facts(schema).kind) not in NUMBERS:
+            # Suggested conversions to a number.
             if kind in ("date", "timestamp"):
                 number_of = f"days({part}) counts days: the difference of two of them is a number"
             else:
                 found = "case(condition, 1, 0) makes a number of a condition"
                 number_of = found if kind == "boolean" else "make it a number where the table is made"
             raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", number_of)
-    return common(parts, schema)
+    return common_kind(parts, schema)
 
 
-def exact(whole: ir.Column) -> ir.Column:
+def integer_to_double(whole: ir.Column) -> ir.Column:
     """64-bit integers as doubles; missing where a double would round. Each is mentioned once: texts stay short."""
-    return _below(whole, load("ibis").literal(WHOLE, "int64")).cast("float64")
+    return _missing_beyond(whole, load_library("ibis").literal(WHOLE, "int64")).cast("float64")
 
 
-def as_whole(number: ir.Column) -> ir.Column:
+def double_to_integer(number: ir.Column) -> ir.Column:
     """Doubles that are whole as 64-bit integers; missing where they may have been rounded."""
-    return _below(number, double(WHOLE)).cast("int64")
+    return _missing_beyond(number, double_literal(WHOLE)).cast("int64")
 
 
-def _below(x: ir.Column, end: ir.Scalar) -> ir.Column:
+def _missing_beyond(x: ir.Column, end: ir.Scalar) -> ir.Column:
     """x, missing from ±``end`` on. ``greatest`` makes −end of what is missing, and that is missing again."""
-    ibis, low = load("ibis"), -end
+    ibis, low = load_library("ibis"), -end
     return ibis.least(ibis.greatest(x, low), end).nullif(end).nullif(low)
 
 
-def _ends(operation: Callable[[Any, Any], Any], left: Facts, right: Facts) -> tuple[float, float]:
+def _range_of_ends(operation: Callable[[Any, Any], Any], left: ValueFacts, right: ValueFacts) -> tuple[float, float]:
     found = [
         operation(a, b)
         for a, b in itertools.product((left.lower, left.upper), (right.lower, right.upper))
@@ -208,15 +221,15 @@ def _ends(operation: Callable[[Any, Any], Any], left: Facts, right: Facts) -> tu
     return (-math.inf, math.inf) if any(map(math.isnan, found)) else (min(found), max(found))
 
 
-def _quotients(left: Facts, right: Facts) -> tuple[float, float]:
+def _quotient_range(left: ValueFacts, right: ValueFacts) -> tuple[float, float]:
     if right.lower <= 0 <= right.upper:
         return -math.inf, math.inf
-    return _ends(truediv, left, right)
+    return _range_of_ends(truediv, left, right)
 
 
-def _limited(kind: Kind, lower: float, upper: float) -> Facts:
+def _limit_integers(kind: Kind, lower: float, upper: float) -> ValueFacts:
     """Whole numbers that are computed stay below 2⁵³."""
     if kind != "integer":
-        return Facts(kind, lower, upper)
+        return ValueFacts(kind, lower, upper)
     end = float(WHOLE)
-    return Facts(kind, min(max(lower, -end), end), max(min(upper, end), -end))
+    return ValueFacts(kind, min(max(lower, -end), end), max(min(upper, end), -end))

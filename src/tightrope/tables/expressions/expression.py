@@ -1,4 +1,4 @@
-"""Expressions in Python: the same trees as those of the text, made with operators and methods."""
+"""Expressions in Python: the same trees as from text, made with operators and methods."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from tightrope.errors import InputError, listed, nearest
+from tightrope.errors import InputError, quoted_names, suggest_nearest
 from tightrope.tables.expressions.arithmetic import Arithmetic
-from tightrope.tables.expressions.conditions import Compare, Member, Missing, Not, logic
+from tightrope.tables.expressions.conditions import Compare, Member, Missing, Not, join_conditions
 from tightrope.tables.expressions.functions import FUNCTIONS, Argument, Listed
-from tightrope.tables.expressions.leaves import ELSEWHERE, Column, Value, literal
-from tightrope.tables.expressions.tree import MOST_DEPTH, Facts, Rows, Tree, columns_of, truth
+from tightrope.tables.expressions.leaves import ELSEWHERE, ColumnRef, Value, to_literal
+from tightrope.tables.expressions.tree import (
+    MOST_DEPTH,
+    ExpressionTree,
+    SourceRows,
+    ValueFacts,
+    boolean_facts,
+    tree_columns,
+)
 from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 
 # From text to tree: a few forms of Python's expressions, read by Python's own parser. Nothing is ever run.
 #
-# What is not listed here does not exist: attributes, subscripts, calls of anything but ``FUNCTIONS``, comprehensions,
+# All other forms are rejected: attributes, subscripts, calls of anything but ``FUNCTIONS``, comprehensions,
 # ``lambda``, ``:=``, f-strings, ``**``. Every text is short, and every tree shallow, before it is looked at.
 
 LONGEST = 10_000
@@ -67,10 +74,10 @@ ELSEWHERE_SAID = {
     rf"(?i)(?!{_WORDS})\b[a-z_]\w*\s+(?!{_WORDS})[a-z_]": 'a column whose name has blanks is column("my col")',
     r"(?i)\blike\b": "there are no patterns: say x in ['a', 'b']",
 }
-"""What other languages say, as it stands outside of texts, and what is said here."""
+"""Operators of other languages, outside of texts, and their equivalents here."""
 
 
-def parse_expression(text: str) -> Tree:
+def parse_expression(text: str) -> ExpressionTree:
     """The tree of a text; raises ``InputError`` that says what cannot be read and what can.
 
     >>> parse_expression("month(departed) in [6, 7] and not 0 < distance <= 500")
@@ -83,10 +90,10 @@ def parse_expression(text: str) -> Tree:
         expected = f"a text of at most {LONGEST:,} letters"
         raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
     line = " ".join(text.split("\n")).strip()
-    return _Reader(line.encode(errors="replace"))(_parsed(line), 0)
+    return _NodeReader(line.encode(errors="replace"))(_parse_line(line), 0)
 
 
-def _parsed(line: str) -> ast.expr:
+def _parse_line(line: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes and numbers
@@ -100,126 +107,134 @@ def _parsed(line: str) -> ast.expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _NodeReader:
     """Reads the nodes of one line; ``line`` in bytes, for that is how Python counts places."""
 
     line: bytes
 
-    def __call__(self, node: ast.AST, depth: int) -> Tree:
+    def __call__(self, node: ast.AST, depth: int) -> ExpressionTree:
         if depth > MOST_DEPTH:
             raise InputError("expression", f"{depth} levels", f"at most {MOST_DEPTH} levels deep")
         reader = READERS.get(type(node))
         if reader is None:
-            raise self.refused(node)
+            raise self.unsupported_error(node)
         return reader(self, node, depth + 1)
 
-    def refused(self, node: ast.AST, tip: str = "") -> InputError:
+    def unsupported_error(self, node: ast.AST, tip: str = "") -> InputError:
         """The error for a node that the language lacks."""
-        return InputError("expression", self.text(node), "one of this language", TIPS.get(type(node), tip or USAGE))
+        return InputError(
+            "expression", self.source_text(node), "one of this language", TIPS.get(type(node), tip or USAGE)
+        )
 
-    def text(self, node: ast.AST) -> str:
-        """What stands there."""
+    def source_text(self, node: ast.AST) -> str:
+        """Return the source text."""
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
         return self.line[start:end].decode(errors="replace")
 
 
-def _constant(reader: _Reader, node: ast.Constant, depth: int) -> Tree:
+def _read_constant(reader: _NodeReader, node: ast.Constant, depth: int) -> ExpressionTree:
     del depth
     if node.value is None:
         raise InputError("expression", "None", "x is None, or a value of case", "missing is no value to compute with")
-    return literal(node.value)
+    return to_literal(node.value)
 
 
-def _name(reader: _Reader, node: ast.Name, depth: int) -> Tree:
+def _read_name(reader: _NodeReader, node: ast.Name, depth: int) -> ExpressionTree:
     """The name as it is written: Python would take ``ﬁn`` for ``fin``."""
     del depth
     if node.id in ELSEWHERE:
-        raise reader.refused(node, f"say {ELSEWHERE[node.id]}")
-    return Column(reader.text(node))
+        raise reader.unsupported_error(node, f"say {ELSEWHERE[node.id]}")
+    return ColumnRef(reader.source_text(node))
 
 
-def _binary(reader: _Reader, node: ast.BinOp, depth: int) -> Tree:
+def _read_binary(reader: _NodeReader, node: ast.BinOp, depth: int) -> ExpressionTree:
     operation = ARITHMETIC.get(type(node.op))
     if operation is None:
-        raise reader.refused(node, TIPS.get(type(node.op), "there are + - * /"))
+        raise reader.unsupported_error(node, TIPS.get(type(node.op), "there are + - * /"))
     return Arithmetic(operation, reader(node.left, depth), reader(node.right, depth))
 
 
-def _unary(reader: _Reader, node: ast.UnaryOp, depth: int) -> Tree:
+def _read_unary(reader: _NodeReader, node: ast.UnaryOp, depth: int) -> ExpressionTree:
     if isinstance(node.op, ast.Invert):
-        raise reader.refused(node, TIPS[ast.Invert])
+        raise reader.unsupported_error(node, TIPS[ast.Invert])
     negative = isinstance(node.op, ast.USub)
     if negative and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float):
-        return literal(-node.operand.value)  # type: ignore[operator]
+        return to_literal(-node.operand.value)  # type: ignore[operator]
     part = reader(node.operand, depth)
     if isinstance(node.op, ast.Not):
         return Not(part)
-    return Arithmetic("-", literal(0), part) if negative else part
+    return Arithmetic("-", to_literal(0), part) if negative else part
 
 
-def _logic(reader: _Reader, node: ast.BoolOp, depth: int) -> Tree:
-    return logic("and" if isinstance(node.op, ast.And) else "or", *(reader(part, depth) for part in node.values))
+def _read_logic(reader: _NodeReader, node: ast.BoolOp, depth: int) -> ExpressionTree:
+    return join_conditions(
+        "and" if isinstance(node.op, ast.And) else "or", *(reader(part, depth) for part in node.values)
+    )
 
 
-def _compare(reader: _Reader, node: ast.Compare, depth: int) -> Tree:
+def _read_comparison(reader: _NodeReader, node: ast.Compare, depth: int) -> ExpressionTree:
     """A chain is all of its comparisons."""
     sides = [node.left, *node.comparators]
     tests = [
-        _test(reader, operation, left, right, depth)
+        _read_test(reader, operation, left, right, depth)
         for operation, left, right in zip(node.ops, sides, sides[1:], strict=False)
     ]
-    return logic("and", *tests) if len(tests) > 1 else tests[0]
+    return join_conditions("and", *tests) if len(tests) > 1 else tests[0]
 
 
-def _test(reader: _Reader, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int) -> Tree:
+def _read_test(
+    reader: _NodeReader, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int
+) -> ExpressionTree:
     if isinstance(operation, (ast.Is, ast.IsNot)):
         if not (isinstance(right, ast.Constant) and right.value is None):
             null = isinstance(right, ast.Name) and right.id.casefold() == "null"
-            raise reader.refused(right, "say x is None" if null else "only is None and is not None: say == to compare")
+            raise reader.unsupported_error(
+                right, "say x is None" if null else "only is None and is not None: say == to compare"
+            )
         missing = Missing(reader(left, depth))
         return Not(missing) if isinstance(operation, ast.IsNot) else missing
     if isinstance(operation, (ast.In, ast.NotIn)):
-        member = Member(reader(left, depth), _list(reader, right))
+        member = Member(reader(left, depth), _read_list(reader, right))
         return Not(member) if isinstance(operation, ast.NotIn) else member
     for side in (left, right):
         if isinstance(side, ast.Constant) and side.value is None:
-            raise reader.refused(side, "say x is None")
+            raise reader.unsupported_error(side, "say x is None")
     return Compare(COMPARISONS[type(operation)], reader(left, depth), reader(right, depth))
 
 
-def _list(reader: _Reader, node: ast.expr) -> Listed:
+def _read_list(reader: _NodeReader, node: ast.expr) -> Listed:
     if not isinstance(node, (ast.List, ast.Tuple)):
-        raise reader.refused(node, "a list of literals is needed: ['a', 'b']")
+        raise reader.unsupported_error(node, "a list of literals is needed: ['a', 'b']")
     found = tuple(reader(element, MOST_DEPTH - 1) for element in node.elts)
     if not all(isinstance(value, Value) for value in found):
-        raise reader.refused(node, "a list holds literals only: ['a', 'b']")
+        raise reader.unsupported_error(node, "a list holds literals only: ['a', 'b']")
     return tuple(value for value in found if isinstance(value, Value))
 
 
-def _call(reader: _Reader, node: ast.Call, depth: int) -> Tree:
-    name = node.func.id if isinstance(node.func, ast.Name) else reader.text(node.func)
+def _read_call(reader: _NodeReader, node: ast.Call, depth: int) -> ExpressionTree:
+    name = node.func.id if isinstance(node.func, ast.Name) else reader.source_text(node.func)
     known = tuple(FUNCTIONS)
     if name not in known or not isinstance(node.func, ast.Name):
-        raise InputError("function", name, f"one of {listed(known)}", nearest(name, known))
+        raise InputError("function", name, f"one of {quoted_names(known)}", suggest_nearest(name, known))
     if node.keywords:
-        raise InputError("expression", reader.text(node), FUNCTIONS[name].usage, "without names of arguments")
-    return FUNCTIONS[name](*(_argument(reader, argument, depth) for argument in node.args))
+        raise InputError("expression", reader.source_text(node), FUNCTIONS[name].usage, "without names of arguments")
+    return FUNCTIONS[name](*(_read_argument(reader, argument, depth) for argument in node.args))
 
 
-def _argument(reader: _Reader, node: ast.expr, depth: int) -> Argument:
+def _read_argument(reader: _NodeReader, node: ast.expr, depth: int) -> Argument:
     if isinstance(node, ast.Constant) and node.value is None:
         return None
-    return _list(reader, node) if isinstance(node, (ast.List, ast.Tuple)) else reader(node, depth)
+    return _read_list(reader, node) if isinstance(node, (ast.List, ast.Tuple)) else reader(node, depth)
 
 
-READERS: dict[type[ast.AST], Callable[[_Reader, ast.AST, int], Tree]] = {
-    ast.Constant: _constant,  # type: ignore[dict-item]
-    ast.Name: _name,  # type: ignore[dict-item]
-    ast.BinOp: _binary,  # type: ignore[dict-item]
-    ast.UnaryOp: _unary,  # type: ignore[dict-item]
-    ast.BoolOp: _logic,  # type: ignore[dict-item]
-    ast.Compare: _compare,  # type: ignore[dict-item]
-    ast.Call: _call,  # type: ignore[dict-item]
+READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTree]] = {
+    ast.Constant: _read_constant,  # type: ignore[dict-item]
+    ast.Name: _read_name,  # type: ignore[dict-item]
+    ast.BinOp: _read_binary,  # type: ignore[dict-item]
+    ast.UnaryOp: _read_unary,  # type: ignore[dict-item]
+    ast.BoolOp: _read_logic,  # type: ignore[dict-item]
+    ast.Compare: _read_comparison,  # type: ignore[dict-item]
+    ast.Call: _read_call,  # type: ignore[dict-item]
 }
 """The forms of the language; a form that is not here is refused."""
 
@@ -237,7 +252,7 @@ class Expression:
     __hash__ = None  # type: ignore[assignment]
     __slots__ = ("tree",)
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ExpressionTree) -> None:
         self.tree = tree
 
     def __str__(self) -> str:
@@ -251,130 +266,130 @@ class Expression:
         raise InputError("expression", str(self), "a part of a question: it has no value before a row is seen", remedy)
 
     def __add__(self, other: Expression | Literal) -> Expression:
-        return self._with("+", other)
+        return self._combine_with("+", other)
 
     def __radd__(self, other: Literal) -> Expression:
-        return lifted(other)._with("+", self)
+        return to_expression(other)._combine_with("+", self)
 
     def __sub__(self, other: Expression | Literal) -> Expression:
-        return self._with("-", other)
+        return self._combine_with("-", other)
 
     def __rsub__(self, other: Literal) -> Expression:
-        return lifted(other)._with("-", self)
+        return to_expression(other)._combine_with("-", self)
 
     def __mul__(self, other: Expression | Literal) -> Expression:
-        return self._with("*", other)
+        return self._combine_with("*", other)
 
     def __rmul__(self, other: Literal) -> Expression:
-        return lifted(other)._with("*", self)
+        return to_expression(other)._combine_with("*", self)
 
     def __truediv__(self, other: Expression | Literal) -> Expression:
-        return self._with("/", other)
+        return self._combine_with("/", other)
 
     def __rtruediv__(self, other: Literal) -> Expression:
-        return lifted(other)._with("/", self)
+        return to_expression(other)._combine_with("/", self)
 
     def __neg__(self) -> Expression:
-        return lifted(0)._with("-", self)
+        return to_expression(0)._combine_with("-", self)
 
     def __abs__(self) -> Expression:
-        return self._call("abs")
+        return self._call_function("abs")
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._compared("==", other)
+        return self._compare_with("==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._compared("!=", other)
+        return self._compare_with("!=", other)
 
     def __lt__(self, other: Expression | Literal) -> Expression:
-        return self._compared("<", other)
+        return self._compare_with("<", other)
 
     def __le__(self, other: Expression | Literal) -> Expression:
-        return self._compared("<=", other)
+        return self._compare_with("<=", other)
 
     def __gt__(self, other: Expression | Literal) -> Expression:
-        return self._compared(">", other)
+        return self._compare_with(">", other)
 
     def __ge__(self, other: Expression | Literal) -> Expression:
-        return self._compared(">=", other)
+        return self._compare_with(">=", other)
 
     def __and__(self, other: Expression) -> Expression:
-        return Expression(logic("and", self.tree, lifted(other).tree))
+        return Expression(join_conditions("and", self.tree, to_expression(other).tree))
 
     def __or__(self, other: Expression) -> Expression:
-        return Expression(logic("or", self.tree, lifted(other).tree))
+        return Expression(join_conditions("or", self.tree, to_expression(other).tree))
 
     def __invert__(self) -> Expression:
         return Expression(Not(self.tree))
 
     def is_in(self, values: Sequence[Literal]) -> Expression:
-        """Whether it is one of these values."""
-        return Expression(Member(self.tree, tuple(map(literal, values))))
+        """The condition that it is one of these values."""
+        return Expression(Member(self.tree, tuple(map(to_literal, values))))
 
     def is_missing(self) -> Expression:
-        """Whether it is NULL or NaN."""
+        """The condition that it is NULL or NaN."""
         return Expression(Missing(self.tree))
 
     def clip(self, lower: float, upper: float) -> Expression:
         """Moved to the nearer end of a range."""
-        return self._call("clip", lower, upper)
+        return self._call_function("clip", lower, upper)
 
     def min(self, other: Expression | Literal) -> Expression:
         """The smaller of two numbers; missing where one is."""
-        return self._call("min", other)
+        return self._call_function("min", other)
 
     def max(self, other: Expression | Literal) -> Expression:
         """The larger of two numbers; missing where one is."""
-        return self._call("max", other)
+        return self._call_function("max", other)
 
     def cut(self, edges: Sequence[float | str | datetime.date]) -> Expression:
         """The largest edge that is not above it; missing below the first edge, and the last part has no end."""
-        return Expression(FUNCTIONS["cut"](self.tree, tuple(map(literal, edges))))
+        return Expression(FUNCTIONS["cut"](self.tree, tuple(map(to_literal, edges))))
 
     def lower(self) -> Expression:
-        """A text in small letters (Latin, Greek, Cyrillic)."""
-        return self._call("lower")
+        """A text in lower case (Latin, Greek, Cyrillic)."""
+        return self._call_function("lower")
 
     def prefix(self, letters: int) -> Expression:
-        """The first letters of a text, all of it where it has fewer."""
-        return self._call("prefix", letters)
+        """The first characters of a text, or all of it if shorter."""
+        return self._call_function("prefix", letters)
 
     def local(self, zone: str) -> Expression:
-        """What clocks in a time zone show at an instant: ``column("sent").local("Europe/Berlin").hour()``."""
-        return self._call("local", zone)
+        """The local time in a time zone at an instant: ``column("sent").local("Europe/Berlin").hour()``."""
+        return self._call_function("local", zone)
 
     def year(self) -> Expression:
         """The year of a day or instant, in UTC."""
-        return self._call("year")
+        return self._call_function("year")
 
     def month(self) -> Expression:
         """1 to 12."""
-        return self._call("month")
+        return self._call_function("month")
 
     def day(self) -> Expression:
         """1 to 31."""
-        return self._call("day")
+        return self._call_function("day")
 
     def weekday(self) -> Expression:
         """1 is Monday, 7 is Sunday."""
-        return self._call("weekday")
+        return self._call_function("weekday")
 
     def hour(self) -> Expression:
         """0 to 23, in UTC."""
-        return self._call("hour")
+        return self._call_function("hour")
 
     def days(self) -> Expression:
         """Days since 1970-01-01, in UTC: ``column("left").days() - column("came").days()`` is the length of a stay."""
-        return self._call("days")
+        return self._call_function("days")
 
-    def _with(self, operation: str, other: Expression | Literal) -> Expression:
-        return Expression(Arithmetic(operation, self.tree, lifted(other).tree))
+    def _combine_with(self, operation: str, other: Expression | Literal) -> Expression:
+        return Expression(Arithmetic(operation, self.tree, to_expression(other).tree))
 
-    def _compared(self, comparison: str, other: object) -> Expression:
-        return Expression(Compare(comparison, self.tree, lifted(other).tree))
+    def _compare_with(self, comparison: str, other: object) -> Expression:
+        return Expression(Compare(comparison, self.tree, to_expression(other).tree))
 
-    def _call(self, function: str, *others: Expression | Literal) -> Expression:
-        return Expression(FUNCTIONS[function](self.tree, *(lifted(other).tree for other in others)))
+    def _call_function(self, function: str, *others: Expression | Literal) -> Expression:
+        return Expression(FUNCTIONS[function](self.tree, *(to_expression(other).tree for other in others)))
 
 
 def column(name: str) -> Expression:
@@ -383,7 +398,7 @@ def column(name: str) -> Expression:
     >>> print(column("departed").month().is_in([6, 7, 8]) & (column("distance") > 500))
     month(departed) in [6, 7, 8] and distance > 500
     """
-    return Expression(Column(name))
+    return Expression(ColumnRef(name))
 
 
 def expression(text: str) -> Expression:
@@ -396,54 +411,54 @@ def expression(text: str) -> Expression:
 
 
 def case(*arguments: Expression | Literal | None) -> Expression:
-    """``case(condition, value, ..., otherwise)``: the value beside the first condition that is true.
+    """``case(condition, value, ..., otherwise)``: the value of the first condition that is true.
 
     >>> print(case(column("age") < 18, "young", column("age") < 65, "grown", "old"))
     case(age < 18, 'young', age < 65, 'grown', 'old')
     """
-    parts = [None if argument is None else lifted(argument).tree for argument in arguments]
+    parts = [None if argument is None else to_expression(argument).tree for argument in arguments]
     return Expression(FUNCTIONS["case"](*parts))
 
 
-def lifted(value: object) -> Expression:
+def to_expression(value: object) -> Expression:
     """An expression as it is, anything else as a literal."""
-    return value if isinstance(value, Expression) else Expression(literal(value))
+    return value if isinstance(value, Expression) else Expression(to_literal(value))
 
 
 # What a question names: a column by its name, or an expression. A name of the table's is always that column.
 
-Term = str | Tree
+Term = str | ExpressionTree
 """A column of the table by its name, or a tree."""
 
 
-def term_of(given: str | Expression | Tree, schema: Schema) -> Term:
-    """What is meant, checked against the schema: a text that is no column's name is read as an expression.
+def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Term:
+    """Return the term, checked against the schema: a text other than a column's name is an expression.
 
     Raises ``SchemaError`` for a column that is not there, ``InputError`` for what cannot be read or has no kind.
     """
-    if isinstance(given, str) and given in schema.names:
+    if isinstance(given, str) and given in schema.column_names:
         return given
     tree = given.tree if isinstance(given, Expression) else parse_expression(given) if isinstance(given, str) else given
-    if not isinstance(tree, Tree):
+    if not isinstance(tree, ExpressionTree):
         raise InputError("expression", type(given).__name__, "a column's name or an expression")
-    tree.facts(schema)
-    return tree.name if isinstance(tree, Column) else tree
+    tree.infer_facts(schema)
+    return tree.name if isinstance(tree, ColumnRef) else tree
 
 
-def facts_of(term: Term, schema: Schema) -> Facts:
+def facts_of(term: Term, schema: Schema) -> ValueFacts:
     """Kind and range."""
-    if isinstance(term, Tree):
-        return term.facts(schema)
-    kind = schema.column(term).kind
-    return truth() if kind == "boolean" else Facts(kind)
+    if isinstance(term, ExpressionTree):
+        return term.infer_facts(schema)
+    kind = schema.find_column(term).kind
+    return boolean_facts() if kind == "boolean" else ValueFacts(kind)
 
 
-def reads(*terms: Term | None) -> tuple[str, ...]:
+def term_columns(*terms: Term | None) -> tuple[str, ...]:
     """The columns of the table that are read, each once, in order."""
-    found = [columns_of(term) if isinstance(term, Tree) else (term,) for term in terms if term is not None]
+    found = [tree_columns(term) if isinstance(term, ExpressionTree) else (term,) for term in terms if term is not None]
     return tuple(dict.fromkeys(name for names in found for name in names))
 
 
-def computed(term: Term, rows: Rows) -> ir.Column:
+def engine_column(term: Term, rows: SourceRows) -> ir.Column:
     """The engine's column: as it is stored, or computed."""
-    return term.compiled(rows) if isinstance(term, Tree) else rows.table[term]
+    return term.to_engine_column(rows) if isinstance(term, ExpressionTree) else rows.table[term]

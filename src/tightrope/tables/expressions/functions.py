@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, final
 from zoneinfo import ZoneInfo
 
 from tightrope.errors import InputError
-from tightrope.tables.engine_calls import load
-from tightrope.tables.expressions.arithmetic import Absolute, Clip, Extreme, numeric
-from tightrope.tables.expressions.conditions import UNITS, Calendar, Case, cut
-from tightrope.tables.expressions.leaves import Column, Value, double
-from tightrope.tables.expressions.tree import NUMBERS, Facts, Rows, Tree
+from tightrope.tables.engine_calls import load_library
+from tightrope.tables.expressions.arithmetic import Absolute, Clip, Extreme, numeric_kind
+from tightrope.tables.expressions.conditions import UNITS, Calendar, Case, make_cut
+from tightrope.tables.expressions.leaves import ColumnRef, Value, double_literal
+from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree, SourceRows, ValueFacts
 from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -28,50 +28,50 @@ LONGEST_PREFIX = 1_000
 
 @final
 @dataclass(frozen=True)
-class Lower(Tree):
-    """A text in small letters: those of the Latin, Greek and Cyrillic alphabets, one by one.
+class Lower(ExpressionTree):
+    """A text in lower case: Latin, Greek and Cyrillic letters, one by one.
 
     Engines disagree about the others, and about letters that become two.
     """
 
-    part: Tree
+    part: ExpressionTree
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The text."""
         return (self.part,)
 
     @property
-    def longest(self) -> int:
-        """Letters of two bytes may become letters of three."""
-        return self.part.longest * 3 // 2
+    def max_value_bytes(self) -> int:
+        """Characters of two bytes may become three."""
+        return self.part.max_value_bytes * 3 // 2
 
     @property
-    def made_anew(self) -> bool:
+    def creates_text(self) -> bool:
         """Always."""
         return True
 
     def __str__(self) -> str:
         return f"lower({self.part})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """A text."""
-        return _text(self.part, "lower", schema)
+        return _check_text(self.part, "lower", schema)
 
-    def compiled(self, rows: Rows) -> ir.Column:
-        """Letter by letter, by a table of ours."""
-        return self.part.compiled(rows).translate(LARGEST_CUT, LARGE_IN_SMALL)
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Character by character, from our own table."""
+        return self.part.to_engine_column(rows).translate(LARGEST_CUT, LARGE_IN_SMALL)
 
 
 @final
 @dataclass(frozen=True)
-class Prefix(Tree):
-    """The first letters of a text, all of it where it has fewer: the region of a postcode, the chapter of a code.
+class Prefix(ExpressionTree):
+    """The first characters of a text, or all of it if shorter: the region of a postcode, the chapter of a code.
 
-    Letters are code points, as in Python: an accent that is a letter of its own counts.
+    Characters are code points, as in Python: a separate accent counts.
     """
 
-    part: Tree
+    part: ExpressionTree
     letters: Value
 
     def __post_init__(self) -> None:
@@ -80,45 +80,45 @@ class Prefix(Tree):
         super().__post_init__()
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The text and the number."""
         return self.part, self.letters
 
     @property
-    def longest(self) -> int:
-        """Up to four bytes a letter."""
-        return min(4 * int(self.letters.value), self.part.longest)
+    def max_value_bytes(self) -> int:
+        """Up to four bytes a character."""
+        return min(4 * int(self.letters.value), self.part.max_value_bytes)
 
     @property
-    def made_anew(self) -> bool:
+    def creates_text(self) -> bool:
         """Always."""
         return True
 
     def __str__(self) -> str:
         return f"prefix({self.part}, {self.letters})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """A text."""
-        return _text(self.part, "prefix", schema)
+        return _check_text(self.part, "prefix", schema)
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """By the engine."""
-        return self.part.compiled(rows).left(int(self.letters.value))
+        return self.part.to_engine_column(rows).left(int(self.letters.value))
 
 
-def _text(part: Tree, function: str, schema: Schema) -> Facts:
-    kind = part.facts(schema).kind
+def _check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
+    kind = part.infer_facts(schema).kind
     if kind != "text":
         raise InputError("expression", f"{part} ({kind})", f"a text for {function}")
-    return Facts("text")
+    return ValueFacts("text")
 
 
-def _large() -> str:
+def _uppercase_letters() -> str:
     letters = map(chr, range(ord("A"), 0x530))
     return "".join(letter for letter in letters if letter.lower() != letter and len(letter.lower()) == 1)
 
 
-LARGEST_CUT = _large()
+LARGEST_CUT = _uppercase_letters()
 LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGEST_CUT)  # one by one: at a word's end Σ would become ς
 
 # Instants as the clock of a place shows them.
@@ -130,90 +130,90 @@ _SECOND = datetime.timedelta(seconds=1)
 _NEAR = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
 """Beyond, an hour more or less may leave the calendar: such instants are missing."""
 Change = tuple[datetime.datetime, int]
-"""From this instant (UTC) on, clocks are so many seconds ahead."""
+"""From this instant (UTC) on, clocks are this many seconds ahead."""
 
 
 @final
 @dataclass(frozen=True)
-class Local(Tree):
-    """What clocks in a time zone show at an instant, which is taken for UTC where it has no zone.
+class Local(ExpressionTree):
+    """The local time in a time zone at an instant; instants without a zone are in UTC.
 
-    The rule is a table of ours, from the zones of Python, so that every engine has the same one: clocks between 1970
+    The rule is our own table, from the zones of Python, so that every engine has the same one: clocks between 1970
     and 2050.
     """
 
-    part: Tree
+    part: ExpressionTree
     zone: Value
 
     def __post_init__(self) -> None:
-        changes(str(self.zone.value) if self.zone.kind == "text" else "")
+        clock_changes(str(self.zone.value) if self.zone.kind == "text" else "")
         super().__post_init__()
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The instant and the zone."""
         return self.part, self.zone
 
     @property
-    def weight(self) -> int:
+    def query_length(self) -> int:
         """Each change of the clock is compared with the instant."""
-        return (1 + len(changes(str(self.zone.value)))) * (2 + self.part.weight)
+        return (1 + len(clock_changes(str(self.zone.value)))) * (2 + self.part.query_length)
 
     def __str__(self) -> str:
         return f"local({self.part}, {self.zone})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """An instant."""
-        kind = self.part.facts(schema).kind
+        kind = self.part.infer_facts(schema).kind
         if kind != "timestamp":
             remedy = "a day has no time of day" if kind == "date" else "of a CSV file, declare its type"
             raise InputError("expression", f"{self.part} ({kind})", "a timestamp for local", remedy)
-        return Facts("timestamp")
+        return ValueFacts("timestamp")
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """By halves, as few comparisons a row as there are digits in the number of changes."""
-        ibis, own = load("ibis"), self.part.compiled(rows)
-        found = own + _ahead(own, changes(str(self.zone.value)))
+        ibis, own = load_library("ibis"), self.part.to_engine_column(rows)
+        found = own + _clock_offset(own, clock_changes(str(self.zone.value)))
         near = (own >= ibis.literal(_NEAR[0])) & (own < ibis.literal(_NEAR[1]))
         return ibis.ifelse(near, found, ibis.null(found.type()))
 
 
-def _ahead(own: ir.Column, known: Sequence[Change]) -> ir.Column:
+def _clock_offset(own: ir.Column, known: Sequence[Change]) -> ir.Column:
     """The interval by which clocks are ahead at an instant, at or after the first of these changes."""
-    ibis = load("ibis")
+    ibis = load_library("ibis")
     if len(known) == 1:
         return ibis.interval(seconds=known[0][1])
     half = len(known) // 2
     later = own >= ibis.literal(known[half][0])
-    return ibis.ifelse(later, _ahead(own, known[half:]), _ahead(own, known[:half]))
+    return ibis.ifelse(later, _clock_offset(own, known[half:]), _clock_offset(own, known[:half]))
 
 
 @lru_cache(maxsize=64)
-def changes(zone: str) -> tuple[Change, ...]:
+def clock_changes(zone: str) -> tuple[Change, ...]:
     """When clocks of a zone are changed, and to what, the first at ``FIRST``; ``InputError`` for no zone of Python's.
 
-    >>> [(at.date().isoformat(), ahead // 3600) for at, ahead in changes("Europe/Berlin")[:3]]
+    >>> [(at.date().isoformat(), ahead // 3600) for at, ahead in clock_changes("Europe/Berlin")[:3]]
     [('1970-01-01', 1), ('1980-04-06', 2), ('1980-09-28', 1)]
     """
     try:
         clock = ZoneInfo(zone)
     except (ValueError, OSError, KeyError):  # no file, no key, a folder
         raise InputError("zone", zone, "a time zone such as 'Europe/Berlin' or 'America/New_York'") from None
-    found, day = [(FIRST, _seconds(clock, FIRST))], FIRST
+    found, day = [(FIRST, _offset_seconds(clock, FIRST))], FIRST
     while day < LAST:
-        if _seconds(clock, day + _DAY) != found[-1][1]:
+        if _offset_seconds(clock, day + _DAY) != found[-1][1]:
             # The second of this day from which on clocks are no longer `before` ahead.
             before = found[-1][1]
             low, high = day, day + _DAY
             while high - low > _SECOND:
                 middle = low + _SECOND * ((high - low) // _SECOND // 2)
-                low, high = (middle, high) if _seconds(clock, middle) == before else (low, middle)
-            found.append((high, _seconds(clock, high)))
+                low, high = (middle, high) if _offset_seconds(clock, middle) == before else (low, middle)
+            found.append((high, _offset_seconds(clock, high)))
         day += _DAY
     return tuple(found)
 
 
-def _seconds(clock: ZoneInfo, at: datetime.datetime) -> int:
+def _offset_seconds(clock: ZoneInfo, at: datetime.datetime) -> int:
     ahead = at.replace(tzinfo=datetime.UTC).astimezone(clock).utcoffset() or datetime.timedelta()
     return ahead // _SECOND
 
@@ -225,10 +225,10 @@ MOST_PARTS = 10_000
 
 @final
 @dataclass(frozen=True)
-class Cell(Tree):
+class Cell(ExpressionTree):
     """⌊(clip(x, lower, upper) − lower) / width⌋, at most ``cells`` − 1, in doubles: the same bits on every engine."""
 
-    part: Tree
+    part: ExpressionTree
     lower: Value
     upper: Value
     cells: Value
@@ -236,131 +236,133 @@ class Cell(Tree):
 
     def __post_init__(self) -> None:
         numbers = self.lower.kind in NUMBERS and self.upper.kind in NUMBERS and self.cells.kind == "integer"
-        if not numbers or not (1 <= self.parts_of <= MOST_PARTS and self._divides):
+        if not numbers or not (1 <= self.cell_count <= MOST_PARTS and self._has_valid_width):
             shown = f"{self.lower}, {self.upper}, {self.cells}"
             raise InputError("cell", shown, f"cell(x, lowest, highest, parts) with at most {MOST_PARTS:,} parts")
         super().__post_init__()
 
     @property
-    def parts_of(self) -> int:
-        """How many parts there are."""
+    def cell_count(self) -> int:
+        """The number of parts."""
         return int(self.cells.value)
 
     @property
-    def _divides(self) -> bool:
-        """Whether doubles hold the width, and the range in widths."""
+    def _has_valid_width(self) -> bool:
+        """Return whether doubles can hold the width, and the range in widths."""
         length = float(self.upper.value) - float(self.lower.value)
-        return 0 < length < math.inf and self.width > 0 and length / self.width < 2 * MOST_PARTS
+        return 0 < length < math.inf and self.cell_width > 0 and length / self.cell_width < 2 * MOST_PARTS
 
     @property
-    def width(self) -> float:
+    def cell_width(self) -> float:
         """Of one part."""
-        return (float(self.upper.value) - float(self.lower.value)) / self.parts_of
+        return (float(self.upper.value) - float(self.lower.value)) / self.cell_count
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """The number, its range, and how many parts that has."""
         return self.part, self.lower, self.upper, self.cells
 
     def __str__(self) -> str:
         return f"cell({self.part}, {self.lower}, {self.upper}, {self.cells})"
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """0 to cells − 1."""
-        numeric((self.part,), schema)
-        return Facts("integer", 0.0, float(self.parts_of - 1), tuple(range(self.parts_of)))
+        numeric_kind((self.part,), schema)
+        return ValueFacts("integer", 0.0, float(self.cell_count - 1), tuple(range(self.cell_count)))
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Missing where the number is."""
-        ibis, x = load("ibis"), self.part.compiled(rows).cast("float64")
-        low, high = double(float(self.lower.value)), double(float(self.upper.value))
+        ibis, x = load_library("ibis"), self.part.to_engine_column(rows).cast("float64")
+        low, high = double_literal(float(self.lower.value)), double_literal(float(self.upper.value))
         clipped = ibis.least(ibis.greatest(x, low), high)
-        number = ((clipped - low) / double(self.width)).floor().cast("int64")
-        return ibis.ifelse(x.notnull(), ibis.least(number, self.parts_of - 1), ibis.null("int64"))
+        number = ((clipped - low) / double_literal(self.cell_width)).floor().cast("int64")
+        return ibis.ifelse(x.notnull(), ibis.least(number, self.cell_count - 1), ibis.null("int64"))
 
 
 Listed = tuple[Value, ...]
-Argument = Tree | Listed | None
+Argument = ExpressionTree | Listed | None
 """A part, a list of literals, or the word None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """``usage`` shows how it is written; ``makes`` takes arguments of the right number and kind."""
+class LanguageFunction:
+    """``usage`` shows how it is written; ``make_node`` takes arguments of the right number and kind."""
 
     usage: str
-    makes: Callable[..., Tree]
-    least: int = 1
-    most: int | None = 1
-    lists: bool = False
-    """Whether its last argument is a list of literals."""
+    make_node: Callable[..., ExpressionTree]
+    min_arguments: int = 1
+    max_arguments: int | None = 1
+    takes_list: bool = False
+    """True if the last argument is a list of literals."""
 
-    def __call__(self, *arguments: Argument) -> Tree:
+    def __call__(self, *arguments: Argument) -> ExpressionTree:
         """The node; raises ``InputError`` that shows the usage."""
-        many = self.least <= len(arguments) and (self.most is None or len(arguments) <= self.most)
-        plain = arguments[:-1] if self.lists else arguments
-        fits = all(isinstance(part, Tree) for part in plain) or self.makes is _case
-        if not many or not fits or (self.lists and not isinstance(arguments[-1], tuple)):
+        many = self.min_arguments <= len(arguments) and (
+            self.max_arguments is None or len(arguments) <= self.max_arguments
+        )
+        plain = arguments[:-1] if self.takes_list else arguments
+        fits = all(isinstance(part, ExpressionTree) for part in plain) or self.make_node is _make_case
+        if not many or not fits or (self.takes_list and not isinstance(arguments[-1], tuple)):
             raise InputError("expression", f"{len(arguments)} arguments", self.usage)
-        return self.makes(*arguments)
+        return self.make_node(*arguments)
 
 
-def _case(*arguments: Tree | None) -> Case:
+def _make_case(*arguments: ExpressionTree | None) -> Case:
     tests, values = arguments[:-1:2], arguments[1:-1:2]
-    if len(arguments) % 2 == 0 or not all(isinstance(test, Tree) for test in tests):
+    if len(arguments) % 2 == 0 or not all(isinstance(test, ExpressionTree) for test in tests):
         raise InputError("case", f"{len(arguments)} arguments", FUNCTIONS["case"].usage)
     return Case(tuple(test for test in tests if test is not None), (*values, arguments[-1]))
 
 
-def _named(name: Tree) -> Column:
+def _make_column(name: ExpressionTree) -> ColumnRef:
     if not (isinstance(name, Value) and isinstance(name.value, str)):
         raise InputError("column", str(name), FUNCTIONS["column"].usage)
-    return Column(name.value)
+    return ColumnRef(name.value)
 
 
-def _clip(part: Tree, lower: Tree, upper: Tree) -> Clip:
+def _make_clip(part: ExpressionTree, lower: ExpressionTree, upper: ExpressionTree) -> Clip:
     if not (isinstance(lower, Value) and isinstance(upper, Value)):
         raise InputError("clip", f"{lower}, {upper}", FUNCTIONS["clip"].usage)
     return Clip(part, lower, upper)
 
 
-def _cell(part: Tree, lower: Tree, upper: Tree, cells: Tree) -> Cell:
+def _make_cell(part: ExpressionTree, lower: ExpressionTree, upper: ExpressionTree, cells: ExpressionTree) -> Cell:
     if not all(isinstance(own, Value) for own in (lower, upper, cells)):
         raise InputError("cell", f"{lower}, {upper}, {cells}", FUNCTIONS["cell"].usage)
     return Cell(part, *(own for own in (lower, upper, cells) if isinstance(own, Value)))
 
 
-def _local(part: Tree, zone: Tree) -> Local:
+def _make_local(part: ExpressionTree, zone: ExpressionTree) -> Local:
     if not isinstance(zone, Value):
         raise InputError("local", str(zone), FUNCTIONS["local"].usage)
     return Local(part, zone)
 
 
-def _prefix(part: Tree, letters: Tree) -> Prefix:
+def _make_prefix(part: ExpressionTree, letters: ExpressionTree) -> Prefix:
     if not isinstance(letters, Value):
         raise InputError("prefix", str(letters), FUNCTIONS["prefix"].usage)
     return Prefix(part, letters)
 
 
-def _extreme(largest: bool, *parts: Tree) -> Extreme:
+def _make_extreme(largest: bool, *parts: ExpressionTree) -> Extreme:
     return Extreme(largest, parts)
 
 
-def _cut(part: Tree, edges: Sequence[Value]) -> Tree:
-    return cut(part, edges)
+def _make_cut_node(part: ExpressionTree, edges: Sequence[Value]) -> ExpressionTree:
+    return make_cut(part, edges)
 
 
-FUNCTIONS: dict[str, Function] = {
-    "abs": Function("abs(x)", Absolute),
-    "min": Function("min(x, y, ...)", partial(_extreme, False), 2, None),
-    "max": Function("max(x, y, ...)", partial(_extreme, True), 2, None),
-    "clip": Function("clip(x, lowest, highest) with two numbers", _clip, 3, 3),
-    "cut": Function("cut(x, [a, b, ...]) with rising numbers or days", _cut, 2, 2, lists=True),
-    "cell": Function("cell(x, lowest, highest, parts) with two numbers and how many parts", _cell, 4, 4),
-    "case": Function("case(condition, value, ..., otherwise)", _case, 3, None),
-    "lower": Function("lower(text)", Lower),
-    "prefix": Function("prefix(text, letters) with a whole number", _prefix, 2, 2),
-    "local": Function("local(instant, 'Europe/Berlin')", _local, 2, 2),
-    "column": Function('column("a name")', _named),
-    **{unit: Function(f"{unit}(day or instant)", partial(Calendar, unit)) for unit in UNITS},
+FUNCTIONS: dict[str, LanguageFunction] = {
+    "abs": LanguageFunction("abs(x)", Absolute),
+    "min": LanguageFunction("min(x, y, ...)", partial(_make_extreme, False), 2, None),
+    "max": LanguageFunction("max(x, y, ...)", partial(_make_extreme, True), 2, None),
+    "clip": LanguageFunction("clip(x, lowest, highest) with two numbers", _make_clip, 3, 3),
+    "cut": LanguageFunction("cut(x, [a, b, ...]) with rising numbers or days", _make_cut_node, 2, 2, takes_list=True),
+    "cell": LanguageFunction("cell(x, lowest, highest, parts) with two numbers and how many parts", _make_cell, 4, 4),
+    "case": LanguageFunction("case(condition, value, ..., otherwise)", _make_case, 3, None),
+    "lower": LanguageFunction("lower(text)", Lower),
+    "prefix": LanguageFunction("prefix(text, letters) with a whole number", _make_prefix, 2, 2),
+    "local": LanguageFunction("local(instant, 'Europe/Berlin')", _make_local, 2, 2),
+    "column": LanguageFunction('column("a name")', _make_column),
+    **{unit: LanguageFunction(f"{unit}(day or instant)", partial(Calendar, unit)) for unit in UNITS},
 }

@@ -1,4 +1,4 @@
-"""What expressions begin with: columns and literals."""
+"""The leaves of expressions: columns and literals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.backends.column_types import comparable
-from tightrope.tables.engine_calls import load
-from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, LONGEST_TEXT, NUMBERS, Facts, Rows, Tree, truth
+from tightrope.tables.backends.column_types import to_comparable
+from tightrope.tables.engine_calls import load_library
+from tightrope.tables.expressions.tree import (
+    FIXED_SIZE_BYTES,
+    LONGEST_TEXT,
+    NUMBERS,
+    ExpressionTree,
+    SourceRows,
+    ValueFacts,
+    boolean_facts,
+)
 from tightrope.tables.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -22,15 +30,15 @@ ENGINE: dict[str, str] = {"integer": "int64", "number": "float64", "text": "stri
 """The engine's type of each kind that has just one."""
 INTEGER_LIMIT = 2**63
 SHOWN_BITS = 200
-"""Larger whole numbers are not shown in errors: Python refuses to write the largest."""
+"""Larger integers are not shown in errors: Python cannot print the largest."""
 ELSEWHERE = {"true": "True", "false": "False", "null": "None", "TRUE": "True", "FALSE": "False", "NULL": "None"}
-"""What other languages say; a column of such a name is written with ``column``."""
+"""Constants of other languages; write a column of such a name with ``column``."""
 TIMES: tuple[Kind, ...] = ("date", "timestamp")
 
 
 @final
 @dataclass(frozen=True)
-class Column(Tree):
+class ColumnRef(ExpressionTree):
     """The value of a column in this row."""
 
     name: str
@@ -45,39 +53,39 @@ class Column(Tree):
         return self.name if plain and unicodedata.is_normalized("NFKC", self.name) else f"column({self.name!r})"
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def own_columns(self) -> tuple[str, ...]:
         """Itself."""
         return (self.name,)
 
     @property
-    def longest(self) -> int:
-        """That of a text, for the schema tells whether it is one."""
+    def max_value_bytes(self) -> int:
+        """The limit for a text; the schema determines whether it is one."""
         return LONGEST_TEXT
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """Its kind; nothing is known of its values, but of a truth value's."""
-        kind = schema.column(self.name).kind
+        kind = schema.find_column(self.name).kind
         if kind == "other":
             expected = "a number, text, boolean, date or timestamp to be computed with"
             raise SchemaError("column", self.name, expected, "cast it first")
-        return truth() if kind == "boolean" else Facts(kind)
+        return boolean_facts() if kind == "boolean" else ValueFacts(kind)
 
-    def compiled(self, rows: Rows) -> ir.Column:
-        """In the one type of its kind: 64 bits, doubles without NaN, UTC; what does not fit is missing."""
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Cast to the one type of its kind: 64 bits, doubles without NaN, UTC; other values are missing."""
         column = rows.table[self.name]
-        kind = rows.schema.column(self.name).kind
+        kind = rows.schema.find_column(self.name).kind
         if kind == "integer":
             return column.try_cast("int64")
         if kind == "number":
-            return column.cast("float64").nullif(double(math.nan))
+            return column.cast("float64").nullif(double_literal(math.nan))
         if kind == "timestamp":
-            return in_utc(comparable(column.try_cast(column.type().copy(scale=6))))
-        return column if kind == "boolean" else in_utc(comparable(column))
+            return in_utc(to_comparable(column.try_cast(column.type().copy(scale=6))))
+        return column if kind == "boolean" else in_utc(to_comparable(column))
 
 
 @final
 @dataclass(frozen=True)
-class Value(Tree):
+class Value(ExpressionTree):
     """A literal. ``kind`` tells 1, 1.0 and true apart."""
 
     value: bool | int | float | str
@@ -87,29 +95,29 @@ class Value(Tree):
         return repr(self.value)
 
     @property
-    def longest(self) -> int:
+    def max_value_bytes(self) -> int:
         """Its own bytes."""
         return len(self.value.encode()) if isinstance(self.value, str) else FIXED_SIZE_BYTES
 
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """All of them."""
         del schema
         number = -math.inf if self.kind == "text" else float(self.value)
         top = math.inf if self.kind == "text" else number
-        return Facts(self.kind, number, top, (self.value,), sure=True)
+        return ValueFacts(self.kind, number, top, (self.value,), never_missing=True)
 
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """The literal in its one type."""
         del rows
         if self.kind == "number":
-            return double(float(self.value))
-        return load("ibis").literal(self.value, ENGINE[self.kind])
+            return double_literal(float(self.value))
+        return load_library("ibis").literal(self.value, ENGINE[self.kind])
 
 
-def literal(value: object) -> Value:
+def to_literal(value: object) -> Value:
     """The literal of a Python value; days and instants are text, as they are where they are compared.
 
-    Raises ``InputError`` for anything that is no finite number of 64 bits, text, truth value, date or datetime.
+    Raises ``InputError`` for anything other than a finite number of 64 bits, text, truth value, date or datetime.
     """
     found: Any = value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
     found = found.isoformat() if isinstance(found, datetime.date) else found
@@ -125,41 +133,41 @@ def literal(value: object) -> Value:
     raise InputError("literal", _short_value(found), expected, "x is None asks whether x is missing" * (found is None))
 
 
-def double(number: float) -> ir.Scalar:
+def double_literal(number: float) -> ir.Scalar:
     """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
-    return load("ibis").literal(repr(float(number))).cast("float64")
+    return load_library("ibis").literal(repr(float(number))).cast("float64")
 
 
-def common(parts: tuple[Tree, ...], schema: Schema) -> Kind:
-    """The one kind in which parts are compared or chosen; raises ``InputError`` where there is none.
+def common_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
+    """Return the kind in which parts are compared or chosen; raises ``InputError`` without a common kind.
 
-    Whole numbers are numbers beside numbers, and a text is a day or an instant beside one.
+    Integers combined with numbers are numbers; a text combined with a day or an instant is one, too.
     """
-    kinds = {part.facts(schema).kind for part in parts}
+    kinds = {part.infer_facts(schema).kind for part in parts}
     if kinds == set(NUMBERS):
         return "number"
     time = next((kind for kind in TIMES if kinds == {kind, "text"}), None)
     if time is not None and all(
-        (isinstance(part, Value) and part.kind == "text") for part in parts if part.facts(schema).kind == "text"
+        (isinstance(part, Value) and part.kind == "text") for part in parts if part.infer_facts(schema).kind == "text"
     ):
         for part in parts:
-            _ = instant(str(part.value), time) if isinstance(part, Value) else None
+            _ = parse_instant(str(part.value), time) if isinstance(part, Value) else None
         return time
     if len(kinds) > 1:
-        shown = " and ".join(f"{part} ({part.facts(schema).kind})" for part in parts[:2])
-        raise InputError("expression", shown, "made of parts of one kind", _cast(kinds))
+        shown = " and ".join(f"{part} ({part.infer_facts(schema).kind})" for part in parts[:2])
+        raise InputError("expression", shown, "made of parts of one kind", _cast_advice(kinds))
     return kinds.pop()
 
 
-def in_kind(part: Tree, kind: Kind, rows: Rows) -> ir.Column:
-    """A part in this kind, which is its own or ``common``."""
+def column_in_kind(part: ExpressionTree, kind: Kind, rows: SourceRows) -> ir.Column:
+    """A part in this kind, either its own or ``common_kind``."""
     if kind in TIMES and isinstance(part, Value):
-        return load("ibis").literal(instant(str(part.value), kind))
-    own = part.compiled(rows)
+        return load_library("ibis").literal(parse_instant(str(part.value), kind))
+    own = part.to_engine_column(rows)
     return own.cast("float64") if kind == "number" else own
 
 
-def instant(text: str, kind: Kind) -> datetime.date:
+def parse_instant(text: str, kind: Kind) -> datetime.date:
     """A day, or an instant in UTC (taken for UTC where it has no zone); raises ``InputError``."""
     try:
         if kind == "date":
@@ -177,14 +185,14 @@ def in_utc(column: ir.Column) -> ir.Column:
     return column.cast(dtype.copy(timezone=None)) if dtype.is_timestamp() and dtype.timezone else column
 
 
-def _cast(kinds: set[Kind]) -> str:
+def _cast_advice(kinds: set[Kind]) -> str:
     if "boolean" in kinds and set(NUMBERS) & kinds:
         return "case(condition, 1, 0) makes a number of a condition"
     return "a column of a CSV file is text until its type is declared" if "text" in kinds else "compare like with like"
 
 
 def _is_storable_text(text: str) -> bool:
-    """Whether every engine can hold the text: UTF-8, without a null."""
+    """Return whether every engine can hold the text: UTF-8, without a null."""
     return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

@@ -1,8 +1,8 @@
 """An expression as a frozen tree: equal trees are the same expression, and each prints as its text.
 
-Rules, the same on every engine: an expression sees one row. What is missing (NULL, NaN) stays missing in every
-operation but ``is None``, ``and``, ``or`` and ``case``; conditions have three values, as in SQL. Arithmetic is that of
-doubles; whole numbers stay whole and exact, and are missing from 2⁵³ on; what is divided by zero is missing.
+Rules, the same on every engine: an expression sees one row. Missing values (NULL, NaN) stay missing in every
+operation but ``is None``, ``and``, ``or`` and ``case``; conditions have three values, as in SQL. Arithmetic is in
+doubles; integers stay exact integers, and are missing from 2⁵³ on; division by zero gives a missing value.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WHOLE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """``lower`` and ``upper`` hold every value of a number or a truth value; ``values`` are all there can be, sorted.
+class ValueFacts:
+    """``lower`` and ``upper`` hold every number or truth value; ``possible_values`` are all possible values, sorted.
 
     ``sure``: it is never missing.
     """
@@ -37,25 +37,25 @@ class Facts:
     kind: Kind
     lower: float = -math.inf
     upper: float = math.inf
-    values: tuple[object, ...] | None = None
-    sure: bool = False
+    possible_values: tuple[object, ...] | None = None
+    never_missing: bool = False
 
     @property
-    def keys(self) -> tuple[object, ...] | None:
-        """All values that a row can have, missing first; None where nobody knows them."""
-        if self.values is None:
+    def possible_keys(self) -> tuple[object, ...] | None:
+        """All values that a row can have, missing first; None if they are unknown."""
+        if self.possible_values is None:
             return None
-        return self.values if self.sure else (None, *self.values)
+        return self.possible_values if self.never_missing else (None, *self.possible_values)
 
 
-def truth(*, sure: bool = False) -> Facts:
-    """Those of a condition."""
-    return Facts("boolean", 0.0, 1.0, (False, True), sure)
+def boolean_facts(*, sure: bool = False) -> ValueFacts:
+    """Return the facts of a condition."""
+    return ValueFacts("boolean", 0.0, 1.0, (False, True), sure)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Where expressions are computed: a table of the engine, and the kinds of its columns."""
+class SourceRows:
+    """The input of expressions: a table of the engine, and the kinds of its columns."""
 
     table: ir.Table
     schema: Schema
@@ -64,88 +64,88 @@ class Rows:
 MOST_DEPTH = 40
 MOST_WEIGHT = 10_000
 LONGEST_TEXT = 10_000
-"""Bytes in UTF-8 that a text of a table has at most: a longer one is missing, whatever it is used for."""
+"""Bytes in UTF-8 that a text of a table has at most: a longer one is missing, for every use."""
 FIXED_SIZE_BYTES = 16
 """Bytes that a value of fixed size takes, and a reference to a text."""
 EITHER, BOTH, NOT, COMPARED, ADDED, TIMES, ATOM = range(1, 8)
-"""How tightly the forms of the text bind, the loosest first."""
+"""Binding strengths of the forms of the text, the loosest first."""
 
 
 @dataclass(frozen=True)
-class Tree(ABC):
+class ExpressionTree(ABC):
     """A node. A kind of node is a final frozen class that declares the facts below; limits hold by construction."""
 
-    binding: ClassVar[int] = ATOM
-    """How tightly its text binds."""
+    binding_strength: ClassVar[int] = ATOM
+    """The binding strength of its text."""
     mentions: ClassVar[int] = 1
-    """How often each of its parts stands in the engine's query."""
+    """The number of times each part occurs in the engine's query."""
 
     def __post_init__(self) -> None:
-        if self.depth > MOST_DEPTH or self.weight > MOST_WEIGHT:
-            size = f"{self.depth} levels, {self.weight} terms"
+        if self.tree_depth > MOST_DEPTH or self.query_length > MOST_WEIGHT:
+            size = f"{self.tree_depth} levels, {self.query_length} terms"
             expected = f"at most {MOST_DEPTH} levels deep and {MOST_WEIGHT:,} terms long"
             raise InputError("expression", size, expected, "compute the column before")
 
     @property
-    def operands(self) -> tuple[Tree, ...]:
-        """What it is made of."""
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The operands."""
         return ()
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def own_columns(self) -> tuple[str, ...]:
         """The columns that it reads itself."""
         return ()
 
     @cached_property
-    def depth(self) -> int:
+    def tree_depth(self) -> int:
         """Levels of nodes."""
-        return 1 + max((part.depth for part in self.operands), default=0)
+        return 1 + max((part.tree_depth for part in self.child_nodes), default=0)
 
     @cached_property
-    def weight(self) -> int:
-        """How long the engine's query is, about."""
-        return 1 + self.mentions * sum(part.weight for part in self.operands)
+    def query_length(self) -> int:
+        """The approximate length of the engine's query."""
+        return 1 + self.mentions * sum(part.query_length for part in self.child_nodes)
 
     @property
-    def longest(self) -> int:
-        """Bytes that its value has at most, whatever the row."""
+    def max_value_bytes(self) -> int:
+        """The largest size of its value in bytes, for any row."""
         return FIXED_SIZE_BYTES
 
     @property
-    def made_anew(self) -> bool:
-        """Whether its value is a new text; all others are of fixed size, or refer to a text that is there already."""
+    def creates_text(self) -> bool:
+        """True if its value is a new text; all others are of fixed size, or refer to a text that is there already."""
         return False
 
     @cached_property
-    def memory(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes that the engine takes at most to compute it for one row: the new values of all nodes together."""
-        own = self.longest if self.made_anew else 0
-        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory for part in self.operands)
+        own = self.max_value_bytes if self.creates_text else 0
+        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory_bytes for part in self.child_nodes)
 
     @abstractmethod
     def __str__(self) -> str:
         """Its text, which reads back as the same tree."""
 
     @abstractmethod
-    def facts(self, schema: Schema) -> Facts:
+    def infer_facts(self, schema: Schema) -> ValueFacts:
         """Kind and range; raises ``SchemaError`` for a column that is not there, ``InputError`` for a wrong kind."""
 
     @abstractmethod
-    def compiled(self, rows: Rows) -> ir.Column:
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """The engine's column; its facts were asked for before."""
 
 
-def inside(part: Tree, least: int) -> str:
+def parenthesize_part(part: ExpressionTree, least: int) -> str:
     """The text of a part, in parentheses where it binds less tightly than this."""
-    return str(part) if part.binding >= least else f"({part})"
+    return str(part) if part.binding_strength >= least else f"({part})"
 
 
-def columns_of(tree: Tree) -> tuple[str, ...]:
+def tree_columns(tree: ExpressionTree) -> tuple[str, ...]:
     """The columns that an expression reads, each once, as they come."""
-    return tuple(dict.fromkeys(_columns(tree)))
+    return tuple(dict.fromkeys(_walk_columns(tree)))
 
 
-def _columns(tree: Tree) -> Iterator[str]:
-    yield from tree.reads
-    for part in tree.operands:
-        yield from _columns(part)
+def _walk_columns(tree: ExpressionTree) -> Iterator[str]:
+    yield from tree.own_columns
+    for part in tree.child_nodes:
+        yield from _walk_columns(part)

@@ -1,1 +1,1 @@
-"""Whatever a user has as a Table: files, frames, databases; knows no request."""
+"""The user's data as a Table: files, frames, databases; independent of requests."""

@@ -1,6 +1,6 @@
-"""How a number, a day or an instant is spelled in text, in CSV fields and in folders' names: what is not so is missing.
+"""Text forms of numbers, days and instants, in CSV fields and in folders' names: all other texts are missing.
 
-What is told apart by a list of what is *refused* depends on what a library takes for a number today: underscores, odd
+A list of *refused* forms would depend on the numbers that a library accepts today: underscores, odd
 blanks, ``epoch``. Here is what *fits*, as patterns for a whole text that Python and RE2 read alike; what is matched
 means the same to Python's and DuckDB's own casts.
 """
@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 BLANKS = " \t"
-"""What is ignored around a spelling; around text nothing is."""
+"""Characters ignored around values other than text."""
 INTEGER_DIGITS = r"[+-]?[0-9]+"
-"""What stands left of an integer's point."""
+"""The part of an integer to the left of its point."""
 SCALED = "e"
-"""What an exponent begins with, in capitals or not."""
+"""The start of an exponent, in upper or lower case."""
 DAY_LETTERS = 10
 EXACT_BELOW = 2.0**53
-"""Doubles hold every whole number below."""
+"""Doubles hold every integer below."""
 _POINT = "[.]"
 _SHORT = rf"[+-]?([0-9]|{_POINT}){{1,15}}[eE][+]?[0-9]+"
 """With no more digits than tell doubles apart: its double is a whole number only if it is the same one. R writes
@@ -36,7 +36,7 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 
 def _any_case(*words: str) -> str:
-    """In capitals or not. Not ``(?i)``, which takes a long s for an s, too."""
+    """Match upper and lower case. Not ``(?i)``, which also matches a long s as s."""
     spelled = ("".join(f"[{letter.upper()}{letter.lower()}]" for letter in word) for word in words)
     return f"({'|'.join(spelled)})"
 
@@ -64,33 +64,36 @@ _DIRECTIVES: Mapping[str, str] = {
     "%": "%",
     **dict.fromkeys("mdHMSyI", "[0-9]{1,2}"),
 }
-"""What a directive of a format takes at most; which days there are the engine knows."""
+"""Patterns that directives of a format accept at most; the engine checks the calendar."""
 
 
-def whole(kind: str, mark: str = ".") -> str:
+def pattern_of_kind(kind: str, mark: str = ".") -> str:
     """The pattern of a whole text of that kind, with the mark that numbers have for a point."""
-    return _framed(_SPELLED[kind].replace(_POINT, f"[{mark}]"))
+    return _anchor_pattern(_SPELLED[kind].replace(_POINT, f"[{mark}]"))
 
 
-def whole_in_format(said: str) -> str:
+def pattern_of_format(said: str) -> str:
     """The pattern of a whole text in a format such as ``%d.%m.%Y``, of directives that ``Dialect`` lets through."""
     pieces = re.findall(r"%-?(.)|( +)|([^% ])", said, re.DOTALL)
-    return _framed("".join(_DIRECTIVES[name] if name else " +" if gap else re.escape(own) for name, gap, own in pieces))
+    return _anchor_pattern(
+        "".join(_DIRECTIVES[name] if name else " +" if gap else re.escape(own) for name, gap, own in pieces)
+    )
 
 
-def _framed(pattern: str) -> str:
+def _anchor_pattern(pattern: str) -> str:
     return rf"^[ \t]*({pattern})[ \t]*$"
 
 
-def fitted(value: str | None, kind: str) -> Any:
-    """What a text is in a column of a declared kind; None where it does not fit. A CSV field is the same.
+def parse_value(value: str | None, kind: str) -> Any:
+    """Return a text's value in a column of a declared kind, as in CSV fields; None if it does not fit.
 
-    >>> fitted("007", "integer"), fitted("1.7", "integer"), fitted("2024-02-29", "date"), fitted("007", "text")
+    >>> pairs = (("007", "integer"), ("1.7", "integer"), ("2024-02-29", "date"), ("007", "text"))
+    >>> tuple(parse_value(*pair) for pair in pairs)
     (7, None, datetime.date(2024, 2, 29), '007')
     """
     if value is None or kind == "text":
         return value and (None if any("\ud800" <= letter <= "\udfff" for letter in value) else value)
-    if not re.fullmatch(whole(kind), value):
+    if not re.fullmatch(pattern_of_kind(kind), value):
         return None
     try:
         return _MADE[kind](value.strip(BLANKS))
@@ -98,29 +101,29 @@ def fitted(value: str | None, kind: str) -> Any:
         return None
 
 
-def _integer(text: str) -> int | None:
+def _parse_integer(text: str) -> int | None:
     if SCALED in text.lower():
-        number = _number(text)
+        number = _parse_number(text)
         return int(number) if number is not None and abs(number) < EXACT_BELOW and number.is_integer() else None
     made = int(text.partition(".")[0])
     return made if -(1 << 63) <= made < 1 << 63 else None
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     made = float(text)
-    stray = abs(made) < EXACT_BELOW and made == math.floor(made) and not re.fullmatch(whole("exact"), text)
+    stray = abs(made) < EXACT_BELOW and made == math.floor(made) and not re.fullmatch(pattern_of_kind("exact"), text)
     return None if stray else made
 
 
-def _timestamp(text: str) -> datetime.datetime:
+def _parse_timestamp(text: str) -> datetime.datetime:
     made = datetime.datetime.fromisoformat(text)
     return made if made.tzinfo is None else made.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 _MADE: Mapping[str, Callable[[str], Any]] = {
-    "integer": _integer,
-    "number": _number,
+    "integer": _parse_integer,
+    "number": _parse_number,
     "boolean": lambda text: text.lower() in ("true", "1"),
     "date": lambda text: datetime.date.fromisoformat(text[:DAY_LETTERS]),
-    "timestamp": _timestamp,
+    "timestamp": _parse_timestamp,
 }

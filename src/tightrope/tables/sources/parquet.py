@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import ROWS
-from tightrope.tables.materialize import Rows
-from tightrope.tables.sources.canonical_text import fitted
+from tightrope.tables.materialize import RowSource
+from tightrope.tables.sources.canonical_text import parse_value
 from tightrope.tables.sources.frames import ARROW_TYPES, check_types
-from tightrope.tables.sources.parquet_folders import MARKS, Part, beginning, fitting, in_folder, is_pattern
-from tightrope.tables.sources.stamp import Stamped, numbered
-from tightrope.tables.table import Table, check_names, streamed
+from tightrope.tables.sources.parquet_folders import (
+    MARKS,
+    ParquetPart,
+    first_bytes,
+    is_pattern,
+    parts_by_pattern,
+    parts_in_folder,
+)
+from tightrope.tables.sources.stamp import StampedFiles, numbered_parts
+from tightrope.tables.table import Table, check_names, table_from_stream
 
 
 def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
@@ -28,64 +35,73 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     parts and for files that are none, ``SchemaError`` where two differ in a name or a type: one of them would have to
     give way.
     """
-    parts, markers = _files_of(path)
+    parts, markers = _list_parts(path)
     paths = [part.path for part in parts]
-    stamped = Stamped.now(path, *paths)
-    _refuse_others(path, paths)
-    kept, alike = _schema(path, parts)
-    added = [name for name in parts[0].names if name not in kept.names]
+    stamped = StampedFiles.from_paths(path, *paths)
+    _check_file_starts(path, paths)
+    kept, alike = _merge_schemas(path, parts)
+    added = [name for name in parts[0].column_names if name not in kept.names]
     check_names([*kept.names, *added])
     # Lists and structures of a file are no value that a folder can have; what they are called is not said.
-    shared = [kept.field(name) for name in parts[0].names if name in kept.names]
-    nested = load("pyarrow").types.is_nested
+    shared = [kept.field(name) for name in parts[0].column_names if name in kept.names]
+    nested = load_library("pyarrow").types.is_nested
     if any(nested(field.type) for field in shared):
         expected = "columns that folders name, too, to be no lists in the files"
         raise SchemaError("source", str(path), expected, "write the folders' columns into the folders alone")
     check_types(types, added, [*kept.names, *added])
     kinds = {name: types.get(name, "text") for name in added}
-    arrow = load("pyarrow")
+    arrow = load_library("pyarrow")
     whole = arrow.schema([*kept, *((name, arrow.type_for_alias(ARROW_TYPES[kind])) for name, kind in kinds.items())])
 
-    def stream(names: Sequence[str]) -> Rows:
+    def read_columns(names: Sequence[str]) -> RowSource:
         schema = arrow.schema([whole.field(name) for name in names])
-        own = set(kept.names) - set(parts[0].names)
+        own = set(kept.names) - set(parts[0].column_names)
         from_files = tuple(paths) if alike and set(names) <= own else ()
-        return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
+        return RowSource(
+            schema,
+            lambda: stamped.checked_batches(_read_batches(parts, kept, schema, kinds)),
+            from_files,
+            stamped.check_unchanged,
+        )
 
-    return replace(streamed("parquet", whole, stream, lambda _: stamped.check()), markers=markers)
+    return replace(
+        table_from_stream("parquet", whole, read_columns, lambda _: stamped.check_unchanged()), marker_count=markers
+    )
 
 
-def _files_of(path: Path) -> tuple[tuple[Part, ...], int]:
+def _list_parts(path: Path) -> tuple[tuple[ParquetPart, ...], int]:
     if is_pattern(path):
-        return fitting(path), 0
-    return in_folder(path) if path.is_dir() else ((Part(path),), 0)
+        return parts_by_pattern(path), 0
+    return parts_in_folder(path) if path.is_dir() else ((ParquetPart(path),), 0)
 
 
-def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:
+def _check_file_starts(asked: Path, paths: Sequence[Path]) -> None:
     """``InputError`` for a file that does not begin as Parquet does, nothing of it said."""
     for place, path in enumerate(paths):
-        if beginning(path) not in MARKS:
-            called = numbered(place, of=len(paths))
+        if first_bytes(path) not in MARKS:
+            called = numbered_parts(place, of=len(paths))
             remedy = f"{called} is called so, but does not begin so: write it again, or call it by what it is"
             raise InputError("source", str(asked), "a Parquet file", remedy)
 
 
-def _schema(asked: Path, parts: Sequence[Part]) -> tuple[Any, bool]:
+def _merge_schemas(asked: Path, parts: Sequence[ParquetPart]) -> tuple[Any, bool]:
     """Return the schema of all files together, and whether each file has just that one.
 
     A column in which all values of a file are missing has the type that the other files give it: writers that look for
     the type of a column in its values find none there, and one person may be alone in a file.
     """
-    arrow, read = load("pyarrow"), load("pyarrow.parquet").read_schema
-    schemas = [guarded("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
+    arrow, read = load_library("pyarrow"), load_library("pyarrow.parquet").read_schema
+    schemas = [engine_call("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
     merged = schemas[0].remove_metadata()
     for schema in schemas[1:]:
         if schema.names == merged.names and not schema.equals(merged, check_metadata=False):
             pairs = zip(merged, schema, strict=True)
             merged = arrow.schema([other if arrow.types.is_null(one.type) else one for one, other in pairs])
     for place, schema in enumerate(schemas):
-        if not _fits(schema, merged):
-            expected = f"parts with the same columns of the same types, but {numbered(0, place, of=len(parts))} differ"
+        if not _matches_schema(schema, merged):
+            expected = (
+                f"parts with the same columns of the same types, but {numbered_parts(0, place, of=len(parts))} differ"
+            )
             raise SchemaError(
                 "source", str(asked), expected, "write them alike (parts are in the order of their paths)"
             )
@@ -93,9 +109,9 @@ def _schema(asked: Path, parts: Sequence[Part]) -> tuple[Any, bool]:
     return merged, all(schema.equals(merged, check_metadata=False) for schema in schemas)
 
 
-def _fits(schema: Any, merged: Any) -> bool:
-    """Whether a file has the columns of all together, each of their type or of none."""
-    is_null = load("pyarrow").types.is_null
+def _matches_schema(schema: Any, merged: Any) -> bool:
+    """Return whether a file has the merged columns, each of its merged type or null."""
+    is_null = load_library("pyarrow").types.is_null
     return schema.equals(merged, check_metadata=False) or (
         schema.names == merged.names
         and all(
@@ -105,27 +121,27 @@ def _fits(schema: Any, merged: Any) -> bool:
     )
 
 
-def _batches(parts: Sequence[Part], kept: Any, schema: Any, kinds: Mapping[str, str]) -> Iterator[Any]:
-    opened = load("pyarrow.parquet").ParquetFile
+def _read_batches(parts: Sequence[ParquetPart], kept: Any, schema: Any, kinds: Mapping[str, str]) -> Iterator[Any]:
+    opened = load_library("pyarrow.parquet").ParquetFile
     names = [name for name in schema.names if name not in kinds]
     read = names or kept.names[:1]  # rows to count
     for part in parts:
         values = {
-            name: fitted(value, kinds[name]) if name in kinds else _as_type(value, kept.field(name).type)
-            for name, value in part.values
+            name: parse_value(value, kinds[name]) if name in kinds else _as_type(value, kept.field(name).type)
+            for name, value in part.folder_values
         }
-        file = guarded("open the Parquet file", partial(opened, part.path, pre_buffer=False))
+        file = engine_call("open the Parquet file", partial(opened, part.path, pre_buffer=False))
         try:
-            batches = guarded("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(read)))
-            while (batch := guarded("read the rows", partial(next, batches, None))) is not None:
-                yield _completed(batch, schema, values)
+            batches = engine_call("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(read)))
+            while (batch := engine_call("read the rows", partial(next, batches, None))) is not None:
+                yield _complete_batch(batch, schema, values)
         finally:
             file.close()
 
 
-def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
+def _complete_batch(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
     """The columns of the schema: the file's own, and those that its folders say."""
-    arrow = load("pyarrow")
+    arrow = load_library("pyarrow")
     own = set(batch.schema.names)
     columns = []
     for field in schema:
@@ -134,19 +150,19 @@ def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
             continue
         # A column of a file; one without a type, in which all is missing, in the type that other files give it.
         typed_column = batch.column(field.name)
-        typed_arrow = load("pyarrow")
+        typed_arrow = load_library("pyarrow")
         column = (
             typed_arrow.nulls(len(typed_column), field.type)
             if typed_arrow.types.is_null(typed_column.type)
             else typed_column
         )
-        columns.append(_agreeing(column, values[field.name]) if field.name in values else column)
+        columns.append(_compare_with_folder(column, values[field.name]) if field.name in values else column)
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _as_type(value: str | None, kind: Any) -> Any:
-    """What a folder says, in the type of the files; None where it does not fit."""
-    arrow, plain = load("pyarrow"), fitted(value, "text")
+    """Return a folder's value in the type of the files; None if it does not fit."""
+    arrow, plain = load_library("pyarrow"), parse_value(value, "text")
     while arrow.types.is_dictionary(kind):
         kind = kind.value_type
     try:
@@ -155,13 +171,13 @@ def _as_type(value: str | None, kind: Any) -> Any:
         return None
 
 
-def _agreeing(column: Any, said: Any) -> Any:
+def _compare_with_folder(column: Any, said: Any) -> Any:
     """A column of a file, missing in rows that say otherwise than the folder: no row changes or stops another."""
-    return guarded("compare a column with its folder", partial(_where_equal, column, said))
+    return engine_call("compare a column with its folder", partial(_keep_equal, column, said))
 
 
-def _where_equal(column: Any, said: Any) -> Any:
-    arrow, compute = load("pyarrow"), load("pyarrow.compute")
+def _keep_equal(column: Any, said: Any) -> Any:
+    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
     if said is None or not said.is_valid:
         return arrow.nulls(len(column), column.type)
     plain = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column

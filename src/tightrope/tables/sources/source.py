@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tightrope.documents.reader import hidden
+from tightrope.documents.reader import redact_secret
 from tightrope.errors import InputError
 from tightrope.tables.backends.column_types import schema_of
 from tightrope.tables.backends.postgres import SCHEMES
-from tightrope.tables.backends.registry import of
-from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.backends.registry import backend_for
+from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.sources import csv, databases, frames, parquet
 from tightrope.tables.sources.csv import Dialect
 from tightrope.tables.sources.parquet_folders import is_pattern
 from tightrope.tables.table import Table, check_names
 
-# Which ibis expressions are tables row by row: what is not known to look at one row alone is refused.
+# Which ibis expressions are tables row by row: only operations known to use one row alone are accepted.
 
 RELATIONS = (
     "DatabaseTable",
@@ -40,16 +40,16 @@ SINGLE = (
 BEYOND_A_ROW = ("Impure", "Reduction", "Analytic", "Subquery")
 
 
-def not_by_row(expression: Any) -> list[str]:
+def operations_across_rows(expression: Any) -> list[str]:
     """The operations of an expression through which one person's rows reach another's, or that change as time does."""
-    operations = load("ibis.expr.operations")
+    operations = load_library("ibis.expr.operations")
     relations = {type(node).__name__ for node in expression.op().find(operations.Relation)} - set(RELATIONS)
-    values = {type(node).__name__ for node in expression.op().find(operations.Value) if not _of_one_row(node)}
+    values = {type(node).__name__ for node in expression.op().find(operations.Value) if not _is_row_operation(node)}
     return sorted(relations | values)
 
 
-def _of_one_row(node: Any) -> bool:
-    operations = load("ibis.expr.operations")
+def _is_row_operation(node: Any) -> bool:
+    operations = load_library("ibis.expr.operations")
     if isinstance(node, tuple(getattr(operations, kind) for kind in BEYOND_A_ROW)):
         return False
     return type(node).__name__ in SINGLE or type(node).__module__.rpartition(".")[2] in ROOMS
@@ -84,8 +84,8 @@ def open_source(
             a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table`` is given back as it is.
         table: the name of the table, ``table`` or ``schema.table``, in a DuckDB file or a PostgreSQL database.
         types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
-            (others are text) and those of a pandas frame that hold objects. A value that does not fit is missing.
-        dialect: how a CSV file is written, where it is not UTF-8 with commas, double quotes and a header line: any of
+            (others are text) and columns of a pandas frame that hold objects. A value that does not fit is missing.
+        dialect: how a CSV file is written, if it is not UTF-8 with commas, double quotes and a header line: any of
             ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines``.
 
     An ibis expression must treat rows one by one (select, filter, mutate): through a limit, sample, join, window,
@@ -95,12 +95,12 @@ def open_source(
     Raises ``InputError`` or ``SchemaError`` for what cannot be read, ``MissingExtraError`` without ibis.
 
     >>> import pyarrow
-    >>> open_source(pyarrow.table({"city": ["Oslo"], "income": [52_000.0]})).schema.names
+    >>> open_source(pyarrow.table({"city": ["Oslo"], "income": [52_000.0]})).schema.column_names
     ('city', 'income')
     """
     if isinstance(source, Table):
         return source
-    kind = _kind(source)
+    kind = _source_kind(source)
     # An option that has no meaning for the source would be ignored silently: refuse it.
     given = {"table": table, "types": types, "dialect": dialect}
     for name, value in given.items():
@@ -116,11 +116,11 @@ def open_source(
                 "table", table, "the name of a table in the database", "say table='schema.table', or --table"
             )
         return databases.open_postgres(url, table)
-    return _open_file(Path(str(source)), kind, table, (types or {}, Dialect.of(dialect or {})))
+    return _open_file(Path(str(source)), kind, table, (types or {}, Dialect.from_entries(dialect or {})))
 
 
-def _kind(source: object) -> Kind:
-    """What decides how it is opened: the scheme of a URL, the end of a path, or a class."""
+def _source_kind(source: object) -> Kind:
+    """Return the kind that selects how it is opened: the scheme of a URL, the end of a path, or a class."""
     if isinstance(source, str) and source.startswith(SCHEMES):
         return POSTGRES
     if isinstance(source, (str, Path)):
@@ -141,7 +141,7 @@ _OPTIONS: Mapping[str, tuple[tuple[Kind, ...], str]] = {
     "types": ((".csv", PANDAS, PARTS), "a CSV file, a pandas frame or a folder of partitions"),
     "dialect": ((".csv",), "a CSV file"),
 }
-"""Where an option has a meaning."""
+"""The kinds of source to which an option applies."""
 
 
 _UNPACK, _LETTERS = "unpack it first", "call it .csv and declare its delimiter: dialect={'delimiter': '\\t'}"
@@ -152,10 +152,10 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     if suffix == PARTS:
         return parquet.open_parquet(path, written[0])
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
-        raise InputError("source", hidden(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
+        raise InputError("source", redact_secret(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
         remedy = "check the path; it is relative to where you are"
-        raise InputError("source", hidden(str(path)), "a file that exists", remedy)
+        raise InputError("source", redact_secret(str(path)), "a file that exists", remedy)
     if suffix == ".parquet":
         return parquet.open_parquet(path, {})
     if suffix == ".csv":
@@ -164,12 +164,12 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
 
 
 def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
-    stray = not_by_row(expression)
+    stray = operations_across_rows(expression)
     if stray:
         raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
     check_names(expression.columns)
-    backend = guarded("find the back end of the ibis table", expression.get_backend)
-    instead = of(backend).instead
+    backend = engine_call("find the back end of the ibis table", expression.get_backend)
+    instead = backend_for(backend).alternative_source
     if instead:
         raise InputError("source", f"an ibis table on {backend.name}", "rows that we read ourselves", f"say {instead}")
     return Table(schema_of(expression.schema()), "ibis", lambda: backend, lambda _: expression)

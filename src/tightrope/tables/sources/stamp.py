@@ -1,4 +1,4 @@
-"""What tells that a file is not the one that was opened: its place on the disk, size, time, and its two ends."""
+"""Detection of files that changed since they were opened: by place on disk, size, time, and both ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError
-from tightrope.tables.engine_calls import guarded
+from tightrope.tables.engine_calls import engine_call
 
 END = 1 << 16
 """Bytes of each end that are looked at; a Parquet file's footer, wherever it begins, is covered too."""
@@ -17,41 +17,41 @@ PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """Facts of one file; equal for two looks at one file that nobody touched between them."""
+class FileStamp:
+    """Facts of one file; equal for two readings of an unchanged file."""
 
     device: int
-    node: int
+    inode: int
     size: int
     nanoseconds: int
     ends: bytes
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
+    def from_path(cls, path: Path) -> FileStamp:
         """Raises ``EngineError`` where the file cannot be read."""
-        return guarded("look at the file", lambda: cls._of(path))
+        return engine_call("look at the file", lambda: cls._read_stamp(path))
 
     @classmethod
-    def _of(cls, path: Path) -> Stamp:
+    def _read_stamp(cls, path: Path) -> FileStamp:
         facts = path.stat()
         with path.open("rb") as file:
             head = file.read(END)
-            file.seek(max(0, facts.st_size - _tail(file, facts.st_size)))
+            file.seek(max(0, facts.st_size - _tail_length(file, facts.st_size)))
             ends = hashlib.blake2b(head + file.read(), digest_size=16).digest()
         return cls(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, ends)
 
 
-def _tail(file: Any, size: int) -> int:
-    """How many bytes of the end count: all of a Parquet file's footer, whose length stands before its last mark."""
+def _tail_length(file: Any, size: int) -> int:
+    """Return how many last bytes count: all of a Parquet file's footer, whose length precedes its last mark."""
     file.seek(max(0, size - 8))
     length, mark = file.read(4), file.read(4)
     return max(END, int.from_bytes(length, "little") + 8) if mark == PARQUET else END
 
 
-def numbered(*places: int, of: int) -> str:
-    """What files below a given path are called in errors, in the order of their paths: their names may hold values.
+def numbered_parts(*places: int, of: int) -> str:
+    """Return the names of files below a path for errors, by the order of their paths: real names may hold values.
 
-    >>> numbered(6, of=12), numbered(0, 6, of=12), numbered(0, of=1)
+    >>> numbered_parts(6, of=12), numbered_parts(0, 6, of=12), numbered_parts(0, of=1)
     ('part 7 of 12', 'parts 1 and 7 of 12', 'it')
     """
     said = " and ".join(str(place + 1) for place in places)
@@ -59,29 +59,29 @@ def numbered(*places: int, of: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamped:
-    """Files as they were when they were opened, and the path that somebody gave for them."""
+class StampedFiles:
+    """Files as they were when they were opened, and the path given for them."""
 
-    asked: Path
+    given_path: Path
     paths: tuple[Path, ...]
-    stamps: tuple[Stamp, ...]
+    stamps: tuple[FileStamp, ...]
 
     @classmethod
-    def now(cls, asked: Path, *parts: Path) -> Stamped:
+    def from_paths(cls, asked: Path, *parts: Path) -> StampedFiles:
         """As they are, the parts or the one file itself; raises ``EngineError`` where one cannot be read."""
         paths = parts or (asked,)
-        return cls(asked, paths, tuple(map(Stamp.of, paths)))
+        return cls(asked, paths, tuple(map(FileStamp.from_path, paths)))
 
-    def check(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise ``InputError`` where one has changed, and ``EngineError`` where one may no longer be looked at."""
         for place, (path, stamp) in enumerate(zip(self.paths, self.stamps, strict=True)):
-            if not guarded("look for the file", path.is_file) or Stamp.of(path) != stamp:
-                which = numbered(place, of=len(self.paths))
+            if not engine_call("look for the file", path.is_file) or FileStamp.from_path(path) != stamp:
+                which = numbered_parts(place, of=len(self.paths))
                 expected = f"the file that was opened, but {which} has changed since"
-                raise InputError("source", str(self.asked), expected, "open it again")
+                raise InputError("source", str(self.given_path), expected, "open it again")
 
-    def unchanged(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def checked_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The batches, if the files are what they were before the first and after the last."""
-        self.check()
+        self.check_unchanged()
         yield from batches
-        self.check()
+        self.check_unchanged()

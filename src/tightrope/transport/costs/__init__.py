@@ -1,1 +1,1 @@
-"""Laws on points, and what it costs to move mass between these; know no solver."""
+"""Distributions on points and transport costs between them; independent of the solvers."""

@@ -1,7 +1,7 @@
-"""What it costs to move a unit of mass: one interface, and the plain matrix.
+"""Transport costs: one interface, and the plain matrix.
 
-A cost knows its pairs; which method solves it is decided in ``optimal``. ``points``, ``line``, ``grid`` and ``graph``
-say the same as a matrix in linear memory.
+A cost computes its pairs; ``optimal`` selects the solver. ``points``, ``line``, ``grid`` and ``graph`` represent the
+same as a matrix in linear memory.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.distributions import in_doubles, law, probabilities
+from tightrope.numerics.distributions import check_probabilities, in_doubles, normalize_distribution
 
 PAIRS_AT_ONCE = 1 << 17
-"""Pairs that are priced at a time: one megabyte, so that they stay in the cache."""
+"""Number of pairs computed at a time: one megabyte, which fits the cache."""
 
 LOG_LARGEST = 700.0
 """Floats end at exp(709.8); sums of two costs must fit too."""
@@ -30,103 +30,103 @@ Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class Cost(ABC):
-    """c_ij ≥ 0 for a source i < n and a target j < m."""
+    """Costs c_ij ≥ 0 for a source i < n and a target j < m."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         """(n, m)."""
 
     @abstractmethod
-    def ceiling(self) -> float:
-        """At least every c_ij, at little cost."""
+    def cost_upper_bound(self) -> float:
+        """Return an upper bound on all c_ij, computed quickly."""
 
-    def differ(self, rows: Integers, columns: Integers) -> Marks:
-        """Whether a source is elsewhere than a target, whatever floats make of the cost."""
-        return np.asarray(self.pairs(rows, columns) > 0)
+    def locations_differ(self, rows: Integers, columns: Integers) -> Marks:
+        """Return whether source and target are different locations, even if the cost underflows to 0."""
+        return np.asarray(self.pair_costs(rows, columns) > 0)
 
-    def least_exact(self) -> float:
-        """Smaller positive costs may have lost digits, or all of them."""
+    def smallest_exact_cost(self) -> float:
+        """Return the smallest cost with full precision; smaller positive costs may have lost digits."""
         return float(np.finfo(float).tiny)
 
     @abstractmethod
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
-        """c_ij for paired indices."""
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
+        """Return c_ij for paired indices."""
 
     @abstractmethod
-    def block(self, rows: Integers) -> Floats:
-        """c_ij for these rows and every column, [len(rows), m]."""
+    def row_costs(self, rows: Integers) -> Floats:
+        """Return c_ij for these rows and every column, [len(rows), m]."""
 
     @abstractmethod
-    def take(self, rows: Integers, columns: Integers) -> Cost:
-        """The cost between some of the sources and some of the targets."""
+    def select_points(self, rows: Integers, columns: Integers) -> Cost:
+        """Return the cost between a subset of the sources and a subset of the targets."""
 
     @abstractmethod
-    def power(self, exponent: float) -> Cost:
-        """c_ij^exponent."""
+    def to_power(self, exponent: float) -> Cost:
+        """Return the cost c_ij^exponent."""
 
-    def matrix(self) -> Floats:
-        """All of it, [n, m]."""
-        return self.block(np.arange(self.shape[0]))
+    def to_matrix(self) -> Floats:
+        """Return the matrix, [n, m]."""
+        return self.row_costs(np.arange(self.matrix_shape[0]))
 
-    def blocks(self) -> Iterator[tuple[Integers, Floats]]:
-        """Some rows at a time, so that the matrix is never built: their indices and c_ij."""
-        rows, columns = self.shape
+    def row_blocks(self) -> Iterator[tuple[Integers, Floats]]:
+        """Yield blocks of rows, so that the matrix is never built: their indices and c_ij."""
+        rows, columns = self.matrix_shape
         step = max(1, PAIRS_AT_ONCE // columns)
         for start in range(0, rows, step):
             some = np.arange(start, min(start + step, rows))
-            yield some, self.block(some)
+            yield some, self.row_costs(some)
 
-    def column_room(self, u: Floats, lowered: float = 0.0) -> Floats:
-        """min_i c_ij − u_i for every j: the largest v that goes with u (the c-transform).
+    def column_potentials(self, u: Floats, lowered: float = 0.0) -> Floats:
+        """Return min_i c_ij − u_i for every j: the largest feasible v for u (the c-transform).
 
-        ``lowered``: for costs that are all less by this share of themselves.
+        ``lowered``: relative reduction of all costs.
         """
-        found = np.full(self.shape[1], np.inf)
-        for rows, costs in self.blocks():
-            np.minimum(found, (_less(costs, lowered) - u[rows, None]).min(axis=0), out=found)
+        found = np.full(self.matrix_shape[1], np.inf)
+        for rows, costs in self.row_blocks():
+            np.minimum(found, (_reduce_costs(costs, lowered) - u[rows, None]).min(axis=0), out=found)
         return found
 
-    def row_room(self, v: Floats, lowered: float = 0.0) -> Floats:
-        """min_j c_ij − v_j for every i: the largest u that goes with v."""
-        return np.concatenate([(_less(costs, lowered) - v).min(axis=1) for _, costs in self.blocks()])
+    def row_potentials(self, v: Floats, lowered: float = 0.0) -> Floats:
+        """Return min_j c_ij − v_j for every i: the largest feasible u for v."""
+        return np.concatenate([(_reduce_costs(costs, lowered) - v).min(axis=1) for _, costs in self.row_blocks()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix(Cost):
-    """Costs that are written down, [n, m]."""
+    """Explicit costs, [n, m]."""
 
     values: Floats
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         rows, columns = self.values.shape
         return rows, columns
 
-    def ceiling(self) -> float:
+    def cost_upper_bound(self) -> float:
         return float(self.values.max())
 
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
         found: Floats = self.values[rows, columns]
         return found
 
-    def block(self, rows: Integers) -> Floats:
+    def row_costs(self, rows: Integers) -> Floats:
         found: Floats = self.values[rows]
         return found
 
-    def take(self, rows: Integers, columns: Integers) -> Self:
+    def select_points(self, rows: Integers, columns: Integers) -> Self:
         return type(self)(self.values[np.ix_(rows, columns)])
 
-    def power(self, exponent: float) -> Self:
+    def to_power(self, exponent: float) -> Self:
         return self if exponent == 1 else type(self)(self.values**exponent)
 
-    def matrix(self) -> Floats:
+    def to_matrix(self) -> Floats:
         return self.values
 
 
-def _less(costs: Floats, share: float) -> Floats:
+def _reduce_costs(costs: Floats, share: float) -> Floats:
     return costs * (1 - share) if share else costs
 
 
@@ -134,31 +134,31 @@ CostLike = Cost | ArrayLike
 """A cost, or a table of costs [n, m]."""
 
 
-def powered(cost: Cost, exponent: float) -> Cost:
-    """c_ij^exponent; ``InputError`` where floats do not hold that: it overflows, or all of it falls below their digits.
+def raise_cost_to_power(cost: Cost, exponent: float) -> Cost:
+    """Return the cost c_ij^exponent; raises ``InputError`` if it overflows or underflows.
 
-    >>> powered(as_cost([[2.0]]), 3).matrix().tolist()
+    >>> raise_cost_to_power(as_cost([[2.0]]), 3).to_matrix().tolist()
     [[8.0]]
     """
-    largest = cost.ceiling()
+    largest = cost.cost_upper_bound()
     if largest > 0 and not exponent * abs(math.log(largest)) < LOG_LARGEST:
         remedy = "give costs in a unit near the largest, or ask for p=math.inf"
         raise InputError("p", exponent, f"small enough for {largest:.3g} to the power p to be a float", remedy)
-    return cost.power(exponent)
+    return cost.to_power(exponent)
 
 
 def as_cost(cost: CostLike) -> Cost:
-    """``cost`` itself, or a table of costs as a ``Matrix``.
+    """Return ``cost`` itself, or a table of costs as a ``Matrix``.
 
-    Raises ``InputError`` where it is not two-dimensional, is empty, or has a cost that is negative, NaN or infinite.
+    Raises ``InputError`` unless it is two-dimensional and not empty, with finite costs >= 0.
 
-    >>> as_cost([[0, 1], [1, 0]]).shape
+    >>> as_cost([[0, 1], [1, 0]]).matrix_shape
     (2, 2)
     """
-    return cost if isinstance(cost, Cost) else Matrix(_table(cost))
+    return cost if isinstance(cost, Cost) else Matrix(_parse_cost_table(cost))
 
 
-def _table(cost: ArrayLike) -> Floats:
+def _parse_cost_table(cost: ArrayLike) -> Floats:
     expected = "a cost: a table [n, m], or transport.grid, points, line or graph"
     try:
         values = np.array(cost, dtype=np.float64, order="C")
@@ -174,32 +174,32 @@ def _table(cost: ArrayLike) -> Floats:
     return values
 
 
-# Laws on finitely many points, turned into integers that sum to a power of two.
+# Distributions on finitely many points, converted to integers that sum to a power of two.
 #
-# Integer masses make transport exact: sums, flows and comparisons have no rounding. A law of floats is a law of
-# integers to within one unit a point.
+# Integer masses make transport exact: sums, flows and comparisons have no rounding. A float distribution differs from
+# an integer one by at most one unit a point.
 
 
-def divided_law(name: str, values: ArrayLike, size: int) -> Floats:
-    """A law of shape [size], divided by its sum where that is further from 1 than roundings of a sum.
+def normalize_law(name: str, values: ArrayLike, size: int) -> Floats:
+    """Return a distribution of shape [size], divided by its sum if that differs from 1 by more than rounding.
 
-    A law that was divided once stays as it is: dividing two laws by sums that differ in the last digit makes masses
-    differ that were alike, and what that is worth hangs on the cost. Raises ``InputError`` as ``numerics.laws.law``.
+    A normalized distribution is unchanged: dividing two distributions by sums that differ in the last digit would make
+    equal masses unequal, which can matter for large costs. Raises ``InputError`` as ``numerics.distributions``.
     """
-    masses = probabilities(name, in_doubles(name, values), size)
+    masses = check_probabilities(name, in_doubles(name, values), size)
     total = float(masses.sum())
     return masses if abs(total - 1) <= 4 * np.finfo(float).eps else masses / total
 
 
 def group_shares(values: Sequence[float] | None, count: int) -> Floats:
-    """Shares of ``count`` groups, equal where none are given; they are checked as a law is."""
-    return np.full(count, 1 / count) if values is None else law("weights", values, count)
+    """Return weights of ``count`` groups, equal by default; validated like a distribution."""
+    return np.full(count, 1 / count) if values is None else normalize_distribution("weights", values, count)
 
 
 def whole_masses(masses: Floats, bits: int) -> Integers:
-    """Integers that sum to 2^bits, within about one unit of ``masses`` · 2^bits; no positive mass becomes zero.
+    """Return integers that sum to 2^bits, within about one unit of ``masses`` · 2^bits; positive masses stay positive.
 
-    ``bits`` at most 61. What rounding leaves is spread over the largest masses, so that it changes them least.
+    ``bits`` at most 61. The rounding remainder is spread over the largest masses, where it matters least.
 
     >>> whole_masses(np.array([1 / 3, 1 / 3, 1 / 3]), 4).tolist()
     [6, 5, 5]
@@ -209,8 +209,8 @@ def whole_masses(masses: Floats, bits: int) -> Integers:
     found[(found == 0) & (masses > 0)] = 1
     missing = total - int(found.sum())
     while missing:
-        # Give out at most one part of `missing` to each of the larger half; returns what was given.
-        # What is taken away (`missing` < 0) comes from masses above one unit, and leaves them one: none vanishes.
+        # Give at most one part of `missing` to each of the larger half. Negative parts (`missing` < 0) are taken from
+        # masses above one unit and leave at least one unit.
         able = np.flatnonzero(found > (0 if missing > 0 else 1))
         half = max(1, len(able) // 2)
         if half < len(able):

@@ -1,6 +1,6 @@
-"""The metric of a graph: the length of the shortest way along its edges.
+"""The metric of a graph: the length of the shortest path.
 
-Mass moves along edges only, so that transport has one variable an edge, not one a pair of points (theory §6).
+Mass moves along edges only, so that transport has one variable an edge instead of one a pair of points (theory §6).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.costs.points import METRICS, Points, known_metric
+from tightrope.transport.costs.points import METRICS, Points, check_metric
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph(Cost):
-    """c_ij = length of the shortest way from node i to node j of a connected, undirected graph.
+    """c_ij = length of the shortest path from node i to node j of a connected, undirected graph.
 
     Edge k joins ``tails``[k] and ``heads``[k] and is ``lengths``[k] > 0 long. ``places``: the same metric in closed
-    form, where the graph is a grid.
+    form if the graph is a grid.
     """
 
     nodes: int
@@ -36,49 +36,49 @@ class Graph(Cost):
     places: Points | None = None
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         return self.nodes, self.nodes
 
-    def ceiling(self) -> float:
-        return float(self.lengths.sum()) if self.places is None else self.places.ceiling()
+    def cost_upper_bound(self) -> float:
+        return float(self.lengths.sum()) if self.places is None else self.places.cost_upper_bound()
 
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
         if self.places is not None:
-            return self.places.pairs(rows, columns)
+            return self.places.pair_costs(rows, columns)
         some, position = np.unique(rows, return_inverse=True)
-        found: Floats = self.block(some)[position, columns]
+        found: Floats = self.row_costs(some)[position, columns]
         return found
 
-    def block(self, rows: Integers) -> Floats:
+    def row_costs(self, rows: Integers) -> Floats:
         if self.places is not None:
-            return self.places.block(rows)
-        found: Floats = dijkstra(self._table(), directed=False, indices=rows)
+            return self.places.row_costs(rows)
+        found: Floats = dijkstra(self._adjacency_table(), directed=False, indices=rows)
         return found
 
-    def take(self, rows: Integers, columns: Integers) -> Cost:
+    def select_points(self, rows: Integers, columns: Integers) -> Cost:
         if self.places is not None:
-            return self.places.take(rows, columns)
-        return Matrix(np.ascontiguousarray(self.block(rows)[:, columns]))
+            return self.places.select_points(rows, columns)
+        return Matrix(np.ascontiguousarray(self.row_costs(rows)[:, columns]))
 
-    def power(self, exponent: float) -> Cost:
-        """Powers of a metric are no metric of edges: pairs of points from here on."""
+    def to_power(self, exponent: float) -> Cost:
+        """Return the power as a cost between points: it is in general not the metric of a graph."""
         if exponent == 1:
             return self
-        whole: Cost = Matrix(self.matrix()) if self.places is None else self.places
-        return whole.power(exponent)
+        whole: Cost = Matrix(self.to_matrix()) if self.places is None else self.places
+        return whole.to_power(exponent)
 
-    def _table(self) -> csr_array:
-        return csr_array((self.lengths, (self.tails, self.heads)), shape=self.shape)
+    def _adjacency_table(self) -> csr_array:
+        return csr_array((self.lengths, (self.tails, self.heads)), shape=self.matrix_shape)
 
 
 def graph(adjacency: object) -> Graph:
-    """The metric of an undirected graph, from the lengths of its edges: a symmetric table [n, n], sparse or not.
+    """Return the metric of an undirected graph, from a symmetric table [n, n] of edge lengths, sparse or dense.
 
-    An entry that is not stored, or is zero, is no edge. Raises ``InputError`` where the table is not square and
-    symmetric, where a length is negative or not finite, and where a node cannot be reached.
+    Nodes are joined where an entry is stored and positive. Raises ``InputError`` if the table is not square and
+    symmetric, if a length is negative or not finite, and if the graph is not connected.
 
     >>> ring = graph([[0, 1, 0, 2], [1, 0, 1, 0], [0, 1, 0, 1], [2, 0, 1, 0]])
-    >>> ring.matrix()[0].tolist()
+    >>> ring.to_matrix()[0].tolist()
     [0.0, 1.0, 2.0, 2.0]
     """
     expected = "a square table of edge lengths, sparse or not"
@@ -95,7 +95,7 @@ def graph(adjacency: object) -> Graph:
     if wrong.any():
         k = int(np.argmax(wrong))
         name = f"adjacency[{table.row[k]}, {table.col[k]}]"
-        raise InputError(name, float(table.data[k]), "a finite length > 0", "leave out edges that are not there")
+        raise InputError(name, float(table.data[k]), "a finite length > 0", "leave out missing edges")
     uneven = coo_array(table - table.T)
     uneven.eliminate_zeros()
     if uneven.nnz:
@@ -118,23 +118,23 @@ Step = tuple[int, ...]
 
 
 def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
-    """The cost between the cells of a grid of that shape, with neighbouring cells at distance 1.
+    """Return the cost between the cells of a grid of that shape, with neighboring cells at distance 1.
 
     "cityblock" and "chebyshev" (a king's moves) are metrics of the grid's edges: the coupling is a flow on them.
     "euclidean" and "sqeuclidean" are costs between points. Raises ``InputError`` for another metric or an empty shape.
 
-    >>> grid((2, 3)).matrix()[0].tolist()
+    >>> grid((2, 3)).to_matrix()[0].tolist()
     [0.0, 1.0, 2.0, 1.0, 2.0, 3.0]
     """
-    known_metric(metric, METRICS)
-    sizes = tuple(whole(f"shape[{k}]", size) for k, size in enumerate(np.atleast_1d(shape).tolist()))
+    check_metric(metric, METRICS)
+    sizes = tuple(check_integer(f"shape[{k}]", size) for k, size in enumerate(np.atleast_1d(shape).tolist()))
     if not sizes:
         raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
     places = np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
     clouds = Points(places, places, metric)
     if metric not in METRIC_STEPS:
         return clouds
-    joined = [_edges(sizes, step) for step in METRIC_STEPS[metric](len(sizes))]
+    joined = [_grid_edges(sizes, step) for step in METRIC_STEPS[metric](len(sizes))]
     tails, heads = (np.concatenate(ends) for ends in zip(*joined, strict=True))
     return Graph(len(places), tails, heads, np.ones(len(tails)), clouds)
 
@@ -144,7 +144,7 @@ def _cityblock_steps(dimension: int) -> list[Step]:
 
 
 def _chebyshev_steps(dimension: int) -> list[Step]:
-    """One of each pair of opposite moves of a king."""
+    """Return one of each pair of opposite moves of a king."""
     origin = (0,) * dimension
     return [step for step in product((-1, 0, 1), repeat=dimension) if step > origin]
 
@@ -152,8 +152,8 @@ def _chebyshev_steps(dimension: int) -> list[Step]:
 METRIC_STEPS = {"cityblock": _cityblock_steps, "chebyshev": _chebyshev_steps}
 
 
-def _edges(sizes: Step, step: Step) -> tuple[Integers, Integers]:
-    """All pairs of cells that differ by ``step``."""
+def _grid_edges(sizes: Step, step: Step) -> tuple[Integers, Integers]:
+    """Return all pairs of cells that differ by ``step``."""
     numbers = np.arange(int(np.prod(sizes)), dtype=np.int64).reshape(sizes)
     here = tuple(slice(max(0, -d), size - max(0, d)) for d, size in zip(step, sizes, strict=True))
     there = tuple(slice(max(0, d), size - max(0, -d)) for d, size in zip(step, sizes, strict=True))

@@ -1,4 +1,4 @@
-"""Costs d(x_i, y_j)^p between points with coordinates; the matrix is never built unless somebody asks for it."""
+"""Costs d(x_i, y_j)^p between points with coordinates, without building the matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, finite_array
 from tightrope.transport.costs.costs import Cost, Marks
 
-# Costs |x_i − y_j|^p between real numbers: monotone rearrangement is optimal, whatever the size.
+# Costs |x_i − y_j|^p between real numbers: monotone rearrangement is optimal for any size.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,36 +25,36 @@ class Line(Cost):
     exponent: float = 1.0
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         return len(self.x), len(self.y)
 
-    def ceiling(self) -> float:
+    def cost_upper_bound(self) -> float:
         span = max(float(self.x.max() - self.y.min()), float(self.y.max() - self.x.min()))
-        return ceiling_of(span, self.exponent)
+        return power_or_infinity(span, self.exponent)
 
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
-        return raised(np.abs(self.x[rows] - self.y[columns]), self.exponent)
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
+        return raise_distances(np.abs(self.x[rows] - self.y[columns]), self.exponent)
 
-    def block(self, rows: Integers) -> Floats:
-        return raised(np.abs(self.x[rows, None] - self.y), self.exponent)
+    def row_costs(self, rows: Integers) -> Floats:
+        return raise_distances(np.abs(self.x[rows, None] - self.y), self.exponent)
 
-    def take(self, rows: Integers, columns: Integers) -> Self:
+    def select_points(self, rows: Integers, columns: Integers) -> Self:
         return replace(self, x=self.x[rows], y=self.y[columns])
 
-    def power(self, exponent: float) -> Self:
+    def to_power(self, exponent: float) -> Self:
         return replace(self, exponent=self.exponent * exponent)
 
 
-def ceiling_of(distance: float, exponent: float) -> float:
-    """The power of one distance; infinite where floats end."""
+def power_or_infinity(distance: float, exponent: float) -> float:
+    """Return the power of one distance; ∞ on overflow."""
     try:
         return float(distance**exponent)
     except OverflowError:
         return math.inf
 
 
-def raised(distances: Floats, exponent: float) -> Floats:
-    """distances^exponent; 1 and 2 are spared the slow general power."""
+def raise_distances(distances: Floats, exponent: float) -> Floats:
+    """Return distances^exponent; 1 and 2 avoid the slow general power."""
     if exponent == 1:
         return distances
     found: Floats = distances * distances if exponent == 2 else distances**exponent
@@ -62,51 +62,51 @@ def raised(distances: Floats, exponent: float) -> Floats:
 
 
 def line(x: object, y: object | None = None) -> Line:
-    """The cost |x_i − y_j| between real numbers; ``y`` is ``x`` where it is not given.
+    """Return the cost |x_i − y_j| between real numbers; ``y`` defaults to ``x``.
 
-    Raises ``InputError`` where a place is not a finite number, or there is none.
+    Raises ``InputError`` for values that are not finite, and for an empty list.
 
-    >>> line([1, 2, 3]).matrix().tolist()
+    >>> line([1, 2, 3]).to_matrix().tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
-    places = _places("x", x)
-    return Line(places, places if y is None else _places("y", y))
+    places = _parse_line_points("x", x)
+    return Line(places, places if y is None else _parse_line_points("y", y))
 
 
-def _places(name: str, values: object) -> Floats:
+def _parse_line_points(name: str, values: object) -> Floats:
     return finite_array(name, values, 1, "a list of finite numbers", "places in the plane: transport.points")
 
 
 Lengths = Callable[[Floats], Floats]
 
 
-def _euclidean(steps: Floats) -> Floats:
-    return np.sqrt(_squared(steps))
+def _euclidean_lengths(steps: Floats) -> Floats:
+    return np.sqrt(_squared_lengths(steps))
 
 
-def _squared(steps: Floats) -> Floats:
+def _squared_lengths(steps: Floats) -> Floats:
     found: Floats = np.einsum("...k,...k->...", steps, steps)
     return found
 
 
-def _cityblock(steps: Floats) -> Floats:
+def _cityblock_lengths(steps: Floats) -> Floats:
     found: Floats = np.abs(steps).sum(axis=-1)
     return found
 
 
-def _chebyshev(steps: Floats) -> Floats:
+def _chebyshev_lengths(steps: Floats) -> Floats:
     found: Floats = np.abs(steps).max(axis=-1)
     return found
 
 
 METRICS: dict[str, Lengths] = {
-    "chebyshev": _chebyshev,
-    "cityblock": _cityblock,
-    "euclidean": _euclidean,
-    "sqeuclidean": _squared,
+    "chebyshev": _chebyshev_lengths,
+    "cityblock": _cityblock_lengths,
+    "euclidean": _euclidean_lengths,
+    "sqeuclidean": _squared_lengths,
 }
 SQUARED = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}
-"""Shorter ways may have lost digits, as their squares fell below the least float."""
+"""Shorter distances may have lost digits, as their squares underflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,64 +119,64 @@ class Points(Cost):
     exponent: float = 1.0
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         return len(self.x), len(self.y)
 
-    def ceiling(self) -> float:
-        """The distance across the box around all points."""
+    def cost_upper_bound(self) -> float:
+        """Return the diagonal of the bounding box of all points."""
         low = np.minimum(self.x.min(axis=0), self.y.min(axis=0))
         high = np.maximum(self.x.max(axis=0), self.y.max(axis=0))
         with np.errstate(over="ignore"):
-            return ceiling_of(float(METRICS[self.metric](high - low)), self.exponent)
+            return power_or_infinity(float(METRICS[self.metric](high - low)), self.exponent)
 
-    def differ(self, rows: Integers, columns: Integers) -> Marks:
+    def locations_differ(self, rows: Integers, columns: Integers) -> Marks:
         return np.asarray((self.x[rows] != self.y[columns]).any(axis=1))
 
-    def least_exact(self) -> float:
-        """Squares of steps lose their digits first."""
+    def smallest_exact_cost(self) -> float:
+        """Return the smallest exact cost: squares of steps lose their digits first."""
         steps = SQUARED.get(self.metric, float(np.finfo(float).tiny))
-        return max(float(np.finfo(float).tiny), ceiling_of(steps, self.exponent))
+        return max(float(np.finfo(float).tiny), power_or_infinity(steps, self.exponent))
 
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
-        return raised(METRICS[self.metric](self.x[rows] - self.y[columns]), self.exponent)
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
+        return raise_distances(METRICS[self.metric](self.x[rows] - self.y[columns]), self.exponent)
 
-    def block(self, rows: Integers) -> Floats:
+    def row_costs(self, rows: Integers) -> Floats:
         from scipy.spatial.distance import cdist
 
-        between: Any = cdist  # its stubs know metrics as literals only
-        return raised(between(self.x[rows], self.y, self.metric), self.exponent)
+        between: Any = cdist  # its stubs accept metrics as literals only
+        return raise_distances(between(self.x[rows], self.y, self.metric), self.exponent)
 
-    def take(self, rows: Integers, columns: Integers) -> Self:
+    def select_points(self, rows: Integers, columns: Integers) -> Self:
         return replace(self, x=self.x[rows], y=self.y[columns])
 
-    def power(self, exponent: float) -> Self:
+    def to_power(self, exponent: float) -> Self:
         return replace(self, exponent=self.exponent * exponent)
 
 
 def points(x: object, y: object | None = None, *, metric: str = "euclidean") -> Points:
-    """The cost d(x_i, y_j) between points, one a row of coordinates; ``y`` is ``x`` where it is not given.
+    """Return the cost d(x_i, y_j) between points, one a row of coordinates; ``y`` defaults to ``x``.
 
     ``metric``: "euclidean", "cityblock", "chebyshev" or "sqeuclidean". Raises ``InputError`` for another metric, for
-    coordinates that are not finite, and where x and y have unlike dimensions.
+    coordinates that are not finite, and if x and y have different dimensions.
 
-    >>> points([[0, 0], [3, 4]]).matrix().tolist()
+    >>> points([[0, 0], [3, 4]]).to_matrix().tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
-    known_metric(metric, METRICS)
-    here = _coordinates("x", x)
-    there = here if y is None else _coordinates("y", y)
+    check_metric(metric, METRICS)
+    here = _parse_coordinates("x", x)
+    there = here if y is None else _parse_coordinates("y", y)
     if here.shape[1] != there.shape[1]:
         raise InputError("y", there.shape, f"points with {here.shape[1]} coordinates, as x has")
     return Points(here, there, metric)
 
 
-def known_metric(metric: str, known: dict[str, Lengths]) -> None:
-    """Refuse a metric whose name is not among ``known``."""
+def check_metric(metric: str, known: dict[str, Lengths]) -> None:
+    """Raise ``InputError`` for a metric that is not among ``known``."""
     if metric not in known:
         raise InputError("metric", metric, "one of " + ", ".join(sorted(known)), "or give the costs as a matrix")
 
 
-def _coordinates(name: str, values: object) -> Floats:
+def _parse_coordinates(name: str, values: object) -> Floats:
     return finite_array(
         name, values, 2, "a table of finite coordinates, one row a point", "real numbers on a line: transport.line"
     )

@@ -1,1 +1,1 @@
-"""The mechanism that hides a group, and how far it moves values; knows nothing of laws known only nearly."""
+"""The mechanism that hides a group, and the distances by which it moves values."""

@@ -1,1 +1,1 @@
-"""Laws, plans and tables in whole numbers, so that nothing is left to rounding; know no cost."""
+"""Distributions, plans and tables in integers, without rounding; independent of costs."""

@@ -1,4 +1,4 @@
-"""From a float plan to a coupling in whole numbers whose marginals are those of the laws, exactly."""
+"""Convert a float plan into an integer coupling whose marginals are exactly the distributions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.distributions import probabilities
+from tightrope.numerics.distributions import check_probabilities
 
-# Laws over a finite support as whole numbers: what a float says exactly, so that a check leaves no rounding over.
+# Distributions over a finite support as integers: the exact values of the floats, so that checks are free of rounding.
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
-    """P(x) = masses[x] / total, exactly; every float is a whole number over a power of two."""
+class ExactDistribution:
+    """P(x) = masses[x] / total, exactly; every float is an integer over a power of two."""
 
     masses: tuple[int, ...]
     total: int
 
     @classmethod
-    def of(cls, name: str, values: ArrayLike, size: int | None = None) -> Self:
-        """From probabilities of shape [n], divided by their exact sum; raises ``InputError`` unless it is 1 ± 1e−9.
+    def from_probabilities(cls, name: str, values: ArrayLike, size: int | None = None) -> Self:
+        """Return probabilities of shape [n], divided by their exact sum; raises ``InputError`` unless it is 1 ± 1e−9.
 
-        >>> Law.of("law", [0.25, 0.75])
-        Law(masses=(1, 3), total=4)
+        >>> ExactDistribution.from_probabilities("law", [0.25, 0.75])
+        ExactDistribution(masses=(1, 3), total=4)
         """
-        masses = whole_masses(probabilities(name, values, size))
+        masses = whole_masses(check_probabilities(name, values, size))
         return cls(tuple(masses), sum(masses))
 
     def __len__(self) -> int:
@@ -41,18 +41,18 @@ class Law:
         return Fraction(self.masses[x], self.total)
 
     @property
-    def floats(self) -> Floats:
+    def float_masses(self) -> Floats:
         """The nearest doubles, shape [n]."""
         return np.array([mass / self.total for mass in self.masses])
 
     @property
-    def support(self) -> NDArray[np.int64]:
-        """Where the mass is positive."""
+    def support_points(self) -> NDArray[np.int64]:
+        """Indices of positive masses."""
         return np.flatnonzero(np.array([mass > 0 for mass in self.masses]))
 
 
 def whole_masses(values: Floats) -> list[int]:
-    """Whole numbers in exactly the proportions of non-negative floats, with no common factor 2."""
+    """Return integers in exactly the proportions of non-negative floats, with no common factor 2."""
     mantissas, exponents = np.frexp(values)
     wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
     lowest = int(exponents[values > 0].min())
@@ -62,7 +62,7 @@ def whole_masses(values: Floats) -> list[int]:
 
 
 MOST_MOVED = 1e-9
-"""Mass that may be missing from a float plan; a solver that loses more gave no coupling."""
+"""Largest mass that may be missing from a float plan; otherwise the solver failed."""
 
 Entries = dict[tuple[int, int], int]
 
@@ -71,30 +71,30 @@ Entries = dict[tuple[int, int], int]
 class ExactPlan:
     """γ[x, y] = entries[x, y] / total, with row sums ``source`` and column sums ``target`` to the last unit.
 
-    ``stray`` is the mass on pairs that the float plan did not use: what rounding left over, below 1e−9.
+    ``stray`` is the mass on pairs that the float plan did not use: the rounding remainder, below 1e−9.
     """
 
     entries: Entries
     total: int
     stray: Fraction
 
-    def rows(self, size: int) -> list[dict[int, int]]:
-        """For each source point, its targets and their weights."""
+    def weights_by_source(self, size: int) -> list[dict[int, int]]:
+        """Return the targets of each source point with their weights."""
         out: list[dict[int, int]] = [{} for _ in range(size)]
         for (x, y), weight in self.entries.items():
             out[x][y] = weight
         return out
 
 
-def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
-    """The sparse float ``plan``, shape [n, m], as an exact coupling of two laws.
+def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) -> ExactPlan:
+    """Return the sparse float ``plan``, shape [n, m], as an exact coupling of two distributions.
 
-    Rows, then columns, that hold too much are scaled down; what is then missing is put on pairs that the plan uses,
-    and the rest – rounding, some 1e−16 – on others, by the north-west rule. Raises ``PrecisionError`` where the plan
+    Rows, then columns, that exceed their bounds are scaled down; the missing mass is put on pairs that the plan uses,
+    and the rest – rounding, about 1e−16 – on others, by the north-west rule. Raises ``PrecisionError`` if the plan
     misses the marginals by more than 1e−9.
 
     >>> from scipy.sparse import coo_array
-    >>> half = Law.of("law", [0.5, 0.5])
+    >>> half = ExactDistribution.from_probabilities("law", [0.5, 0.5])
     >>> exact_plan(coo_array([[0.5, 0.0], [0.0, 0.5]]), half, half).entries
     {(0, 0): 2, (1, 1): 2}
     """
@@ -103,17 +103,17 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
     columns = [mass * source.total for mass in target.masses]
     entries = float_entries(plan, total)
     for axis, bounds in ((0, rows), (1, columns)):
-        shrink(entries, axis, bounds)
-    rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
+        shrink_to_bounds(entries, axis, bounds)
+    rows, columns = missing_masses(entries, 0, rows), missing_masses(entries, 1, columns)
     if not sum(rows) <= Fraction(MOST_MOVED) * total:
         lost = float(Fraction(sum(rows), total))
         raise PrecisionError(f"the plan misses its marginals by {lost:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
-        pour(entries, (x, y), rows, columns)
+        fill_pair(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
     north_west_x = north_west_y = 0
     while north_west_x < len(rows) and north_west_y < len(columns):
-        pour(entries, (north_west_x, north_west_y), rows, columns)
+        fill_pair(entries, (north_west_x, north_west_y), rows, columns)
         north_west_x, north_west_y = (
             (north_west_x + 1, north_west_y) if not rows[north_west_x] else (north_west_x, north_west_y + 1)
         )
@@ -121,7 +121,7 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
 
 
 def float_entries(plan: Any, total: int) -> Entries:
-    """The positive entries of a sparse matrix in units of 1 / total, rounded down."""
+    """Return the positive entries of a sparse matrix in units of 1 / total, rounded down."""
     found = plan.tocoo()
     triples = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
     out: Entries = {}
@@ -132,29 +132,29 @@ def float_entries(plan: Any, total: int) -> Entries:
     return out
 
 
-def _sums(entries: Entries, axis: int, size: int) -> list[int]:
+def _marginal_sums(entries: Entries, axis: int, size: int) -> list[int]:
     out = [0] * size
     for pair, weight in entries.items():
         out[pair[axis]] += weight
     return out
 
 
-def shrink(entries: Entries, axis: int, bounds: list[int]) -> None:
-    """Scale down the rows (``axis`` 0) or columns that hold more than their bounds, rounding down."""
-    sums = _sums(entries, axis, len(bounds))
+def shrink_to_bounds(entries: Entries, axis: int, bounds: list[int]) -> None:
+    """Scale down the rows (``axis`` 0) or columns that exceed their bounds, rounding down."""
+    sums = _marginal_sums(entries, axis, len(bounds))
     for pair, weight in entries.items():
         place = pair[axis]
         if sums[place] > bounds[place]:
             entries[pair] = weight * bounds[place] // sums[place]
 
 
-def missing(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
-    """What rows or columns hold less than their bounds."""
-    return [bound - held for bound, held in zip(bounds, _sums(entries, axis, len(bounds)), strict=True)]
+def missing_masses(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
+    """Return the shortfall of each row or column from its bound."""
+    return [bound - held for bound, held in zip(bounds, _marginal_sums(entries, axis, len(bounds)), strict=True)]
 
 
-def pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
-    """In place: as much onto this pair as both its row and its column lack."""
+def fill_pair(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
+    """Add, in place, as much mass to this pair as both its row and its column lack."""
     x, y = pair
     more = min(rows[x], columns[y])
     if more:
@@ -163,39 +163,39 @@ def pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list
         columns[y] -= more
 
 
-# How much mass can stay on allowed pairs: a largest flow in whole numbers, from a float plan to the last unit.
+# The largest mass on allowed pairs: a maximum flow in integers, exact to the last unit, from a float plan.
 
 Allowed = NDArray[np.bool_]
 Way = list[tuple[int, int]]
-"""Pairs (x, y), x₀ y₀, x₁ y₀, x₁ y₁, …: mass is put on every second one and taken from those between."""
+"""Pairs (x, y), x₀ y₀, x₁ y₀, x₁ y₁, …: mass is added to every second one and removed from the others."""
 
 
-def mass_that_stays_out(allowed: Allowed, source: Law, target: Law, plan: Any) -> Fraction:
-    """The least mass outside ``allowed`` of a coupling of two laws, exactly; ``plan`` is a guess that saves time.
+def least_mass_outside(allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any) -> Fraction:
+    """Return the least mass outside ``allowed`` of a coupling, exactly; ``plan`` is an initial guess for speed.
 
-    Ford and Fulkerson's augmenting ways, shortest first (Edmonds and Karp 1972): where no way is left, the flow is a
-    largest one, and by Strassen what it leaves behind is what no coupling can place.
+    Ford and Fulkerson's augmenting paths, shortest first (Edmonds and Karp 1972): without an augmenting path the flow
+    is maximal, and by Strassen's theorem the remainder is the mass that every coupling leaves outside.
 
     >>> from scipy.sparse import csr_array
-    >>> half, none = Law.of("law", [0.5, 0.5]), csr_array((2, 2))
-    >>> mass_that_stays_out(np.eye(2, dtype=bool), half, Law.of("law", [0.25, 0.75]), none)
+    >>> half, none = ExactDistribution.from_probabilities("law", [0.5, 0.5]), csr_array((2, 2))
+    >>> least_mass_outside(np.eye(2, dtype=bool), half, ExactDistribution.from_probabilities("law", [0.25, 0.75]), none)
     Fraction(1, 4)
     """
-    _, left, _ = _largest(allowed, source, target, plan)
+    _, left, _ = _largest_allowed_flow(allowed, source, target, plan)
     return Fraction(sum(left), source.total * target.total)
 
 
-def plan_within(allowed: Allowed, source: Law, target: Law, plan: Any) -> ExactPlan | None:
-    """The float ``plan`` as an exact coupling of two laws on ``allowed`` pairs; None where there is no such coupling.
+def plan_within(allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any) -> ExactPlan | None:
+    """Return ``plan`` as an exact coupling on ``allowed`` pairs; None if no coupling exists on them.
 
     ``stray`` is the mass on pairs that the plan does not use.
 
     >>> from scipy.sparse import csr_array
-    >>> half = Law.of("law", [0.5, 0.5])
+    >>> half = ExactDistribution.from_probabilities("law", [0.5, 0.5])
     >>> plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
     Fraction(0, 1)
     """
-    entries, left, _ = _largest(allowed, source, target, plan)
+    entries, left, _ = _largest_allowed_flow(allowed, source, target, plan)
     if any(left):
         return None
     total = source.total * target.total
@@ -204,20 +204,22 @@ def plan_within(allowed: Allowed, source: Law, target: Law, plan: Any) -> ExactP
     return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, Fraction(stray, total))
 
 
-def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Entries, list[int], list[int]]:
-    """A largest flow on allowed pairs, and what rows and columns have left."""
+def _largest_allowed_flow(
+    allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any
+) -> tuple[Entries, list[int], list[int]]:
+    """Return a maximum flow on allowed pairs, and the remaining mass of rows and columns."""
     total = source.total * target.total
     rows = [mass * target.total for mass in source.masses]
     columns = [mass * source.total for mass in target.masses]
     entries = {pair: weight for pair, weight in float_entries(plan, total).items() if weight and allowed[pair]}
     for axis, bounds in ((0, rows), (1, columns)):
-        shrink(entries, axis, bounds)
-    rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
+        shrink_to_bounds(entries, axis, bounds)
+    rows, columns = missing_masses(entries, 0, rows), missing_masses(entries, 1, columns)
     for pair in list(entries):
-        pour(entries, pair, rows, columns)
+        fill_pair(entries, pair, rows, columns)
     goals = [np.flatnonzero(row).tolist() for row in allowed]
     while way := _shortest_path(goals, entries, rows, columns):
-        # As much along the way as its ends and the pairs that give some allow.
+        # The largest amount that the ends and the reduced pairs of the path allow.
         (first, _), (_, last) = way[0], way[-1]
         amount = min(rows[first], columns[last], *(entries[send_pair] for send_pair in way[1::2]))
         for number, send_pair in enumerate(way):
@@ -228,8 +230,8 @@ def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Ent
 
 
 def _shortest_path(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
-    """A shortest way from a row that has mass left to a column that lacks some; empty where there is none."""
-    # For each column the rows that send mass to it.
+    """Return a shortest path from a row with mass left to a column that lacks some; empty if none exists."""
+    # The rows that send mass to each column.
     users: dict[int, set[int]] = {}
     for (users_x, users_y), weight in entries.items():
         if weight:
@@ -244,14 +246,14 @@ def _shortest_path(goals: list[list[int]], entries: Entries, rows: list[int], co
                 continue
             came[y] = (x, before)
             if columns[y]:
-                return _traced(came, y)
+                return _trace_path(came, y)
             fresh = users.get(y, set()) - seen
             seen |= fresh
             waiting.extend((other, y) for other in sorted(fresh))
     return []
 
 
-def _traced(came: dict[int, tuple[int, int | None]], end: int) -> Way:
+def _trace_path(came: dict[int, tuple[int, int | None]], end: int) -> Way:
     way: Way = []
     last: int | None = end
     while last is not None:

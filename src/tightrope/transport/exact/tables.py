@@ -1,4 +1,4 @@
-"""A randomised map on a finite set, held as integer weights: one alias table a row, all drawn from at once."""
+"""A randomized map on a finite set, as integer weights: one alias table a row, sampled for all rows at once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Integers
-from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, Columns, lay, sure
+from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, Columns, build_alias_table, build_constant_table
 from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.integers import Wide
-from tightrope.randomness.loops import Loop, compiled
+from tightrope.randomness.loops import Loop, compiled_loop
 
-# The loop of row-wise choice, for numba where it is installed (see ``randomness.loops``).
+# The loop of row-wise choice, for numba if installed (see ``randomness.loops``).
 
 
 def choose_by_row(words: Words, rows: NDArray[np.int64], layout: tuple[Any, ...], out: NDArray[np.int64]) -> int:
-    """Outcomes of the alias table of each row into ``out``; how many words equal an edge.
+    """Write outcomes of each row's alias table into ``out``; return how many words equal an edge.
 
     ``layout`` is (first column and shift of each row; edge, own and other outcome of each column).
     """
@@ -55,27 +55,34 @@ class RowTables:
     outcomes: int
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[int, int]], outcomes: int) -> Self:
-        """From the weights of each row, outcome → whole number, in any proportion; see ``quantised``.
+    def from_weights(cls, rows: Sequence[Mapping[int, int]], outcomes: int) -> Self:
+        """Return tables from the weights of each row, outcome → integer, in any proportion; see ``quantize_weights``.
 
-        >>> tables = RowTables.of([{0: 1, 2: 3}, {1: 5}], outcomes=3)
-        >>> tables.weights(0) == {0: 2**126, 2: 3 * 2**126}, tables.draw(np.array([1, 1])).tolist()
+        >>> tables = RowTables.from_weights([{0: 1, 2: 3}, {1: 5}], outcomes=3)
+        >>> tables.row_weights(0) == {0: 2**126, 2: 3 * 2**126}, tables.draw_outcomes(np.array([1, 1])).tolist()
         (True, [1, 1])
         """
         laid: dict[tuple[tuple[int, int], ...], int] = {}
         tables: list[Row] = []
-        known: dict[int, int] = {}  # by identity: a map repeats one long row for all points that nobody has
+        known: dict[int, int] = {}  # by identity: a map repeats one long row for all points without mass
         for row in rows:
             if id(row) in known:
                 continue
-            weights = quantised(row)
+            weights = quantize_weights(row)
             key = tuple(weights.items())
             if key not in laid:
                 laid[key] = len(tables)
                 columns_weights = list(weights.values())
-                tables.append((tuple(weights), sure(0) if len(columns_weights) == 1 else lay(Wide.of(columns_weights))))
+                tables.append(
+                    (
+                        tuple(weights),
+                        build_constant_table(0)
+                        if len(columns_weights) == 1
+                        else build_alias_table(Wide.from_integers(columns_weights)),
+                    )
+                )
             known[id(row)] = laid[key]
-        # Tables one after the other; the starts and shifts of the rows that use them.
+        # Concatenate the tables; each row gets the start and shift of its table.
         numbers = np.array([known[id(row)] for row in rows])
         layout_bits = np.array([columns.bits for _, columns in tables])
         layout_starts = np.concatenate([[0], np.cumsum(1 << layout_bits)[:-1]]).astype(np.uint64)
@@ -103,8 +110,8 @@ class RowTables:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def weights(self, row: int) -> dict[int, int]:
-        """Outcome → weight of one row, added up from the columns that are drawn from; they sum to 2¹²⁸."""
+    def row_weights(self, row: int) -> dict[int, int]:
+        """Return outcome → weight of one row, summed over the sampling columns; they sum to 2¹²⁸."""
         bits = 64 - int(self.shifts[row])
         places = slice(int(self.starts[row]), int(self.starts[row]) + (1 << bits))
         capacity = TOTAL >> bits
@@ -117,33 +124,33 @@ class RowTables:
             totals[other] = totals.get(other, 0) + capacity - below
         return {outcome: weight for outcome, weight in sorted(totals.items()) if weight}
 
-    def draw(self, rows: Integers, randomness: Source | None = None) -> Integers:
-        """One independent outcome for each of ``rows`` (numbers of rows, shape [n]), exactly by the weights."""
+    def draw_outcomes(self, rows: Integers, randomness: Source | None = None) -> Integers:
+        """Return one independent outcome for each of ``rows`` (row indices, shape [n]), exactly by the weights."""
         randomness = randomness or Stream()
-        out, loop = np.empty(len(rows), dtype=np.int64), compiled(choose_by_row, len(rows))
+        out, loop = np.empty(len(rows), dtype=np.int64), compiled_loop(choose_by_row, len(rows))
         for start in range(0, len(rows), WORDS_AT_ONCE):
             part = slice(start, start + WORDS_AT_ONCE)
-            self._fill(out[part], rows[part], randomness, loop)
+            self._fill_outcomes(out[part], rows[part], randomness, loop)
         return out
 
-    def _fill(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
-        words = randomness.words(len(rows))
+    def _fill_outcomes(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
+        words = randomness.random_words(len(rows))
         layout = (self.starts, self.shifts, self.edges.high, self.own, self.other)
         ready = loop if loop is not None and words.flags.writeable else _choose_by_row
         if ready(words, rows, layout, out):
-            self._settle(out, rows, words, randomness)
+            self._resolve_ties(out, rows, words, randomness)
 
-    def _settle(self, out: Integers, rows: Integers, words: Words, randomness: Source) -> None:
-        """Where the high word is that of the edge, the low word decides."""
+    def _resolve_ties(self, out: Integers, rows: Integers, words: Words, randomness: Source) -> None:
+        """Resolve words whose high part equals the edge, by their low part."""
         columns = self.starts[rows] + (words >> self.shifts[rows])
         tied = np.flatnonzero(words == self.edges.high[columns])
         columns = columns[tied]
-        below = randomness.words(len(tied)) < self.edges.low[columns]
+        below = randomness.random_words(len(tied)) < self.edges.low[columns]
         out[tied] = np.where(below, self.own[columns], self.other[columns])
 
 
-def quantised(row: Mapping[int, int]) -> dict[int, int]:
-    """Weights that add up to 2¹²⁸, in the proportions of ``row`` to one unit each: the largest remainders go up.
+def quantize_weights(row: Mapping[int, int]) -> dict[int, int]:
+    """Return weights that sum to 2¹²⁸, proportional to ``row`` within one unit: the largest remainders go up.
 
     Raises ``InputError`` for a row without weight or with a negative one.
     """
@@ -158,7 +165,7 @@ def quantised(row: Mapping[int, int]) -> dict[int, int]:
 
 
 def _own_outcomes(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
-    """The outcome of each column below its edge; columns beyond the outcomes have nothing there."""
+    """Return the outcome of each column below its edge; padding columns have an empty lower part."""
     numbers = np.arange(1 << columns.bits)
     return np.where(numbers < len(named), named[np.minimum(numbers, len(named) - 1)], named[columns.other])
 
@@ -169,7 +176,7 @@ def _choose_by_row(
     layout: tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]],
     out: Integers,
 ) -> int:
-    """The numpy twin of ``row_loops.choose_by_row``."""
+    """NumPy version of ``choose_by_row``."""
     starts, shifts, edges, own, other = layout
     columns = (starts[rows] + (words >> shifts[rows])).astype(np.int64)
     edge = edges[columns]
@@ -177,7 +184,7 @@ def _choose_by_row(
     return int(np.count_nonzero(words == edge))
 
 
-# The tables of all groups of a mechanism, one after the other: values of many groups are drawn in one go.
+# The concatenated tables of all groups of a mechanism: values of many groups are drawn at once.
 
 Group = Any
 
@@ -186,7 +193,7 @@ Group = Any
 class GroupTables(Mapping[Group, RowTables]):
     """``tables[group]`` has a row for each of ``points``; row g · points + x of ``joined`` is row x of group number g.
 
-    The tables of single groups are views: nothing is held twice.
+    The tables of single groups are views, without copies.
     """
 
     numbers: Mapping[Group, int]
@@ -194,12 +201,13 @@ class GroupTables(Mapping[Group, RowTables]):
     points: int
 
     @classmethod
-    def of(cls, tables: Mapping[Group, RowTables]) -> Self:
-        """From a table a group, all with as many rows and outcomes.
+    def from_tables(cls, tables: Mapping[Group, RowTables]) -> Self:
+        """Return the concatenation of one table a group, all with the same numbers of rows and outcomes.
 
-        >>> one, two = RowTables.of([{0: 1}, {1: 1}], 2), RowTables.of([{1: 1}, {0: 1}], 2)
-        >>> joined = GroupTables.of({"a": one, "b": two})
-        >>> joined["b"].weights(0) == two.weights(0), joined.draw(np.array([0, 1]), np.array([1, 1])).tolist()
+        >>> one, two = RowTables.from_weights([{0: 1}, {1: 1}], 2), RowTables.from_weights([{1: 1}, {0: 1}], 2)
+        >>> joined = GroupTables.from_tables({"a": one, "b": two})
+        >>> drawn = joined.draw_outcomes(np.array([0, 1]), np.array([1, 1]))
+        >>> joined["b"].row_weights(0) == two.row_weights(0), drawn.tolist()
         (True, [1, 0])
         """
         parts = list(tables.values())
@@ -232,6 +240,6 @@ class GroupTables(Mapping[Group, RowTables]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def draw(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
-        """One independent outcome for each value: ``groups`` and ``places`` are numbers, shape [k], and not checked."""
-        return self.joined.draw(groups.astype(np.int64) * self.points + places, randomness)
+    def draw_outcomes(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
+        """Return one independent outcome for each value; ``groups`` and ``places`` are unchecked indices, shape [k]."""
+        return self.joined.draw_outcomes(groups.astype(np.int64) * self.points + places, randomness)

@@ -1,1 +1,1 @@
-"""What one draw still tells, for laws known exactly, nearly or from samples; knows no table of people."""
+"""Guarantees for single draws, with distributions known exactly, approximately or from samples."""

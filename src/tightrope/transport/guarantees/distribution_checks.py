@@ -1,4 +1,4 @@
-"""How far apart the outputs of two laws are: DistP, and XDistP by the distance of the laws (KM Defs. 11, 12)."""
+"""Divergences between the outputs of two distributions: DistP, and XDistP relative to W_p (KM Defs. 11, 12)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import array_of
-from tightrope.numerics.checks import filled
+from tightrope.numerics.checks import check_nonempty
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.exact.plan import Law
-from tightrope.transport.guarantees.divergences import divergence as divergence_of
-from tightrope.transport.guarantees.divergences import raised
+from tightrope.transport.exact.plan import ExactDistribution
+from tightrope.transport.guarantees.divergences import divergence_upper_bound as divergence_of
+from tightrope.transport.guarantees.divergences import round_up
 from tightrope.transport.solvers.optimal import coupling
 
 Shares = list[Fraction]
 Side = Any
 ROUNDED_SUMS = 1e-10
-"""Relative: what the sums in a proven distance may be off; it is taken off before it divides."""
+"""Relative error of the sums in a proven distance; subtracted before it divides."""
 UNIT = 2.0**-51
-"""Twice what each probability of a law may be off, relatively, per point: laws in floats are no exact laws."""
+"""Twice the relative error of each probability of a float distribution, per point."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionPrivacy:
     """(epsilon, divergence)-DistP for the given pairs; with ``order`` p, ε·W_p-XDistP.
 
-    ``values`` holds one number a pair, the larger of both directions, rounded up; ``epsilon`` is their largest and
-    ``worst`` its place. It speaks of one output a value.
+    ``values`` holds one number a pair, the larger of both directions, rounded up; ``epsilon`` is their maximum and
+    ``worst_pair`` its index. Valid for one output a value.
     """
 
     divergence: str
@@ -47,27 +47,29 @@ class DistributionPrivacy:
         return max(self.values)
 
     @property
-    def worst(self) -> int:
-        """Which pair needs it."""
+    def worst_pair(self) -> int:
+        """Index of the pair with the largest value."""
         return self.values.index(self.epsilon)
 
 
 def distribution_privacy(
     mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, *, delta: float = 0.0
 ) -> DistributionPrivacy:
-    """D(A#λ₀‖A#λ₁) and D(A#λ₁‖A#λ₀), worst of both, for each pair; the lifting is A#λ[y] = Σ_x λ[x] A(x)[y].
+    """Return D(A#λ₀‖A#λ₁) or D(A#λ₁‖A#λ₀), the larger, for each pair; the lifting is A#λ[y] = Σ_x λ[x] A(x)[y].
 
-    ``mechanism``: a fitted ``CouplingMechanism``, a channel (anything with a ``matrix``) or a matrix, shape [n, m].
-    A side of a pair is a law over its inputs; for a coupling mechanism the name of a group, which then has the law it
-    was fitted with, or (name, law) for the law that it really has. ``divergence``: see ``divergences.divergence``.
-    Everything is computed in rationals from the weights that are drawn from; only logarithms and roots round, up.
-    Raises ``InputError`` for an empty list, unknown groups and laws that are none.
+    ``mechanism``: a fitted ``CouplingMechanism``, a channel (anything with a ``matrix``) or a matrix, shape [n, m]. A
+    side of a pair is a distribution over its inputs; for a coupling mechanism the name of a group, with its fitted
+    distribution, or (name, distribution) for another one. ``divergence``: see ``guarantees.divergences``. Everything is
+    computed in rationals from the actual sampling weights; only logarithms and roots are rounded, up. Raises
+    ``InputError`` for an empty list, unknown groups and invalid distributions.
 
     >>> response = [[0.75, 0.25], [0.25, 0.75]]
     >>> distribution_privacy(response, [([1.0, 0.0], [0.5, 0.5])], "total_variation").values[0] >= 0.25
     True
     """
-    values = [_both_ways(divergence, p, q, delta) for p, q in _lifted(mechanism, _pairs(pairs))]
+    values = [
+        _symmetric_divergence(divergence, p, q, delta) for p, q in _output_law_pairs(mechanism, _check_pairs(pairs))
+    ]
     return DistributionPrivacy(divergence, tuple(values))
 
 
@@ -80,9 +82,9 @@ def extended_distribution_privacy(
     p: float = 1,
     delta: float = 0.0,
 ) -> DistributionPrivacy:
-    """The least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
+    """Return the least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
 
-    Pairs of equal laws need 0 where their outputs are equal, else ∞. Raises ``InputError`` as above.
+    Pairs of equal distributions need 0 if their outputs are equal, else ∞. Raises ``InputError`` as above.
 
     >>> pairs = [([1.0, 0.0], [0.0, 1.0])]
     >>> found = extended_distribution_privacy([[0.75, 0.25], [0.25, 0.75]], pairs, "max", [[0, 2], [2, 0]])
@@ -92,12 +94,12 @@ def extended_distribution_privacy(
     if p not in (1, math.inf):
         raise InputError("p", p, "1 or math.inf")
     table, apart = as_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
-    near = [_distance(mechanism, pair, table, p) for pair in pairs]
-    return DistributionPrivacy(divergence, tuple(map(_per_unit, apart, near)), p)
+    near = [_distance_lower_bound(mechanism, pair, table, p) for pair in pairs]
+    return DistributionPrivacy(divergence, tuple(map(_epsilon_per_unit, apart, near)), p)
 
 
 def output_law(mechanism: Any, side: Side) -> Shares:
-    """A#λ in rationals, shape [m]; see ``distribution_privacy`` for what the arguments may be."""
+    """Return A#λ in rationals, shape [m]; for the arguments see ``distribution_privacy``."""
     if isinstance(mechanism, CouplingMechanism):
         group, law = _group_and_law(side)
         return mechanism.exact_output_law(group, law)
@@ -106,32 +108,32 @@ def output_law(mechanism: Any, side: Side) -> Shares:
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
         raise InputError("mechanism", mechanism, expected)
     rows = matrix.astype(np.float64)
-    law = Law.of("law", side, len(rows))
-    channel = [Law.of(f"row {x}", rows[x]) for x in range(len(rows))]
+    law = ExactDistribution.from_probabilities("law", side, len(rows))
+    channel = [ExactDistribution.from_probabilities(f"row {x}", rows[x]) for x in range(len(rows))]
     totals = [Fraction(0)] * rows.shape[1]
-    for x in law.support.tolist():
-        for y in channel[x].support.tolist():
+    for x in law.support_points.tolist():
+        for y in channel[x].support_points.tolist():
             totals[y] += law[x] * channel[x][y]
     return totals
 
 
 def _group_and_law(side: Side) -> tuple[Any, Any]:
-    """A group's name with None, or a name with a law."""
+    """Return a group's name with None, or a name with a distribution."""
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[1]):
         return side
     return side, None
 
 
-def _pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
-    filled("pairs", pairs, "give a list of pairs of groups or of laws")
+def _check_pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
+    check_nonempty("pairs", pairs, "give a list of pairs of groups or of laws")
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InputError("pairs", pair, "a list of pairs")
     return [(first, second) for first, second in pairs]
 
 
-def _lifted(mechanism: Any, pairs: list[tuple[Side, Side]]) -> list[tuple[Shares, Shares]]:
-    """The output laws of both sides; a side that stands in many pairs is lifted once."""
+def _output_law_pairs(mechanism: Any, pairs: list[tuple[Side, Side]]) -> list[tuple[Shares, Shares]]:
+    """Return the output distributions of both sides; repeated sides are computed once."""
     known: dict[int, Shares] = {}
     for side in chain.from_iterable(pairs):
         if id(side) not in known:
@@ -139,28 +141,28 @@ def _lifted(mechanism: Any, pairs: list[tuple[Side, Side]]) -> list[tuple[Shares
     return [(known[id(first)], known[id(second)]) for first, second in pairs]
 
 
-def _both_ways(name: str, p: Shares, q: Shares, delta: float) -> float:
+def _symmetric_divergence(name: str, p: Shares, q: Shares, delta: float) -> float:
     return max(divergence_of(name, p, q, delta=delta), divergence_of(name, q, p, delta=delta))
 
 
-def _input_law(mechanism: Any, side: Side, size: int) -> Law:
+def _input_law(mechanism: Any, side: Side, size: int) -> ExactDistribution:
     if not isinstance(mechanism, CouplingMechanism):
-        return Law.of("law", side, size)
+        return ExactDistribution.from_probabilities("law", side, size)
     group, law = _group_and_law(side)
-    return mechanism.groups[group] if law is None else Law.of("law", law, size)
+    return mechanism.groups[group] if law is None else ExactDistribution.from_probabilities("law", law, size)
 
 
-def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Cost, p: float) -> float:
-    """A lower bound on W_p: W_1 moves by at most the largest cost times what the laws move when they become floats."""
-    size = cost.shape[0]
+def _distance_lower_bound(mechanism: Any, pair: tuple[Side, Side], cost: Cost, p: float) -> float:
+    """Return a lower bound on W_p: W_1 changes by at most the largest cost times the rounding of the distributions."""
+    size = cost.matrix_shape[0]
     first, second = (_input_law(mechanism, side, size) for side in pair)
     if first == second:
         return 0.0
-    proven = coupling(first.floats, second.floats, cost, p=p).at_least * (1 - ROUNDED_SUMS)
-    return proven if p == math.inf else max(0.0, proven - cost.ceiling() * (size + 8) * UNIT)
+    proven = coupling(first.float_masses, second.float_masses, cost, p=p).lower_bound * (1 - ROUNDED_SUMS)
+    return proven if p == math.inf else max(0.0, proven - cost.cost_upper_bound() * (size + 8) * UNIT)
 
 
-def _per_unit(apart: float, distance: float) -> float:
+def _epsilon_per_unit(apart: float, distance: float) -> float:
     if not apart:
         return 0.0
-    return raised(apart / distance) if distance > 0 else math.inf
+    return round_up(apart / distance) if distance > 0 else math.inf

@@ -1,4 +1,4 @@
-"""The divergences of ``numerics.divergences`` between two laws in rationals: upper bounds, a few units too high."""
+"""The divergences of ``numerics.divergences`` for rational distributions: upper bounds, tight to a few units."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from fractions import Fraction
 from typing import Literal
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.checks import check_integer, check_probability, non_negative
 from tightrope.numerics.divergences import CHI_SQUARED, HELLINGER, KL, NAMED, Divergence
-from tightrope.numerics.rounding import rounded, to_float
+from tightrope.numerics.rounding import round_outward, to_float
 
 Shares = Sequence[Fraction]
 
 TERM_MARGIN = 5e-14
-"""Relative: more than a term may be off (a few dozen roundings; the sums of positive terms are rounded once)."""
+"""Relative error bound of a term (a few dozen roundings; sums of positive terms are rounded once)."""
 NEAR_ONE = Fraction(1, 2)
-"""Where |p/q − 1| is at most this, logarithms come from series: their difference to the linear part has all digits."""
+"""If |p/q − 1| is at most this, logarithms come from series, whose difference to the linear part has all digits."""
 TERMS = 60
 TINY_TERMS = 1e-300
-"""Added where the laws differ: more than all terms together lose below the normal doubles."""
+"""Added if the distributions differ: more than all terms together lose to underflow."""
 SMALL, LARGE = Fraction(1, 10**300), Fraction(10**300)
 """Ratios between these are normal doubles."""
 
 
-def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
-    """D(p‖q), rounded up; ∞ where p is not absolutely continuous and D asks for it.
+def divergence_upper_bound(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
+    """Return D(p‖q), rounded up; ∞ if p is not absolutely continuous and D requires it.
 
     ``name``: "kl" Σ p log(p/q) · "reverse_kl" Σ q log(q/p) · "total_variation" Σ (p − q)₊ ·
     "chi_squared" Σ (p − q)²/q · "hellinger" Σ (√p − √q)² · "max" log max p/q · "approximate_max" the least ε ≥ 0 with
@@ -35,30 +35,30 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
     Raises ``InputError`` for another name.
 
     >>> p, q = [Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 4), Fraction(3, 4)]
-    >>> round(divergence("kl", p, q), 12), round(divergence("max", p, q), 12)
+    >>> round(divergence_upper_bound("kl", p, q), 12), round(divergence_upper_bound("max", p, q), 12)
     (0.143841036226, 0.69314718056)
     """
     if not isinstance(name, str) or (name not in KINDS and name != APPROXIMATE):
         raise InputError("divergence", name, f"one of {[*KINDS, APPROXIMATE]}")
     if len(p) != len(q):
         raise InputError("laws", (len(p), len(q)), "laws over the same outcomes")
-    slack = probability("delta", delta)
+    slack = check_probability("delta", delta)
     if slack and name != APPROXIMATE:
         raise InputError("delta", delta, f"0 for {name!r}", f"only {APPROXIMATE!r} has a delta")
     if all(a == b for a, b in zip(p, q, strict=True)):
         return 0.0
     if name == APPROXIMATE:
-        return raised(_approximate_max(p, q, Fraction(slack)))
-    return raised(KINDS[name](p, q) + TINY_TERMS)
+        return round_up(_approximate_max(p, q, Fraction(slack)))
+    return round_up(KINDS[name](p, q) + TINY_TERMS)
 
 
-def raised(value: float) -> float:
-    """A few units up; 0 and ∞ stay."""
-    return rounded(value, "up", error=TERM_MARGIN)
+def round_up(value: float) -> float:
+    """Return the value rounded up by a few units; 0 and ∞ are unchanged."""
+    return round_outward(value, "up", error=TERM_MARGIN)
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:
-    """log(p/q) to a few units in the last place, near 1 as well, whatever the size of the two; q > 0."""
+    """Return log(p/q) to a few units in the last place, also near 1, for any magnitudes; q > 0."""
     ratio = p / q
     if abs(ratio - 1) <= NEAR_ONE:
         return math.log1p(float(ratio - 1))
@@ -67,13 +67,13 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
     return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
-def _kl(p: Shares, q: Shares) -> float:
-    """Σ q φ(p/q) with φ(t) = t log t − t + 1 ≥ 0: no cancellation."""
-    return _sum(p, q, _bend, KL)
+def _kl_divergence(p: Shares, q: Shares) -> float:
+    """Return Σ q φ(p/q) with φ(t) = t log t − t + 1 ≥ 0: no cancellation."""
+    return _sum_terms(p, q, _kl_term, KL)
 
 
-def _bend(p: Fraction, q: Fraction) -> float:
-    """One term, q φ(p/q)."""
+def _kl_term(p: Fraction, q: Fraction) -> float:
+    """Return one term, q φ(p/q)."""
     if not p:
         return float(q)
     excess = p / q - 1
@@ -88,34 +88,34 @@ def _total_variation(p: Shares, q: Shares) -> float:
 
 
 def _chi_squared(p: Shares, q: Shares) -> float:
-    return _sum(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED)
+    return _sum_terms(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED)
 
 
-def _hellinger(p: Shares, q: Shares) -> float:
-    return _sum(p, q, _root_gap, HELLINGER)
+def _squared_hellinger(p: Shares, q: Shares) -> float:
+    return _sum_terms(p, q, _hellinger_term, HELLINGER)
 
 
-def _root_gap(p: Fraction, q: Fraction) -> float:
-    """(√p − √q)² = a ((1 − r)/(1 + √r))² with a the larger of both and r their ratio."""
+def _hellinger_term(p: Fraction, q: Fraction) -> float:
+    """Return (√p − √q)² = a ((1 − r)/(1 + √r))² with a the larger of both and r their ratio."""
     larger, ratio = max(p, q), min(p, q) / max(p, q)
     return float(larger) * (float(1 - ratio) / (1 + math.sqrt(ratio))) ** 2
 
 
-def _sum(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], f: Divergence) -> float:
-    """Sum of the terms where q > 0, and f'(∞) times the mass of p elsewhere."""
+def _sum_terms(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], f: Divergence) -> float:
+    """Return the sum of the terms where q > 0, plus f'(∞) times the mass of p elsewhere."""
     inside = math.fsum(term(a, b) for a, b in zip(p, q, strict=True) if b and a != b)
     outside = sum((a for a, b in zip(p, q, strict=True) if not b), Fraction(0))
-    return inside + f.exclusive(float(outside), 0.0) if outside else inside
+    return inside + f.disjoint_mass_term(float(outside), 0.0) if outside else inside
 
 
-def _max(p: Shares, q: Shares) -> float:
+def _max_divergence(p: Shares, q: Shares) -> float:
     if any(a and not b for a, b in zip(p, q, strict=True)):
         return math.inf
     return max(log_ratio(a, b) for a, b in zip(p, q, strict=True) if a)
 
 
 def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
-    """The best sets R take the outcomes in the order of their ratio."""
+    """Return the approximate max-divergence: optimal sets R contain the outcomes in the order of their ratio."""
     pairs = [(a, b) for a, b in zip(p, q, strict=True) if a]
     pairs.sort(key=lambda pair: (pair[1] / pair[0], pair[1]))
     worst, above, below = 0.0, -delta, Fraction(0)
@@ -130,21 +130,21 @@ def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
 
 APPROXIMATE = "approximate_max"
 KINDS: dict[str, Callable[[Shares, Shares], float]] = {
-    "kl": _kl,
-    "reverse_kl": lambda p, q: _kl(q, p),
+    "kl": _kl_divergence,
+    "reverse_kl": lambda p, q: _kl_divergence(q, p),
     "total_variation": _total_variation,
     "chi_squared": _chi_squared,
-    "hellinger": _hellinger,
-    "max": _max,
+    "hellinger": _squared_hellinger,
+    "max": _max_divergence,
 }
 
-# What follows from a guarantee about laws: composition, processing, weaker divergences (KM Props. 3–10).
+# Consequences of a guarantee for distributions: composition, processing, weaker divergences (KM Props. 3–10).
 
 Metric = Literal["W1", "Winf"]
 
 F_DIVERGENCES = tuple(NAMED)
 TRIANGLE = ("total_variation", "max")
-"""Divergences that add up along a chain of laws."""
+"""Divergences that add up along a chain of distributions."""
 ADDITIVE = ("kl", "reverse_kl", "total_variation", "hellinger", "max")
 """Divergences that add up over two outputs, the second map chosen by the first output (``with_same_input``)."""
 BELOW: dict[str, tuple[str, ...]] = {
@@ -153,15 +153,15 @@ BELOW: dict[str, tuple[str, ...]] = {
     "kl": ("reverse_kl", "hellinger"),
     "reverse_kl": ("kl", "hellinger"),
 }
-"""Divergences that are never larger, taken both ways: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL, TV ≤ D_∞/2."""
+"""Divergences that are never larger, in both directions: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL, TV ≤ D_∞/2."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionGuarantee:
-    """(ε, D)-DistP, or with a ``metric`` ε·W-XDistP, both ways, on pairs of laws.
+    """(ε, D)-DistP, or with a ``metric`` ε·W-XDistP, in both directions, on pairs of distributions.
 
-    ``points``: the same holds between neighbouring *points* (D-DP, XDP), of which the laws' pairs are couplings. By
-    KM Thm 4 that is so where the pairs of laws include the pairs of point masses.
+    ``points``: the same holds between neighboring *points* (D-DP, XDP), of which the pairs of distributions are
+    couplings. By KM Thm 4 this is so if the pairs of distributions include the pairs of point masses.
     """
 
     epsilon: float
@@ -178,9 +178,10 @@ class DistributionGuarantee:
 
     @classmethod
     def from_points(cls, epsilon: float, divergence: str, *, metric: bool = False) -> DistributionGuarantee:
-        """From D-DP between points to laws (KM Thms 1, 2): D(A(x)‖A(x′)) ≤ ε, or ≤ ε·d(x, x′) where ``metric``.
+        """Return the guarantee for distributions from D-DP between points (KM Thms 1, 2).
 
-        f-divergences are jointly convex: ε W_1. D_∞ is only quasi-convex: ε W_∞.
+        D(A(x)‖A(x′)) ≤ ε, or ≤ ε·d(x, x′) with ``metric``. f-divergences are jointly convex: ε W_1. D_∞ is only
+        quasi-convex: ε W_∞.
 
         >>> DistributionGuarantee.from_points(0.5, "kl", metric=True).metric
         'W1'
@@ -189,15 +190,15 @@ class DistributionGuarantee:
         return cls(epsilon, divergence, extended if metric else None, points=True)
 
     def with_same_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
-        """⊙: ``other``, chosen by the first output, on the *same* input (KM Props. 3, 4): ε's add up, for KL.
+        """Return ⊙ with ``other``, chosen by the first output, on the *same* input (KM Props. 3, 4): ε's add up.
 
-        And for D_∞, total variation and squared Hellinger distance. With outputs y₀ ~ P or Q and then y₁ ~ P_{y₀} or
-        Q_{y₀}: by the hybrid law, y₀ ~ P and y₁ ~ Q_{y₀}, TV ≤ TV(P, Q) + max TV(P_y, Q_y). And H² = 2 − 2B with
-        B = Σ √(p q) B(P_y, Q_y) ≥ (1 − H²(P, Q)/2) (1 − max H²/2) ≥ 1 − (H²(P, Q) + max H²)/2.
+        This holds for KL, D_∞, total variation and squared Hellinger distance. With outputs y₀ ~ P or Q and then y₁ ~
+        P_{y₀} or Q_{y₀}: by the hybrid distribution, y₀ ~ P and y₁ ~ Q_{y₀}, TV ≤ TV(P, Q) + max TV(P_y, Q_y). And H² =
+        2 − 2B with B = Σ √(p q) B(P_y, Q_y) ≥ (1 − H²(P, Q)/2) (1 − max H²/2) ≥ 1 − (H²(P, Q) + max H²)/2.
 
-        It needs the guarantee at points: between laws alone it is false (theory §6, the coin).
-        Points carry D_∞ to laws by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that
-        answer ¾ and ½ for 1 need 1 each by W_1, and 3 together.
+        Requires the guarantee at points: between distributions alone it is false (theory §6, the coin). Points carry
+        D_∞ to distributions by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that answer
+        ¾ and ½ for 1 need 1 each by W_1, and 3 together.
 
         >>> one = DistributionGuarantee.from_points(0.5, "kl")
         >>> one.with_same_input(one).epsilon
@@ -207,44 +208,46 @@ class DistributionGuarantee:
             if not part.points:
                 remedy = "use with_fresh_input for independent inputs; a value released twice must be remembered"
                 raise InputError("points", part.points, "True: guarantees between points", remedy)
-        added = self._added(other)
+        added = self._add_guarantees(other)
         return added.by_worst_distance() if (self.divergence, self.metric) == ("max", "W1") else added
 
     def with_fresh_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
-        """•: ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up, for KL
-        and the others of ``with_same_input``.
+        """Return • with ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up.
 
-        With a metric it is ε₀ W(λ₀, λ₀′) + ε₁ W(λ₁, λ₁′) for the two inputs, at most the sum of ε's times the larger.
+        For KL and the other divergences of ``with_same_input``.
+
+        With a metric the guarantee is ε₀ W(λ₀, λ₀′) + ε₁ W(λ₁, λ₁′) for the two inputs, at most the sum of ε's times
+        the larger.
         """
-        return replace(self._added(other), points=False)
+        return replace(self._add_guarantees(other), points=False)
 
     def post_process(self) -> DistributionGuarantee:
-        """Any function of the output, randomised or not (KM Prop. 7): nothing changes."""
+        """Return the guarantee after any function of the output, randomized or not (KM Prop. 7): unchanged."""
         return self
 
     def pre_process(self, stability: int) -> DistributionGuarantee:
-        """On transformed laws (KM Prop. 8); the points are then others.
+        """Return the guarantee on transformed distributions (KM Prop. 8); the points are then others.
 
         With a metric, W(Tλ, Tλ′) ≤ c W(λ, λ′): cε for every divergence. Without one, Tλ and Tλ′ are at most c steps
         of the relation apart: cε for total variation and D_∞ only, since the others do not add up along a chain
         (Gaussians c steps apart have c² times the KL of one step), though KM state it for all.
         """
-        steps = whole("stability", stability, at_least=0)
+        steps = check_integer("stability", stability, at_least=0)
         if self.metric is None and self.divergence not in TRIANGLE and steps > 1:
             remedy = "state the guarantee with a metric, or for one of these"
             raise InputError("divergence", self.divergence, f"one of {list(TRIANGLE)} for a chain", remedy)
         return replace(self, epsilon=to_float(steps * Fraction(self.epsilon), "up"), points=False)
 
     def by_worst_distance(self) -> DistributionGuarantee:
-        """W_1 ≤ W_∞: W_1-XDistP is W_∞-XDistP (KM Prop. 9); raises ``InputError`` without a metric."""
+        """Return the W_∞ guarantee, as W_1 ≤ W_∞ (KM Prop. 9); raises ``InputError`` without a metric."""
         if self.metric is None:
             raise InputError("metric", self.metric, "'W1' or 'Winf'")
         return replace(self, metric="Winf")
 
-    def weakened(self, divergence: str) -> DistributionGuarantee:
-        """For a divergence that is never larger (KM Prop. 10).
+    def weaken_to(self, divergence: str) -> DistributionGuarantee:
+        """Return the guarantee for a divergence that is never larger (KM Prop. 10).
 
-        >>> DistributionGuarantee(0.5, "max", "Winf").weakened("kl").divergence
+        >>> DistributionGuarantee(0.5, "max", "Winf").weaken_to("kl").divergence
         'kl'
         """
         smaller = BELOW.get(self.divergence, ())
@@ -252,7 +255,7 @@ class DistributionGuarantee:
             raise InputError("divergence", divergence, f"never larger than {self.divergence!r}: one of {list(smaller)}")
         return replace(self, divergence=divergence)
 
-    def _added(self, other: DistributionGuarantee) -> DistributionGuarantee:
+    def _add_guarantees(self, other: DistributionGuarantee) -> DistributionGuarantee:
         if (self.divergence, self.metric) != (other.divergence, other.metric):
             shown = (other.divergence, other.metric)
             raise InputError("other", shown, f"of {(self.divergence, self.metric)}", "weaken both to a common one")

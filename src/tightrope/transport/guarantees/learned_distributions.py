@@ -1,4 +1,4 @@
-"""Group laws learned from counts: what is then certain about the true laws, and how to learn them privately."""
+"""Group distributions learned from counts: bounds on the true distributions, and private learning."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from tightrope.accounting.neighbors import Neighbours
+from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.numerics.arrays import Floats, Integers, array_of
-from tightrope.numerics.checks import inner_probability, non_negative, positive, whole
+from tightrope.numerics.checks import check_integer, check_positive, inner_probability, non_negative
 from tightrope.numerics.divergences import INFINITE_EPSILON
 from tightrope.randomness.bits import Source
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.guarantees.divergences import raised
+from tightrope.transport.guarantees.divergences import round_up
 from tightrope.transport.guarantees.single_draws import OneDraw, one_draw
 
 Group = Any
@@ -28,36 +28,36 @@ Group = Any
 TABLE_ROUNDING = 2.0**-96
 """δ and η for the rounding of the tables: 2⁻¹²⁸ a point and row, for up to 2³² points."""
 INVERSE_ERROR = 1e-9
-"""Relative and absolute: what the inverse of the incomplete beta function may be off; intervals are widened by it."""
+"""Relative and absolute error of the inverse incomplete beta function; intervals are widened by it."""
 NARROWED = 2.0**-49
-"""Relative: the roundings of a factor, a product and a difference."""
+"""Relative rounding error of a factor, a product and a difference."""
 MOST_SAMPLES = 2**52
 """Counts and their sums are exact in doubles below this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedLaw:
-    """A smoothed estimate, shape [d], and bounds on the true law that hold with the confidence of the whole."""
+    """A smoothed estimate, shape [d], and simultaneous confidence bounds on the true distribution."""
 
     law: Floats
     lower: Floats
     upper: Floats
     total_variation: float
 
-    def deltas(self, epsilon: float) -> tuple[float, float]:
-        """Upper bounds on Σ (λ − e^ε λ̂)₊ and Σ (λ̂ − e^ε λ)₊: the smoothed max-divergence, both ways."""
-        factor, (least, most) = math.exp(min(epsilon, INFINITE_EPSILON)), _around(self.law)
+    def max_divergence_deltas(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on Σ (λ − e^ε λ̂)₊ and Σ (λ̂ − e^ε λ)₊: the smoothed max-divergence in both directions."""
+        factor, (least, most) = math.exp(min(epsilon, INFINITE_EPSILON)), _float_law_bounds(self.law)
         above = float(np.sum(np.maximum(self.upper - factor * least, 0)))
         below = float(np.sum(np.maximum(most - factor * self.lower * (1 - NARROWED), 0)))
-        return min(1.0, raised(above)), min(1.0, raised(below))
+        return min(1.0, round_up(above)), min(1.0, round_up(below))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedLaws:
-    """Estimates for all groups; ``failure`` bounds the probability that any statement here is wrong.
+    """Estimates for all groups; ``failure`` bounds the probability that any bound here is wrong.
 
-    ``loss`` is the privacy that learning spent: None where the counts were used as they are, and then the laws must
-    not come from protected data.
+    ``loss`` is the privacy loss of learning: None if the counts were used without noise, and then the distributions
+    must not come from protected data.
     """
 
     groups: dict[Group, LearnedLaw]
@@ -65,17 +65,17 @@ class LearnedLaws:
     loss: PrivacyLoss | None = None
 
     @property
-    def laws(self) -> dict[Group, Floats]:
-        """What ``CouplingMechanism.fit`` takes."""
+    def laws_by_group(self) -> dict[Group, Floats]:
+        """The distributions, as ``CouplingMechanism.fit`` takes them."""
         return {group: learned.law for group, learned in self.groups.items()}
 
     def one_draw(self, epsilon: float) -> OneDraw:
-        """What one draw of a mechanism fitted with these laws tells, with probability 1 − ``failure`` of the learning.
+        """Return the guarantee of one draw of a mechanism fitted with these, with confidence 1 − ``failure``.
 
-        (2ε, δ, η): a larger ``epsilon`` has a smaller δ; choose by the δ that comes out. Any ε ≥ 0 is valid.
+        (2ε, δ, η): a larger ``epsilon`` has a smaller δ. Any ε ≥ 0 is valid; choose it by the resulting δ.
         """
         epsilon = non_negative("epsilon", epsilon)
-        deltas = [learned.deltas(epsilon) for learned in self.groups.values()]
+        deltas = [learned.max_divergence_deltas(epsilon) for learned in self.groups.values()]
         apart = sorted(learned.total_variation for learned in self.groups.values())
         up, down = (min(1.0, max(parts) + TABLE_ROUNDING) for parts in zip(*deltas, strict=True))
         two = (apart[-1], min(1.0, apart[-2:][0] + TABLE_ROUNDING))
@@ -83,91 +83,93 @@ class LearnedLaws:
 
 
 def learn_laws(counts: Mapping[Group, ArrayLike], *, failure: float = 0.05, smoothing: float = 1.0) -> LearnedLaws:
-    """λ̂ = (c + a) / (n + a d) for each group's counts c over d points; n independent samples a group.
+    """Return λ̂ = (c + a) / (n + a d) for each group's counts c over d points; n independent samples a group.
 
-    Each probability has a Clopper–Pearson interval, all of them together at ``failure`` / 2; TV(λ, c/n) ≤
-    √((d log 2 + log(2S/failure)) / (2n)) for S groups at the other half (Weissman), or less where the intervals say
-    so. ``smoothing`` a > 0 keeps every point possible, so that max-divergences are finite but for a δ.
-    Raises ``InputError`` for counts that are not whole numbers ≥ 0, groups without samples, and unequal supports.
+    Each probability has a Clopper–Pearson interval, all of them together at ``failure`` / 2; TV(λ, c/n) ≤ √((d log 2 +
+    log(2S/failure)) / (2n)) for S groups at the other half (Weissman), or less if the intervals imply it. ``smoothing``
+    a > 0 keeps every point possible, so that max-divergences are finite up to a δ. Raises ``InputError`` for counts
+    that are not integers ≥ 0, groups without samples, and unequal supports.
 
     >>> learned = learn_laws({"a": [500, 500], "b": [250, 750]})
-    >>> learned.laws["a"].tolist(), round(learned.one_draw(0.2).delta, 3)
+    >>> learned.laws_by_group["a"].tolist(), round(learned.one_draw(0.2).delta, 3)
     ([0.5, 0.5], 0.0)
     """
-    found = _counts(counts)
+    found = _check_counts(counts)
     empty = [group for group, cells in found.items() if not cells.sum() > 0]
     if empty:
         raise InputError("counts", empty, "positive in total for every group", "leave these groups out")
-    return _learned(found, 0, (inner_probability("failure", failure), positive("smoothing", smoothing)), None)
+    return _estimate_laws(
+        found, 0, (inner_probability("failure", failure), check_positive("smoothing", smoothing)), None
+    )
 
 
 def learn_laws_privately(
     counts: Mapping[Group, ArrayLike],
     noise: IntegerMechanism,
     *,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    neighbors: Neighbors = Neighbors.ADD_REMOVE,
     failure: float = 0.05,
     smoothing: float = 1.0,
     randomness: Source | None = None,
 ) -> LearnedLaws:
-    """``learn_laws`` from counts + integer noise; ``.loss`` is what it spends and must be charged.
+    """Return ``learn_laws`` from counts + integer noise; ``.loss`` must be charged to the budget.
 
     One person has one value in one group: adding or removing a person moves one count by 1 and spends ``noise.loss``;
-    replacing one moves two and spends twice that. The names of the groups and d must be public. A third of
-    ``failure`` allows for the noise: every count is within its ``half_width``, and the bounds hold for all such counts.
-    Raises ``InputError`` as ``learn_laws`` does, and for other neighbours.
+    replacing one moves two and spends twice that. The names of the groups and d must be public. A third of ``failure``
+    allows for the noise: every count is within its ``half_width``, and the bounds hold for all such counts. Raises
+    ``InputError`` as ``learn_laws`` does, and for other neighbors.
 
     >>> from tightrope import discrete_laplace
     >>> learned = learn_laws_privately({"a": [500, 500], "b": [250, 750]}, discrete_laplace(scale=2))
-    >>> learned.loss.delta(0.5) < 1e-15, learned.laws["a"].shape
+    >>> learned.loss.delta(0.5) < 1e-15, learned.laws_by_group["a"].shape
     (True, (2,))
     """
     if not isinstance(noise, IntegerMechanism):
         raise InputError("noise", noise, "an integer mechanism", "for example tightrope.discrete_laplace(scale=2)")
-    found, checked = _counts(counts), inner_probability("failure", failure)
-    spent = {Neighbours.ADD_REMOVE: 1, Neighbours.REPLACE_ONE: 2}
-    if neighbours not in spent:
-        raise InputError("neighbours", neighbours, f"one of {[kind.value for kind in spent]}")
-    # All noises are within it, but for a third of `failure`.
+    found, checked = _check_counts(counts), inner_probability("failure", failure)
+    spent = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE_ONE: 2}
+    if neighbors not in spent:
+        raise InputError("neighbors", neighbors, f"one of {[kind.value for kind in spent]}")
+    # All noises are within the width, except with probability `failure` / 3.
     width_cells = sum(map(len, found.values()))
     confidence = math.nextafter(1 - checked / (3 * width_cells), 1.0)
     if not confidence < 1:
         raise InputError("failure", checked, f"at least {width_cells * 2.0**-50:.3g} for {width_cells} counts")
     width = int(noise.half_width(confidence))
     noisy = {group: np.asarray(noise.release(cells, randomness), dtype=np.int64) for group, cells in found.items()}
-    loss = replace(spent[neighbours] * noise.loss, neighbours=neighbours)
-    return _learned(noisy, width, (checked * 2 / 3, positive("smoothing", smoothing)), (loss, checked))
+    loss = replace(spent[neighbors] * noise.loss, neighbors=neighbors)
+    return _estimate_laws(noisy, width, (checked * 2 / 3, check_positive("smoothing", smoothing)), (loss, checked))
 
 
-def sampled(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05) -> OneDraw:
-    """(0, η, η) with η = min{1, 2t}, t = √((d log 2 + log(S/β)) / (2n)), with probability 1 − β (theory §6).
+def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05) -> OneDraw:
+    """Return (0, η, η) with η = min{1, 2t}, t = √((d log 2 + log(S/β)) / (2n)), with probability 1 − β (theory §6).
 
-    Each group's law must be the shares of n independent ``samples`` of that group or more, over d points; S groups.
-    Raises ``InputError`` unless n ≥ 1 and 0 < β < 1.
+    Each group's distribution must be the frequencies of at least n independent ``samples`` of that group, over d
+    points; S groups. Raises ``InputError`` unless n ≥ 1 and 0 < β < 1.
 
     >>> fitted = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.25, 0.75]}, [[0, 1], [1, 0]], target=[0.4, 0.6])
-    >>> round(sampled(fitted, 100_000).total_variation, 4)
+    >>> round(one_draw_from_samples(fitted, 100_000).total_variation, 4)
     0.0101
     """
-    samples, failure = whole("samples", samples), inner_probability("failure", failure)
+    samples, failure = check_integer("samples", samples), inner_probability("failure", failure)
     points, groups = len(next(iter(mechanism.groups.values()))), len(mechanism.groups)
-    apart = raised(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
+    apart = round_up(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
     apart = min(1.0, apart + TABLE_ROUNDING)
     return one_draw(epsilon=0.0, total_variations=(apart, apart), deltas=(apart, apart))
 
 
-def _learned(
+def _estimate_laws(
     counts: dict[Group, Integers], width: int, settings: tuple[float, float], spent: tuple[PrivacyLoss, float] | None
 ) -> LearnedLaws:
     failure, smoothing = settings
     chances = (failure / (4 * sum(len(cells) for cells in counts.values())), failure / (2 * len(counts)))
-    groups = {group: _bounded(cells, width, chances, smoothing) for group, cells in counts.items()}
+    groups = {group: _estimate_law(cells, width, chances, smoothing) for group, cells in counts.items()}
     loss, whole = spent or (None, failure)
     return LearnedLaws(groups, whole, loss)
 
 
-def _bounded(cells: Integers, width: int, chances: tuple[float, float], smoothing: float) -> LearnedLaw:
-    """The estimate and its bounds where every true count is within ``width`` of its cell."""
+def _estimate_law(cells: Integers, width: int, chances: tuple[float, float], smoothing: float) -> LearnedLaw:
+    """Return the estimate and its bounds if every true count is within ``width`` of its cell."""
     least, most = np.maximum(cells - width, 0), np.maximum(cells + width, 0)
     fewest, largest = int(least.sum()), int(most.sum())
     smooth = np.maximum(cells, 0) + smoothing
@@ -186,32 +188,32 @@ def _bounded(cells: Integers, width: int, chances: tuple[float, float], smoothin
     size = len(cells)
     sampled = math.sqrt((size * math.log(2) - math.log(chances[1])) / (2 * fewest)) if fewest else 1.0
     shares = (least / max(largest, 1), most / fewest if fewest else np.ones(size))
-    apart = min(1.0, sampled + _apart(law, *shares), _apart(law, lower, upper))
-    return LearnedLaw(law, lower, upper, min(1.0, raised(apart)))
+    apart = min(1.0, sampled + _variation_bound(law, *shares), _variation_bound(law, lower, upper))
+    return LearnedLaw(law, lower, upper, min(1.0, round_up(apart)))
 
 
-def _apart(law: Floats, lower: Floats, upper: Floats) -> float:
-    """The most that any law between the bounds is away in total variation: Σ (·)₊ one way bounds it, and the other."""
-    least, most = _around(law)
+def _variation_bound(law: Floats, lower: Floats, upper: Floats) -> float:
+    """Return an upper bound on the total variation to every distribution between the bounds: the smaller sum."""
+    least, most = _float_law_bounds(law)
     return float(min(np.sum(np.maximum(upper - least, 0)), np.sum(np.maximum(most - lower, 0))))
 
 
-def _around(law: Floats) -> tuple[Floats, Floats]:
-    """Bounds on the law that floats stand for, which is divided by their exact sum."""
+def _float_law_bounds(law: Floats) -> tuple[Floats, Floats]:
+    """Return bounds on the exact normalized distribution that the floats represent."""
     off = NARROWED + len(law) * 2.0**-52
     return law * (1 - off), law * (1 + off)
 
 
-def _counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
+def _check_counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
     if not isinstance(counts, Mapping) or not counts:
         raise InputError("counts", counts, "a mapping from the name of each group to its counts")
-    found = {group: _cells(group, cells) for group, cells in counts.items()}
+    found = {group: _check_cells(group, cells) for group, cells in counts.items()}
     if len({len(cells) for cells in found.values()}) > 1:
         raise InputError("counts", {g: len(c) for g, c in found.items()}, "over one common support")
     return found
 
 
-def _cells(group: Group, cells: ArrayLike) -> Integers:
+def _check_cells(group: Group, cells: ArrayLike) -> Integers:
     array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
         raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")

@@ -1,4 +1,4 @@
-"""What one draw of a coupling mechanism tells where the groups' laws are known only nearly (theory §6, KM Thm 3).
+"""Guarantees for one draw of a coupling mechanism with approximately known distributions (theory §6, KM Thm 3).
 
 ``docs/proofs/transport.md`` has the corrected argument.
 """
@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import approx_dp
-from tightrope.numerics.checks import non_negative, probability
+from tightrope.numerics.checks import check_probability, non_negative
 from tightrope.numerics.divergences import INFINITE_EPSILON, NAMED
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.exact.plan import Law
+from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.divergences import divergence as divergence_of
-from tightrope.transport.guarantees.divergences import raised
+from tightrope.transport.guarantees.divergences import divergence_upper_bound as divergence_of
+from tightrope.transport.guarantees.divergences import round_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class OneDraw:
     """Any two groups' outputs are (ε, δ)-indistinguishable with total variation η: a bound on **one draw a value**.
 
     ``loss`` composes over independent draws only: other people's values, or a value that was itself drawn anew. Draws
-    for the *same* value are not independent given the group, and no multiple of this loss covers them: with laws known
-    exactly (ε = η = 0), k draws for one value can have total variation 1 − 2^{1−k} (theory §6). Release a value once,
-    or let ``apply`` remember it (``person``).
+    for the *same* value are not independent given the group, and no multiple of this loss covers them: with exactly
+    known distributions (ε = η = 0), k draws for one value can have total variation 1 − 2^{1−k} (theory §6). Release a
+    value once, or let ``apply`` remember it (``person``).
     """
 
     epsilon: float
@@ -41,17 +41,17 @@ class OneDraw:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The dominating pair of the triple (ε, δ, η); neighbours: another group, with everything else fixed."""
+        """The dominating pair of the triple (ε, δ, η); neighbors: another group, with everything else fixed."""
         return approx_dp(self.epsilon, delta=self.delta, total_variation=self.total_variation).loss
 
-    def divergence(self, name: str) -> float:
-        """Upper bound on an f-divergence of two groups' outputs, rounded up; ∞ where δ > 0 and f is unbounded.
+    def divergence_bound(self, name: str) -> float:
+        """Return an upper bound on an f-divergence of two groups' outputs; ∞ if δ > 0 and f is unbounded.
 
-        η (f(e^ε) + e^ε f(e^{−ε})) / (e^ε − 1), which is εη for both "kl" and "reverse_kl", 2η sinh ε for
-        "chi_squared", 2η tanh(ε/4) for "hellinger", η for "total_variation"; ε for "max". With δ > 0, 2η for
-        "hellinger". Raises ``InputError`` for another name.
+        η (f(e^ε) + e^ε f(e^{−ε})) / (e^ε − 1): εη for both "kl" and "reverse_kl", 2η sinh ε for "chi_squared", 2η
+        tanh(ε/4) for "hellinger", η for "total_variation"; ε for "max". With δ > 0, 2η for "hellinger". Raises
+        ``InputError`` for another name.
 
-        >>> round(OneDraw(0.2, 0.0, 0.05).divergence("kl"), 12)
+        >>> round(OneDraw(0.2, 0.0, 0.05).divergence_bound("kl"), 12)
         0.01
         """
         if name not in NAMED and name != "max":
@@ -60,9 +60,9 @@ class OneDraw:
         if not eta and not self.delta:
             return 0.0
         if name == "max":
-            return math.inf if self.delta else raised(self.epsilon)
+            return math.inf if self.delta else round_up(self.epsilon)
         f = NAMED[name]
-        return raised(f.exclusive(eta, eta) if self.delta else eta * f.steepest(self.epsilon))
+        return round_up(f.disjoint_mass_term(eta, eta) if self.delta else eta * f.steepest_slope(self.epsilon))
 
 
 def one_draw(
@@ -71,37 +71,37 @@ def one_draw(
     total_variations: tuple[float, float] = (1.0, 1.0),
     deltas: tuple[float, float] = (0.0, 0.0),
 ) -> OneDraw:
-    """(2ε, δ, η) with η = min{largest of a (2ε, δ) pair, TV₀ + TV₁}, δ = min{δ⁺ + e^ε δ⁻, η} (theory §6).
+    """Return (2ε, δ, η), η = min{largest of a (2ε, δ) pair, TV₀ + TV₁}, δ = min{δ⁺ + e^ε δ⁻, η} (theory §6).
 
-    For every group, the law λ̂ that the mechanism was fitted with and the true λ satisfy P(λ ∈ A) ≤ e^ε P(λ̂ ∈ A) + δ⁺
-    and the reverse with δ⁻ (``deltas``; 0 where D_∞ ≤ ε both ways). ``total_variations``: TV(λ_s, λ̂_s) of the two
-    groups, the two largest where there are more.
+    For every group, the fitted distribution λ̂ and the true λ satisfy P(λ ∈ A) ≤ e^ε P(λ̂ ∈ A) + δ⁺ and the reverse
+    with δ⁻ (``deltas``; 0 if D_∞ ≤ ε both ways). ``total_variations``: TV(λ_s, λ̂_s) of the two groups, or the two
+    largest of more.
 
     >>> round(one_draw(epsilon=0.1, total_variations=(0.02, 0.03)).total_variation, 12)
     0.05
     """
     epsilon = non_negative("epsilon", epsilon)
-    first, second = (probability("total_variations", value) for value in total_variations)
-    up, down = (probability("deltas", value) for value in deltas)
-    delta = _chained(up, epsilon, down)
+    first, second = (check_probability("total_variations", value) for value in total_variations)
+    up, down = (check_probability("deltas", value) for value in deltas)
+    delta = _chain_deltas(up, epsilon, down)
     ceiling = delta + (1 - delta) * math.tanh(epsilon)
-    eta = min(1.0, raised(min(ceiling, first + second)))
+    eta = min(1.0, round_up(min(ceiling, first + second)))
     return OneDraw(2 * epsilon, min(delta, eta), eta)  # at any ε no set differs by more than the total variation
 
 
-def _chained(up: float, epsilon: float, down: float) -> float:
-    """δ⁺ + e^ε δ⁻, rounded up; at most 1."""
+def _chain_deltas(up: float, epsilon: float, down: float) -> float:
+    """Return δ⁺ + e^ε δ⁻, rounded up; at most 1."""
     if not down:
         return up
-    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= INFINITE_EPSILON else 1.0
+    return min(1.0, round_up(up + math.exp(epsilon) * down)) if epsilon <= INFINITE_EPSILON else 1.0
 
 
 def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:
-    """``one_draw`` for the laws that the groups really have: ε = max D_∞ both ways, η from their total variations.
+    """Return ``one_draw`` for the groups' actual distributions: ε = max D_∞ both ways, η from the total variations.
 
-    ``actual``: for every group the law of its values. What the tables' rounding adds is added. Where a law has mass
-    that the fitted one lacks, or the reverse, no ε is finite: the bound is then (0, η, η), by the total variations
-    alone. Raises ``InputError`` unless there is a law for every group.
+    ``actual``: the distribution of the values of every group. The rounding of the tables is included. If a distribution
+    has mass where the fitted one has not, or the reverse, ε is infinite: the bound is then (0, η, η), by the total
+    variations alone. Raises ``InputError`` unless there is a distribution for every group.
 
     >>> laws = {"a": [0.5, 0.5], "b": [0.25, 0.75]}
     >>> mechanism = CouplingMechanism.fit(laws, [[0, 1], [1, 0]], target=[0.4, 0.6])
@@ -112,7 +112,10 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
     if not isinstance(actual, Mapping) or set(actual) != set(mechanism.groups):
         raise InputError("actual", actual, f"a law for each of {list(mechanism.groups)}")
     pairs = [
-        (_shares(fitted), _shares(Law.of(f"law of {group!r}", actual[group], len(fitted))))
+        (
+            _exact_shares(fitted),
+            _exact_shares(ExactDistribution.from_probabilities(f"law of {group!r}", actual[group], len(fitted))),
+        )
         for group, fitted in mechanism.groups.items()
     ]
     epsilon = max(max(divergence_of("max", p, q), divergence_of("max", q, p)) for p, q in pairs)
@@ -123,17 +126,17 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
     return _with_rounding(mechanism, 0.0, two, two)
 
 
-def _shares(law: Law) -> list[Any]:
+def _exact_shares(law: ExactDistribution) -> list[Any]:
     return [law[x] for x in range(len(law))]
 
 
 def _with_rounding(
     mechanism: CouplingMechanism, epsilon: float, two: tuple[float, float], deltas: tuple[float, float]
 ) -> OneDraw:
-    """``one_draw``, and what the tables add: with exact laws two groups' outputs have a ratio e^r and a distance t.
+    """Return ``one_draw`` plus table rounding: with exact input, two groups' outputs have a ratio e^r and distance t.
 
-    Then P₀ ≤ e^ε P̂₀ + δ⁺ ≤ e^{ε+r} P̂₁ + δ⁺ ≤ e^{2ε+r} P₁ + δ⁺ + e^{ε+r} δ⁻, or with t added to δ⁻ in place of r where
-    that is infinite; and the total variation grows by at most 2 e^ε t.
+    Then P₀ ≤ e^ε P̂₀ + δ⁺ ≤ e^{ε+r} P̂₁ + δ⁺ ≤ e^{2ε+r} P₁ + δ⁺ + e^{ε+r} δ⁻, or with t added to δ⁻ in place of r if r
+    is infinite; and the total variation grows by at most 2 e^ε t.
     """
     pairs = list(combinations(mechanism.groups, 2))
     if not pairs:
@@ -142,12 +145,12 @@ def _with_rounding(
     apart = distribution_privacy(mechanism, pairs, "total_variation").epsilon
     up, down = deltas
     if ratio == math.inf:
-        ratio, down = 0.0, min(1.0, raised(down + apart))
+        ratio, down = 0.0, min(1.0, round_up(down + apart))
     bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
-    eta = _chained(bound.total_variation, epsilon, min(1.0, 2 * apart))
-    return OneDraw(_sum_up(bound.epsilon, ratio), min(_chained(up, epsilon + ratio, down), eta), eta)
+    eta = _chain_deltas(bound.total_variation, epsilon, min(1.0, 2 * apart))
+    return OneDraw(_sum_up(bound.epsilon, ratio), min(_chain_deltas(up, epsilon + ratio, down), eta), eta)
 
 
 def _sum_up(first: float, second: float) -> float:
-    """The sum, rounded up."""
-    return raised(first + second) if first and second else first + second
+    """Return the sum, rounded up."""
+    return round_up(first + second) if first and second else first + second

@@ -1,1 +1,1 @@
-"""Couplings on tables: points, counts, saved files, jobs; the only room here that knows the engines."""
+"""Couplings on tables: points, counts, saved files and jobs on the database backends."""

@@ -1,1 +1,1 @@
-"""One file a method: couplings, distances, barycentres, each proven; know no groups and no privacy."""
+"""One file for each method: couplings, distances, barycenters, each with a proof of optimality."""

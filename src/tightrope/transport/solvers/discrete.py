@@ -1,7 +1,7 @@
-"""The cost 1 of any change, between points that have no distances: plans and barycentres in closed form.
+"""The discrete metric, cost 1 for any change: plans and barycenters in closed form.
 
-W_1 is the total variation: what two laws share stays, and it does not matter where the rest goes. The law of least
-total cost is a level for each point, filled up from below, the steepest parts first.
+W_1 is the total variation: common mass stays, and the destination of the rest does not matter. The barycenter is a
+level for each point, filled up from below, the steepest parts first.
 """
 
 from __future__ import annotations
@@ -13,73 +13,73 @@ from scipy.sparse import coo_array
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.checks import whole
+from tightrope.numerics.checks import check_integer
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.solvers.result import Coupling, feasible_dual, plan_cost, refilled
+from tightrope.transport.solvers.result import Coupling, feasible_dual, plan_cost, refill_marginals
 
 SLOPE_DIGITS = 12
-"""Sums of weights that agree so far are the same slope."""
+"""Decimal places at which sums of weights are the same slope."""
 
 
 @dataclass(frozen=True, slots=True)
-class Discrete(Cost):
+class DiscreteCost(Cost):
     """c_ij = 1 for i ≠ j, and 0 for i = j, between ``count`` points.
 
-    >>> Discrete(2).matrix().tolist()
+    >>> DiscreteCost(2).to_matrix().tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
 
     count: int
 
     def __post_init__(self) -> None:
-        whole("count", self.count)
+        check_integer("count", self.count)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def matrix_shape(self) -> tuple[int, int]:
         return self.count, self.count
 
-    def ceiling(self) -> float:
+    def cost_upper_bound(self) -> float:
         return 1.0
 
-    def pairs(self, rows: Integers, columns: Integers) -> Floats:
+    def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
         return np.asarray(rows != columns, dtype=np.float64)
 
-    def block(self, rows: Integers) -> Floats:
+    def row_costs(self, rows: Integers) -> Floats:
         return np.asarray(rows[:, None] != np.arange(self.count), dtype=np.float64)
 
-    def take(self, rows: Integers, columns: Integers) -> Matrix:
+    def select_points(self, rows: Integers, columns: Integers) -> Matrix:
         return Matrix((rows[:, None] != columns).astype(np.float64))
 
-    def power(self, exponent: float) -> Discrete:
+    def to_power(self, exponent: float) -> DiscreteCost:
         if not exponent > 0:
             raise InputError("exponent", exponent, "positive")
         return self
 
-    def column_room(self, u: Floats, lowered: float = 0.0) -> Floats:
+    def column_potentials(self, u: Floats, lowered: float = 0.0) -> Floats:
         return np.asarray(np.minimum(-u, 1 - lowered - u.max()))
 
-    def row_room(self, v: Floats, lowered: float = 0.0) -> Floats:
+    def row_potentials(self, v: Floats, lowered: float = 0.0) -> Floats:
         return np.asarray(np.minimum(-v, 1 - lowered - v.max()))
 
 
-def staying(cost: Discrete, source: Floats, target: Floats) -> Coupling:
-    """min(source, target) stays at each point, and what is left over goes where something is missing.
+def stay_in_place_coupling(cost: DiscreteCost, source: Floats, target: Floats) -> Coupling:
+    """Return the coupling in which min(source, target) stays at each point; the rest fills what is missing.
 
-    The proof: u = 1 where the source holds more, v = −u; it is worth Σ (source − target)₊, the total variation.
+    The proof: u = 1 where the source has more, v = −u, of value Σ (source − target)₊, the total variation.
     """
     points = np.arange(cost.count)
-    shared = coo_array((np.minimum(source, target), (points, points)), shape=cost.shape)
-    plan = refilled(shared, source, target)
+    shared = coo_array((np.minimum(source, target), (points, points)), shape=cost.matrix_shape)
+    plan = refill_marginals(shared, source, target)
     proof = feasible_dual(cost, points, (source > target).astype(np.float64), source, target)
     return Coupling(plan, plan_cost(cost, plan), proof, 1.0, "what both laws share stays")
 
 
 def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """The law μ of least Σ_s w_s TV(λ_s, μ), and potentials v [groups, points] that prove it.
+    """Return the μ of least Σ_s w_s TV(λ_s, μ), and potentials v [groups, points] that prove it.
 
-    Where μ grows from one λ_s[y] to the next larger one, the cost falls by the weights of the laws above, the slope.
-    The mass 1 goes where slopes are steepest; what is on the last of them takes the same share everywhere. Of two laws
-    of equal weight that is their mean.
+    Where μ grows from one λ_s[y] to the next larger one, the cost decreases by the weights above, the slope. The mass 1
+    is placed at the steepest slopes; at the last of them every point gets the same fraction. For two distributions of
+    equal weight this is their mean.
 
     >>> median_law(np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]), np.array([0.5, 0.5]))[0].tolist()
     [0.25, 0.5, 0.25]
@@ -88,7 +88,7 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     weights = shares[order]
     slopes = np.round(np.cumsum(weights[::-1], axis=0)[::-1], SLOPE_DIGITS)
     lengths = np.diff(np.take_along_axis(laws, order, axis=0), axis=0, prepend=0.0)
-    # The slope at which the mass 1 is used up, and which share of that slope's length gets some.
+    # The slope at which the mass 1 is used up, and the used fraction of that slope's length.
     levels, places = np.unique(-slopes, return_inverse=True)
     totals = np.bincount(places.ravel(), lengths.ravel(), len(levels))
     held = np.cumsum(totals)
@@ -100,7 +100,7 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     )
     law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)
     potentials = np.empty_like(laws)
-    # How far each law, by rank, counts as above μ: 1 or 0, and a share of the one that μ reaches.
+    # Degree to which each distribution, by rank, counts as above μ: 1 or 0, and a fraction for the one that μ reaches.
     # At every point, the weights above then add up to `last`.
     above = (slopes <= last).astype(np.float64)
     reached = np.count_nonzero(slopes > last, axis=0) - 1

@@ -1,7 +1,7 @@
-"""Transport on a graph as a flow on its edges: O(edges) arcs where a table would have n² (theory §6).
+"""Transport on a graph as a flow on its edges: O(edges) arcs instead of n² (theory §6).
 
-Masses and lengths are integers while the flow is found, its optimality proven and its ways traced; a law of floats is
-one of integers to within one unit of 2⁻⁵² a node, and that is repaired at the end.
+Masses and lengths are integers while the flow is found, proven optimal and decomposed into paths; rounding to integers
+changes a distribution by at most 2⁻⁵² a node, and this is repaired at the end.
 """
 
 from __future__ import annotations
@@ -19,20 +19,27 @@ from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, whole_masses
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.solvers.libraries import Arcs, cheapest_flow
-from tightrope.transport.solvers.result import Coupling, dual, feasible_dual, plan_cost, plan_of, repaired
+from tightrope.transport.solvers.result import (
+    Coupling,
+    certify_dual,
+    feasible_dual,
+    plan_cost,
+    repair_marginals,
+    sparse_plan,
+)
 
-# From a flow on edges to who goes where: follow the mass downstream, in integers.
+# From a flow on edges to a coupling: follow the mass downstream, in integers.
 #
-# An optimal flow has no cycle, since every edge has a length; nodes in the order of their height are an order in
-# which everything that reaches a node is known before it leaves.
+# An optimal flow has no cycle, since every edge has a positive length; sorted by height, all arrivals at a node precede
+# its departures.
 
 Parcel = tuple[int, int, float]
-"""Where it comes from, how much it is, how far it came."""
+"""Origin, mass and distance so far."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routes:
-    """``masses``[k] moves from ``starts``[k] to ``ends``[k], along ways of ``lengths``[k]."""
+    """``masses``[k] moves from ``starts``[k] to ``ends``[k], along paths of ``lengths``[k]."""
 
     starts: Integers
     ends: Integers
@@ -40,11 +47,13 @@ class Routes:
     lengths: Floats
 
 
-def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, Integers], lengths: Floats) -> Routes:
-    """The parcels that a flow carries from the first law to the second; what need not move stays."""
+def trace_routes(
+    arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, Integers], lengths: Floats
+) -> Routes:
+    """Return the parcels that a flow carries from source to target; common mass stays."""
     source, target = laws
     stay = np.minimum(source, target)
-    # For every node the arcs on which something leaves it, and how much.
+    # Outgoing arcs with flow of every node, with their amounts.
     out: dict[int, list[tuple[int, int]]] = {}
     for departures_arc in np.flatnonzero(flows > 0).tolist():
         out.setdefault(int(arcs.tails[departures_arc]), []).append((departures_arc, int(flows[departures_arc])))
@@ -56,9 +65,9 @@ def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, 
         held = waiting.pop(node, deque())
         for arc, amount in out.get(node, ()):
             head = int(arcs.heads[arc])
-            _forward(held, amount, float(lengths[arc]), waiting.setdefault(head, deque()))
+            _forward_mass(held, amount, float(lengths[arc]), waiting.setdefault(head, deque()))
         arrived += [(origin, node, mass, way) for origin, mass, way in held]
-    # Every node got what it lacked, in integers.
+    # Check in integers that every node received what it lacked.
     wanted = target - stay
     got = np.zeros_like(wanted)
     for _, end, require_arrivals_mass, _ in arrived:
@@ -77,8 +86,8 @@ def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, 
     )
 
 
-def _forward(held: deque[Parcel], amount: int, length: float, onward: deque[Parcel]) -> None:
-    """Send ``amount`` on, first come first served; a parcel is split where it is too large."""
+def _forward_mass(held: deque[Parcel], amount: int, length: float, onward: deque[Parcel]) -> None:
+    """Send ``amount`` on, first in, first out; parcels are split if they are too large."""
     while amount and held:
         origin, mass, way = held.popleft()
         sent = min(mass, amount)
@@ -96,10 +105,10 @@ SOLVER_BITS = 61
 
 
 def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
-    """A coupling of least cost on a graph, with potentials u = −v: |u_s − u_t| ≤ length of every edge s − t.
+    """Return a coupling of least cost on a graph, potentials u = −v: |u_s − u_t| ≤ length of every edge s − t.
 
-    The cost is that of the ways the mass takes; where the graph has no closed form, what the repair of the marginals
-    may add is in it at the longest way there is.
+    The cost is summed over the paths of the mass; without a closed form of the metric, it includes an upper bound on
+    the cost of repairing the marginals.
     """
     lengths, bits = whole_lengths(cost)
     degree = int(np.bincount(np.concatenate([cost.tails, cost.heads]), minlength=1).max(initial=1))
@@ -108,24 +117,24 @@ def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
     arcs = Arcs(np.concatenate([cost.tails, cost.heads]), np.concatenate([cost.heads, cost.tails]))
     both = np.concatenate([lengths, lengths])
     flows = cheapest_flow(arcs, both, begin - finish, 1 << mass_bits)
-    height = heights(arcs, both, flows, cost.nodes)
-    flow_routes = traced(arcs, flows, height, (begin, finish), np.concatenate([cost.lengths] * 2))
+    height = node_heights(arcs, both, flows, cost.nodes)
+    flow_routes = trace_routes(arcs, flows, height, (begin, finish), np.concatenate([cost.lengths] * 2))
     flow_routes = replace(flow_routes, masses=np.ldexp(flow_routes.masses, -mass_bits))
     u = np.ldexp((height.max() - height).astype(np.float64), -bits)
-    routes, proof = flow_routes, dual(u, -u, source, target)
-    found = plan_of(routes.starts, routes.ends, routes.masses, cost.shape)
-    plan = repaired(found, source, target)
-    # At most what the changed entries cost: twice the way from one node to the furthest bounds every way.
+    routes, proof = flow_routes, certify_dual(u, -u, source, target)
+    found = sparse_plan(routes.starts, routes.ends, routes.masses, cost.matrix_shape)
+    plan = repair_marginals(found, source, target)
+    # An upper bound on the cost of changed entries: twice the longest path from one node bounds every path.
     changed = coo_array(plan - found)
     moved = float(np.abs(changed.data[changed.row != changed.col]).sum())
-    spent = float(routes.masses @ routes.lengths) + (2 * moved * float(cost.block(np.array([0])).max()))
+    spent = float(routes.masses @ routes.lengths) + (2 * moved * float(cost.row_costs(np.array([0])).max()))
     return Coupling(plan, plan_cost(cost, plan) if cost.places is not None else spent, proof, 1.0, "edge flow")
 
 
 def whole_lengths(cost: Graph) -> tuple[Integers, int]:
-    """Lengths in units of 2^−bits, rounded down so that a potential for them is one for the true lengths.
+    """Return lengths in units of 2^−bits, rounded down so that feasible potentials stay feasible.
 
-    Where the lengths are dyadic the bits suffice to hold them exactly, for unit lengths none are needed.
+    The bits suffice for dyadic lengths to be exact; unit lengths need none.
     """
     largest = float(cost.lengths.max(initial=1.0))
     room = EXACT_BITS - int(np.ceil(np.log2(largest))) - cost.nodes.bit_length()
@@ -133,7 +142,7 @@ def whole_lengths(cost: Graph) -> tuple[Integers, int]:
     lengths = np.floor(np.ldexp(cost.lengths, bits)).astype(np.int64)
     if lengths.min(initial=1) < 1:
         raise PrecisionError(
-            f"the shortest edge, {cost.lengths.min():.3g}, is too short beside the longest, {largest:.3g}, "
+            f"the shortest edge, {cost.lengths.min():.3g}, is too short compared with the longest, {largest:.3g}, "
             "to measure both in 64 bits; join its ends"
         )
     return lengths, bits
@@ -144,10 +153,11 @@ def _are_whole(lengths: Floats, bits: int) -> bool:
     return bool((scaled == np.floor(scaled)).all())
 
 
-def heights(arcs: Arcs, lengths: Integers, flows: Integers, nodes: int) -> Integers:
-    """Heights with h_t ≤ h_s + length on every arc s → t, and equality where something flows (Bellman and Ford).
+def node_heights(arcs: Arcs, lengths: Integers, flows: Integers, nodes: int) -> Integers:
+    """Return heights with h_t ≤ h_s + length on every arc s → t, with equality if it has flow (Bellman–Ford).
 
-    This proves that no flow costs less; all numbers are integers. Raises ``PrecisionError`` where there is no such h.
+    They prove that the flow is optimal; all numbers are integers. Raises ``PrecisionError`` if there are no such
+    heights.
     """
     used = flows > 0
     tails = np.concatenate([arcs.tails, arcs.heads[used]])
@@ -162,19 +172,18 @@ def heights(arcs: Arcs, lengths: Integers, flows: Integers, nodes: int) -> Integ
     raise PrecisionError("the flow that the solver returned can be made cheaper; please report this graph")
 
 
-# Tables of costs of any order of magnitude: shortest augmenting paths in integers, which round nothing.
+# Cost tables of any order of magnitude: shortest augmenting paths in integers, without rounding.
 #
-# A cost and a mass in floats are whole multiples of a power of two. The method of the network simplex works in
-# floats: a cost of 1e32 beside one of 1 leaves the potentials of both without digits. Slower, hence for small tables
-# alone.
+# Float costs and masses are multiples of a power of two. The network simplex works in floats: with costs of 1e32 and of
+# 1, the potentials lose their digits. This method is slower, hence only for small tables.
 
 Wholes = NDArray[np.object_]
-"""Integers without a limit."""
+"""Integers of any size."""
 
 
 @dataclass(slots=True, eq=False)
-class Flow:
-    """What has moved so far, at least cost, what is left, and potentials: c_ij + p_i − q_j ≥ 0, and 0 where mass moves.
+class PartialFlow:
+    """A partial flow of least cost, the remaining masses, and potentials: c_ij + p_i − q_j ≥ 0, and 0 if mass moves.
 
     While mass is left at some source, its p is 0.
     """
@@ -186,15 +195,15 @@ class Flow:
     p: Wholes
     q: Wholes
 
-    def advance(self) -> None:
-        """Move what fits along a shortest path from the sources with mass left to a target that wants some."""
+    def advance_shortest_path(self) -> None:
+        """Augment along a shortest path from the sources with mass left to a target that lacks some."""
         above = int(self.costs.sum()) + 1
         rows, columns = (np.full(size, above, dtype=object) for size in self.costs.shape)
         rows[self.left > 0] = 0
         before = np.zeros(len(columns), dtype=np.int64)
         came, done = np.full(len(rows), -1), np.zeros(len(columns), dtype=bool)
         for i in np.flatnonzero(self.left > 0).tolist():
-            self._relax(i, rows[i], columns, before)
+            self._relax_row(i, rows[i], columns, before)
         while True:
             waiting = np.flatnonzero(~done)
             j = int(waiting[np.argmin(columns[waiting])])
@@ -203,17 +212,17 @@ class Flow:
                 break
             for i in np.flatnonzero((self.moved[:, j] > 0) & (rows > columns[j])).tolist():
                 rows[i], came[i] = columns[j], j
-                self._relax(i, rows[i], columns, before)
-        self._move(j, before, came)
+                self._relax_row(i, rows[i], columns, before)
+        self._move_mass(j, before, came)
         self.p = self.p + np.minimum(rows, columns[j])
         self.q = self.q + np.minimum(columns, columns[j])
 
-    def _relax(self, i: int, reached: int, columns: Wholes, before: NDArray[np.int64]) -> None:
+    def _relax_row(self, i: int, reached: int, columns: Wholes, before: NDArray[np.int64]) -> None:
         there = self.costs[i] - self.q + (self.p[i] + reached)
         nearer = there < columns
         columns[nearer], before[nearer] = there[nearer], i
 
-    def _move(self, j: int, before: NDArray[np.int64], came: NDArray[np.int64]) -> None:
+    def _move_mass(self, j: int, before: NDArray[np.int64], came: NDArray[np.int64]) -> None:
         forward, back, end = [], [], j
         while True:
             i = int(before[j])
@@ -232,28 +241,28 @@ class Flow:
 
 
 def exact_paths(cost: Cost, source: Floats, target: Floats) -> Coupling:
-    """A coupling of least cost between the points that have mass, and potentials for all points.
+    """Return a coupling of least cost between the points with mass, and potentials for all points.
 
-    Where roundings make the sums of the laws differ, what one holds more of stays where moving it costs most.
+    If rounding makes the total masses differ, the excess stays where moving it costs most.
     """
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
-    costs, unit = _whole(cost.take(rows, columns).matrix())
-    masses, share = _whole(np.concatenate([source[rows], target[columns]]))
+    costs, unit = _integer_multiples(cost.select_points(rows, columns).to_matrix())
+    masses, share = _integer_multiples(np.concatenate([source[rows], target[columns]]))
     left, wanted = masses[: len(rows)].copy(), masses[len(rows) :].copy()
     zeros = [np.zeros(size, dtype=object) for size in (costs.shape, len(rows), len(columns))]
-    flow = Flow(costs, left, wanted, *zeros)
+    flow = PartialFlow(costs, left, wanted, *zeros)
     while (flow.left > 0).any() and (flow.wanted > 0).any():
-        flow.advance()
+        flow.advance_shortest_path()
     some, others = np.nonzero(flow.moved)
     moved = np.array([int(mass) / share for mass in flow.moved[some, others]], dtype=np.float64)
-    plan = repaired(plan_of(rows[some], columns[others], moved, cost.shape), source, target)
+    plan = repair_marginals(sparse_plan(rows[some], columns[others], moved, cost.matrix_shape), source, target)
     u = np.array([-int(p) / unit for p in flow.p], dtype=np.float64)
     proof = feasible_dual(cost, rows, u, source, target)
     return Coupling(plan, plan_cost(cost, plan), proof, 1.0, "shortest augmenting paths")
 
 
-def _whole(values: Floats) -> tuple[Wholes, int]:
-    """``values`` as multiples of one over a power of two, and that power; nothing is rounded."""
+def _integer_multiples(values: Floats) -> tuple[Wholes, int]:
+    """Return ``values`` as multiples of one over a power of two, and that power, exactly."""
     ratios: list[Any] = [value.as_integer_ratio() for value in values.ravel().tolist()]
     unit = max(below for _, below in ratios)
     found = np.array([above * (unit // below) for above, below in ratios] + [None], dtype=object)[:-1]

@@ -1,4 +1,4 @@
-"""``coupling``: the way of least cost from one law to another, by the method that fits the cost.
+"""``coupling``: the coupling of least cost between two distributions, by the method that fits the cost.
 
 cost                          p < ∞                                   p = ∞
 line                          monotone rearrangement                  the same
@@ -8,8 +8,8 @@ points, many pairs            arc pricing                             threshold 
 table with Monge property     north-west corner rule                  threshold and largest flow
 everything else               network simplex on the table            threshold and largest flow
 
-Where the first method leaves a gap above 1e−9 of the cost, as floats do beside a cost of 1e32, small problems are
-solved in integers, and larger ones again without the pairs that no optimal plan uses.
+If the first method leaves a gap above 1e−9 of the cost, as floats do for costs such as 1e32 and 1 together, small
+problems are solved in integers, and larger ones again without the pairs that no optimal plan uses.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from scipy.sparse import coo_array
 from tightrope.errors import InputError, MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
-from tightrope.transport.costs.costs import Cost, CostLike, as_cost, divided_law, powered
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost, normalize_law, raise_cost_to_power
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.points import Line, Points
-from tightrope.transport.solvers.discrete import Discrete, staying
-from tightrope.transport.solvers.monotone import MASS_BITS, line_cost, staircase
-from tightrope.transport.solvers.result import MARGINAL_TOLERANCE, Coupling, indices
+from tightrope.transport.solvers.discrete import DiscreteCost, stay_in_place_coupling
+from tightrope.transport.solvers.monotone import MASS_BITS, line_cost, north_west_staircase
+from tightrope.transport.solvers.result import MARGINAL_TOLERANCE, Coupling, entry_indices
 
 LARGE = 1 << 20
-"""From this many pairs on points are priced arc by arc; below, the table is as fast (1000 points: 0.2 s either way)."""
+"""Number of pairs from which points are priced by arcs; below, the table is as fast (1000 points: 0.2 s either way)."""
 FIRST_GAP = 1e-9
-"""A proof that misses the cost by at most this share of it needs no second method."""
+"""Relative gap up to which the first method's proof suffices."""
 PROOF_TOLERANCE = 1e-6
-"""A proof may miss the cost by this share of it."""
+"""Largest relative gap of an accepted proof."""
 EXACT_PAIRS = 1 << 12
-"""Up to so many pairs, integers of any length take a second or two."""
+"""Number of pairs up to which exact integers take a second or two."""
 TABLE_PAIRS = 1 << 24
-"""Up to so many pairs, a table of the costs may be written down."""
+"""Number of pairs up to which a cost table may be built."""
 
 
 def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> Coupling:
-    """A coupling γ of ``source`` and ``target`` of least Σ γ_ij c_ij^p; for p = ∞, of least largest c_ij (theory §6).
+    """Return a coupling γ of least Σ γ_ij c_ij^p; for p = ∞, of least maximum c_ij (theory §6).
 
-    ``cost``: a table [n, m] or ``grid``, ``points``, ``line``, ``graph``. Laws that sum to 1 within 1e−9 are divided
-    by their sum. The plan's marginals are exact to 1e−12; ``.dual`` proves optimality, ``.gap`` says how closely.
-    p = ∞ leaves 1e−12 of the mass in all out of account, so that it does not hang on roundings of the laws; yet every
-    point with mass, however little, goes to one within the distance, so that no entry of the plan costs more.
+    ``cost``: a table [n, m] or ``grid``, ``points``, ``line``, ``graph``. Distributions that sum to 1 within 1e−9 are
+    divided by their sum. The plan's marginals are exact to 1e−12; ``.dual`` proves optimality, ``.gap`` bounds the
+    error. p = ∞ ignores a total mass of 1e−12, so that it does not depend on rounding of the distributions; yet every
+    point with mass, however little, moves at most the distance, so that no entry of the plan costs more.
 
-    Raises ``InputError`` for laws and costs that are not such, and p below 1; ``PrecisionError`` where optimality
-    could not be proven to 1e−6 of the cost (mostly it is to 1e−12), nor to what marginals of 1e−12 leave open where
-    hardly any mass moves; ``MissingExtraError`` without the extra ``transport``, which lines do without.
+    Raises ``InputError`` for invalid distributions and costs, and p below 1; ``PrecisionError`` if optimality cannot be
+    proven to 1e−6 of the cost (1e−12 is typical), nor to the uncertainty from marginals of 1e−12 if hardly any mass
+    moves; ``MissingExtraError`` without the extra ``transport``, which lines do not need.
 
     >>> found = coupling([0.2, 0.5, 0.3], [0.3, 0.2, 0.5], [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     >>> found.plan.toarray().round(12).tolist()
@@ -62,47 +62,50 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
     >>> round(found.cost, 12), round(found.dual.value, 12)
     (0.3, 0.3)
     """
-    order = exponent(p)
+    order = check_order(p)
     table = as_cost(cost)
-    begin, end = divided_law("source", source, table.shape[0]), divided_law("target", target, table.shape[1])
+    begin, end = (
+        normalize_law("source", source, table.matrix_shape[0]),
+        normalize_law("target", target, table.matrix_shape[1]),
+    )
     if math.isinf(order):
-        from tightrope.transport.solvers.bottleneck import bottleneck
+        from tightrope.transport.solvers.bottleneck import bottleneck_coupling
 
-        return bottleneck(table, begin, end)
-    raised = powered(table, order)
-    found = replace(_proven(raised, begin, end), p=order)
+        return bottleneck_coupling(table, begin, end)
+    raised = raise_cost_to_power(table, order)
+    found = replace(_solve_with_proof(raised, begin, end), p=order)
     _require_digits(table, raised, found)
     return found
 
 
 def _require_digits(cost: Cost, raised: Cost, found: Coupling) -> None:
-    """``PrecisionError`` where costs that are paid fell below the floats that have all digits, and matter."""
-    if raised.least_exact() <= PROOF_TOLERANCE * found.cost:  # all of the mass could not matter
+    """Raise ``PrecisionError`` if relevant costs are so small that floats lost their digits."""
+    if raised.smallest_exact_cost() <= PROOF_TOLERANCE * found.cost:  # even all of the mass would not matter
         return
     entries = coo_array(found.plan)
-    pairs = indices(entries)
-    lost = cost.differ(*pairs) & (raised.pairs(*pairs) < raised.least_exact())
-    if float(entries.data[lost].sum()) * raised.least_exact() > PROOF_TOLERANCE * found.cost:
+    pairs = entry_indices(entries)
+    lost = cost.locations_differ(*pairs) & (raised.pair_costs(*pairs) < raised.smallest_exact_cost())
+    if float(entries.data[lost].sum()) * raised.smallest_exact_cost() > PROOF_TOLERANCE * found.cost:
         raise PrecisionError(
-            f"costs that are paid are below {raised.least_exact():.3g} and have lost their digits; "
+            f"costs that are paid are below {raised.smallest_exact_cost():.3g} and have lost their digits; "
             "give them in a larger unit"
         )
 
 
-def exponent(p: Real) -> float:
-    """The order p ≥ 1, infinity included."""
+def check_order(p: Real) -> float:
+    """Return the order p ≥ 1, infinity included."""
     expected = "a number >= 1, or math.inf for the largest cost"
     if isinstance(p, (bool, str)) or not isinstance(p, (int, float, np.number)) or not float(p) >= 1:
-        raise InputError("p", p, expected, "below 1 the root of the cost is no distance; p=1 is the usual choice")
+        raise InputError("p", p, expected, "for p < 1 the root of the cost is not a distance; p=1 is the usual choice")
     return float(p)
 
 
-def _proven(cost: Cost, source: Floats, target: Floats) -> Coupling:
-    """The plan of the first method whose proof is close, else the one that is closest, where that is close enough."""
+def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
+    """Return the plan of the first method with a close proof, else the closest one if it is close enough."""
     best: Coupling | None = None
     reasons: list[str] = []
     moving = int(np.count_nonzero(source) * np.count_nonzero(target))
-    for method in _methods(moving, math.prod(cost.shape)):
+    for method in _candidate_methods(moving, math.prod(cost.matrix_shape)):
         try:
             found = method(cost, source, target)
         except PrecisionError as error:
@@ -113,11 +116,11 @@ def _proven(cost: Cost, source: Floats, target: Floats) -> Coupling:
                 raise
             continue
         best = found if best is None or abs(found.gap) < abs(best.gap) else best
-        if abs(best.gap) <= FIRST_GAP * best.cost or (moving > EXACT_PAIRS and _is_open(best, cost)):
+        if abs(best.gap) <= FIRST_GAP * best.cost or (moving > EXACT_PAIRS and _gap_is_explained(best, cost)):
             return best
     if best is None:
         raise PrecisionError(f"no method found a plan of least cost ({'; '.join(reasons)}); {_REMEDY}")
-    if not (abs(best.gap) <= PROOF_TOLERANCE * best.cost or _is_open(best, cost)):
+    if not (abs(best.gap) <= PROOF_TOLERANCE * best.cost or _gap_is_explained(best, cost)):
         raise PrecisionError(f"the cost {best.cost:.17g} is proven optimal only to {abs(best.gap):.3g}; {_REMEDY}")
     return best
 
@@ -129,37 +132,37 @@ _REMEDY = (
 )
 
 
-def _methods(moving: int, pairs: int) -> Iterator[Method]:
-    """The method that fits the cost, and those that take any order of magnitude, where the problem is small enough."""
-    yield _solved
+def _candidate_methods(moving: int, pairs: int) -> Iterator[Method]:
+    """Yield the method for the cost, and methods for any order of magnitude if the problem is small enough."""
+    yield _solve_finite_order
     if pairs <= TABLE_PAIRS:
-        from tightrope.transport.solvers.arc_pricing import capped
+        from tightrope.transport.solvers.arc_pricing import capped_simplex_coupling
         from tightrope.transport.solvers.flow import exact_paths
 
-        yield from (exact_paths, capped) if moving <= EXACT_PAIRS else (capped,)
+        yield from (exact_paths, capped_simplex_coupling) if moving <= EXACT_PAIRS else (capped_simplex_coupling,)
 
 
-def _is_open(found: Coupling, cost: Cost) -> bool:
-    """Whether the gap, on either side, is within what marginals of 1e−12 leave open: so much mass, a short way."""
-    # What a move to a neighbour costs: the median, over some sources, of the least positive cost.
-    rows = np.unique(np.linspace(0, cost.shape[0] - 1, 64).astype(np.int64))
-    costs = cost.block(rows)
+def _gap_is_explained(found: Coupling, cost: Cost) -> bool:
+    """Return whether the gap is within the uncertainty of marginals of 1e−12: that mass, moved a short distance."""
+    # The cost of a move to a neighbor: the median, over some sources, of the least positive cost.
+    rows = np.unique(np.linspace(0, cost.matrix_shape[0] - 1, 64).astype(np.int64))
+    costs = cost.row_costs(rows)
     least = np.where(costs > 0, costs, np.inf).min(axis=1)
     least = least[least < np.inf]
     return abs(found.gap) <= MARGINAL_TOLERANCE * (float(np.median(least)) if len(least) else 0.0)
 
 
-def _solved(cost: Cost, source: Floats, target: Floats) -> Coupling:
+def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
     if isinstance(cost, Line):
-        from tightrope.transport.solvers.monotone import monotone
+        from tightrope.transport.solvers.monotone import monotone_coupling
 
-        return monotone(cost, source, target)
+        return monotone_coupling(cost, source, target)
     if isinstance(cost, Graph):
         from tightrope.transport.solvers.flow import edge_flow
 
         return edge_flow(cost, source, target)
-    if isinstance(cost, Discrete):
-        return staying(cost, source, target)
+    if isinstance(cost, DiscreteCost):
+        return stay_in_place_coupling(cost, source, target)
     if isinstance(cost, Points) and np.count_nonzero(source) * np.count_nonzero(target) >= LARGE:
         from tightrope.transport.solvers.arc_pricing import arc_pricing
 
@@ -175,27 +178,30 @@ SURE = 1e-7
 
 
 def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> float:
-    """W_p = (min Σ γ_ij c_ij^p)^(1/p) over couplings γ, and for p = ∞ the least largest cost (theory §6).
+    """Return W_p = (min Σ γ_ij c_ij^p)^(1/p) over couplings γ, and for p = ∞ the least maximum cost (theory §6).
 
-    A metric between laws where c is a metric between points. Arguments and errors are those of ``coupling``, which also
-    gives the plan and the proof.
+    A metric between distributions if c is a metric between points. For arguments and errors see ``coupling``, which
+    also returns the plan and the proof.
 
     >>> from tightrope import transport
     >>> round(wasserstein([0.2, 0.5, 0.3], [0.3, 0.2, 0.5], transport.line([1, 2, 3])), 12)
     0.3
     """
-    table, order = as_cost(cost), exponent(p)
+    table, order = as_cost(cost), check_order(p)
     if isinstance(table, Line) and not math.isinf(order):
-        # A line needs no plan and no potentials: monotone rearrangement is optimal for every p.
-        # None where what roundings of the masses move, at the largest cost, might be more than 1e−7 of the answer:
-        # then the plan and its proof say whether it holds.
-        begin, end = divided_law("source", source, table.shape[0]), divided_law("target", target, table.shape[1])
-        raised = powered(table, order)
+        # A line needs neither plan nor potentials: monotone rearrangement is optimal for every p. None if rounding of
+        # the masses, at the largest cost, might change more than 1e−7 of the answer: then the plan and its proof
+        # decide.
+        begin, end = (
+            normalize_law("source", source, table.matrix_shape[0]),
+            normalize_law("target", target, table.matrix_shape[1]),
+        )
+        raised = raise_cost_to_power(table, order)
         rows, columns = np.argsort(table.x, kind="stable"), np.argsort(table.y, kind="stable")
-        stairs = staircase(begin[rows], end[columns])
+        stairs = north_west_staircase(begin[rows], end[columns])
         spent = line_cost(raised, stairs, rows, columns)
-        astray = stairs.size * 2.0**-MASS_BITS + abs(math.fsum(begin) - 1) + abs(math.fsum(end) - 1)
-        known = float(spent ** (1 / order)) if astray * raised.ceiling() <= SURE * spent else None
+        astray = stairs.entry_count * 2.0**-MASS_BITS + abs(math.fsum(begin) - 1) + abs(math.fsum(end) - 1)
+        known = float(spent ** (1 / order)) if astray * raised.cost_upper_bound() <= SURE * spent else None
         if known is not None:
             return known
-    return coupling(source, target, table, p=order).distance
+    return coupling(source, target, table, p=order).wasserstein_distance

@@ -1,4 +1,4 @@
-"""What a coupling is: the plan, what it costs, and the proof that nothing costs less."""
+"""Results: the plan of a coupling, its cost, and the proof that it is optimal."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tightrope.transport.costs.costs import Cost
 
 # Proofs that a coupling is optimal: dual potentials for a sum of costs, a cut for the largest cost.
 #
-# A reader needs no trust in the solver: that u_i + v_j ≤ c_ij for all pairs, or that the target near a set of sources
-# holds less than the set, can be checked in exact arithmetic with a few lines of code.
+# The solver need not be trusted: that u_i + v_j ≤ c_ij for all pairs, or that the targets near a set of sources hold
+# less than the set, can be checked in exact arithmetic with a few lines of code.
 
 DUAL_ROUNDING = 2.0**-52
 SPLIT = 2.0**27 + 1
 LOST = 2.0**-1070
-"""At most what a product and its halves lose below the least float."""
+"""Upper bound on the underflow of a product and its halves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
     """Potentials u [n], v [m] with u_i + v_j ≤ c_ij for every pair, exactly (Kantorovich duality).
 
-    ``value`` is at most Σ u_i source_i + Σ v_j target_j, rounding included: no coupling costs less.
+    ``value`` is at most Σ u_i source_i + Σ v_j target_j, rounding included: a lower bound on the cost of every
+    coupling.
     """
 
     u: Floats
@@ -34,11 +35,11 @@ class Dual:
     value: float
 
 
-def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
-    """The certificate of feasible potentials, its value rounded down.
+def certify_dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
+    """Return the certificate of feasible potentials, its value rounded down.
 
     >>> law = np.array([0.5, 0.5])
-    >>> 1.5 - 1e-14 < dual(np.array([1.0, 2.0]), np.array([0.0, 0.0]), law, law).value < 1.5
+    >>> 1.5 - 1e-14 < certify_dual(np.array([1.0, 2.0]), np.array([0.0, 0.0]), law, law).value < 1.5
     True
     """
     heights, masses = np.concatenate([u, v]), np.concatenate([source, target])
@@ -46,20 +47,20 @@ def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
     if not counted.any():
         return Dual(u, v, 0.0)
     _, power = math.frexp(float(np.abs(heights[counted]).max()))
-    # Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
-    # Factors are at most 1, split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which
-    # cancel in the sum, take no digits from it.
+    # Numbers whose sum is Σ one_i other_i, up to underflow: products and their rounding errors. Factors are at most 1,
+    # split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which cancel in the sum, take
+    # no digits from it.
     one = np.ldexp(heights[counted], -power)
     other = masses[counted]
     product = one * other
-    (high, low), (long, short) = _halves(one), _halves(other)
+    (high, low), (long, short) = _split_halves(one), _split_halves(other)
     lost = ((high * long - product) + high * short + low * long) + low * short
     terms = np.concatenate([product, lost])
     value = math.fsum(terms) - LOST * len(terms)
     return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
 
 
-def _halves(values: Floats) -> tuple[Floats, Floats]:
+def _split_halves(values: Floats) -> tuple[Floats, Floats]:
     wide = values * SPLIT
     high = wide - (wide - values)
     return high, values - high
@@ -67,10 +68,10 @@ def _halves(values: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A set S of sources whose targets nearer than ``value`` hold less than S: some mass goes ``value`` or further.
+    """A set S of sources whose targets nearer than ``value`` hold less than S: some mass moves ``value`` or further.
 
-    ``sources`` [n] marks S, ``targets`` [m] marks at least every target with a cost below ``value`` from a source in S
-    (and with mass), and ``surplus`` = source(S) − target(those), positive (Hall's condition, or the minimum cut).
+    ``sources`` [n] marks S, ``targets`` [m] marks at least every target (with mass) with a cost below ``value`` from a
+    source in S, and ``surplus`` = source(S) − target(marked) is positive (Hall's condition, or the minimum cut).
     """
 
     sources: np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -80,16 +81,16 @@ class Cut:
 
 
 MARGINAL_TOLERANCE = 1e-12
-"""Marginals may be off by this much, all points taken together."""
+"""Tolerance of the marginals, summed over all points."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coupling:
     """A coupling of least cost.
 
-    ``plan`` [n, m], sparse: the mass that moves from i to j; row and column sums are the laws to 1e−12.
+    ``plan`` [n, m], sparse: the mass that moves from i to j; row and column sums are the distributions to 1e−12.
     ``cost``: Σ plan_ij c_ij^p, and for p = ∞ the largest c_ij with mass. ``dual``: the proof of optimality, a ``Dual``,
-    and for p = ∞ a ``Cut``. ``method``: which algorithm ran.
+    and for p = ∞ a ``Cut``. ``method``: the algorithm used.
     """
 
     plan: csr_array
@@ -99,63 +100,65 @@ class Coupling:
     method: str
 
     @property
-    def distance(self) -> float:
+    def wasserstein_distance(self) -> float:
         """The Wasserstein distance W_p = cost^(1/p)."""
         return self.cost if math.isinf(self.p) else self.cost ** (1 / self.p)
 
     @property
     def gap(self) -> float:
-        """``cost`` minus the proven lower bound, in units of ``cost``; nothing costs less than nothing."""
+        """``cost`` minus the proven lower bound (at least 0), in units of ``cost``."""
         return self.cost - max(0.0, self.dual.value)
 
     @property
-    def at_least(self) -> float:
-        """What no coupling costs less than, in units of ``cost``; never above it."""
+    def lower_bound(self) -> float:
+        """Lower bound on the cost of every coupling, in units of ``cost``; never above it."""
         return max(0.0, min(self.cost, self.dual.value))
 
 
-def plan_of(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
-    """A sparse plan from its entries; entries of one pair are added, entries without mass left out."""
+def sparse_plan(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
+    """Return a sparse plan from its entries; duplicates are added, entries without mass left out."""
     moved = masses > 0
     return csr_array(coo_array((masses[moved], (rows[moved], columns[moved])), shape=shape))
 
 
 def plan_cost(cost: Cost, plan: csr_array) -> float:
-    """Σ plan_ij c_ij."""
+    """Return Σ plan_ij c_ij."""
     entries = coo_array(plan)
-    return float((entries.data * cost.pairs(*indices(entries))).sum(dtype=np.longdouble))
+    return float((entries.data * cost.pair_costs(*entry_indices(entries))).sum(dtype=np.longdouble))
 
 
-def indices(entries: coo_array) -> tuple[Integers, Integers]:
-    """Rows and columns of the entries, as 64-bit integers."""
+def entry_indices(entries: coo_array) -> tuple[Integers, Integers]:
+    """Return rows and columns of the entries, as 64-bit integers."""
     return entries.row.astype(np.int64), entries.col.astype(np.int64)
 
 
-def repaired(plan: csr_array, source: Floats, target: Floats) -> csr_array:
-    """``plan`` with the marginals that it should have, where rounding left some of them off.
+def repair_marginals(plan: csr_array, source: Floats, target: Floats) -> csr_array:
+    """Return ``plan`` with correct marginals, removing the solver's rounding errors.
 
-    Rows are scaled to what they should hold. Where that leaves the columns off by more than 1e−12 in all, rows and
-    columns that hold too much are shrunk and what is missing is filled in by the north-west corner rule (Altschuler,
-    Weed and Rigollet 2017, algorithm 2): as much mass as was off moves; what that costs is in the gap to the dual.
+    Rows are scaled to their marginals. If that leaves the columns off by more than 1e−12 in total, rows and columns
+    that hold too much are shrunk and the missing mass is filled in by the north-west corner rule (Altschuler, Weed and
+    Rigollet 2017, algorithm 2): the moved mass equals the error; its cost is part of the gap to the dual.
     """
     entries = coo_array(plan)
-    rows, columns = indices(entries)
-    held = _sums(rows, entries.data, len(source))
+    rows, columns = entry_indices(entries)
+    held = _marginal_sums(rows, entries.data, len(source))
     masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
-    off = np.abs(_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
+    off = np.abs(_marginal_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
     return (
-        plan_of(rows, columns, masses, plan.shape) if off <= MARGINAL_TOLERANCE else refilled(entries, source, target)
+        sparse_plan(rows, columns, masses, plan.shape)
+        if off <= MARGINAL_TOLERANCE
+        else refill_marginals(entries, source, target)
     )
 
 
-def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
-    """Entries shrunk where they hold too much; what is missing then is filled in by the north-west corner rule."""
-    rows, columns = indices(entries)
-    masses = entries.data * _shrink(_sums(rows, entries.data, len(source)), source)[rows]
-    masses = masses * _shrink(_sums(columns, masses, len(target)), target)[columns]
-    # The north-west corner rule on what is left; tiny negative leftovers are roundings.
-    supply = source - _sums(rows, masses, len(source))
-    demand = target - _sums(columns, masses, len(target))
+def refill_marginals(entries: coo_array, source: Floats, target: Floats) -> csr_array:
+    """Return entries shrunk to the marginals; the missing mass is filled in by the north-west corner rule."""
+    rows, columns = entry_indices(entries)
+    masses = entries.data * _shrink_factors(_marginal_sums(rows, entries.data, len(source)), source)[rows]
+    masses = masses * _shrink_factors(_marginal_sums(columns, masses, len(target)), target)[columns]
+    # The north-west corner rule on the remainder; tiny negative values are rounding.
+    supply = source - _marginal_sums(rows, masses, len(source))
+    demand = target - _marginal_sums(columns, masses, len(target))
     fill_rows, fill_columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
     if not (len(fill_rows) and len(fill_columns)):
         more = fill_rows[:0], fill_columns[:0], np.zeros(0)
@@ -167,40 +170,40 @@ def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
         j = np.searchsorted(goals, stops, side="left")
         more = fill_rows[i], fill_columns[j], np.diff(stops, prepend=0.0)
     starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), more, strict=True))
-    return plan_of(starts, ends, mass, (len(source), len(target)))
+    return sparse_plan(starts, ends, mass, (len(source), len(target)))
 
 
-def _sums(index: Integers, masses: Floats, count: int) -> Floats:
+def _marginal_sums(index: Integers, masses: Floats, count: int) -> Floats:
     return np.bincount(index, masses, count).astype(np.float64, copy=False)
 
 
-def _shrink(have: Floats, want: Floats) -> Floats:
+def _shrink_factors(have: Floats, want: Floats) -> Floats:
     return np.where(have > want, want / np.where(have > 0, have, 1), 1.0)
 
 
 # From any potentials of the sources to ones that are feasible for every pair, in exact arithmetic.
 #
-# A solver's potentials are off by roundings, and say nothing about points without mass. The c-transform gives the
-# largest potentials of the other side. Costs are lowered a little first, each by a share of itself, so that what
-# floats get wrong at a pair of huge cost takes nothing from the potentials of others.
+# A solver's potentials have rounding errors and omit points without mass. The c-transform gives the largest potentials
+# of the other side. Costs are first lowered by a small fraction of themselves, so that float errors at a pair of huge
+# cost do not affect the potentials of others.
 
 LOWERED = 8 * DUAL_ROUNDING
-"""The share of itself by which a cost is lowered: more than a distance in floats may be above the true one."""
+"""Relative reduction of costs: more than the rounding error of a distance in floats."""
 
 
 def feasible_dual(cost: Cost, rows: Integers, u: Floats, source: Floats, target: Floats) -> Dual:
-    """The certificate that grows from potentials ``u`` of the sources ``rows``: v by c-transform, then all of u.
+    """Return the certificate from potentials ``u`` of the sources ``rows``: v by c-transform, then all of u.
 
     Two passes over all pairs. u_i + v_j ≤ c_ij holds exactly for the c_ij that ``cost`` computes, and for distances in
-    real arithmetic, which floats miss by a few roundings: a difference is rounded in its order, so that the float
-    below the least of them is below each.
+    real arithmetic, which floats miss by a few roundings: rounding is monotone, so the float below the smallest
+    difference is below each of them.
     """
-    known = np.full(cost.shape[0], -np.inf)
+    known = np.full(cost.matrix_shape[0], -np.inf)
     known[rows] = u - np.median(u)
-    v = cost.column_room(known, 2 * LOWERED)
-    return dual(np.nextafter(cost.row_room(v, LOWERED), -np.inf), v, source, target)
+    v = cost.column_potentials(known, 2 * LOWERED)
+    return certify_dual(np.nextafter(cost.row_potentials(v, LOWERED), -np.inf), v, source, target)
 
 
-def margin(u: Floats, v: Floats) -> float:
-    """What rounding can add to u_i + v_j − c_ij, where u is a c-transform of v: c_ij ≤ max u + max v at the minimum."""
+def rounding_margin(u: Floats, v: Floats) -> float:
+    """Return the rounding error of u_i + v_j − c_ij for a c-transform u of v: c_ij ≤ max u + max v at the minimum."""
     return 8 * DUAL_ROUNDING * float(np.abs(u).max() + np.abs(v).max())
