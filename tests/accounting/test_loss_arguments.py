@@ -90,7 +90,7 @@ def test_arrays_of_something_else_are_refused(text: object) -> None:
 
 @pytest.mark.parametrize("count", [10**30, 10**400, 2**63])
 def test_more_runs_than_anybody_makes(count: int) -> None:
-    """Refused at the door or answered: everything is known."""
+    """Refused as an argument or answered: everything is known."""
     try:
         for step in (STEP, tr.laplace(scale=1).loss, tr.approx_dp(0.1).loss):
             lower, upper = (count * step).delta_bounds(1)

@@ -1,4 +1,4 @@
-"""Nonsense at the door gets an error that teaches, and shows nobody's value."""
+"""Nonsense arguments raise an error that teaches, and shows nobody's value."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The checks at the door."""
+"""Checks of arguments."""
 
 from __future__ import annotations
 

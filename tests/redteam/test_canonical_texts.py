@@ -71,12 +71,14 @@ def test_what_fits_is_exactly_what_is_written(tmp_path, kind):
             assert Fraction(text) == key, text
 
 
-@pytest.mark.parametrize("door", [read, partitioned])
+@pytest.mark.parametrize("read_table", [read, partitioned])
 @pytest.mark.parametrize("kind", ["number", "integer"])
-def test_nobody_is_the_person_of_another_text(tmp_path, kind, door):
+def test_nobody_is_the_person_of_another_text(tmp_path, kind, read_table):
     """Else one of the two would have a row fewer where the other one is there."""
     near = ["2.99999999999999999999" + tail for tail in AROUND] + [text for text in WRITTEN if text.startswith("2")]
-    found = door(tmp_path / "d" if door is partitioned else tmp_path, ["3", *near, "9007199254740990.6"], kind)
+    found = read_table(
+        tmp_path / "d" if read_table is partitioned else tmp_path, ["3", *near, "9007199254740990.6"], kind
+    )
     assert found.pop("3") == 3
     assert {key for key in found.values() if key == 3 or (key is not None and key > 4)} == set()
 

@@ -197,7 +197,7 @@ def _looked_up(logs: Floats, noise: Integers) -> Floats:
 
 # Where a run gives several numbers, or one whose law is not known: a classifier learns the score on half of the runs.
 #
-# The only door to scikit-learn (``pip install 'tightrope[audit]'``).
+# The only place that imports scikit-learn (``pip install 'tightrope[audit]'``).
 
 CLASSIFIER_FEWEST = 20
 """Runs of each input, so that half of them can be learned from."""

@@ -286,9 +286,9 @@ WAITS = b"tightrope: the budget is spent; stopping when the answers are written 
 
 
 class DeferredSignals:
-    """The state of the signals.
+    """Defers signals from the charge of the budget until there are answers.
 
-    ``raise_error`` is the first signal after the charge; ``answered``: there are answers.
+    ``stop`` is the first signal after the charge; ``answered``: there are answers.
     """
 
     def __init__(self, charged: Callable[[], bool]) -> None:

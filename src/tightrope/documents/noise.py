@@ -117,7 +117,9 @@ class NoiseCertificate:
         return self.to_document().explain()
 
     def to_document(self) -> NoiseDocument:
-        """All of it as a document; ``certificates.document.written`` makes text of it, ``read_noise`` reads it back."""
+        """All of it as a document; ``documents.document.to_json_text`` makes text of it, ``read_noise`` reads it
+        back.
+        """
         same = {one.name: getattr(self, one.name) for one in fields(self)}
         own = self.guarantee
         changed = {

@@ -86,7 +86,7 @@ class Claim:
     """One release that keeps ``kept``. Under one ``key`` a plan is charged once, even if it is retried.
 
     ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``recipe`` is the noise as
-    data (``ledger.recipe``), from which ``check`` computes the guarantee again; empty without noise data.
+    data (``ledger.noise_record``), from which ``check`` computes the guarantee again; empty without noise data.
     ``audience``: who sees the answers, None for everybody.
     """
 

@@ -289,7 +289,7 @@ def perturb_table(
     values beyond an end as that end.
 
     **Each call draws new reports**: two files of reports of one table spend twice the loss. The order of rows may
-    change, which is no shuffling. What a crash or a failing disk can leave behind, ``engines.written`` says.
+    change, which is no shuffling. What a crash or a failing disk can leave behind, ``tables.files`` says.
 
     Raises ``SchemaError`` where the column is missing or not of the kind that the mechanism perturbs, ``InputError``
     for a destination that exists and categories that are not k, ``EngineError`` without a value of the data.

@@ -170,7 +170,8 @@ class QuantileTree(LocalMechanism):
 
     def below_edges(self, reports: ArrayLike) -> tuple[Floats, Floats]:
         """Shares of the people below each inner edge 1..bins − 1, unbiased, and their standard deviations, shape
-        [bins − 1] each. All levels are joined (``consistent``); the deviations are for people from a population.
+        [bins − 1] each. All levels are combined into consistent counts; the deviations are for people from a
+        population.
         """
         share, noises = self._join_levels(reports)
         return share, self._edge_errors(_nearest_monotone(share), noises)

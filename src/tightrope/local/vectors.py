@@ -293,7 +293,7 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
     A person looks at this many pairs of ``directions`` and reports one direction of them, in 64 bits and a few. More
     take the device longer and have a smaller error: at ε = 1 the error of 16 is 2 % above the least, at ε = 4 11 %, at
     ε = 6 25 % (5 % for 100). How many are *near* is chosen for the least error. ε above 40 is taken as 40.
-    Unbiased, and with exactly the error that it states, for uniform directions (``directions.directions`` says in what
+    Unbiased, and with exactly the error that it states, for uniform directions (``seeded_directions`` says in what
     sense they are). For a cube, where each coordinate has its own bounds, there is ``vector_mean``.
 
     Raises ``InputError`` unless ε > 0 is finite, 1 ≤ dimension ≤ 2²⁰, 1e−100 ≤ radius ≤ 1e100 and

@@ -114,7 +114,9 @@ FAINT_DELTA = 1e-290
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of ``calibrate``: the parameter, its loss (it meets the budget), and the number of evaluations."""
+    """The result of ``calibrate``, with the parameter, its loss (it meets the budget), and the number of
+    evaluations.
+    """
 
     parameter: float
     loss: PrivacyLoss = field(repr=False)

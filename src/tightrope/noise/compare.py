@@ -61,7 +61,7 @@ def gaussian_price(
     """A row for each δ, a price for each ε: real-valued noise of sensitivity 1, cost "absolute" or "squared".
 
     The scale of the Gaussian is the least one, by its exact profile, not by the classical formula. The result does not
-    depend on the sensitivity. ``report.plots.gaussian_price`` draws it. Raises ``InputError`` for empty lists and
+    depend on the sensitivity. ``tr.reporting.plots.gaussian_price`` draws it. Raises ``InputError`` for empty lists and
     another cost.
 
     >>> ((price,),) = gaussian_price(epsilon=[1.0], delta=[1e-6], cost="squared")
@@ -153,7 +153,7 @@ def frontier(
     """Return the least noise and the proven limit for every budget, with every number of people.
 
     ``cost`` of a point is an upper end, computed from a table that can be sampled; ``limit`` a lower bound for
-    every integer noise (theory §4). Neighbors: as defined by the sensitivity. ``report.plots.frontier`` draws it.
+    every integer noise (theory §4). Neighbors: as defined by the sensitivity. ``tr.reporting.plots.frontier`` draws it.
     Raises ``InputError`` for invalid arguments and for more than 10 000 combinations.
 
     >>> found = frontier([Budget(epsilon=epsilon, delta=1e-6) for epsilon in (0.5, 1, 2)], people=1000)

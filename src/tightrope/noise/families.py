@@ -110,7 +110,7 @@ class NoiseFamily(ABC):
         return TableMechanism(self.float_weights(size, need).integer_table(), need.shift)
 
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
-        """Return an initial size for ``noise``."""
+        """Return an initial size for ``make_noise``."""
         return 1 / epsilon
 
     def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
@@ -311,7 +311,7 @@ ENDS = (0.0, 0.3, 0.7, 1.2, 2.0, 3.5, 6.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class TruncatedLaplaceFamily(NoiseFamily):
-    """Truncated Laplace noise that loses at most the fraction ``share`` of the mass that may be lost.
+    """Truncated Laplace noise that loses at most the fraction ``delta_share`` of the probability δ.
 
     In plans a shift of one uses the optimal closed form of theory §4.1.
     """

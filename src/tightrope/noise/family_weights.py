@@ -47,7 +47,8 @@ class NoiseRequirement:
 class FloatWeights:
     """Float weights of 0..N (each for x and −x).
 
-    Unbounded distributions continue after the first ``head`` weights: ``ratio`` times for every ``width`` cells.
+    Unbounded distributions continue after the first ``head_length`` weights: ``tail_ratio`` times for every
+    ``tail_width`` cells.
     """
 
     half_weights: Floats

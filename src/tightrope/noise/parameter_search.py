@@ -52,7 +52,7 @@ class EvaluatedParameter:
 
 @dataclass(frozen=True, slots=True)
 class ParameterRange:
-    """The range of the parameter; ``stated``: whether the caller gave the low and the high end."""
+    """The range of the parameter; ``stated_ends``: whether the caller gave the low and the high end."""
 
     low: float
     high: float

@@ -39,7 +39,7 @@ from tightrope.numerics.checks import Real, check_positive
 # probability t, so X meets the points at every real shift up to Δ. Its cost is Σ p_k E φ(h|k + U|).
 #
 # **Below.** Let y solve the program at the nodes hℤ for shifts hd and be linear between them. For every real noise
-# the bound of ``noise_dual`` holds with the infimum of r over the real line. Where φ is linear between nodes r is,
+# the bound of ``dual`` holds with the infimum of r over the real line. Where φ is linear between nodes r is,
 # too, and nodes suffice; x² is at least its chord less h²/4; any non-decreasing φ is at least the chord of its values
 # one node before.
 
@@ -146,7 +146,7 @@ PROOF_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
 class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
-    """X = h (K + U): K from a table, U uniform on (−½, ½), h = sensitivity / cells (``real_lattice``).
+    """X = h (K + U): K from a table, U uniform on (−½, ½), h = sensitivity / cells.
 
     ``certificate`` is computed at first access.
     """

@@ -88,7 +88,7 @@ def fullest_split(part: Callable[[int], LossPMF], contribution: SplitBounds) -> 
 
 
 def worst_split(part: Callable[[int], LossPMF], contribution: SplitBounds, window: LossLattice) -> LossPMF:
-    """Return the loss that dominates every split of an ``exact`` contribution; ``part(c)``: loss of a group of c rows.
+    """Return the loss that dominates every split of a contribution; ``part(c)``: loss of a group of c rows.
 
     Losses of more rows must dominate losses of fewer (true for unimodal noise), so only full splits count.
     Where few groups would take too long, any number of groups is allowed instead: it dominates.
@@ -263,10 +263,10 @@ class NoiseSpec:
     """One noisy vector: the size of its noise relative to the others', in eighths, and what its unit is.
 
     ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step is free to choose.
-    ``bounded``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
-    ``chooses``: a selection by the exponential mechanism, which only Laplace noise is certain to dominate.
+    ``needs_bound``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
+    ``is_selection``: a selection by the exponential mechanism, which only Laplace noise is certain to dominate.
     ``dimension``: number of integers that share their noise (``box_table``), each shifted equally by a row; then
-    ``eighths`` is the size of the profile of the box, ``asked`` the size of each number (0: the same).
+    ``eighths`` is the size of the profile of the box, ``requested_eighths`` the size of each number (0: the same).
     """
 
     statistic: str

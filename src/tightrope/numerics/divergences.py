@@ -66,7 +66,9 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class _Known(Divergence):
-    """A divergence with non-negative terms and a closed ``steepest``: accurate for nearly equal inputs and small ε."""
+    """A divergence with non-negative terms and a closed form of ``steepest_slope``: accurate for nearly equal inputs
+    and small ε.
+    """
 
     terms: Callable[[Floats, Floats], Floats] = np.subtract
     closed: Convex = math.exp

@@ -82,7 +82,8 @@ class QueryGroup:
     def set_contribution(self, own: Sequence[NoisyStatistic]) -> SplitBounds:
         """Return the contribution of one person to the groups of a set.
 
-        A person contributes once to a ``whole`` set, at most the sensitivity, to one of its vectors. A choice depends
+        A person contributes once to a set that counts all groups together, at most the sensitivity, to one of its
+        vectors. A choice depends
         on a whole group, regardless of the cells that contain a person's rows.
         """
         if own[0].over_all_groups:

@@ -88,7 +88,7 @@ class NoisyStatistic:
     sensitivity: int
     disjoint_set: str | None = None
     block: int | None = None
-    """The number of neighboring cells (``Question.cell_expression``) that are counted together before noise is added.
+    """The number of neighboring cells (``Query.cell_expression``) that are counted together before noise is added.
     """
     over_all_groups: bool = False
     """True if all groups are counted together before noise is added; then it has an ``disjoint_set`` label."""

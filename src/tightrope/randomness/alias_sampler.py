@@ -44,7 +44,9 @@ class Columns:
     other: NDArray[np.int32]
 
     def outcome_weights(self, size: int) -> list[int]:
-        """The weight of each of ``size`` outcomes, added up from the columns in integers: the inverse of ``lay``.
+        """The weight of each of ``size`` outcomes, added up from the columns in integers.
+
+        This is the inverse of ``build_alias_table``.
 
         Raises ``IndexError`` where a column names an outcome beyond them.
         """
@@ -144,12 +146,14 @@ class AliasSampler:
         return out
 
     def fill_outcomes(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
-        """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled ``choose``."""
+        """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled
+        ``choose_outcomes``.
+        """
         words = randomness.random_words(len(out))
         shift = np.uint64(64 - self.columns.bits)
         edges, other = self.columns.edges.high, self.columns.other
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
-            # The numpy counterpart of `loops.choose`.
+            # The numpy counterpart of `loops.choose_outcomes`.
             choose_column = (words >> shift).astype(np.int64)
             edge = edges[choose_column]
             np.add(np.where(words < edge, choose_column, other[choose_column]), self.first, out=out)

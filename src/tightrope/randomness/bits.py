@@ -1,6 +1,6 @@
 """Sources of random bits: uniform 64-bit words.
 
-Production code uses :class:`OperatingSystem` or, by default, ``stream.Stream``, which takes its keys from there. A seed
+Production code uses :class:`OperatingSystem` or, by default, ``Stream``, which takes its keys from there. A seed
 is accepted only by an object whose name says that it is insecure.
 """
 

@@ -51,7 +51,7 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
     """Return the tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
 
     A tally is one integer over all groups. A person adds to it at most the rows that remain after bounding:
-    ``bounds.rows``, or ``MANY_TIMES`` times as many if all are counted. If that is one row, it is in only one tally
+    ``max_rows``, or ``MANY_TIMES`` times as many if all are counted. If that is one row, it is in only one tally
     of each column. Raises ``PlanError`` if the part is too small for the number of tallies.
     """
     if not part:

@@ -1,7 +1,8 @@
-"""Engines: from a table to exact integers per group, bounded per person. The only door to ibis, DuckDB and Spark.
+"""Engines: from a table to exact integers per group, bounded per person. Only this package
+imports ibis, DuckDB and Spark.
 
-``open_source(...).collect(request)`` is sufficient for a release; ``write_columns`` and ``folded`` do jobs on all rows,
-batch by batch. Importing this package loads no engine.
+``open_source(...).collect(request)`` is sufficient for a release; ``write_columns`` and ``sum_over_batches`` do jobs
+on all rows, batch by batch. Importing this package loads no engine.
 """
 
 from tightrope.tables.expressions.expression import Expression, case, column, expression

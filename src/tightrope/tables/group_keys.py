@@ -106,7 +106,7 @@ def resolve_given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt
 class _KeyForm:
     """The form of one column's keys in the engine.
 
-    The Arrow type of ``column_types.comparable``, texts ``shorten_texts``.
+    The Arrow type of ``column_types.to_comparable``, texts ``shorten_texts``.
     """
 
     __slots__ = ("arrow", "wide")

@@ -227,7 +227,7 @@ def test_one_person_and_nobody():
         [],
     ],
 )
-def test_vectors_at_the_door(values):
+def test_invalid_vectors_are_refused(values):
     with pytest.raises(InputError, match=r"values|vectors longer"):
         local.ball_mean(1.0, 2).perturb(values)
 
@@ -239,7 +239,7 @@ def test_errors_show_no_vector():
     assert "777" not in str(caught.value)
 
 
-def test_reports_at_the_door():
+def test_invalid_reports_are_refused():
     m = local.ball_mean(1.0, 2)
     for rows in ([1, 2], [[0.5, 1]], [[1, 2, 3]]):
         with pytest.raises(InputError, match="shape of reports"):

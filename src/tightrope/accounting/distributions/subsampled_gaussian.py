@@ -93,7 +93,7 @@ class PoissonGaussian(LossDistribution):
         return None if self.end < math.inf else self._general_distribution.profile(epsilon)
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """See the module ``subsampled_ratios``."""
+        """The same error as that of a sampled general distribution (``subsampled``)."""
         return self._general_distribution.profile_error(epsilon)
 
     @property

@@ -90,7 +90,7 @@ def independent_divergence(epsilon: float, k: int) -> Floats:
     """The same for people on their own, times L: max_s ψ(1 − θg) θ² (1−s) g²/s, g = s(e^ε−1)/(1 + s(e^ε−1)).
 
     s is the share of categories in a two-level column, at least 1/k. On cells of s: ψ and g at their far ends, (1−s)/s
-    at the near one. Infinite ε say as much as the answer itself, for which ``describe_error`` is used.
+    at the near one. Infinite ε say as much as the answer itself, for which ``report_information`` is used.
 
     >>> bool(0.9 < independent_divergence(1.0, 1000)[-1] / 0.156 < 1.1)
     True

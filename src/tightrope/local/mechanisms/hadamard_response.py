@@ -106,8 +106,9 @@ def hadamard_transform(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def hadamard(epsilon: float, k: int) -> Hadamard:
     """Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
 
-    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``unary_encoding``, 2 % more at ε = 0.3
-    and 27 % more at ε = 1, where ``hashing`` is better and a little slower.
+    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``local.unary_encoding``, 2 % more
+    at ε = 0.3
+    and 27 % more at ε = 1, where ``local.hashing`` is better and a little slower.
     ε above 38 is built as what 64 − log₂ k binary digits hold. Raises ``InputError`` unless ε > 0 is finite and
     2 ≤ k ≤ 2²⁴.
 

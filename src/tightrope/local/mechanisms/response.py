@@ -94,7 +94,7 @@ class Response(FrequencyOracle):
             loop(words, values.astype(np.int64), (weight, 1 / self.weight, k, first, second), out)
 
     def _respond_with_numpy(self, words: Words, values: Integers, out: NDArray[Any]) -> None:
-        """The numpy twin of ``loops.respond``."""
+        """The numpy twin of ``kernels.randomize_responses``."""
         edge = (self.k - 1) * self.weight
         steps = words // np.uint64(self.weight)
         moved = values.astype(np.uint64) + np.uint64(1) + np.minimum(steps, np.uint64(self.k))
@@ -116,7 +116,8 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
     """The truth with probability e^ε / (e^ε + k − 1), else any other category, all alike.
 
     Pure ε-LDP, certified from the weights out of 2⁶⁴; ε above 40 is taken as 40. It has less variance than
-    ``unary_encoding`` and ``hashing`` for k < 3 e^ε + 2. Raises ``InputError`` unless ε > 0 is finite and 2 ≤ k ≤ 2³¹.
+    ``local.unary_encoding`` and ``local.hashing`` for k < 3 e^ε + 2. Raises ``InputError`` unless ε > 0 is finite
+    and 2 ≤ k ≤ 2³¹.
 
     >>> survey = k_randomized_response(1.0, 4)
     >>> reports = survey.perturb([0, 1, 2, 2, 3] * 1000)

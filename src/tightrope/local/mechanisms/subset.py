@@ -29,7 +29,7 @@ START_DIGITS = 6
 class SubsetSelection(FrequencyOracle):
     """A set of ``size`` categories with the own one in it with chance own_weight / 2⁶⁴, otherwise uniform.
 
-    A report is a row of k packed bits, see ``bits``.
+    A report is a row of k packed bits, see ``local.bits_to_arrow``.
     """
 
     epsilon: float

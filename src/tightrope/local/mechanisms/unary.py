@@ -35,7 +35,7 @@ VARIANCE_EXCESS = 1e-4
 class UnaryEncoding(FrequencyOracle):
     """The own bit is 1 with chance own_weight / 2⁶⁴, each other bit with the chance of ``digits``; all independent.
 
-    A report is a row of k packed bits, see ``bits``.
+    A report is a row of k packed bits, see ``local.bits_to_arrow``.
     """
 
     epsilon: float

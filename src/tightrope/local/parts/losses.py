@@ -45,7 +45,7 @@ def join_changes(*parts: tuple[Fraction, Change]) -> Change:
 
 
 def log_odds(change: Change) -> float:
-    """log(up / down), to a relative error below 2⁻⁵⁰ (``integer_losses`` says why)."""
+    """log(up / down), to a relative error below 2⁻⁵⁰ (``table_loss`` says why)."""
     up, down = change
     return math.log1p((up - down) / down)
 

@@ -68,7 +68,7 @@ class Findings:
         return cls(study, tally, shares, on_simplex(shares) if consistent else None)
 
     def to_document(self) -> FindingsDocument:
-        """All of it as a document: for JSON (``certificates.document.written``) and for ``report.study_html``."""
+        """All of it as a document: for JSON (``documents.document.to_json_text``) and for ``reporting.study_html``."""
         return FindingsDocument(
             document="findings",
             version=2,

@@ -175,7 +175,7 @@ class GaussianSampler:
 
     @property
     def _loop_parameters(self) -> tuple[np.uint64, int, float, float, float]:
-        """Parameters of ``loops.propose``."""
+        """Parameters of ``loops.propose_points``."""
         bits = self.envelope.cell_bits
         return (
             np.uint64(bits),
@@ -245,7 +245,7 @@ def _leading_ones(randomness: Source) -> int:
 def _propose_with_numpy(
     words: Words, cells: Integers, shape: tuple[np.uint64, int, float, float, float], out: Integers, waiting: Integers
 ) -> int:
-    """NumPy version of ``loops.propose``; uses views, because all numbers are below 2⁶³."""
+    """NumPy version of ``loops.propose_points``; uses views, because all numbers are below 2⁶³."""
     bits, last, factor, unit, ceiling = shape
     np.left_shift(cells, np.int64(bits), out=out)
     place = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).view(np.int64)

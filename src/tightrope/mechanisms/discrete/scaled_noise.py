@@ -233,7 +233,7 @@ class WidenedNoise(Mechanism):
 
 
 def _spread_with_numpy(words: Words, bits: np.uint64, out: NDArray[np.int64]) -> int:
-    """NumPy version of ``loops.spread``."""
+    """NumPy version of ``loops.spread_values``."""
     mask = (np.uint64(1) << bits) - np.uint64(1)
     out *= np.int64(1) << np.int64(bits)
     out += (words & mask).astype(np.int64)

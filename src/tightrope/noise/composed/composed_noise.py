@@ -159,7 +159,8 @@ def _last_likely_value(table: NoiseTable, cost: ErrorCost) -> int:
 
 # Two releases: δ is piecewise quadratic in the weights, with kinks where two losses add up to ε.
 #
-# Good distributions sit on the kinks (losses of ε/2), where Newton's method of ``polish`` does not see them. With D(x,
+# Good distributions sit on the kinks (losses of ε/2), where Newton's method of ``polish_weights`` does not see them.
+# With D(x,
 # y) = p_x p_y − e^ε p_{x−Δ} p_{y−Δ} δ is Σ D₊ over all pairs. Each step makes every D linear and keeps the positive
 # parts: a linear program in a box around p. The distribution is then made flatter or steeper until it meets the points,
 # exactly but for rounding; a step is taken if it costs less. So the result is at least as good as the start; the
@@ -319,7 +320,7 @@ NEVER = 1e-22
 class ComposedNoise:
     """The table of one release, E φ(|X|) of it, the family it is from, and each candidate's cost or reason of failure.
 
-    ``polished``: the weights themselves were optimized.
+    ``weights_optimized``: the weights themselves were optimized.
     """
 
     table: NoiseTable

@@ -164,7 +164,7 @@ def _fixed_point_power(ratio: int, exponent: int) -> int:
 #
 #     min c·z + ½ zᵀ(Σ λ_i H_i + μ diag p) z   subject to   A z = −g,
 #
-# H_i the banded curvature of ``composed_slopes``, λ the multipliers of the step before, μ Levenberg's. After a step
+# H_i the banded curvature of ``composed_curve``, λ the multipliers of the step before, μ Levenberg's. After a step
 # the distribution is tempered (p → p^τ) until it meets the points; it is taken only if it then costs less. So the
 # result is at least as good as the start. The problem is not convex for k ≥ 2: the optimum is local.
 

@@ -83,7 +83,7 @@ def round_up(exact: Fraction) -> float:
 # A lower bound for real-valued noise at large ε, too large for lattices: places hide one another.
 #
 # For b > 0 let u(x, d) = (φ(b) − φ(x))₊ ω(d) on 2b ≤ |d| ≤ Δ with ω(d) ∝ (φ(|d| − b) − φ(b))₊, ∫ω = 1, multiply the
-# inequality of shift d at x, as in ``noise_dual`` with integrals. If 2 e^{−ε} ∫_{2b}^{Δ} (φ(t − b) − φ(b)) dt is at
+# inequality of shift d at x, as in ``dual`` with integrals. If 2 e^{−ε} ∫_{2b}^{Δ} (φ(t − b) − φ(b)) dt is at
 # least ∫_{−b}^{b} (φ(b) − φ), no place is left with less than φ(b), so every distribution costs at least φ(b) − δ (φ(b)
 # − φ(0)). Proof: docs/proofs/optimal-noise.md.
 

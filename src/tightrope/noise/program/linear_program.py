@@ -10,7 +10,7 @@ it are left out. Its optimum is a lower bound on every distribution's cost, prov
 
 Weights fall by many orders of magnitude, so p_x = a_x q_x with a reference distribution a that meets the same points,
 and row k is divided by a_k: the solver's absolute tolerances become relative ones. Its results are checked: the primal
-is repaired and certified by the accountant (``noise_repair``), the dual by ``noise_dual``.
+is repaired and certified by the accountant (``repair``), the dual by ``dual``.
 """
 
 from __future__ import annotations

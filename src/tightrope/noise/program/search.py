@@ -61,7 +61,7 @@ class WindowSolution:
 def solve_wide_enough(program: NoiseProgram, costs: Costs) -> WindowSolution:
     """Return the optimum on a window outside which mass cannot, or hardly, reduce the cost, as far as time permits.
 
-    With multipliers w beyond the window the guarantee leaves c_k − ½ Σ (e^ε − 1) w there (``noise_dual``); a cost that
+    With multipliers w beyond the window the guarantee leaves c_k − ½ Σ (e^ε − 1) w there (``dual``); a cost that
     stays below the optimum's, w δ included, allows mass at any distance.
     """
     found = _solve_window(program)

@@ -123,7 +123,7 @@ items = (
         AAC,
         "Equation (15), Xu-Raginsky",
         "best value for one open coin, as Remark 1 quotes it",
-        "local.limits.published_bounds.by_information",
+        "local.limits.methods.by_information",
         lambda effort: methods.by_information(COIN, 1),
         printed_number(0.0456),
         agrees_within(1e-4),
@@ -132,7 +132,7 @@ items = (
         AAC,
         "Corollary 3",
         "the bound with φ_n, n = 1, ..., 20, beside this page's own quadrature",
-        "local.limits.published_bounds.by_information",
+        "local.limits.methods.by_information",
         lambda effort: [methods.by_information(COIN, n, suprema.printed_contraction(WEAK, n)) for n in PEOPLE],
         lambda effort: [corollary_3(n, phi_bound(n, WEAK)) for n in PEOPLE],
         agrees_to_digits(5),
@@ -150,7 +150,7 @@ items = (
         AAC,
         "Theorem 2, (49)",
         "the bound, n = 1, ..., 20, beside its maximum in closed form",
-        "local.limits.published_bounds.by_contraction",
+        "local.limits.methods.by_contraction",
         lambda effort: [methods.by_contraction(COIN, n, WEAK) for n in PEOPLE],
         lambda effort: [theorem_2(n, WEAK) for n in PEOPLE],
         agrees_to_digits(5),
@@ -168,7 +168,7 @@ items = (
         AAC,
         "Theorem 2 beside a mechanism",
         "no bound exceeds the exact risk of randomized response with one person: ε = 0.3, 1, 3; printed and ours",
-        "published_bounds.by_contraction, limits.bayes(...).risk",
+        "methods.by_contraction, limits.bayes(...).risk",
         lambda effort: [
             *(methods.by_contraction(COIN, 1, Guarantee(e)) for e in (0.3, 1.0, 3.0)),
             *(limits.bayes(Guarantee(e), COIN).risk(1) for e in (0.3, 1.0, 3.0)),
@@ -190,7 +190,7 @@ items = (
         "Figure 1",
         "at small ε Theorem 2 is above Corollary 3 (20 people, δ = 1e-4, ε = 0.01, 0.02, 0.05; the symbols of the "
         "figure are lost in the stored text)",
-        "published_bounds.by_contraction, .by_information",
+        "methods.by_contraction, .by_information",
         lambda effort: [
             methods.by_information(COIN, 20, suprema.printed_contraction(Guarantee(e, 1e-4), 20))
             for e in (0.01, 0.02, 0.05)
@@ -230,7 +230,7 @@ items = (
         AAC,
         "Remark 1, the comparison",
         "least risk for one open coin: (17) beside (15)",
-        "limits.bayes(...).one_step, published_bounds.by_information",
+        "limits.bayes(...).one_step, methods.by_information",
         lambda effort: limits.bayes(OPEN, COIN).one_step(1),
         lambda effort: corollary_3(1, 1.0),
         sharper_bound("higher"),

@@ -145,7 +145,7 @@ items = (
         AAC,
         "Lemma 3, (31)-(36)",
         "the printed bound itself, for 1, 10 and 50 people",
-        "local.limits.published_bounds.by_two_points",
+        "local.limits.methods.by_two_points",
         lambda effort: [
             methods.by_two_points(limits.Hypotheses.from_distributions(P0, P1), n, ONE_NAT, separation=0.1) for n in
             PEOPLE
@@ -167,7 +167,7 @@ items = (
         AAC,
         "Example 2",
         "the two laws of its proof: k-th moment 1, Hellinger sum 2ω, total variation ω (k = 2 and 5)",
-        "local.limits.Hypotheses.of",
+        "local.limits.Hypotheses.from_distributions",
         lambda effort: [*example_2(2.0, 0.1), *example_2(5.0, 0.3)],
         printed_number(1.0, 0.2, 0.1, 1.0, 0.6, 0.3),
         agrees_to_digits(9),
@@ -340,7 +340,7 @@ testing_items = (
         AAC,
         "Corollary 4, (19), (51)",
         "error exponent of random (ε, δ)-LDP channels over φ KL(P0‖P1): the largest",
-        "Channel.divergence('kl'), suprema.printed_contraction",
+        "Channel.output_divergence('kl'), suprema.printed_contraction",
         largest_exponent_ratio,
         printed_number(1.0),
         bound_holds(),

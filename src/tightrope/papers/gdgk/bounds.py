@@ -422,7 +422,7 @@ def _optimum_item(cost: str) -> Item:
         GDGK,
         f"True optimum in the axes of the figure, {name}",
         f"the least {name} of any noise over that of the optimal Gaussian, beside the ratio of truncated Laplace",
-        f"noise_limits, design.gaussian_price(cost='{cost}')",
+        f"noise_limits, noise.gaussian_price(cost='{cost}')",
         lambda effort: list(np.ravel(optimal_cost_ratios(effort, cost))),
         lambda effort: list(np.ravel(gaussian_cost_ratios(*program_settings(effort), cost))),
         sharper_bound(),

@@ -179,7 +179,7 @@ items = (
         GI_V1,
         "Theorem 7, sharper",
         "the bound at η = ½ tanh(ε/2) and TV = 0.5",
-        "suprema.jeffreys",
+        "suprema.jeffreys_bound",
         lambda effort: [suprema.jeffreys_bound(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in BINARY],
         lambda effort: [math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in BINARY],
         sharper_bound(),
@@ -206,7 +206,7 @@ items = (
         GI_V1,
         "Remark 5",
         "the factor min(2, e^ε) replaced: by 1 + δ below some ε (δ = 0.01 here), ours by less than 1 at every ε",
-        "suprema.jeffreys",
+        "suprema.jeffreys_bound",
         lambda effort: [
             suprema.jeffreys_bound(Guarantee(e), 0.5) / (2 * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25)
             for e in BINARY

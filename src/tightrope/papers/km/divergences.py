@@ -144,7 +144,7 @@ items = (
         KM,
         "Figure 1",
         "the output law A#(λ) of a value of law λ, entry by entry",
-        "Channel.push",
+        "Channel.output_distribution",
         lambda effort: [
             float(v) for v in Channel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]).output_distribution(P)
         ],
@@ -165,7 +165,7 @@ items = (
         KM,
         "Definition 2 (XDP)",
         "ε per unit of distance of random channels on a line: largest difference, added to 1",
-        "transport.MetricMechanism.of(...).epsilon",
+        "transport.MetricMechanism.from_channel(...).epsilon",
         definition_2,
         printed_number(1.0),
         agrees_to_digits(8),
@@ -201,7 +201,7 @@ items = (
         KM,
         "Table I, reverse KL",
         "D_f of two laws with the f of the table, −t log t, beside reverse KL",
-        "Channel.divergence('reverse_kl')",
+        "Channel.output_divergence('reverse_kl')",
         lambda effort: Channel(np.eye(3)).output_divergence("reverse_kl", P, Q),
         lambda effort: float(Q @ (-(P / Q) * np.log(P / Q))),
         paper_is_wrong("f is −log t; −t log t is not convex and gives minus KL"),

@@ -449,7 +449,7 @@ items = (
         by_largest_distance,
     ),
     _ratio_item(
-        "Proposition 10", "KL, reverse KL, TV and Hellinger over D_∞", f"{RULES}.weakened", weaker_divergence_ratio
+        "Proposition 10", "KL, reverse KL, TV and Hellinger over D_∞", f"{RULES}.weaken_to", weaker_divergence_ratio
     ),
     Item(
         KM,
@@ -465,7 +465,7 @@ items = (
     _ratio_item(
         "Figure 4: from points to laws at δ = 0",
         "D_∞ of laws over ε W_∞",
-        "transport.MetricMechanism.of(...).epsilon, distribution_privacy",
+        "transport.MetricMechanism.from_channel(...).epsilon, distribution_privacy",
         largest_loss_of_laws,
     ),
 )

@@ -189,9 +189,7 @@ def gaussian_price(rows: Sequence[Sequence[GaussianPrice]]) -> Figure:
     Raises InputError for fewer than two rows or columns, MissingExtraError without matplotlib.
     """
     if not (len(rows) > 1 and len(rows[0]) > 1):
-        raise InputError(
-            "rows", rows, "at least two values of epsilon and of delta", "see design.compare.gaussian_price"
-        )
+        raise InputError("rows", rows, "at least two values of epsilon and of delta", "see tr.noise.gaussian_price")
     figure, axes = _new_axes(5.6, 4.4, "ε", "δ")
     epsilons, deltas = [price.epsilon for price in rows[0]], [row[0].delta for row in rows]
     values = [[price.lower for price in row] for row in rows]

@@ -75,7 +75,7 @@ def _result_data(document: object) -> Mapping[str, object]:
 def study_html(document: FindingsDocument) -> str:
     """Return the report of a local-model study as one self-contained HTML page.
 
-    ``document`` is what ``Findings.to_document`` gives, or ``certificates.study.read_findings`` of what
+    ``document`` is what ``Findings.to_document`` gives, or ``documents.study.read_findings`` of what
     ``tightrope local estimate --json`` prints. Every text in it is escaped; the same document gives the same bytes.
     Raises ``InputError`` for other input, ``MissingExtraError`` without jinja2.
     """

@@ -31,7 +31,7 @@ WHOLE = 2**53
 class ValueFacts:
     """``lower`` and ``upper`` hold every number or truth value; ``possible_values`` are all possible values, sorted.
 
-    ``sure``: it is never missing.
+    ``never_missing``: it is never missing.
     """
 
     kind: Kind

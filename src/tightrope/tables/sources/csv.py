@@ -247,7 +247,7 @@ _CONVERT: dict[str, Callable[[bytes], bytes]] = {
     "windows-1252": _from_windows,
 }
 
-# A field of a CSV file as its declared kind: what fits (``spellings``) is cast, the rest is missing.
+# A field of a CSV file as its declared kind: what fits (``canonical_text``) is cast, the rest is missing.
 #
 # Arrow looks what fits and DuckDB casts it: the pattern is looked at once, however often a cast needs its text.
 
@@ -357,7 +357,7 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     """A CSV file, by default in UTF-8 with commas, double quotes and a header line; ``Dialect`` says what else can be.
 
     Types are declared, never guessed from the data: a column without a type is text. A field that is not spelled as
-    ``spellings`` says of its kind is NULL (spaces around it are ignored, booleans are true/false/1/0); "1.0" is an
+    ``canonical_text`` says of its kind is NULL (spaces around it are ignored, booleans are true/false/1/0); "1.0" is an
     integer, "1.7" is not. An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with
     a record that is not as declared is an ``InputError`` before anything else is done.
     """

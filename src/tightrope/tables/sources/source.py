@@ -1,4 +1,4 @@
-"""The door for users' tables: anything that can be read becomes a ``Table``."""
+"""Opens users' tables: anything that can be read becomes a ``Table``."""
 
 from __future__ import annotations
 

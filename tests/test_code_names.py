@@ -1,0 +1,166 @@
+"""A name of code in backticks, on a page or in a docstring, is one that the code still has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src/tightrope").rglob("*.py"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SKIPPED_PAGES = ("changelog.md", "moving.md")
+"""Former names, and names of other libraries."""
+DOTTED = re.compile(r"(?<![\w/.\-\"'…])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+FILE = re.compile(
+    r"\.(py|pyi|md|toml|json|csv|parquet|html|j2|css|js|svg|png|txt|yml|conf|log|gz|crc|ledger|account|example|head)$"
+)
+FOREIGN = frozenset(
+    [
+        "dataclasses",
+        "decimal",
+        "itertools",
+        "math",
+        "numpy",
+        "os",
+        "pandas",
+        "pathlib",
+        "scipy",
+        "spark",
+        "sys",
+        "Path",
+        "con",
+        "a",
+        "DataFrame",
+        "pg_catalog",
+    ]
+)
+"""Libraries, and a user's own objects."""
+VARIABLES = frozenset(
+    [
+        "answers",
+        "ball",
+        "certificate",
+        "filter",
+        "found",
+        "item",
+        "ledger",
+        "limits",
+        "loss",
+        "mechanism",
+        "name",
+        "noise",
+        "odometer",
+        "permanent",
+        "person",
+        "plan",
+        "power",
+        "schema",
+        "self",
+        "session",
+        "source",
+        "spark",
+        "table",
+        "labels",
+    ]
+)
+"""Variables of the examples: what follows has to be an attribute of some class."""
+
+
+def walk(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+    """Every name that a module or class defines or imports, with the names around it."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield f"{prefix}.{node.name}"
+        elif isinstance(node, ast.ClassDef):
+            yield f"{prefix}.{node.name}"
+            yield from walk(node.body, f"{prefix}.{node.name}")
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield f"{prefix}.{node.target.id}"
+        elif isinstance(node, ast.Assign):
+            yield from (f"{prefix}.{target.id}" for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (f"{prefix}.{name.asname or name.name}" for name in node.names)
+        elif isinstance(node, ast.If):
+            yield from walk(node.body + node.orelse, prefix)
+
+
+@cache
+def code_names() -> tuple[frozenset[str], frozenset[str]]:
+    """All dotted names of the code with every tail of them, and all single names."""
+    tails, single = set(), set()
+    for path in [*SOURCES, *(ROOT / "src/tightrope").rglob("*.pyi")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        for name in [module, *walk(tree.body, module)]:
+            parts = name.split(".")
+            tails |= {".".join(parts[start:]) for start in range(len(parts))}
+        single |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        single |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        single |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return frozenset(tails), frozenset(single | {part for name in tails for part in name.split(".")})
+
+
+def is_known(name: str) -> bool:
+    """Whether the code has the name: in full, or as an attribute of a class, a module or an example's variable."""
+    tails, single = code_names()
+    parts = name.removeprefix("tr.").split(".")
+    if ".".join(parts) in tails or parts[0] in FOREIGN:
+        return True
+    owners = [".".join(parts[:end]) for end in range(2, len(parts))]
+    owned = any(owner in tails for owner in owners) or parts[0] in VARIABLES or parts[0][:1].isupper()
+    return owned and set(parts) <= single | VARIABLES
+
+
+def unknown_names(text: str) -> list[str]:
+    """The dotted names in backticks that are no names of the code, by line."""
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        names = [name for quoted in re.findall(r"`+([^`]+)`+", line) for name in DOTTED.findall(quoted)]
+        found += [f"{number}: {name}" for name in names if not FILE.search(name) and not is_known(name)]
+    return found
+
+
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_of_code_exist(path: Path) -> None:
+    if path.name not in SKIPPED_PAGES:
+        assert not unknown_names(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["noise.no_such_noise", "Session.no_such_method", "answers.no_such_field"])
+def test_a_stale_name_is_found(name: str) -> None:
+    assert unknown_names(f"first\n`{name}(1)`") == [f"2: {name}"]
+
+
+def fields_of(node: ast.ClassDef) -> set[str]:
+    """The names of a class: fields, methods, attributes that it sets, and parameters."""
+    inside = list(ast.walk(node))
+    attributes = {part.attr for part in inside if isinstance(part, ast.Attribute)}
+    parameters = {part.arg for part in inside if isinstance(part, ast.arg)}
+    return attributes | parameters | {name.split(".")[-1] for name in walk(node.body, node.name)}
+
+
+def explained_names(node: ast.ClassDef) -> list[str]:
+    """What the docstring explains as "``name``: ..."."""
+    return re.findall(r"``([a-z_]+)``: ", (ast.get_docstring(node) or "").split(">>>")[0])
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_docstring_explains_fields_that_the_class_has(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert not [
+        f"{node.name}: {name}"
+        for node in classes
+        for name in explained_names(node)
+        if name not in fields_of(node) | code_names()[1] & inherited(node)
+    ]
+
+
+def inherited(node: ast.ClassDef) -> frozenset[str]:
+    """Names that may come from a base class: any, if there is one."""
+    return code_names()[1] if node.bases else frozenset()
