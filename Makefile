@@ -17,17 +17,17 @@ COVERED ?= @tests/fast.txt
 
 .PHONY: demo test fast coverage check bench fuzz docs package try-package try-oldest try-newest clean constraints
 
-demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
+demo: $(READY)  ## private statistics of two real tables, with a report.html next to each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
 	@test -f examples/census/report.html || $(BIN)/tightrope release --force examples/census/plan.toml
 	@test -f examples/wages/report.html || $(BIN)/tightrope release --force examples/wages/plan.toml
 	@$(BIN)/tightrope ledger show examples/census/plan.toml
 	@$(BIN)/tightrope ledger show examples/wages/plan.toml
 
-test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
+test: $(SPARK)  ## every test, in two processes; the Spark tests need Java 17 and are skipped without it
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
-fast: $(READY)  ## something of every room and every library, in one process
+fast: $(READY)  ## some tests of every package and every library, in one process
 	@$(BIN)/python -m pytest @tests/fast.txt
 
 coverage: $(READY)  ## the lines of src that the fast suite does not run (COVERED=tests for the whole suite)
@@ -42,36 +42,36 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/python scripts/plain_language.py
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope --ignore=src/tightrope/training/opacus.py
 
-bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)
+bench: $(READY)  ## every benchmark, compared with other tools, in less than 45 minutes on two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)
 	@$(BIN)/python benchmarks/all.py $(BENCH)
 
-fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
+fuzz: $(READY)  ## 20000 random compositions: all methods agree, all bounds hold, no crash
 	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/accounting/engines/test_engines_agree.py -n 2
 
-docs: $(READY)  ## the documentation site, in site/; links and references that lead nowhere are errors
+docs: $(READY)  ## the documentation site, in site/; broken links and references are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html, $$(find site -name '*.html' | wc -l) pages"
 
 package: $(READY)  ## wheel and sdist, in dist/
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null && ls dist
 
-try-package: $(READY)  ## both, installed where there is no checkout: minimal, alone on the PATH, with everything
+try-package: $(READY)  ## wheel and sdist, installed without the checkout: minimal, as a command on the PATH, with all extras
 	@$(BIN)/python scripts/try_package.py packages $(TRY)
 
 try-oldest: $(READY)  ## the fast suite against the wheel, with the lowest versions that pyproject.toml allows
 	@$(BIN)/python scripts/try_package.py oldest $(TRY)
 
-try-newest: $(READY)  ## ... with the newest that pip finds today
+try-newest: $(READY)  ## the same with the newest versions that pip finds today
 	@$(BIN)/python scripts/try_package.py newest $(TRY)
 
-constraints:  ## resolve pyproject.toml anew and pin what comes out
+constraints:  ## resolve the dependencies in pyproject.toml and pin them
 	@rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
 	@.venv-constraints/bin/python $(PIP) install -e '.[dev,spark]'
 	@grep '^#' constraints.txt > constraints.new
 	@.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -v '[@/]' >> constraints.new
 	@mv constraints.new constraints.txt && rm -rf .venv-constraints
 
-clean:  ## everything that make and the tools wrote
+clean:  ## remove everything that make and the tools wrote
 	@rm -rf .venv .venv-constraints .peers site dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/*/result.json examples/*/results.csv examples/*/tightrope.ledger* examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -84,6 +84,6 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 $(SPARK): $(READY)
-	@echo "Adding Spark to .venv (once; for the tests alone) ..."
+	@echo "Adding Spark to .venv (once; only for the tests) ..."
 	@$(BIN)/python $(PIP) install -e '.[spark]' -c constraints.txt
 	@touch $@

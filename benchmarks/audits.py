@@ -1,4 +1,4 @@
-"""Audits of other libraries' mechanisms and of ours: on the answers 0 and 1, by the value and by the last bits.
+"""Audits of the mechanisms of other libraries and of Tightrope, on the answers 0 and 1: by value and by low-order bits.
 
     PYTHONPATH=src python benchmarks/audits.py [--runs 20000] [--peer diffprivlib=/path/to/python] [--peer opendp=...]
 
@@ -83,8 +83,8 @@ def main() -> None:
     asked = parser.parse_args()
     lines: list[Line] = []
     notes = ["The number is what our audit proves of a mechanism, whoever made it; each holds with probability 99 %."]
-    bounds = "by value: ε at δ = 0.01, η | by last bits: the same"
-    print(f"| library | mechanism | claimed ε, δ | {bounds} | claim | would have seen ε |")
+    bounds = "by value: ε at δ = 0.01, η | by low-order bits: ε at δ = 0.01, η"
+    print(f"| library | mechanism | claimed ε, δ | {bounds} | claim | detectable ε |")
     print("|---|---|---|---|---|---|---|")
     for library, python in [("tightrope", ""), *(peer.split("=", 1) for peer in asked.peer)]:
         start = time.perf_counter()

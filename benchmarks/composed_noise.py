@@ -1,10 +1,10 @@
-"""What the least noise under composition gains over the classic families: the tables of docs/composed-noise.md.
+"""Optimal noise under composition compared with the standard families: the tables of docs/composed-noise.md.
 
     python benchmarks/composed_noise.py [--releases 1 10 100] [--budget 1 1e-6]
 
-Variance of one of k equal releases (sensitivity 1) that together keep (epsilon, delta); CPU seconds of the whole
-answer: every family, the optimized table, and its certificate. "Best classic" is the least of discrete Laplace,
-truncated Laplace and Gaussian noise; "family" is e^(-(|x|/s)^q), both parameters tuned.
+Variance of one of k equal releases (sensitivity 1) that together satisfy (epsilon, delta); CPU seconds of the whole
+computation: every family, the optimized table, and its certificate. "Best standard family" is the best of discrete
+Laplace, truncated Laplace and Gaussian noise; "exponential-power" is e^(-(|x|/s)^q), with both parameters tuned.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     composed_noise(Budget(epsilon=1, delta=1e-4), releases=3)  # imports, and the plans of transforms
     for epsilon, delta in given.budget or BUDGETS:
         print(f"\n### ε = {epsilon:g}, δ = {delta:g}\n")
-        print("| releases | best classic | family law (q) | ours | which | less than classic | CPU s |")
+        print("| releases | best standard family | exponential-power (q) | Tightrope | selected | reduction | CPU s |")
         print("|---|---|---|---|---|---|---|")
         for releases in given.releases:
             text, one = row(epsilon, delta, releases)

@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src/tightrope").rglob("*.py"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 SKIPPED_PAGES = ("changelog.md", "moving.md")
 """Former names, and names of other libraries."""
 DOTTED = re.compile(r"(?<![\w/.\-\"'…])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")

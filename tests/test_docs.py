@@ -30,7 +30,7 @@ DRAWN = ("perturb", "estimate")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("#")
+    assert text.startswith("#") or page.parent.name == "changelog"
     missing = [target for target in LINK.findall(text) if not (page.parent / target).exists()]
     assert not missing
 

@@ -1,4 +1,4 @@
-"""docs/couple.md: its commands run, and print what the page says they print."""
+"""docs/couple.md and docs/accounting.md: their commands run, and print what the page says they print."""
 
 from __future__ import annotations
 
@@ -52,15 +52,24 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_page_says_what_its_commands_print(place: Path) -> None:
-    found = commands((ROOT / "docs" / "couple.md").read_text(encoding="utf-8"))
-    assert len(found) >= 9
+    assert _check_commands("couple.md", place) >= 9
+    (snippet,) = SNIPPET.findall((ROOT / "docs" / "couple.md").read_text(encoding="utf-8"))
+    (place / "snippet.py").write_text(snippet, encoding="utf-8")
+    _run("python snippet.py", place)
+
+
+def test_the_accounting_page_says_what_its_command_prints(tmp_path: Path) -> None:
+    assert _check_commands("accounting.md", tmp_path) == 1
+
+
+def _check_commands(page: str, place: Path) -> int:
+    """Run the commands of a page and compare what they print; return their number."""
+    found = commands((ROOT / "docs" / page).read_text(encoding="utf-8"))
     for command, expected, tolerance in found:
         printed = iter(_run(command, place))
         for line in expected:
             assert any(agree(line, one, tolerance) for one in printed), (command, line)
-    (snippet,) = SNIPPET.findall((ROOT / "docs" / "couple.md").read_text(encoding="utf-8"))
-    (place / "snippet.py").write_text(snippet, encoding="utf-8")
-    _run("python snippet.py", place)
+    return len(found)
 
 
 def test_numbers_are_compared() -> None:

@@ -19,7 +19,7 @@ from tightrope.queries.query import Query
 MODULES = (tr, tr.audit, tr.local, limits, tr.transport, tr.channels, tr.noise, tr.tables)
 ORDER = ("epsilon", "delta", "total_variation", "sensitivity", "scale")
 """The canonical order; parameters that must be given come before those that need not."""
-FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimized", "random_state", "rng", "seed"}
+FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimised", "random_state", "rng", "seed"}
 """Other spellings of epsilon, people, total_variation, optimized and randomness."""
 SHORT = 3
 """Functions of so many parameters may have defaults by position."""

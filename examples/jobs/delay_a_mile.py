@@ -1,4 +1,4 @@
-"""How many minutes of delay are there to a mile?"""
+"""How many minutes of delay are there per mile?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How late do flights arrive, by the time zone they go to? Looked up in a public table of airports."""
+"""How late do flights arrive, by the time zone of their destination? A public table of airports has the zones."""
 
 from pathlib import Path
 

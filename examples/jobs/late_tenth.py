@@ -1,4 +1,4 @@
-"""How late is the latest tenth of the flights?"""
+"""What is the 90 % quantile of the delay?"""
 
 from pathlib import Path
 

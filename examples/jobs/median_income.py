@@ -1,4 +1,4 @@
-"""What does the person in the middle earn in a year?"""
+"""What is the median yearly income?"""
 
 from pathlib import Path
 

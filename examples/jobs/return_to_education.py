@@ -1,4 +1,4 @@
-"""How much more does a year of education earn?"""
+"""By how much does income rise with a year of education?"""
 
 from pathlib import Path
 

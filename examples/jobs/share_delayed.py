@@ -1,4 +1,4 @@
-"""What share of flights is more than a quarter of an hour late?"""
+"""What proportion of flights is more than a quarter of an hour late?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How far do years of experience lie apart?"""
+"""What is the standard deviation of years of experience?"""
 
 from pathlib import Path
 

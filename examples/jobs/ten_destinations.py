@@ -1,4 +1,4 @@
-"""Which ten airports do most flights go to?"""
+"""Which ten airports are the most frequent destinations?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How many flights leave each airport, told again every month of a year?"""
+"""How many flights leave each airport, released every month for a year?"""
 
 from pathlib import Path
 

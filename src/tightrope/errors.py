@@ -1,24 +1,27 @@
 """Every exception that Tightrope raises on purpose.
 
     TightropeError
-    ├── InputError (also ValueError)      an argument, a plan or a table is not what was asked for
+    ├── InputError (also ValueError)      an argument, a plan or a table is not valid
     │   ├── PlanError                     a plan file or a question
     │   ├── SchemaError                   a table lacks a column, or the column has another type
     │   └── UnknownAnswerError (also KeyError)  a release has no answer with this name
     ├── InsufficientBudgetError           the release would exceed what was promised; nothing was spent
     ├── SingleUseError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
-    ├── OutputError                       paid answers are kept elsewhere than asked; the text says where
+    ├── OutputError                       charged answers could not be written as requested; the text says where they are
     ├── EngineError                       the database engine failed; never carries a value from the data
-    ├── LedgerError                   a ledger could not be read or written, or is not what it was
+    ├── LedgerError                       a ledger could not be read or written, or was changed from outside
     └── MissingExtraError (also ImportError)  an optional library is not installed
 
-and one warning, ``PrecisionWarning`` (a ``UserWarning``): a bound is safe, but further off than usual.
+and two warnings: ``PrecisionWarning`` (a bound is valid, but less tight than usual) and ``LedgerWarning``.
 
-Messages say what was expected, what came (``name=value!r``) and what to try.
+Messages say what was expected, what was passed (``name=value!r``) and what to do.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
 
 
 class TightropeError(Exception):
@@ -26,24 +29,52 @@ class TightropeError(Exception):
 
 
 class InputError(TightropeError, ValueError):
-    """An argument is not what was asked for.
+    """An argument is not valid.
 
-    Parameters: the argument's name, the value that came, what was expected, and what to try.
+    Parameters: the argument's name, the value that was passed, what was expected, and what to do.
 
     >>> print(InputError("epsilon", -1, "a positive number", "a typical value is 1"))
     expected epsilon to be a positive number, got epsilon=-1; a typical value is 1
     """
 
+    is_plain_text = False
+    """True if ``expected`` is the whole text (``from_text``)."""
+
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
-        # What a column or a table is called, for it would show its data; nothing for other values.
+        # A table or a column is shown by its type: its repr would show data.
         library = type(value).__module__.partition(".")[0]
-        shown = (
-            f"<{library}.{type(value).__name__}>" if library in _TABLES and hasattr(value, "__len__") else ""
-        ) or repr(value)
+        is_table = library in _TABLES and hasattr(value, "__len__")
+        shown = f"<{library}.{type(value).__name__}>" if is_table else repr(value)
         shown = shown if len(shown) <= 120 else shown[:117] + "..."
         text = f"expected {name} to be {expected}, got {name}={shown}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
+
+    @classmethod
+    def from_text(cls, name: str, text: str) -> Self:
+        """Return an error whose message is ``name: text``, where "expected X to be Y" does not read well.
+
+        ``name`` is an argument, an option or a place in a file; ``text`` says what is wrong, then what to do.
+
+        >>> print(InputError.from_text("line 7 of scores.csv", "expected 2 numbers"))
+        line 7 of scores.csv: expected 2 numbers
+        """
+        error = cls.__new__(cls)
+        Exception.__init__(error, f"{name}: {text}")
+        error.name, error.value, error.expected, error.remedy = name, None, text, ""
+        error.is_plain_text = True
+        return error
+
+    @classmethod
+    def from_error(cls, error: InputError, name: str, reword: Callable[[str], str] = str) -> Self:
+        """Return the error about another name, such as the plan-file key of a parameter; ``reword`` changes its texts.
+
+        >>> print(PlanError.from_error(InputError("rows", 0, "an integer > 0"), "[privacy_unit] max_rows"))
+        expected [privacy_unit] max_rows to be an integer > 0, got [privacy_unit] max_rows=0
+        """
+        if error.is_plain_text:
+            return cls.from_text(name, reword(error.expected))
+        return cls(name, error.value, reword(error.expected), reword(error.remedy))
 
 
 class PlanError(InputError):
@@ -66,23 +97,23 @@ class UnknownAnswerError(InputError, KeyError):
 
 
 class InsufficientBudgetError(TightropeError):
-    """A release would exceed the budget. Nothing was drawn and nothing was spent."""
+    """A release would exceed the budget. No noise was drawn and no budget was spent."""
 
 
 class SingleUseError(TightropeError, AttributeError, TypeError):
-    """A plan or a session was to be changed, copied or pickled: a second one would spend its budget again."""
+    """A plan or a session cannot be changed, copied or pickled: a second one would spend its budget again."""
 
 
 class PrecisionError(TightropeError):
-    """A number could not be computed to the promised error; the text says what is possible."""
+    """A number could not be computed to the promised accuracy; the text says what is possible."""
 
 
 class PrecisionWarning(UserWarning):
-    """A bound is safe to state, but may be further from the truth than one part in a thousand; the text says why."""
+    """A bound is valid, but its relative error may exceed 0.001; the text says why."""
 
 
 class LedgerWarning(UserWarning):
-    """A ledger works, but something about it that protects people does not, or may not be meant; the text says what."""
+    """A ledger works, but one of its protections is off or may be unintended; the text says which."""
 
 
 class EngineError(TightropeError):
@@ -90,11 +121,11 @@ class EngineError(TightropeError):
 
 
 class OutputError(TightropeError):
-    """Paid answers could not be written or printed as asked; the text says where they are kept instead."""
+    """Charged answers could not be written or printed as requested; the text says where they are kept instead."""
 
 
 class LedgerError(TightropeError):
-    """A ledger could not be read or written, or is not what it was; the text says whether anything was spent."""
+    """A ledger could not be read or written, or was changed from outside; the text says whether budget was spent."""
 
 
 class MissingExtraError(TightropeError, ImportError):
@@ -109,7 +140,7 @@ _TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
 
 
 def quoted_names(names: tuple[str, ...], most: int = 30) -> str:
-    """The first names for an error text, in quotes.
+    """Return the first names in quotes, for an error text.
 
     >>> quoted_names(("a", "b", "c"), most=2)
     "'a', 'b' and 1 more"
@@ -119,7 +150,7 @@ def quoted_names(names: tuple[str, ...], most: int = 30) -> str:
 
 
 def suggest_nearest(name: object, names: tuple[str, ...]) -> str:
-    """A question that suggests the closest name, or nothing when none is close.
+    """Return a question that suggests the closest name; empty if no name is close.
 
     >>> suggest_nearest("Rows", ("rows", "groups")), suggest_nearest("rows_each", ("rows", "groups"))
     ("did you mean 'rows'?", "did you mean 'rows'?")
@@ -127,13 +158,13 @@ def suggest_nearest(name: object, names: tuple[str, ...]) -> str:
     import difflib
 
     given, folded = str(name).casefold(), {candidate.casefold(): candidate for candidate in names}
-    begun = [candidate for candidate in folded if given.startswith(f"{candidate}_")]  # it says more than it should
-    almost, close = (difflib.get_close_matches(given, folded, n=1, cutoff=cutoff) for cutoff in (0.9, 0.6))
-    found = [*almost, *begun, *close]
-    return f"did you mean {folded[found[0]]!r}?" if found else ""
+    prefixes = [candidate for candidate in folded if given.startswith(f"{candidate}_")]
+    nearly_equal, similar = (difflib.get_close_matches(given, folded, n=1, cutoff=cutoff) for cutoff in (0.9, 0.6))
+    suggestions = [*nearly_equal, *prefixes, *similar]
+    return f"did you mean {folded[suggestions[0]]!r}?" if suggestions else ""
 
 
-# What Ctrl-C ends with: known before anything else is loaded.
+# The message and exit code after Ctrl-C stand here because they are needed before any other module is loaded.
 
 NOTHING_SPENT = "interrupted; nothing was spent"
 INTERRUPTED = 130

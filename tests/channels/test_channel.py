@@ -146,7 +146,7 @@ def test_products() -> None:
     assert (both.input_count, both.output_count) == (8, 6)
     assert both.matrix[1 * 4 + 3, 2 * 2 + 1] == pytest.approx(first.matrix[1, 2] * second.matrix[3, 1])
     assert both.epsilon == pytest.approx(first.epsilon + second.epsilon, rel=1e-12)
-    with pytest.raises(InputError, match="at most 67108864"):
+    with pytest.raises(InputError, match="more than 67,108,864"):
         Channel(np.eye(100)).product_with(Channel(np.eye(100)))
     with pytest.raises(InputError, match="other"):
         first.product_with([[1.0]])  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def test_a_reader_who_stops_early_is_no_error():
 def test_letters_that_the_terminal_lacks_lose_nothing(folder: Path):
     shown = tightrope("plan", str(folder / "plan.toml"), env={"PYTHONIOENCODING": "ascii", "PATH": ""})
     assert shown.returncode == 0
-    assert "The promise" in shown.stdout
+    assert "Privacy guarantee" in shown.stdout
 
 
 LOADING = """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,15 +31,25 @@ USUAL = tr.Budget(epsilon=1, delta=1e-6)
 
 @dataclass(frozen=True, slots=True)
 class Mesa(NoiseFamily):
-    """Flat on top, with slopes of 1.5 nats a shift: good where a total variation is all that is promised."""
+    """Flat up to 2·size, then falling by 1.5 nats per sensitivity: good if only a total variation is required."""
 
     name: ClassVar[str] = "mesa"
-    has_bound: ClassVar[bool] = True
+    has_bound: ClassVar[bool] = True  # the noise has a largest value, so it needs a delta
 
     def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         flat, fall = 2 * size * need.shift, 1.5 / need.shift
         x = np.arange(math.ceil(flat + 60 / fall) + 1)
         return FloatWeights(np.exp(-fall * np.maximum(x - flat, 0)))
+
+
+def test_the_recipe_in_contributing_is_this_class() -> None:
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert recipe.endswith(inspect.getsource(Mesa))
+    names: dict[str, Any] = {}
+    exec(compile(recipe, "CONTRIBUTING.md", "exec"), names)  # noqa: S102 - our own page
+    need = NoiseRequirement(3, (1,), 1e-6)
+    assert names["Mesa"]().make_noise(2.0, need).mean_absolute_error == Mesa().make_noise(2.0, need).mean_absolute_error
 
 
 @pytest.fixture(autouse=True)

@@ -282,7 +282,7 @@ def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, t
                 for name, share in costs.items()
                 if share is None or Fraction(share) > state.balance_of(slots[name]).fraction_left
             ]
-            assert lacking or "were released" in str(refusal)
+            assert lacking or "are done" in str(refusal)
         after = account.current_state()
         for slot, share in spent.items():
             charged_share = 1 - after.balance_of(slot).fraction_left

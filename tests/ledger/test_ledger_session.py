@@ -320,7 +320,7 @@ def test_certificate_and_overview_say_rule_left_and_price(twelve):
     place, _, _, answers, _ = twelve
     (limit,) = answers.certificate_data.entry.limits
     assert (limit.name, limit.rule, limit.left_by_addition) == ("total", "moments", "nothing")
-    assert "by moments (nothing if promises were added up)" in answers.certificate["ledger"]
+    assert "by moments (nothing under basic composition)" in answers.certificate["ledger"]
     view = ledger_overview(Ledger(place).open_account("people"))
     (shown,) = view["limits"]
     assert (shown["rule"], shown["left"], shown["left_by_addition"]) == ("moments", limit.left, "nothing")
@@ -393,7 +393,9 @@ def test_answers_that_are_damaged_are_not_said_to_be_unpublished(place):
 
 def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
     session(place)
-    with pytest.warns(LedgerWarning, match=r"'people' with the columns and the person of the new dataset 'patients'"):
+    with pytest.warns(
+        LedgerWarning, match=r"'people' with the columns and the privacy unit of the new dataset 'patients'"
+    ):
         session(place, dataset="patients")
     session(place, dataset="patients")  # said once
     session(place, dataset="others", source=table(y=[1] * 900))

@@ -79,9 +79,9 @@ def test_everything_scales_with_the_sensitivity():
 
 def density(noise, x):
     """The density of X, from the table and the width of its cells."""
-    cells = np.rint(np.abs(x) / noise.lattice.width).astype(int)
+    cells = np.rint(np.abs(x) / noise.lattice.cell_width).astype(int)
     p = [noise.table.center, *noise.table.half, *[0] * (cells.max() + 1)]
-    return np.array([p[c] / 2**128 for c in cells.tolist()]) / noise.lattice.width
+    return np.array([p[c] / 2**128 for c in cells.tolist()]) / noise.lattice.cell_width
 
 
 @pytest.mark.parametrize("shift", [0.013, 0.25, 0.5003, 0.77, 0.999, 1.0])

@@ -91,7 +91,7 @@ def test_no_name_commands_a_terminal(answers, flights):
         ((100, 88, 112), 0, ("100", "± 12", "88", "112")),
         ((10.04, 9.99, 10.09), 1, ("10.0", "± 0.1", "9.9", "10.1")),
         ((0.2, 0.0, 0.5), 1, ("0.2", "+0.3 −0.2", "0.0", "0.5")),
-        ((None, 0, 10), 0, ("withheld", "–", "0", "10")),
+        ((None, 0, 10), 0, ("suppressed", "–", "0", "10")),
     ],
 )
 def test_plus_minus_agrees_with_from_and_to(row, decimals, said):

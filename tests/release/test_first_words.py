@@ -125,7 +125,7 @@ def test_a_group_is_not_named_twice_for_its_quotes() -> None:
 
 def test_a_refusal_says_the_promise_as_it_was_said() -> None:
     with pytest.raises(
-        tr.errors.InsufficientBudgetError, match=r"^epsilon 1 at delta 1E-8 is not enough for n within ± 0.5"
+        tr.errors.InsufficientBudgetError, match=r"^epsilon 1 at delta 1e-8 is not enough for n within ± 0.5"
     ):
         visits().plan([tr.count(name="n")], margin_of_error={"n": 0.5})
 

@@ -94,7 +94,7 @@ def test_noise_in_the_shape_of_the_box_is_what_theory_has(columns):
     plan = in_a_box(columns)
     found = plan.accuracies()[0].errors_at_size(1)["expected_absolute_error"]
     assert found == pytest.approx((columns + 1) / 2, rel=2e-3)
-    (apart,) = (one for one in plan.draft.alternatives if one["family"] == APART)
+    (apart,) = (one for one in plan.draft.noise_alternatives if one["family"] == APART)
     assert apart["relative_error"] == pytest.approx(2 * columns / (columns + 1), rel=0.02)
     assert {noise.family for noises in plan.noises() for noise in noises} == {f"discrete Laplace in a box of {columns}"}
     assert plan.loss.epsilon(1e-8) <= 1

@@ -43,7 +43,7 @@ def test_the_least_budget_does_and_less_does_not(session, question, wish, rows):
     target = 0.05 * 600 if wish == "5%" else float(wish)
     assert half(plan, question.name, rows or 1) <= target
     assert 0 < plan.budget_fraction < 1
-    assert plan.budget == session.budget.share(plan.budget_fraction)
+    assert plan.budget == session.budget.scale_by(plan.budget_fraction)
     less = session.plan([question], budget_fraction=plan.budget_fraction * Decimal("0.99"), expected_rows=rows)
     assert half(less, question.name, rows or 1) > target
     assert len(plan.budget_fraction.as_tuple().digits) <= 4

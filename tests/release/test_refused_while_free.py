@@ -81,7 +81,7 @@ def test_a_plan_in_python_has_the_numbers_of_the_terminal(session: tr.Session) -
     text = str(session.plan([tr.count(by="carrier"), tr.sum("month", bounds=(0, 5_000_000), by="carrier")]))
     assert "e+" not in text
     assert "with 10,000 rows: 95 % within ±" in text
-    assert "withheld: never" in text
+    assert "suppressed: never" in text
     assert "probability" not in text
 
 

@@ -52,7 +52,7 @@ def test_a_plan_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("mine", encoding="utf-8")
     done = CliRunner().invoke(app, ["studio", given, "--out", str(tmp_path / "plan.toml")])
     assert done.exit_code == 2
-    assert "does not exist yet" in done.stderr
+    assert "already exists" in done.stderr
 
 
 @pytest.mark.parametrize(

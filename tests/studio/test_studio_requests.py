@@ -132,7 +132,7 @@ def test_a_fault_of_ours_shows_no_value(page: Page, monkeypatch: pytest.MonkeyPa
     def broken() -> None:
         raise RuntimeError("could not convert 'Ludmila'")
 
-    monkeypatch.setattr(page.desk, "start", broken)
+    monkeypatch.setattr(page.desk, "initial_state", broken)
     answer = page.ask("start")
     assert answer.status == 400
     assert "Ludmila" not in answer.text

@@ -156,7 +156,7 @@ def restated(data: Data) -> Data:
     changed |= {"total_variation": variation, "total_variation_exact": exact(variation)}
     changed["attack_success"] = math.nextafter((1 + variation) / 2, 1)
     told = [claim.found for claim in check_document(json.dumps(changed)) if claim.name == "attack_success"]
-    changed["attack_success"] = float(told[0].removeprefix("= ")) if told else 1.0
+    changed["attack_success"] = float(told[0].removeprefix("= ").removeprefix("should be ")) if told else 1.0
     changed["profile"]["delta"] = [above(f"profile.delta[{k}]") for k in range(25)]
     rates = changed["tradeoff"]["false_positive_rate"]
     changed["tradeoff"]["true_positive_rate"] = [above(f"tradeoff.true_positive_rate[{k}]") for k in range(len(rates))]

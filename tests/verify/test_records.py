@@ -52,4 +52,4 @@ def test_findings_say_that_they_cannot_be_confirmed():
     found = Findings.from_counts(study, study.mechanism.tally_reports([0] * 700 + [1] * 300))
     claims = check_document(to_json_text(found.to_document()))
     assert worst_verdict(claims) == OPEN, claims
-    assert any("findings do not hold" in claim.found for claim in claims)
+    assert any("findings do not contain" in claim.found for claim in claims)

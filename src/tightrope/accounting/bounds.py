@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 
 
 def round_outward(value: float, error: float) -> Interval:
-    """Value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
+    """Return value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
     if value == error == 0:
         return 0.0, 0.0
     low, high = value - error, value + error

@@ -26,19 +26,19 @@ from tightrope.numerics.rounding import ROUND_OFF
 # The overlap of two distributions, 1 − δ(ε) = ∫ min(dP, e^ε dQ), and both orders of a pair for callers that need them.
 
 Directed = tuple[Composition, Method]
-ENGINES_KEPT = 8
-"""Number of evaluators of reverse orders that are cached."""
+CACHED_METHODS = 8
+"""Number of methods for reverse orders that are cached."""
 
 
 @singledispatch
-def delta_and_complement(engine: Method, epsilon: float) -> tuple[Interval, Interval]:
-    """Bounds on δ(ε) and on 1 − δ(ε), ε ≥ 0: the second by subtraction unless the method is more accurate."""
-    return _with_rest(engine.delta(epsilon))
+def delta_and_complement(method: Method, epsilon: float) -> tuple[Interval, Interval]:
+    """Return bounds on δ(ε) and on 1 − δ(ε), ε ≥ 0: the second by subtraction unless the method is more accurate."""
+    return _with_complement(method.delta(epsilon))
 
 
 @delta_and_complement.register
-def _(engine: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
-    place, found, flat = np.array([epsilon]), engine.delta(epsilon), engine.law.flat_form
+def _(method: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
+    delta, flat = method.delta(epsilon), method.law.flat_form
     if flat is not None:
         # ∫ min(e^{l/2}, e^{ε − l/2}) of the distribution tilted by e^{−l/2}, atoms and density, with its error.
         end, atom, density = flat.epsilon, flat.atom, flat.spread / flat.epsilon
@@ -46,36 +46,35 @@ def _(engine: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
             value = 2 * atom * math.cosh(end / 2) + 2 * density * math.sinh(end / 2)
         else:
             below, above = -math.expm1(-(end + epsilon) / 2), -math.expm1((epsilon - end) / 2)
-            value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2)) + density * math.exp(epsilon / 2) * (
-                below + above
-            )
-        return found, round_outward(
-            *(value, value * (4 * engine.law.rounding_bound + ROUND_OFF * (32 + 2 * (end + epsilon))))
-        )
-    rest = engine.law.overlap_bounds((place, place))
-    return _with_rest(found) if rest is None else (found, (float(rest[0][0]), float(rest[1][0])))
+            value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2))
+            value += density * math.exp(epsilon / 2) * (below + above)
+        error = value * (4 * method.law.rounding_bound + ROUND_OFF * (32 + 2 * (end + epsilon)))
+        return delta, round_outward(value, error)
+    point = np.array([epsilon])
+    overlap = method.law.overlap_bounds((point, point))
+    return _with_complement(delta) if overlap is None else (delta, (float(overlap[0][0]), float(overlap[1][0])))
 
 
-def _with_rest(delta: Interval) -> tuple[Interval, Interval]:
+def _with_complement(delta: Interval) -> tuple[Interval, Interval]:
     return delta, (round_outward(1 - delta[1], 0.0)[0], round_outward(1 - delta[0], 0.0)[1])
 
 
 def both_orders(directed: Directed, known: list[Directed]) -> tuple[OrderBounds, OrderBounds] | None:
-    """Return a direction and its reverse, reusing a known evaluator if there is one; None if masses have been lost."""
-    total, engine = directed
+    """Return a direction and its reverse, reusing a method of ``known``; None if masses have been lost."""
+    total, method = directed
     if not all(law.has_exact_reverse for law in total.laws if isinstance(law, Atoms)):
         return None
     reverse = total.reverse_distribution()
-    same = (made for other, made in known if other.laws == reverse.laws and other.counts == reverse.counts)
+    same = (method for other, method in known if other.laws == reverse.laws and other.counts == reverse.counts)
     back = next(same, None) or _reversed_method(total)
-    return _ordered_bounds(engine, total), _ordered_bounds(back, reverse)
+    return _ordered_bounds(method, total), _ordered_bounds(back, reverse)
 
 
-def _ordered_bounds(engine: Method, total: Composition) -> OrderBounds:
-    return OrderBounds(lambda epsilon: delta_and_complement(engine, epsilon), total.infinite_bounds)
+def _ordered_bounds(method: Method, total: Composition) -> OrderBounds:
+    return OrderBounds(lambda epsilon: delta_and_complement(method, epsilon), total.infinite_bounds)
 
 
-@lru_cache(maxsize=ENGINES_KEPT)
+@lru_cache(maxsize=CACHED_METHODS)
 def _reversed_method(total: Composition) -> Method:
     return choose_method(total.reverse_distribution())
 
@@ -106,29 +105,29 @@ def each_of_two(
     return _restore_shape(first, shape), _restore_shape(second, shape)
 
 
-def _restore_shape(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
-    return float(found[0]) if shape is None else found.reshape(shape)
+def _restore_shape(results: Floats, shape: tuple[int, ...] | None) -> float | Floats:
+    return float(results[0]) if shape is None else results.reshape(shape)
 
 
 def _flatten_values(name: str, values: ArrayLike, check: Check) -> tuple[Floats, tuple[int, ...] | None]:
     """Return the values flattened, and their shape; None for a scalar."""
     try:
-        asked = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(name, values, "a number, or an array of numbers") from None
-    if asked.ndim == 0:
-        return np.array([check(name, asked.item() if isinstance(values, np.ndarray) else values)]), None
-    if asked.size == 0:
+    if array.ndim == 0:
+        return np.array([check(name, array.item() if isinstance(values, np.ndarray) else values)]), None
+    if array.size == 0:
         raise InputError(name, values, "a number, or an array with at least one entry")
-    if asked.dtype == np.float64 and np.all(np.isfinite(asked)):
-        return asked.ravel(), asked.shape
-    return np.array([check(name, value) for value in asked.ravel().tolist()]), asked.shape
+    if array.dtype == np.float64 and np.all(np.isfinite(array)):
+        return array.ravel(), array.shape
+    return np.array([check(name, value) for value in array.ravel().tolist()]), array.shape
 
 
 EVEN_PRIOR = 0.5
 CURVE_ROUNDING = 1e-15
-FEW = 0.1
-VAGUE = 1e-9
+SMALL_ERROR = 0.1
+WIDE_RELATIVE_ERROR = 1e-9
 """A type-II error below the first and with a relative error above the second is computed directly, not as 1 − p."""
 
 
@@ -255,27 +254,25 @@ class Curves(ABC):
         return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0]))
 
     def _error_bounds(self, rates: Floats) -> tuple[Ends, Ends]:
-        """Bounds on the true-positive rate and on the type-II error; small type-II errors are computed directly."""
+        """Return bounds on the true-positive rate and on the type-II error; small type-II errors are direct."""
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
         low, high = (
             np.array(ends) for ends in zip(*(self._true_positive_bounds(rate) for rate in rates.tolist()), strict=True)
         )
         least, most = _complement_bounds(high)[0], _complement_bounds(low)[1]
-        for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
+        for i in np.flatnonzero((least < SMALL_ERROR) & (most - least > WIDE_RELATIVE_ERROR * most)):
             lower, upper = self._type_two_bounds(float(rates[i]))
             least[i], most[i] = max(least[i], lower), min(most[i], upper)
-        return (np.maximum(low, _complement_bounds(most)[0]), np.minimum(high, _complement_bounds(least)[1])), (
-            least,
-            most,
-        )
+        low, high = np.maximum(low, _complement_bounds(most)[0]), np.minimum(high, _complement_bounds(least)[1])
+        return (low, high), (least, most)
 
     def _type_two_bounds(self, rate: float) -> tuple[float, float]:
-        """Bounds on the type-II error, the smaller of both directions."""
+        """Return bounds on the type-II error, the smaller of both directions."""
         known = self._direction_methods()
         orders = [both_orders(directed, known) for directed in known]
-        found = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
-        return min(low for low, _ in found), min(high for _, high in found)
+        errors = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
+        return min(low for low, _ in errors), min(high for _, high in errors)
 
 
 def _complement_bounds(chances: Floats) -> Ends:

@@ -105,7 +105,7 @@ class DirectionMoments:
         return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.likely
 
     def tradeoff_bound(self, level: Floats, *, worst: bool) -> Floats:
-        """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), with every bound taken on the requested side."""
+        """Return Φ((s_Q Φ⁻¹(level) − a − b) / s_P), with every bound taken on the requested side."""
         p, q = self.under_p, self.under_q
         quantile = ndtri(np.clip(level, 0.0, 1.0))
         apart = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]

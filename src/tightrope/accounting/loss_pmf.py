@@ -130,11 +130,11 @@ class LossPMF:
 
         It bounds one order only: raising losses removes mass under Q, so the mirror image of the rest is not a bound.
         """
-        held, up = self.values > 0, 1 + MASS_MARGIN
-        infinite = min(1.0, self.infinite_mass * up)
+        positive, factor = self.values > 0, 1 + MASS_MARGIN
+        infinite = min(1.0, self.infinite_mass * factor)
         return Atoms(
-            self.point_losses[held],
-            self.values[held] * up,
+            self.point_losses[positive],
+            self.values[positive] * factor,
             infinite,
             infinite,
             rounding_bound=self.slack + 4 * ROUND_OFF * self.window.step * self.window.reach,
@@ -150,7 +150,7 @@ def pointwise_maximum(laws: Sequence[LossPMF]) -> LossPMF:
     if len(laws) == 1:
         return laws[0]
     first, profiles = _deltas_at_points(laws)
-    return _of_profile(laws, first, np.max(profiles, axis=0), max(law.infinite_mass for law in laws))
+    return _from_profile(laws, first, np.max(profiles, axis=0), max(law.infinite_mass for law in laws))
 
 
 def greatest_lower_bound(laws: Sequence[LossPMF]) -> LossPMF:
@@ -167,14 +167,17 @@ def greatest_lower_bound(laws: Sequence[LossPMF]) -> LossPMF:
     step = laws[0].window.step
     heights = [*lowest.tolist(), infinite]
     gammas = np.exp(step * np.arange(len(heights))).tolist()
-    kept: list[int] = []
-    for new in range(len(heights)):
-        while len(kept) > 1 and _is_above_chord(kept[-2], kept[-1], new, gammas, heights):
-            kept.pop()
-        kept.append(new)
-    return _of_profile(
-        laws, first, np.asarray(np.interp(gammas, np.take(gammas, kept), np.take(heights, kept)))[:-1], infinite
-    )
+    hull: list[int] = []
+    for c in range(len(heights)):
+        while len(hull) > 1:
+            a, b = hull[-2:]
+            slope = (heights[c] - heights[a]) / (gammas[c] - gammas[a])
+            if not heights[b] - heights[a] >= slope * (gammas[b] - gammas[a]):
+                break  # b is below the chord from a to c
+            hull.pop()
+        hull.append(c)
+    profile = np.asarray(np.interp(gammas, np.take(gammas, hull), np.take(heights, hull)))[:-1]
+    return _from_profile(laws, first, profile, infinite)
 
 
 def _deltas_at_points(laws: Sequence[LossPMF]) -> tuple[int, Floats]:
@@ -195,17 +198,11 @@ def _sums_above(values: Floats) -> Floats:
     return sums
 
 
-def _of_profile(laws: Sequence[LossPMF], first: int, profile: Floats, infinite: float) -> LossPMF:
-    """P_j = γ_j · (jump of the profile's slope in γ at γ_j); the remaining mass goes to the lowest point."""
+def _from_profile(laws: Sequence[LossPMF], first: int, profile: Floats, infinite: float) -> LossPMF:
+    """Return P_j = γ_j · (jump of the profile's slope in γ at γ_j); the remaining mass goes to the lowest point."""
     window = laws[0].window
     up, down = math.expm1(window.step), -math.expm1(-window.step)
     rise = np.diff(np.append(profile, infinite))
     values = np.concatenate([[0.0], np.maximum(rise[1:] / up - rise[:-1] / down, 0.0)])
     values[0] = max(0.0, 1.0 - infinite - math.fsum(values))
     return LossPMF._clip_to_window(window, first, values, infinite, max(law.slack for law in laws))
-
-
-def _is_above_chord(a: int, b: int, c: int, gammas: list[float], heights: list[float]) -> bool:
-    """Return whether b lies on or above the chord from a to c."""
-    slope = (heights[c] - heights[a]) / (gammas[c] - gammas[a])
-    return heights[b] - heights[a] >= slope * (gammas[b] - gammas[a])

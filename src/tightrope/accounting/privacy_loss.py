@@ -17,7 +17,7 @@ from tightrope.accounting.curves import Curves, each_of_two, evaluate_each
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.profile import MonotoneBrackets
-from tightrope.accounting.epsilon_search import least_epsilon, solve_from_guess, step_to_side
+from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_side, solve_from_guess
 from tightrope.accounting.gaussian_limit import GaussianLimit
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import choose_method
@@ -28,8 +28,8 @@ from tightrope.numerics.checks import check_integer, check_number
 from tightrope.numerics.checks import check_probability as probability_in_unit
 from tightrope.numerics.rounding import SUBNORMAL
 
-MOST_RUNS = 10**12
-MOST_RECORDS = 10**18
+MAX_RUNS = 10**12
+MAX_RECORDS = 10**18
 WIDE = 1e-3
 """Bounds on δ with a wider relative gap cause a warning, unless the rounding of ε explains the gap:"""
 ROUNDED_EPSILON = 1e-12
@@ -87,8 +87,8 @@ class PrivacyLoss(Curves):
     def __mul__(self, count: int) -> PrivacyLoss:
         """``count`` independent runs with the same parameters."""
         times = check_integer("count", count, at_least=0, remedy="a loss can be repeated a whole number of times only")
-        if not times <= MOST_RUNS:
-            raise InputError("count", count, f"at most {MOST_RUNS}", "larger counts are not supported")
+        if not times <= MAX_RUNS:
+            raise InputError("count", count, f"at most {MAX_RUNS}", "larger counts are not supported")
         count = times * self._releases
         return PrivacyLoss(self.remove * times, self.add * times, self.neighbors, _releases=count)
 
@@ -127,9 +127,9 @@ class PrivacyLoss(Curves):
         (0.017036498, 0.004621225361)
         """
         size, population = check_integer("m", m, at_least=0), check_integer("n", n)
-        if not size <= population <= MOST_RECORDS:
+        if not size <= population <= MAX_RECORDS:
             remedy = "a subset is no larger than the whole, and nobody holds more records"
-            raise InputError("m and n", (m, n), f"such that m <= n <= {MOST_RECORDS:g}", remedy)
+            raise InputError("m and n", (m, n), f"such that m <= n <= {MAX_RECORDS:g}", remedy)
         relation = self.neighbors.for_sample("subset_sample", Neighbors.REPLACE_ONE)
         sampling.require_single_release(self.remove, self._releases, "sample")
         return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
@@ -166,7 +166,7 @@ class PrivacyLoss(Curves):
         return " and ".join(dict.fromkeys(engine.name for engine in self._method_pair()))
 
     def _method_pair(self) -> tuple[Method, ...]:
-        """Evaluators of the two directions, built once; a single one if both have the same distribution."""
+        """Return the methods of the two directions, built once; a single one if both have the same distribution."""
         if "both" not in self._engines:
             same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
             directions = (self.remove,) if same else (self.remove, self.add)
@@ -177,26 +177,26 @@ class PrivacyLoss(Curves):
         return list(zip((self.remove, self.add), self._method_pair(), strict=False))
 
     def _delta_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Bounds on δ(ε), the worse direction, shape [n] each; both are nonincreasing in ε."""
+        """Return bounds on δ(ε), the worse direction, shape [n] each; both are nonincreasing in ε."""
         new = self._answers.missing_epsilons(epsilons)
         if len(new):
             self._answers.insert_brackets(new, *self._computed_brackets(new))
         return self._answers.brackets_at(epsilons)
 
     def _computed_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """The same bounds as computed by the methods."""
+        """Return the bounds that the methods compute, without the stored ones."""
         trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
         low = np.nextafter(trivial, -1.0) * (trivial > 0)
         high = np.nextafter(trivial, 2.0) * (trivial > 0)
-        for engine in self._method_pair():
+        for method in self._method_pair():
             # If a bound is already available, a direction with a ceiling at or below it cannot be the worse one.
-            known = zip(epsilons.tolist(), low.tolist(), strict=True)
-            open_ = np.array([at == 0 or engine.cheap_upper_bound(epsilon) > at for epsilon, at in known])
-            if np.any(open_):
-                lows, highs = engine.delta_bounds_at(epsilons[open_])
-                low[open_], high[open_] = np.maximum(low[open_], lows), np.maximum(high[open_], highs)
-        unseen = (high == 0) & (epsilons < max(self.remove.largest_loss, self.add.largest_loss))
-        high = np.where(unseen, math.ulp(0.0), high)  # positive, but below the smallest double
+            lower_bounds = zip(epsilons.tolist(), low.tolist(), strict=True)
+            relevant = np.array([at == 0 or method.cheap_delta_bound(epsilon) > at for epsilon, at in lower_bounds])
+            if np.any(relevant):
+                lows, highs = method.delta_bounds_at(epsilons[relevant])
+                low[relevant], high[relevant] = np.maximum(low[relevant], lows), np.maximum(high[relevant], highs)
+        underflow = (high == 0) & (epsilons < max(self.remove.largest_loss, self.add.largest_loss))
+        high = np.where(underflow, math.ulp(0.0), high)  # positive, but below the smallest double
         if not np.all(low <= high):
             at = float(epsilons[np.argmin(low <= high)])
             raise PrecisionError(f"delta at epsilon={at!r} could not be enclosed: its bounds contradict each other")
@@ -227,7 +227,7 @@ class PrivacyLoss(Curves):
         return Bounds(*each_of_two("epsilon", epsilon, self._brackets_with_limits, check=check_number))
 
     def _brackets_with_limits(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Bounds on δ, including its limits at ±∞: the infinite mass, and 1."""
+        """Return bounds on δ, including its limits at ±∞: the infinite mass, and 1."""
         inner = np.isfinite(epsilons)
         low, high = (np.where(epsilons > 0, end, 1.0) for end in self._infinite_ends)
         if np.any(inner):
@@ -241,7 +241,7 @@ class PrivacyLoss(Curves):
         return max(first, third), max(second, fourth)
 
     def _checked_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Bounds as returned to callers; warns if one is wide, and explains why."""
+        """Return the bounds for callers; warns if one is wide, and explains why."""
         low, high = self._delta_brackets(epsilons)
         wide = (high - low > WIDE * high) & (high > SUBNORMAL)
         if np.any(wide):
@@ -254,7 +254,7 @@ class PrivacyLoss(Curves):
 
     def _warn_imprecision(self, epsilon: float, low: float, high: float) -> None:
         reasons = "; ".join(
-            dict.fromkeys(why for engine in self._method_pair() if (why := engine.precision_limit(epsilon)))
+            dict.fromkeys(reason for method in self._method_pair() if (reason := method.precision_limit(epsilon)))
         )
         text = f"delta at epsilon={epsilon!r} is only known to lie in [{low!r}, {high!r}], by the method {self.method}"
         warnings.warn(PrecisionWarning(f"{text}: {reasons}" if reasons else text), stacklevel=7)
@@ -272,17 +272,17 @@ class PrivacyLoss(Curves):
         >>> round((10 * approx_dp(0.1).loss).epsilon(1e-6), 9)
         0.999370906
         """
-        return evaluate_each("delta", delta, lambda d: self._all_least(d, private=True))
+        return evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=True))
 
     def epsilon_bounds(self, delta: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the smallest ε ≥ 0; see ``epsilon``."""
-        lower = evaluate_each("delta", delta, lambda d: self._all_least(d, private=False))
-        return Bounds(lower, evaluate_each("delta", delta, lambda d: self._all_least(d, private=True)))
+        lower = evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=False))
+        return Bounds(lower, evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=True)))
 
-    def _all_least(self, deltas: Floats, *, private: bool) -> Floats:
-        return np.array([self._epsilon_on_side(delta, private=private) for delta in deltas.tolist()])
+    def _all_least(self, deltas: Floats, *, upper_bound: bool) -> Floats:
+        return np.array([self._epsilon_on_side(delta, upper_bound=upper_bound) for delta in deltas.tolist()])
 
-    def _epsilon_on_side(self, delta: float, *, private: bool) -> float:
+    def _epsilon_on_side(self, delta: float, *, upper_bound: bool) -> float:
         if not 0 <= delta <= 1:
             raise InputError(
                 "delta", delta, "a number in [0, 1]", "a typical value is well below one over the number of people"
@@ -293,30 +293,30 @@ class PrivacyLoss(Curves):
         if delta < least:
             return math.inf
         if delta <= most:
-            return max(_largest_epsilon(*both, delta, private=private) for both in self._direction_methods())
-        end = 1 if private else 0
-        near = solve_from_guess(self._method_pair(), delta, private=private)
-        if near is None:
+            return max(_largest_epsilon(*both, delta, upper_bound=upper_bound) for both in self._direction_methods())
+        end = 1 if upper_bound else 0
+        root = solve_from_guess(self._method_pair(), delta, upper_bound=upper_bound)
+        if root is None:
             guesses = [
                 guess.epsilon
-                for engine in self._method_pair()
-                if (guess := engine.approximate_epsilon(delta)) is not None
+                for method in self._method_pair()
+                if (guess := method.approximate_epsilon(delta)) is not None
             ]
-            at = max(guesses, default=1.0)
-            found = least_epsilon(lambda e: self._delta_interval(e)[end], delta, private=private, near=at)
+            start = max(guesses, default=1.0)
+            epsilon = least_epsilon(lambda e: self._delta_interval(e)[end], delta, upper_bound=upper_bound, start=start)
         else:
-            found = step_to_side(lambda e: self._delta_interval(e)[end], delta, near, private=private)
-        if private:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
-            found = min(
-                found,
+            epsilon = round_root_to_side(lambda e: self._delta_interval(e)[end], delta, root, upper_bound=upper_bound)
+        if upper_bound:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
+            epsilon = min(
+                epsilon,
                 max(
-                    _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=True)
+                    _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=True)
                     for total, _ in self._direction_methods()
                 ),
             )
-        if math.isfinite(found):
-            self._checked_brackets(np.array([found]))
-        return found if private else min(found, sys.float_info.max)  # finite, though no double holds it
+        if math.isfinite(epsilon):
+            self._checked_brackets(np.array([epsilon]))
+        return epsilon if upper_bound else min(epsilon, sys.float_info.max)  # finite, though doubles end there
 
     def gaussian_limit(self) -> GaussianLimit:
         """The Gaussian that this composition approaches, and bounds on the trade-off curve around it (GI Thm 3).
@@ -332,30 +332,32 @@ class PrivacyLoss(Curves):
         return GaussianLimit.from_loss(*((self.remove,) if same else (self.remove, self.add)))
 
     def _true_positive_bounds(self, rate: float) -> tuple[float, float]:
-        found = [
-            tradeoff.true_positive_rate(e.delta_to_precision, rate, d.infinite_bounds, e.cheap_upper_bound)
-            for d, e in self._direction_methods()
+        bounds = [
+            tradeoff.true_positive_rate(m.delta_to_precision, rate, total.infinite_bounds, m.cheap_delta_bound)
+            for total, m in self._direction_methods()
         ]
-        return max(low for low, _ in found), max(high for _, high in found)
+        return max(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _largest_epsilon(total: Composition, engine: Method, delta: float, *, private: bool) -> float:
-    """Smallest ε of one direction if δ may be at most its infinite mass: its largest loss, if it has one."""
-    least, most = total.infinite_bounds
-    if delta > most or (not private and least < most):
-        end = 1 if private else 0
-        return least_epsilon(lambda e: engine.delta(e)[end], delta, private=private)
-    if not private or most == 0:
-        return _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=private)
+def _largest_epsilon(total: Composition, method: Method, delta: float, *, upper_bound: bool) -> float:
+    """Return the smallest ε of one direction if δ may be at most its infinite mass: its largest loss, if it has one."""
+    infinite_low, infinite_high = total.infinite_bounds
+    if delta > infinite_high or (not upper_bound and infinite_low < infinite_high):
+        end = 1 if upper_bound else 0
+        return least_epsilon(lambda e: method.delta(e)[end], delta, upper_bound=upper_bound)
+    if not upper_bound or infinite_high == 0:
+        return _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=upper_bound)
     ends = (
         max(0.0, total.largest_loss),
-        max(0.0, _epsilon_without_delta(total.largest_loss, total.rounding_bound, private=True)),
+        max(0.0, _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=True)),
     )
-    return next((e for e in ends if math.isfinite(e) and engine.delta(e)[1] <= delta), math.inf)
+    return next((e for e in ends if math.isfinite(e) and method.delta(e)[1] <= delta), math.inf)
 
 
-def _epsilon_without_delta(largest: float, slack: float, *, private: bool) -> float:
-    """Smallest ε at δ = 0: the largest loss, rounded to the requested side; 0 for an empty composition."""
-    if largest == slack == 0:
+def _epsilon_without_delta(largest: float, rounding: float, *, upper_bound: bool) -> float:
+    """Return the smallest ε at δ = 0: the largest loss, rounded to the requested side; 0 for an empty composition."""
+    if largest == rounding == 0:
         return 0.0
-    return math.nextafter(largest + slack, math.inf) if private else max(0.0, math.nextafter(largest - slack, 0.0))
+    if upper_bound:
+        return math.nextafter(largest + rounding, math.inf)
+    return max(0.0, math.nextafter(largest - rounding, 0.0))

@@ -59,7 +59,7 @@ class ErasedDistribution(LossDistribution):
         return ErasedDistribution(self.base.reverse_distribution(), self.probability)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """(1 − p) δ(ε) at ε ≥ 0."""
+        """Return (1 − p) δ(ε) at ε ≥ 0."""
         base = self.base.compute_deltas(epsilon)
         return (
             None
@@ -68,7 +68,7 @@ class ErasedDistribution(LossDistribution):
         )
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """(1 − p) δ(ε) + p (1 − e^ε)₊."""
+        """Return (1 − p) δ(ε) + p (1 − e^ε)₊."""
         base = self.base.profile(epsilon)
         return (
             None
@@ -80,7 +80,7 @@ class ErasedDistribution(LossDistribution):
         return self.base.profile_error(epsilon) + 1e-15
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """Log(1 + (1 − p)(M(z) − 1)), with M pulled out if it is large."""
+        """Return Log(1 + (1 − p)(M(z) − 1)), with M pulled out if it is large."""
         base = self.base.log_moment(z)
         if base is None:
             return None
@@ -147,18 +147,18 @@ NOTHING_LOST = Composition((), ()), Composition((), ())
 
 
 def sample_poisson(remove: Composition, add: Composition, rate: float) -> Directions:
-    """Each record is included with probability ``rate``, independently."""
+    """Return both directions if each record is included with probability ``rate``, independently."""
     if rate == 1 or not remove.laws:
         return remove, add
     if rate == 0:
         return NOTHING_LOST
-    return Composition.from_distribution(_removal_distribution(remove.laws[0], rate)), Composition.from_distribution(
-        _addition_distribution(add.laws[0], rate)
-    )
+    removal = _poisson_sampled(remove.laws[0], rate, remove=True)
+    addition = _poisson_sampled(add.laws[0], rate, remove=False)
+    return Composition.from_distribution(removal), Composition.from_distribution(addition)
 
 
 def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
-    """Run on a uniform subset of fixed size; both directions must have the same loss distribution."""
+    """Return both directions on a uniform subset of fixed size; they must have the same loss distribution."""
     if not remove.laws or rate == 0:
         return NOTHING_LOST
     law = common_distribution(remove.laws[0], add.laws[0])
@@ -172,14 +172,14 @@ def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
 
 
 def erase_directions(remove: Composition, add: Composition, probability: float) -> Directions:
-    """Suppress the output with this probability."""
+    """Return both directions if the output is suppressed with this probability."""
     if probability == 0 or not remove.laws:
         return remove, add
     if probability == 1:
         return NOTHING_LOST
     first, second = remove.laws[0], add.laws[0]
-    one = Composition.from_distribution(_erased_distribution(first, probability))
-    return one, one if second == first else Composition.from_distribution(_erased_distribution(second, probability))
+    erased = Composition.from_distribution(_cached_erasure(first, probability))
+    return erased, erased if second == first else Composition.from_distribution(_cached_erasure(second, probability))
 
 
 def require_single_release(remove: Composition, releases: int, done: str) -> None:
@@ -200,10 +200,8 @@ def common_distribution(first: LossDistribution, second: LossDistribution) -> Lo
         return first
     if not isinstance(first, Atoms) or not isinstance(second, Atoms):
         return None
-    slack, inexact = (
-        first.rounding_bound + second.rounding_bound,
-        first.relative_mass_error + second.relative_mass_error + 4 * ROUND_OFF,
-    )
+    slack = first.rounding_bound + second.rounding_bound
+    inexact = first.relative_mass_error + second.relative_mass_error + 4 * ROUND_OFF
     same = (
         first.losses.shape == second.losses.shape
         and bool(np.all(np.abs(first.losses - second.losses) <= slack))
@@ -214,26 +212,13 @@ def common_distribution(first: LossDistribution, second: LossDistribution) -> Lo
     return replace(first, rounding_bound=slack, relative_mass_error=inexact) if same else None
 
 
-@lru_cache(maxsize=256)
-def _removal_distribution(law: LossDistribution, rate: float) -> LossDistribution:
+@lru_cache(maxsize=512)
+def _poisson_sampled(law: LossDistribution, rate: float, *, remove: bool) -> LossDistribution:
     if isinstance(law, Atoms):
-        return sampled_remove(law, rate)
-    return (
-        PoissonGaussian(law.mu, rate, remove=True)
-        if isinstance(law, GaussianLossDistribution)
-        else PoissonRemove(law, rate)
-    )
-
-
-@lru_cache(maxsize=256)
-def _addition_distribution(law: LossDistribution, rate: float) -> LossDistribution:
-    if isinstance(law, Atoms):
-        return sampled_add(law, rate)
-    return (
-        PoissonGaussian(law.mu, rate, remove=False)
-        if isinstance(law, GaussianLossDistribution)
-        else PoissonAdd(law, rate)
-    )
+        return sampled_remove(law, rate) if remove else sampled_add(law, rate)
+    if isinstance(law, GaussianLossDistribution):
+        return PoissonGaussian(law.mu, rate, remove=remove)
+    return PoissonRemove(law, rate) if remove else PoissonAdd(law, rate)
 
 
 @lru_cache(maxsize=256)
@@ -241,6 +226,4 @@ def _subset_distribution(law: LossDistribution, rate: float) -> LossDistribution
     return SubsetGaussian(law.mu, rate) if isinstance(law, GaussianLossDistribution) else subset_distribution(law, rate)
 
 
-@lru_cache(maxsize=256)
-def _erased_distribution(law: LossDistribution, probability: float) -> LossDistribution:
-    return erase_distribution(law, probability)
+_cached_erasure = lru_cache(maxsize=256)(erase_distribution)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import singledispatch
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special, stats
@@ -161,8 +161,8 @@ def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) 
 
 def chance_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
     """A lower bound on the probability that a law with these events is refuted, at one of them."""
-    tried = sorted((_clearest_event(events, point, runs) for point in points), key=lambda one: -one.excess)[:TRIED]
-    return max(_refutation_probability(one, runs, failure) for one in tried)
+    tried = sorted((_Event.clearest(events, point, runs) for point in points), key=lambda one: -one.excess)[:TRIED]
+    return max(event.refutation_probability(runs, failure) for event in tried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +175,25 @@ class _Event:
     delta: float
     excess: float
 
+    @classmethod
+    def clearest(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
+        """Return the event that exceeds the point most clearly."""
+        wrong, found = events
+        gamma = math.exp(min(point[0], 700.0))
+        spread = (found * (1 - found) + 1 / runs[0]) / runs[0]
+        spread = spread + gamma**2 * (wrong * (1 - wrong) + 1 / runs[1]) / runs[1]
+        excess = (found - gamma * wrong - point[1]) / np.sqrt(spread)
+        i = int(np.argmax(excess))
+        return cls(float(wrong[i]), float(found[i]), gamma, point[1], float(excess[i]))
 
-def _clearest_event(events: Events, point: tuple[float, float], runs: tuple[int, int]) -> _Event:
-    """The event that exceeds the point most clearly."""
-    wrong, found = events
-    gamma = math.exp(min(point[0], 700.0))
-    spread = (found * (1 - found) + 1 / runs[0]) / runs[0] + gamma**2 * (wrong * (1 - wrong) + 1 / runs[1]) / runs[1]
-    excess = (found - gamma * wrong - point[1]) / np.sqrt(spread)
-    i = int(np.argmax(excess))
-    return _Event(float(wrong[i]), float(found[i]), gamma, point[1], float(excess[i]))
-
-
-def _refutation_probability(event: _Event, runs: tuple[int, int], failure: float) -> float:
-    """P(the bounds at the two counts refute), from the pairs that do."""
-    low, high = (int(stats.binom.ppf(share, runs[0], event.found)) for share in (UNSEEN, 1 - UNSEEN))
-    counts = np.arange(max(low, 0), high + 1)
-    allowed = (at_least(runs[0], failure / 2)[counts] - event.delta) / event.gamma * (1 - DECIMALS)
-    most = np.searchsorted(at_most(runs[1], failure / 2), allowed, side="left") - 1
-    both = stats.binom.pmf(counts, runs[0], event.found) * stats.binom.cdf(most, runs[1], event.wrong)
-    return float(both.sum()) - DECIMALS
+    def refutation_probability(self, runs: tuple[int, int], failure: float) -> float:
+        """Return P(the bounds at the two counts refute), from the pairs that do."""
+        low, high = (int(stats.binom.ppf(share, runs[0], self.found)) for share in (UNSEEN, 1 - UNSEEN))
+        counts = np.arange(max(low, 0), high + 1)
+        allowed = (at_least(runs[0], failure / 2)[counts] - self.delta) / self.gamma * (1 - DECIMALS)
+        most = np.searchsorted(at_most(runs[1], failure / 2), allowed, side="left") - 1
+        both = stats.binom.pmf(counts, runs[0], self.found) * stats.binom.cdf(most, runs[1], self.wrong)
+        return float(both.sum()) - DECIMALS
 
 
 # Refuted, or not refuted and what would have been: an audit's answer to a claim.

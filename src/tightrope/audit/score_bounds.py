@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.audit.findings import Claimed, Finding, Points, claimed_points
 from tightrope.audit.rates import Rates, at_least, at_most, safe_share
@@ -59,7 +59,7 @@ def held_out(above: Floats, below: Floats, points: Points, failure: float, rando
 
 
 def _random_halves(sample: Floats, randomness: Source) -> tuple[Floats, Floats]:
-    """Two halves at random: the order of the runs may tell something."""
+    """Two halves of the runs (rows) at random: their order may tell something."""
     order = np.argsort(randomness.random_words(len(sample)), kind="stable")
     return sample[order[: len(sample) // 2]], sample[order[len(sample) // 2 :]]
 
@@ -234,24 +234,22 @@ def samples(
     if rows[0].shape[1] != rows[1].shape[1]:
         raise InputError("second", f"{rows[1].shape[1]} columns", f"{rows[0].shape[1]} columns, as in first")
     source = randomness or Stream()
-    (learned, scored), (learned_too, scored_too) = (_classifier_halves(part, source) for part in rows)
-    model = _boosted_trees() if classifier is None else classifier
+    (learned, scored), (learned_too, scored_too) = (_random_halves(part, source) for part in rows)
+    model = classifier
+    if model is None:
+        try:
+            from sklearn.ensemble import HistGradientBoostingClassifier
+        except ImportError as missing:
+            raise MissingExtraError("scikit-learn", "audit") from missing
+        # Nothing is drawn: no early stopping, and bins from all rows up to 200 000.
+        trees: Classifier = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
+        model = trees
     model.fit(np.concatenate([learned, learned_too]), np.repeat([1, 0], [len(learned), len(learned_too)]))
     one, other = (np.asarray(model.predict_proba(part))[:, 1] for part in (scored, scored_too))
     return scores(one, other, confidence=confidence, claim=claim, randomness=randomness)
 
 
-def _boosted_trees() -> Classifier:
-    """Without anything drawn: no early stopping, and bins from all rows up to 200 000."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-    except ImportError as missing:
-        raise MissingExtraError("scikit-learn", "audit") from missing
-    model: Classifier = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
-    return model
-
-
-def _output_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _output_rows(name: str, values: ArrayLike) -> Floats:
     expected = "a table of numbers, one row a run"
     try:
         table = np.asarray(values, dtype=np.float64)
@@ -261,11 +259,6 @@ def _output_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if table.ndim != 2 or len(table) < CLASSIFIER_FEWEST or not np.isfinite(table).all():
         raise InputError(name, f"shape {table.shape}", f"{expected}, finite, at least {CLASSIFIER_FEWEST} runs")
     return table
-
-
-def _classifier_halves(rows: NDArray[np.float64], source: Source) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    order = np.argsort(source.random_words(len(rows)), kind="stable")
-    return rows[order[: len(rows) // 2]], rows[order[len(rows) // 2 :]]
 
 
 # Floating-point numbers as columns for a classifier: their value, and how fine they are.

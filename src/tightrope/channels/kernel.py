@@ -105,17 +105,17 @@ Evaluate = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """The envelope as γ ↦ (value, slope), with its properties."""
+class DivergenceCurve:
+    """The envelope γ ↦ max E_γ as γ ↦ (value, slope), with its properties."""
 
     at: Evaluate
-    largest: float
-    """The largest finite loss, in nats: beyond it the envelope is ``exclusive``."""
-    exclusive: float
-    """The largest probability of a report that rules the other input out."""
+    max_loss: float
+    """The largest finite loss, in nats: beyond it the envelope is ``infinity_mass``."""
+    infinity_mass: float
+    """The largest probability of an output that rules the other input out."""
     error: float
     """A bound on the rounding of each value."""
-    most: int
+    max_points: int
     """Points that may be visited; more kinks than that are bridged by chords: dominating, less tight."""
 
 
@@ -128,20 +128,20 @@ class _Point:
     slope: float
 
 
-def dominating_loss(curve: Curve) -> PrivacyLoss:
+def dominating_loss(curve: DivergenceCurve) -> PrivacyLoss:
     """The loss whose profile is the envelope, for both directions; neighbors are local."""
-    top = min(max(curve.largest * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.largest > 0 else 0.0
+    top = min(max(curve.max_loss * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.max_loss > 0 else 0.0
     # The last point: only the exclusive mass is left there, unless losses exceed `LARGEST_LOSS`.
     gamma = math.exp(top)
     if top < LARGEST_LOSS:
-        end = _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
+        end = _Point(gamma, min(1.0, curve.infinity_mass * ROUNDED_UP), 0.0)
     else:
         end = _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
     # Points of the curve from start to end with every kink among them, or as many as may be visited.
     start = _Point(1.0, *curve.at(1.0))
     points = [start]
     open_ = _tangent_interval(start, end)
-    while open_ and len(points) < curve.most:
+    while open_ and len(points) < curve.max_points:
         _, meeting, left, right = heapq.heappop(open_)
         here = _Point(meeting, *curve.at(meeting))
         points.append(here)
@@ -153,25 +153,25 @@ def dominating_loss(curve: Curve) -> PrivacyLoss:
     return PrivacyLoss(known.remove, known.add, Neighbors.LOCAL)
 
 
-def least_epsilon(curve: Curve, delta: float) -> float:
+def least_epsilon(curve: DivergenceCurve, delta: float) -> float:
     """Least ε ≥ 0 with envelope ≤ δ, rounded up; ∞ where δ is below the exclusive mass.
 
     Newton's steps from γ = 1 stay below the root of a convex decreasing curve, and reach it on a linear piece.
     """
     if delta >= 1:
         return 0.0
-    if delta < curve.exclusive * ROUNDED_UP:
-        return _round_up_log_ratio(curve.largest) if curve.exclusive <= delta else math.inf
+    if delta < curve.infinity_mass * ROUNDED_UP:
+        return _round_up_log_ratio(curve.max_loss) if curve.infinity_mass <= delta else math.inf
     gamma = 1.0
     for _ in range(ROOT_STEPS):
         value, slope = curve.at(gamma)
         excess = value + curve.error - delta
         if excess <= 0:
             return math.log(gamma) * ROUNDED_UP
-        if slope == 0 or math.log(gamma) >= curve.largest:
+        if slope == 0 or math.log(gamma) >= curve.max_loss:
             break
         gamma *= 1 + max(1e-15, excess / -slope / gamma)
-    return _round_up_log_ratio(curve.largest)
+    return _round_up_log_ratio(curve.max_loss)
 
 
 def _round_up_log_ratio(largest: float) -> float:
@@ -225,7 +225,7 @@ class Kernel(ABC):
         """The distribution of the report when the input has distribution ``p``, shape [inputs] → [outputs]."""
 
     @abstractmethod
-    def _contraction_curve(self) -> Curve:
+    def _hockey_stick_curve(self) -> DivergenceCurve:
         """γ ↦ max over ordered pairs of E_γ."""
 
     @abstractmethod
@@ -246,7 +246,7 @@ class Kernel(ABC):
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).profile([0.0, 2.0]).tolist()
         [0.5, 0.0]
         """
-        at = self._contraction_curve().at
+        at = self._hockey_stick_curve().at
         return evaluate_each(
             "epsilon", epsilon, lambda e: np.array([at(math.exp(min(x, 709.0)))[0] for x in e.tolist()])
         )
@@ -260,7 +260,7 @@ class Kernel(ABC):
         >>> round((2 * Channel([[0.75, 0.25], [0.25, 0.75]]).loss).total_variation(), 12)
         0.5
         """
-        return dominating_loss(self._contraction_curve())
+        return dominating_loss(self._hockey_stick_curve())
 
     def contraction(self, gamma: float) -> float:
         """η_γ = max over pairs of E_γ, γ ≥ 0: for γ ≥ 1 the contraction coefficient of E_γ (AAC Theorem 3).
@@ -269,7 +269,7 @@ class Kernel(ABC):
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).contraction(2)
         0.25
         """
-        return self._contraction_curve().at(non_negative("gamma", gamma))[0]
+        return self._hockey_stick_curve().at(non_negative("gamma", gamma))[0]
 
     @property
     def total_variation(self) -> float:
@@ -286,7 +286,7 @@ class Kernel(ABC):
         >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee(0.25).epsilon, 12)
         0.69314718056
         """
-        curve = self._contraction_curve()
+        curve = self._hockey_stick_curve()
         target = check_probability("delta", delta)
         eta = min(1.0, curve.at(1.0)[0] + curve.error)
         return Guarantee(least_epsilon(curve, target), target, eta)
@@ -324,7 +324,7 @@ class Kernel(ABC):
         return normalize_distribution(name, values, self.input_count)
 
 
-def checked_inputs(outputs: int, inputs: int) -> None:
+def check_composable(outputs: int, inputs: int) -> None:
     """Raise ``InputError`` unless the outputs of the first channel are the inputs of the second."""
     if outputs != inputs:
         raise InputError(

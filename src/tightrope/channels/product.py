@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from tightrope.accounting.bounds import Bounds
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.channels import kernel
 from tightrope.channels.channel import LARGEST_PRODUCT, Channel
-from tightrope.channels.kernel import Curve, Kernel, shannon_entropy
+from tightrope.channels.kernel import DivergenceCurve, Kernel, shannon_entropy
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_probability, non_negative
@@ -42,8 +41,8 @@ class Alike(Kernel):
     def kl_contraction(self) -> float:
         return self.row_pair.kl_contraction
 
-    def _contraction_curve(self) -> Curve:
-        return self.row_pair._contraction_curve()
+    def _hockey_stick_curve(self) -> DivergenceCurve:
+        return self.row_pair._hockey_stick_curve()
 
 
 MOST_OUTPUTS = 1 << 20
@@ -85,9 +84,23 @@ class ProductChannel(Alike):
 
     @property
     def row_pair(self) -> Channel:
-        """The product of the factors' pairs."""
-        rows = reduce(_join_row_pairs, (factor.row_pair.matrix for factor in self.factors))
-        return Channel(rows)
+        """The product of the factors' pairs: Kronecker, row by row.
+
+        Outputs of equal ratio are merged and outputs of probability 0 left out: they would multiply.
+        """
+        joint = self.factors[0].row_pair.matrix
+        for factor in self.factors[1:]:
+            rows = np.stack([np.outer(a, b).ravel() for a, b in zip(joint, factor.row_pair.matrix, strict=True)])
+            rows = rows[:, rows.any(axis=0)]
+            with np.errstate(divide="ignore"):
+                losses = np.log(rows[0]) - np.log(rows[1])
+            order = np.argsort(losses)
+            starts = _group_starts(losses[order])
+            if not len(starts) <= MOST_OUTPUTS:
+                expected = f"at most {MOST_OUTPUTS}"
+                raise InputError("outputs of the pair", len(starts), expected, "take fewer different factors")
+            joint = np.asarray(np.add.reduceat(rows[:, order], starts, axis=1))
+        return Channel(joint)
 
     @property
     def epsilon(self) -> float:
@@ -120,25 +133,10 @@ class ProductChannel(Alike):
         known = math.fsum(factor.conditional_entropy for factor in self.factors)
         return max(0.0, shannon_entropy(self.output_distribution(p)) - known)
 
-    def _contraction_curve(self) -> Curve:
+    def _hockey_stick_curve(self) -> DivergenceCurve:
         """Merging outputs that differ by ``EQUAL`` adds at most that much per factor."""
-        curve = self.row_pair._contraction_curve()
+        curve = self.row_pair._hockey_stick_curve()
         return replace(curve, error=curve.error + EQUAL * len(self.factors))
-
-
-def _join_row_pairs(first: Floats, second: Floats) -> Floats:
-    """Kronecker product of two pairs of rows, row by row; outputs of equal ratio are merged and outputs of probability
-    0 left out: they would multiply.
-    """
-    rows = np.stack([np.outer(a, b).ravel() for a, b in zip(first, second, strict=True)])
-    rows = rows[:, rows.any(axis=0)]
-    with np.errstate(divide="ignore"):
-        losses = np.log(rows[0]) - np.log(rows[1])
-    order = np.argsort(losses)
-    starts = _group_starts(losses[order])
-    if not len(starts) <= MOST_OUTPUTS:
-        raise InputError("outputs of the pair", len(starts), f"at most {MOST_OUTPUTS}", "take fewer different factors")
-    return np.asarray(np.add.reduceat(rows[:, order], starts, axis=1))
 
 
 def _group_starts(losses: Floats) -> NDArray[np.intp]:

@@ -148,7 +148,7 @@ def binary_share_of_best_kl(guarantee: Guarantee) -> float:
 
 
 def share_kept_by_erasure(guarantee: Guarantee) -> float:
-    """η/tanh(ε/2): withholding reports turns the best ε-LDP channel into an (ε, η) one that keeps this fraction of its
+    """η/tanh(ε/2): erasing reports turns the best ε-LDP channel into an (ε, η) one that keeps this fraction of its
     f-divergence (GI Thm 7), δ = 0.
 
     >>> round(share_kept_by_erasure(Guarantee(1.0, 0.0, 0.1)), 9)

@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 
 def compose_steps(steps: Sequence[Run]) -> PrivacyLoss:
     """The loss of all steps together, with **parameters fixed in advance**; errors say which step they come from."""
-    return reduce(add, [_step_loss(f"step {number}", step) for number, step in enumerate(steps, start=1)])
-
-
-def _step_loss(place: str, step: Run) -> PrivacyLoss:
-    with named_keys(place):
-        make = getattr(importlib.import_module("tightrope"), step.mechanism_name)
-        once: PrivacyLoss = make(**step.maker_arguments).loss
-        if step.poisson_rate is not None:
-            once = once.poisson_sample(step.poisson_rate)
-        if step.subset is not None:
-            m, n = step.subset
-            once = once.subset_sample(m, n)  # type: ignore[arg-type]  # it refuses parts of records in its own words
-        return step.count * (once if step.erase is None else once.erase(step.erase))
+    losses: list[PrivacyLoss] = []
+    for number, step in enumerate(steps, start=1):
+        with named_keys(f"step {number}"):
+            make = getattr(importlib.import_module("tightrope"), step.mechanism_name)
+            once: PrivacyLoss = make(**step.maker_arguments).loss
+            if step.poisson_rate is not None:
+                once = once.poisson_sample(step.poisson_rate)
+            if step.subset is not None:
+                m, n = step.subset
+                once = once.subset_sample(m, n)  # type: ignore[arg-type]  # it refuses parts of records in its own words
+            losses.append(step.count * (once if step.erase is None else once.erase(step.erase)))
+    return reduce(add, losses)
 
 
 # What a loss means for an attacker: shown the same by every command.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +16,7 @@ from tightrope import audit as audits
 from tightrope.audit import OneRun, one_run
 from tightrope.audit.findings import claimed_points, in_percent
 from tightrope.cli.errors import FAILED
-from tightrope.cli.options import AsJson, command_app, from_fields
+from tightrope.cli.options import AsJson, check_picture_name, command_app, from_fields
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
 from tightrope.documents.numbers import DOWN, percent_text, significant_text
@@ -55,9 +54,13 @@ def read_table(path: Path) -> Table:
     kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
     if not kind or len(header) < 2:
         raise InputError("header", "line 1", HEADER, "write a first line such as input,score")
-    numbers = np.array(
-        [_parse_numbers(line, number, len(header)) for number, line in enumerate(lines, 2)], dtype=np.float64
-    )
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines, 2):
+        try:
+            rows.append([float(cell) for _, cell in zip(header, line, strict=True)])
+        except ValueError:  # a cell is not a number, or the line is shorter or longer than the header
+            raise InputError("scores", f"line {number}", f"a table with {len(header)} numbers in every line") from None
+    numbers = np.array(rows, dtype=np.float64)
     if not len(numbers):
         raise InputError("scores", str(path), "a file with at least one row below its header")
     place = header.index(kind)
@@ -81,55 +84,38 @@ def _read_lines(path: Path) -> list[list[str]]:
     return [[cell.strip() for cell in found[0]], *found[1:]]
 
 
-def _parse_numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
-    if len(line) == columns:
-        try:
-            return [float(cell) for cell in line]
-        except ValueError:
-            pass
-    raise InputError("scores", f"line {number}", f"a table with {columns} numbers in every line")
-
-
 def sample_function(name: str, runs: int) -> Table:
     """Outputs of module:function for ``runs`` runs on input 1 and on input 0: a number or a row of numbers each."""
-    function = _import_function(name)
-    one, other = (_read_sample(name, function, which, runs) for which in (1, 0))
-    if one.shape[1] != other.shape[1]:
-        raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
-    return Table(TWO_SAMPLES, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
-
-
-def _read_sample(name: str, function: Callable[[int, int], Any], which: int, runs: int) -> Floats:
-
-    expected = "a function(input, runs) that returns one number a run, or a row of them"
-    try:
-        sample = np.asarray(function(which, runs), dtype=np.float64)
-    except Exception as error:
-        remedy = f"it raised {type(error).__name__}: see where with --debug"
-        raise InputError("python", name, expected, remedy) from error
-    rows = sample[:, None] if sample.ndim == 1 else sample
-    if rows.ndim != 2 or not len(rows):
-        raise InputError("python", name, expected, f"it returned an array of {sample.ndim} axes")
-    return rows
-
-
-def _import_function(name: str) -> Callable[[int, int], Any]:
-    """The function, imported as Python imports it, the working directory first."""
-    module, _, function = name.partition(":")
+    module, _, attribute = name.partition(":")
     expected = "module:function, as Python imports it from here"
-    if not (module and function.isidentifier()):
+    if not (module and attribute.isidentifier()):
         raise InputError("python", name, expected, "mechanism.py with a function noisy is mechanism:noisy")
+    # As Python imports it, the working directory first.
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), function, None)
+        function = getattr(importlib.import_module(module), attribute, None)
     except ImportError as error:
         raise InputError("python", name, expected, f"importing {error.name or module} failed") from error
     finally:
         sys.path.pop(0)
-    if not callable(found):
+    if not callable(function):
         raise InputError("python", name, expected, f"{module} has no function of that name")
-    called: Callable[[int, int], Any] = found
-    return called
+    expected = "a function(input, runs) that returns one number a run, or a row of them"
+    samples: list[Floats] = []
+    for which in (1, 0):
+        try:
+            sample = np.asarray(function(which, runs), dtype=np.float64)
+        except Exception as error:
+            remedy = f"it raised {type(error).__name__}: see where with --debug"
+            raise InputError("python", name, expected, remedy) from error
+        rows = sample[:, None] if sample.ndim == 1 else sample
+        if rows.ndim != 2 or not len(rows):
+            raise InputError("python", name, expected, f"it returned an array of {sample.ndim} axes")
+        samples.append(rows)
+    one, other = samples
+    if one.shape[1] != other.shape[1]:
+        raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
+    return Table(TWO_SAMPLES, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
 
 
 AUDIT_EXAMPLE = """\b
@@ -184,36 +170,35 @@ def audit(asked: AuditOptions) -> None:
     else:
         claim = Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
     with show_spinner("Auditing ..."):
-        table = _read_table(asked)
-        if table.kind == CANARIES:
-            if table.rows.shape[1] != 1 or asked.guesses is None:
-                remedy = "fix --guesses before you look at who was included"
-                raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
-            found: Finding | OneRun = one_run(
-                table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence
-            )
-        else:
-            found = _two_samples(table, asked, claim)
+        found = _audit_samples(asked, claim)
         verdict = None if claim is None else found.against(claim)
     data = _json_data(found, verdict)
     if asked.plot is not None:
-        _draw_plot(found, claim, asked.plot)
+        if isinstance(found, OneRun):
+            raise InputError("plot", str(asked.plot), "left out: one run with canaries has no curve")
+        check_picture_name(asked.plot)
+        try:
+            attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(asked.plot)
+        except OSError as error:
+            raise InputError("plot", str(asked.plot), "a file that can be written", str(error.strerror)) from None
     _print_result(found, data, verdict, asked.as_json)
     if verdict is not None and verdict.refuted:
         raise typer.Exit(FAILED)
 
 
-def _read_table(asked: AuditOptions) -> Table:
-
+def _audit_samples(asked: AuditOptions, claim: Budget | None) -> Finding | OneRun:
+    """What the samples prove: those of the file, or of the function."""
     if (asked.scores is None) == (asked.python is None):
         raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
     if asked.scores is not None:
-        return read_table(asked.scores)
-    return sample_function(str(asked.python), check_integer("runs", asked.runs))
-
-
-def _two_samples(table: Table, asked: AuditOptions, claim: Budget | None) -> Finding:
-
+        table = read_table(asked.scores)
+    else:
+        table = sample_function(str(asked.python), check_integer("runs", asked.runs))
+    if table.kind == CANARIES:
+        if table.rows.shape[1] != 1 or asked.guesses is None:
+            remedy = "fix --guesses before you look at who was included"
+            raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
+        return one_run(table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence)
     one, other = table.from_file(1), table.from_file(0)
     if asked.doubles and one.shape[1] > 1:
         raise InputError("doubles", f"{one.shape[1]} columns", "asked for with one number a run")
@@ -234,15 +219,12 @@ def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, An
         "attack_success": (1 + found.delta(0.0)) / 2,
     }
     claim = {} if verdict is None else {"verdict": {**asdict(verdict), "text": str(verdict)}}
-    return {"document": "audit", **_runs_and_curve(found), **bounds, **claim}
-
-
-def _runs_and_curve(found: Finding | OneRun) -> dict[str, Any]:
-
     if isinstance(found, OneRun):
-        return {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
-    false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve_points)
-    return {"runs": list(found.runs), "curve": {"false_positive_rate": false, "true_positive_rate": true}}
+        runs: dict[str, Any] = {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
+    else:
+        false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve_points)
+        runs = {"runs": list(found.runs), "curve": {"false_positive_rate": false, "true_positive_rate": true}}
+    return {"document": "audit", **runs, **bounds, **claim}
 
 
 def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
@@ -267,18 +249,6 @@ def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdic
     echo_lines(f"which input it was is right at least {percent_text(data['attack_success'], DOWN)} of the time.")
     if verdict is not None:
         echo_lines(f"\nThe claim is {verdict}.")
-
-
-def _draw_plot(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
-
-    if isinstance(found, OneRun):
-        raise InputError("plot", str(path), "left out: one run with canaries has no curve")
-    if path.suffix not in {".png", ".svg", ".pdf"}:
-        raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
-    try:
-        attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(path)
-    except OSError as error:
-        raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None
 
 
 app = command_app(from_fields(AuditOptions, audit), example=AUDIT_EXAMPLE)

@@ -104,27 +104,31 @@ def dpsgd(asked: DpSgdOptions) -> None:
             "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
         )
     with show_spinner("Accounting for every step ..."):
-        steps = asked.steps
-
-        if (steps is None) == (asked.epochs is None):
-            raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
-        sizes = (
-            asked.examples,
-            asked.batch,
-            (
-                steps
-                if steps is not None
-                else steps_in_epochs(asked.epochs or "", examples=asked.examples, batch=asked.batch)
-            ),
+        run = _described_run(asked)
+        comparison: tuple[ComparisonAccount, ...] = ()
+        if asked.compare:
+            comparison = tuple(
+                ComparisonAccount(
+                    name=line.name,
+                    statement=line.statement,
+                    epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
+                    total_variation=line.total_variation,
+                )
+                for line in compare_methods(accounting_methods(run.step_loss, run.steps), at)
+            )
+        found = TrainingAccount(
+            document="training account",
+            version=2,
+            examples=run.examples,
+            batch=run.batch,
+            sampling=run.sampling.value,
+            sampling_rate=run.sampling_rate,
+            noise_multiplier=run.noise,
+            steps=run.steps,
+            comparison=comparison,
+            **structs.asdict(epsilon_bracket(at, *map(float, run.loss.epsilon_bounds(at)))),
+            **structs.asdict(attack_rate_bounds(run.loss, SHOWN_RATES, FIXED)),
         )
-        # What the noise must keep; None where no wish was stated.
-
-        if asked.epsilon is None and asked.attack_success is None:
-            budget = None
-        else:
-            budget = Budget(delta=asked.delta, epsilon=asked.epsilon, attack_success=asked.attack_success)
-        run = _described_run(sizes, asked.sampling, asked.noise, budget)
-        found = _account_result(run, at, _compare_accountants(run, at) if asked.compare else ())
     if folder is not None:
         with show_spinner("Drawing ..."):
             found = structs.replace(found, picture=str(_draw_tradeoff_curves(run, at, folder / PICTURE)))
@@ -137,46 +141,24 @@ def dpsgd(asked: DpSgdOptions) -> None:
         _print_result(found, asked.report)
 
 
-def _described_run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:
+def _described_run(asked: DpSgdOptions) -> DpSgd:
     """The run that was described: with its noise, or with the least that keeps the budget."""
-    examples, batch, steps = sizes
-    way = sampling_from_name(sampling)
-    if noise is not None and budget is None:
-        return DpSgd(examples, batch, noise, steps, way)
-    if budget is not None and noise is None:
-        return least_noise_multiplier(budget, examples=examples, batch=batch, steps=steps, sampling=way)
+    steps = asked.steps
+    if (steps is None) == (asked.epochs is None):
+        raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
+    if steps is None:
+        steps = steps_in_epochs(asked.epochs or "", examples=asked.examples, batch=asked.batch)
+    if asked.epsilon is None and asked.attack_success is None:
+        budget = None
+    else:
+        budget = Budget(delta=asked.delta, epsilon=asked.epsilon, attack_success=asked.attack_success)
+    way = sampling_from_name(asked.sampling)
+    if asked.noise is not None and budget is None:
+        return DpSgd(asked.examples, asked.batch, asked.noise, steps, way)
+    if budget is not None and asked.noise is None:
+        return least_noise_multiplier(budget, examples=asked.examples, batch=asked.batch, steps=steps, sampling=way)
     remedy = "--noise says what you have, --epsilon and --attack-success what you want"
-    raise InputError("noise", noise, "given, or an epsilon or an attack_success, and not both", remedy)
-
-
-def _account_result(run: DpSgd, delta: float, comparison: tuple[ComparisonAccount, ...]) -> TrainingAccount:
-
-    return TrainingAccount(
-        document="training account",
-        version=2,
-        examples=run.examples,
-        batch=run.batch,
-        sampling=run.sampling.value,
-        sampling_rate=run.sampling_rate,
-        noise_multiplier=run.noise,
-        steps=run.steps,
-        comparison=comparison,
-        **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
-        **structs.asdict(attack_rate_bounds(run.loss, SHOWN_RATES, FIXED)),
-    )
-
-
-def _compare_accountants(run: DpSgd, delta: float) -> tuple[ComparisonAccount, ...]:
-
-    return tuple(
-        ComparisonAccount(
-            name=line.name,
-            statement=line.statement,
-            epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
-            total_variation=line.total_variation,
-        )
-        for line in compare_methods(accounting_methods(run.step_loss, run.steps), delta)
-    )
+    raise InputError("noise", asked.noise, "given, or an epsilon or an attack_success, and not both", remedy)
 
 
 def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:

@@ -1,6 +1,6 @@
 """From exceptions to one line on standard error and an exit code.
 
-2 bad input, 3 budget refused, 130 Ctrl-C, 143 terminated (128 and the number of the signal), 1 anything else.
+2 bad input, 3 not enough budget, 130 Ctrl-C, 143 terminated (128 plus the number of the signal), 1 other errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
 
 
 class Interrupted(BaseException):
-    """A signal asked to stop; the message says how far things had come. (Typer would swallow a KeyboardInterrupt's.)"""
+    """A signal to stop; the message states how far the command had come. (Typer drops that of a KeyboardInterrupt.)"""
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:
         self.number = number
@@ -36,7 +36,7 @@ class Interrupted(BaseException):
 
 @contextmanager
 def one_line(*, debug: bool) -> Iterator[None]:
-    """End the program with one line that says what was expected, what came and what to try; no traceback.
+    """End the program after an error with one line that says what is wrong and what to do, without a traceback.
 
     ``debug`` lets every exception pass. Messages of other libraries may quote the data, so they are not shown.
     """
@@ -47,7 +47,9 @@ def one_line(*, debug: bool) -> Iterator[None]:
         write_stderr_line("interrupted")
         sys.exit(INTERRUPTED)
     except Interrupted as stop:
-        write_stderr_line(_single_line(_unrepeated_notes(str(stop), *getattr(stop, "__notes__", ()))))
+        # Several callers may add the same note to a signal: each is printed once.
+        notes = "; ".join([str(stop), *getattr(stop, "__notes__", ())]).split("; ")
+        write_stderr_line(_single_line("; ".join(dict.fromkeys(notes))))
         sys.exit(SIGNALLED + stop.number)
     except BrokenPipeError:
         discard_stdout()
@@ -62,25 +64,16 @@ def one_line(*, debug: bool) -> Iterator[None]:
 
 @contextmanager
 def spends_nothing() -> Iterator[None]:
-    """Within it, and in a function that it decorates, Ctrl-C costs nothing, and the message says so."""
+    """Within it, and in a function that it decorates, Ctrl-C spends no budget, and the message says so."""
     try:
         yield
     except KeyboardInterrupt:
         raise Interrupted(NOTHING_SPENT) from None
 
 
-def _unrepeated_notes(*said: str) -> str:
-    """The message and its notes without duplicates: several callers may add the same note to a signal.
-
-    >>> _unrepeated_notes("interrupted; nothing was spent", "nothing was spent")
-    'interrupted; nothing was spent'
-    """
-    return "; ".join(dict.fromkeys("; ".join(said).split("; ")))
-
-
 @contextmanager
 def _told_warnings() -> Iterator[None]:
-    """Warnings about a ledger are one line, as errors are; others are shown as ever."""
+    """Show warnings about a ledger on one line, like errors; others as usual."""
     before = warnings.showwarning
 
     def show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
@@ -102,14 +95,16 @@ def write_stderr_line(text: str) -> None:
 
 
 def explain_error(error: Exception) -> tuple[int, str]:
-    """The exit code, and the words on one line.
+    """Return the exit code and the message on one line.
 
     >>> explain_error(InputError("epsilon", -1, "a number > 0", "a typical value is 1"))
     (2, 'expected epsilon to be a number > 0, got epsilon=-1; a typical value is 1')
     """
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return BAD_INPUT, _single_line(f"{usage().rstrip('.')}; try '{_failed_command(error)} --help'")
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "tightrope"
+        return BAD_INPUT, _single_line(f"{usage().rstrip('.')}; try '{command} --help'")
     for kind, code in ((InputError, BAD_INPUT), (InsufficientBudgetError, REFUSED), (TightropeError, FAILED)):
         if isinstance(error, kind):
             return code, _single_line(str(error))
@@ -117,7 +112,7 @@ def explain_error(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f": {error.filename}"
         return FAILED, _single_line(f"{error.strerror}{where}{noted}")
-    fault = f"a fault of Tightrope ({type(error).__name__}); try the same with --debug and report what it prints"
+    fault = f"a bug in Tightrope ({type(error).__name__}); repeat the command with --debug and report what it prints"
     return FAILED, _single_line(f"{fault}{noted}")
 
 
@@ -125,12 +120,6 @@ def _single_line(text: str) -> str:
     """Return one line with terminal control characters escaped."""
     joined = " ".join(text.split())
     return escape_control_chars(joined)
-
-
-def _failed_command(error: Exception) -> str:
-    """The command whose usage was wrong, as typed."""
-    context = getattr(error, "ctx", None)
-    return context.command_path if context is not None else "tightrope"
 
 
 def discard_stdout() -> None:

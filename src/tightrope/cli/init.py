@@ -32,9 +32,9 @@ Example:
 """
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, or a postgresql:// URL.")]
 Person = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column that says whose row it is: a person's rows are hidden.")
+    str | None, typer.Option(metavar="COLUMN", help="The column that identifies the person of each row.")
 ]
-EachRow = Annotated[bool, typer.Option("--each-row", help="Each row is a person: nobody has two rows.")]
+EachRow = Annotated[bool, typer.Option("--each-row", help="Each row is a different person.")]
 TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file or a database.")]
 MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format")
 Dialect = Annotated[
@@ -43,9 +43,9 @@ Dialect = Annotated[
 ]
 Out = Annotated[str, typer.Option(metavar="PLAN", help="Where to write the plan.")]
 Interactive = Annotated[
-    bool, typer.Option("--interactive", help="Ask who a person is, and for a first count and average.")
+    bool, typer.Option("--interactive", help="Ask for the privacy unit, a first count and a first average.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a plan that is already there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing plan.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,59 +67,51 @@ class InitSettings:
 def init(asked: InitSettings) -> None:
     """Write a commented plan for your own table.
 
-    Reads the names and types of its columns, never a value.
+    Reads only the names and types of its columns.
     """
     from tightrope.release.plan_sections import starter_plan_text
     from tightrope.tables import open_source
 
     target = Path(asked.out)
 
-    check_person, open_question = asked.privacy_unit, asked.interactive and not asked.each_row
-    if (check_person is None) != asked.each_row and not (check_person is None and open_question):
-        remedy = (
-            "all rows of one person are hidden together: --privacy-unit user_id where a column says whose row it is, "
-            "--each-row where nobody has two rows"
+    given = [asked.privacy_unit is not None, asked.each_row]
+    if all(given) or not any([*given, asked.interactive]):
+        raise InputError.from_text(
+            "--privacy-unit",
+            "give either --privacy-unit COLUMN (the column that identifies the person of each row) or --each-row (each "
+            f"row is a different person){', not both' if all(given) else ''}",
         )
-        got = None if check_person is None else f"{check_person} and --each-row"
-        raise InputError("privacy_unit", got, "either --privacy-unit COLUMN or --each-row", remedy)
     if target.exists() and not asked.force:
-        raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
-    marks = _csv_options(asked.dialect or ())
+        raise InputError.from_text("--out", f"{target} already exists; choose --out PLAN, or --force to overwrite it")
+    marks = _csv_options(asked.dialect)
     opened = open_source(asked.data, table=asked.table, dialect=marks or None)
     schema = opened.schema
-    person, chosen = _chosen_columns(asked, schema)
+    person, chosen = asked.privacy_unit, None
+    if asked.interactive:
+        person, chosen = collect_settings(schema, prompt_answer, person, each_row=asked.each_row)
     place = _relative_data_path(asked.data, target)
     text = starter_plan_text(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
     writable_folder(target.parent)
     write_file(target, text)
     if asked.as_json:
-        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": _read_columns(schema)})
+        columns = [{"name": column.name, "kind": column.kind} for column in schema.columns]
+        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": columns})
         return
     if opened.marker_count:
-        echo_lines(
-            f"Marks of the writer in the folder, which hold no rows and are not read: {opened.marker_count} files"
-        )
-    echo_lines(f"Wrote {target}. It runs as it is. Fill in further questions, then:")
+        echo_lines(f"Marker files in the folder, which contain no rows and are not read: {opened.marker_count}")
+    echo_lines(f"Wrote {target}, a complete plan. Add your questions, then:")
     echo_lines(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
-    echo_lines(f"  tightrope release {target}   draws the noise and writes the report")
+    echo_lines(f"  tightrope release {target}   charges the budget and writes the report")
 
 
-def _chosen_columns(asked: InitSettings, schema: Schema) -> tuple[str | None, StarterOptions | None]:
-    """The person's column, and what else was asked for."""
-    if not asked.interactive:
-        return asked.privacy_unit, None
-
-    return collect_settings(schema, prompt_answer, asked.privacy_unit, each_row=asked.each_row)
-
-
-def _csv_options(given: Sequence[str]) -> dict[str, str]:
+def _csv_options(given: Sequence[str] | None) -> dict[str, str]:
     """CSV options by key.
 
     >>> _csv_options(["delimiter=;", "decimal=,"])
     {'delimiter': ';', 'decimal': ','}
     """
     marks = {}
-    for entry in given:
+    for entry in given or ():
         key, equals, mark = entry.partition("=")
         if key not in MARKS or not equals:
             remedy = suggest_nearest(key, MARKS) or "say --dialect 'delimiter=;'"
@@ -138,11 +130,7 @@ def _relative_data_path(data: str, plan: Path) -> str:
         return Path(data).absolute().as_posix()
 
 
-def _read_columns(schema: Schema) -> list[dict[str, str]]:
-    return [{"name": column.name, "kind": column.kind} for column in schema.columns]
-
-
-# The questions of ``tightrope init --interactive``: from the schema alone, and each may be left out.
+# The prompts of ``tightrope init --interactive``: from the schema only; each may be skipped.
 
 Ask = Callable[[str, Sequence[str], str], str]
 """Shows words, what may be chosen (anything, where that is empty) and the default; gives what was said."""
@@ -157,17 +145,37 @@ def collect_settings(
     schema: Schema, ask: Ask, person: str | None, *, each_row: bool
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import StarterOptions
+    from tightrope.release.plan_sections import StarterOptions, is_a_noun
+    from tightrope.release.settings import MOST
 
     if person is None and not each_row:
-        column = _prompt_column(schema, ask, "Which column says whose row it is? (nothing: each row is a person)", ())
+        column = _prompt_column(
+            schema, ask, "Which column identifies the person of each row? (empty: each row is a person)", ()
+        )
         person = column or None
-    rows = 1 if person is None else _prompt_row_count(ask, "At most how many rows of one person may count?")
-    means = A_PERSON if person is None else _prompt_noun(ask)
+    rows, means = 1, A_PERSON
+    if person is not None:
+        words = "How many rows of one person may be used, at most?"
+        count = _prompt_until_valid(
+            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None
+        )
+        rows = int(count)
+        words = 'What is a person in this table? ("a" or "an" and a noun, such as: a patient)'
+        means = _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
     kinds = ("text", "boolean", "date")
-    by = _prompt_column(schema, ask, "Count rows by which column? (nothing: by none)", kinds, person)
-    questions = (*(({"kind": "count", "by": by},) if by else ()), *_mean_columns(schema, ask, person))
-    return person, StarterOptions(rows, None if means == A_PERSON else means, questions)
+    by = _prompt_column(schema, ask, "Count rows by which column? (empty: no such count)", kinds, person)
+    questions: list[Entry] = [{"kind": "count", "by": by}] if by else []
+    numeric, words = ("number", "integer"), "The average of which column? (empty: no average)"
+    column = _prompt_column(schema, ask, words, numeric, person)
+    if column:
+        low = _prompt_number(ask, f"The lowest plausible value of {column}, from public knowledge, not from the data?")
+        high = _prompt_number(ask, f"The highest plausible value of {column}, from public knowledge?")
+        if not low < high:
+            raise InputError.from_text(
+                "bounds", f"the lowest value, {low:g}, must be smaller than the highest, {high:g}"
+            )
+        questions.append({"kind": "mean", "column": column, "bounds": (low, high)})
+    return person, StarterOptions(rows, None if means == A_PERSON else means, tuple(questions))
 
 
 def prompt_answer(words: str, choices: Sequence[str], default: str) -> str:
@@ -177,20 +185,7 @@ def prompt_answer(words: str, choices: Sequence[str], default: str) -> str:
     try:
         return str(Prompt.ask(Text(shown), console=console, default=default, show_default=bool(default))).strip()
     except EOFError:
-        raise InputError("interactive", None, "answers on standard input", "or leave --interactive out") from None
-
-
-def _mean_columns(schema: Schema, ask: Ask, person: str | None) -> tuple[Entry, ...]:
-    column = _prompt_column(
-        schema, ask, "The average of which column? (nothing: of none)", ("number", "integer"), person
-    )
-    if not column:
-        return ()
-    low = _prompt_number(ask, f"The lowest value of {column} that is publicly known, not read off the data?")
-    high = _prompt_number(ask, f"The highest value of {column} that is publicly known?")
-    if not low < high:
-        raise InputError("bounds", (low, high), "a pair (lowest, highest) with lowest < highest")
-    return ({"kind": "mean", "column": column, "bounds": (low, high)},)
+        raise InputError.from_text("--interactive", "standard input ended before all prompts were answered") from None
 
 
 def _prompt_column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str | None = None) -> str:
@@ -201,25 +196,6 @@ def _prompt_column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], b
         return NONE
     return _prompt_until_valid(
         ask, words, names[:COLUMNS_SHOWN], NONE, lambda said: said if said in (NONE, *names) else None
-    )
-
-
-def _prompt_noun(ask: Ask) -> str:
-    """The noun for a person, in the form that a plan accepts."""
-    from tightrope.release.plan_sections import is_a_noun
-
-    words = 'What is a person there? ("a" or "an" and a noun, such as: a patient)'
-    return _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
-
-
-def _prompt_row_count(ask: Ask, words: str) -> int:
-    """A number of rows that a plan takes."""
-    from tightrope.release.settings import MOST
-
-    return int(
-        _prompt_until_valid(
-            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None
-        )
     )
 
 
@@ -242,7 +218,7 @@ def _prompt_until_valid(
         found = taken(ask(words, choices, default))
         if found is not None:
             return found
-    raise InputError("interactive", None, f"an answer to: {words}", "or leave --interactive out and write the plan")
+    raise InputError.from_text("--interactive", f"no valid answer after {TRIES} tries: {words}")
 
 
 app = command_app(from_fields(InitSettings, init), example=INIT_EXAMPLE)

@@ -1,8 +1,9 @@
-"""``tightrope ledger``: what was promised about a dataset, what is spent of it, and whether that is all true."""
+"""``tightrope ledger``: show and check the privacy budget of a dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, significant_text
+from tightrope.documents.numbers import UP, significant_text, typed_text
 from tightrope.documents.release import read_certificate
 from tightrope.errors import InputError, LedgerError
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from tightrope.ledger import Account, Ledger
 
 OPEN_EXAMPLE = """\b
-Example, before the first release; a release does the same where nobody did it before:
-  tightrope ledger open plan.toml --note "promised to the board in March"
+Example, before the first release (which otherwise declares the dataset):
+  tightrope ledger open plan.toml --note "budget agreed by the board in March"
 """
 SHOW_EXAMPLE = """\b
 Example:
@@ -33,19 +34,24 @@ Example, every entry of the ledger that a plan uses:
   tightrope ledger history plan.toml
 """
 LEDGER_CHECK_EXAMPLE = """\b
-Example; a certificate that the ledger does not know shows that it is an older copy:
+Example; a certificate whose entry is missing shows that the ledger is an older copy:
   tightrope ledger check plan.toml out/*/certificate.json
 
-Exit codes: 0 everything holds, 1 something does not, and the message says what; 2 bad input.
+Exit codes: 0 the ledger is consistent; 1 it is not, and the message says why; 2 bad input.
 """
 EXPORT_EXAMPLE = """\b
 Example:
   tightrope ledger export plan.toml > ledger.json
 """
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Show and check the privacy budget of a dataset.",
+)
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger's file, its postgresql:// URL, or a plan.")]
-Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="One dataset of several.")]
-Note = Annotated[str, typer.Option(metavar="TEXT", help="What its owner wants to be remembered.")]
+Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="Show only this dataset.")]
+Note = Annotated[str, typer.Option(metavar="TEXT", help="A note of the owner, stored in the ledger.")]
 Certificates = Annotated[
     list[Path] | None, typer.Argument(metavar="[CERTIFICATE]...", help="Files certificate.json of releases.")
 ]
@@ -53,7 +59,7 @@ Certificates = Annotated[
 
 @app.command("open", epilog=OPEN_EXAMPLE)
 def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
-    """Declare a plan's dataset and budget in its ledger, and spend nothing."""
+    """Declare a plan's dataset and budget in its ledger, without spending any."""
     from tightrope.release.plan_file import load_plan_file
 
     file = load_plan_file(path)
@@ -63,14 +69,14 @@ def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
 
 @app.command("show", epilog=SHOW_EXAMPLE)
 def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
-    """Show what is spent, reserved and left, by date, and by which rule releases add up."""
+    """Show the budget that is spent, reserved and left, by date, and the composition rule."""
     ledger = _open_ledger(place)
     _show_overviews([ledger.open_account(name) for name in _selected_datasets(ledger, place, dataset)], as_json)
 
 
 @app.command("history", epilog=HISTORY_EXAMPLE)
 def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
-    """List every entry: declared, reserved, charged, answered, refused."""
+    """List every entry: dataset declared, reserved, charged, answered, refused."""
     from tightrope.ledger import overview
 
     ledger = _open_ledger(place)
@@ -84,12 +90,12 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
 
 @app.command("check", epilog=LEDGER_CHECK_EXAMPLE)
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
-    """Go through the ledger from its first entry: every hash, sum and guarantee, and certificates on disk."""
+    """Check every hash, total and guarantee in the ledger, and certificates on disk."""
     from tightrope.ledger.check import check_ledger as checked
 
     ledger = _open_ledger(place)
-    with show_spinner("Going through the ledger ..."):
-        # What the certificates say of their entries; of a plan's own where none is named.
+    with show_spinner("Checking the ledger ..."):
+        # The ledger entries of the certificates; by default of the certificate in the plan's folder.
         named_certificates = certificates or []
 
         beside = Path(place).parent / "certificate.json"
@@ -99,7 +105,7 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
             try:
                 entry = read_certificate(path.read_text(encoding="utf-8")).entry
             except (OSError, UnicodeDecodeError):
-                raise InputError("certificate", str(path), "a file certificate.json of a release") from None
+                raise InputError.from_text(str(path), "not a readable certificate.json of a release") from None
             named_found += [] if entry is None else [entry]
         found = checked(ledger, named_found)
     if as_json:
@@ -108,24 +114,20 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
             "guarantees": found.guarantees, "certificates": found.certificates, "problems": list(found.problems),
         })  # fmt: skip
     if found.problems:
-        raise LedgerError(f"the ledger {ledger.display_name} does not hold: {'; '.join(found.problems)}")
+        raise LedgerError(f"the ledger {ledger.display_name} failed the check: {'; '.join(found.problems)}")
     if not as_json:
-        # What a check cannot know.
-        if ledger.book.is_file:
-            unseen = ["An older copy that was put back with its .head file is found out by newer certificates alone."]
-        else:
-            unseen = ["An older copy of the database that was put back is found out by newer certificates alone."]
+        restored = "A restored backup (with its .head file)" if ledger.book.is_file else "A restored backup"
         echo_lines(
-            f"Entries: {found.entries}. Every hash follows from the one before, every sum from its history.",
-            f"Guarantees computed again from their noise: {found.guarantees}. Certificates whose entries are there: "
+            f"Entries: {found.entries}. The hash chain and all totals are consistent.",
+            f"Guarantees recomputed from their noise: {found.guarantees}. Certificates found in the ledger: "
             f"{found.certificates}.",
-            *unseen,
+            f"{restored} can be detected only by comparing with newer certificates.",
         )
 
 
 @app.command("export", epilog=EXPORT_EXAMPLE)
 def export(place: Place) -> None:
-    """Print the whole ledger as one JSON object: every entry, and every longer text by its hash."""
+    """Print the whole ledger as one JSON object: all entries, and longer texts by their hashes."""
     from tightrope.ledger import overview
 
     ledger = _open_ledger(place)
@@ -168,14 +170,18 @@ def _show_overviews(accounts: Sequence[Account], as_json: bool) -> None:
         show_overview(view)
 
 
-# A ledger on a terminal: a table of limits, a picture of the budget by date, and which rule holds for what.
+# A ledger on a terminal: a table of limits, a bar of the budget by date, and the composition rules.
 
 Json = Mapping[str, Any]
 WIDTH = 50
 SPENT, RESERVED, LEFT = "█", "▒", "·"
 MOST_DATES, MOST_ENTRIES = 20, 200
 MOMENTS, TOGETHER = "moments", "exact composition"
-"""As an overview names rules."""
+"""The names of composition rules in an overview."""
+RULE_NAMES = {"addition": "basic composition"}
+"""Other names of rules in sentences."""
+EVENTS = {"dataset": "declared", "failed": "read failed"}
+"""Other names of entries in the history."""
 
 
 def show_overview(view: Json) -> None:
@@ -184,82 +190,63 @@ def show_overview(view: Json) -> None:
     echo_heading(f"{escape_control_chars(view['dataset'])}: {view['releases']} released, {view['refusals']} refused")
     echo_lines(whose_rows(identity))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
-    columns = ["limit", "adds up", "spent", "reserved", "left", "which is"]
-    print_table(columns, [_budget_limit(limit) for limit in view["limits"]], left=2, words=1)
-    _show_dates(view["timeline"])
+    columns = ["limit", "composition", "spent", "reserved", "left", "left as epsilon, delta"]
+    print_table(columns, [_limit_row(limit) for limit in view["limits"]], left=2, words=1)
+    timeline = view["timeline"]
+    if timeline:
+        echo_heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")
+        if len(timeline) > MOST_DATES:
+            echo_lines(f"... {len(timeline) - MOST_DATES} earlier ones: tightrope ledger history")
+        for moment in timeline[-MOST_DATES:]:
+            echo_lines(f"{moment['time'][:16].replace('T', ' ')}  {budget_bar(moment)}  {moment['left']} left")
+    else:
+        echo_lines("Nothing has been spent.")
     _show_rules(view)
-    _show_running(view["running"])
+    reading = view["running"]
+    if reading is not None:
+        echo_heading("Spent so far")
+        epsilon = significant_text(reading["epsilon"], 4, UP)
+        echo_lines(
+            f"So far these releases together use epsilon {epsilon} at delta {typed_text(Decimal(reading['delta']))} "
+            f"of the budget ({RULE_NAMES.get(reading['rule'], reading['rule'])}).",
+            "This total is valid after every release, even if later plans depend on earlier answers.",
+        )
 
 
 def whose_rows(identity: Json) -> str:
-    """Who is protected in a dataset, and how many of their rows count.
+    """Return the privacy unit of a dataset, and how many rows of it are used.
 
     >>> whose_rows({"person": None, "means": "a person", "rows_per_person": 1})
     'Each row is a person.'
     >>> whose_rows({"person": "tail", "means": "an aircraft", "rows_per_person": 12})
-    'All rows with one value of tail are an aircraft; at most 12 of them count.'
+    'All rows with the same tail are an aircraft; at most 12 of them are used.'
     """
     means = escape_control_chars(identity["means"])
     if identity["person"] is None:
         return f"Each row is {means}."
     column, rows = escape_control_chars(identity["person"]), identity["rows_per_person"]
-    return f"All rows with one value of {column} are {means}; at most {rows:,} of them count."
+    return f"All rows with the same {column} are {means}; at most {rows:,} of them are used."
 
 
-def _budget_limit(limit: Json) -> list[str]:
-    whose = f" ({limit['audience']})" if limit["audience"] else ""
-    what = "moments" if limit["rule"] == MOMENTS else "epsilon, delta"
-    return [f"{limit['slot']}{whose}", what, limit["spent"], limit["reserved"], limit["left"], _amount_left(limit)]
-
-
-def _amount_left(limit: Json) -> str:
-    """Describe a share: ε and δ, or nats of a moment and certain failure; and what addition would have left."""
+def _limit_row(limit: Json) -> list[str]:
+    """A limit and what is left of it: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison."""
+    name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
+    numbers = [limit["spent"], limit["reserved"], limit["left"]]
     if limit["rule"] != MOMENTS:
-        return "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
+        points = "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
+        return [name, "basic", *numbers, points]
     fixed, left = limit["moments"], float(Fraction(limit["left"]))
     nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
     addition = limit["left_by_addition"]
-    return f"{nats:.3g} nats at order {fixed['order']}, {mass:.2g} of failure; by addition {addition} would be left"
-
-
-def _show_epsilon(price: Json) -> None:
-    """The price on a limit by moments."""
-    if price["epsilon"] is not None:
-        epsilon = significant_text(price["epsilon"], 3, UP)
-        echo_lines(
-            f"Declared together before the first, all of this would keep epsilon {epsilon} "
-            f"at delta {float(price['delta']):g}. That is a comparison, and no budget: what was chosen on the way does "
-            f"not compose like that."
-        )
-
-
-def _show_running(reading: Json | None) -> None:
-    """The odometer, with all that its number means."""
-    if reading is None:
-        return
-    echo_heading("Spent so far")
-    epsilon = significant_text(reading["epsilon"], 4, UP)
-    echo_lines(
-        f"So far these releases together cost epsilon {epsilon} at delta {float(reading['delta']):g} (by "
-        f"{reading['rule']}). Your limit is the promise; this is what has been used of it.",
-        "The number is valid after every release, even if later plans were chosen after seeing earlier answers.",
+    amount = (
+        f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic composition "
+        f"{addition} would be left"
     )
-
-
-def _show_dates(timeline: Sequence[Json]) -> None:
-    """A bar after every release, the latest ones."""
-    if not timeline:
-        echo_lines("Nothing has been spent.")
-        return
-    echo_heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")
-    if len(timeline) > MOST_DATES:
-        echo_lines(f"... {len(timeline) - MOST_DATES} earlier ones: tightrope ledger history")
-    for moment in timeline[-MOST_DATES:]:
-        echo_lines(f"{moment['time'][:16].replace('T', ' ')}  {budget_bar(moment)}  {moment['left']} left")
+    return [name, "moments", *numbers, amount]
 
 
 def budget_bar(moment: Json) -> str:
-    """The three parts of a budget, rounded so that nothing that is gone looks left.
+    """The three parts of a budget as a bar; the part left is rounded down.
 
     >>> budget_bar({"spent": "0.5", "reserved": "0.25", "left": "0.25"}) == 25 * SPENT + 13 * RESERVED + 12 * LEFT
     True
@@ -270,50 +257,61 @@ def budget_bar(moment: Json) -> str:
 
 
 def _show_rules(view: Json) -> None:
-    """Describe how releases add up, and the cost of not planning ahead."""
+    """Describe how releases compose, and what joint planning would have saved."""
     if not view["blocks"]:
         return
-    echo_heading("How they add up")
+    echo_heading("Composition")
     for one in view["series"]:
         echo_lines(
-            f"Series {escape_control_chars(one['key'])}: {one['released']} of {one['times']} released, "
-            f"composed exactly together."
+            f"Series {escape_control_chars(one['key'])}: {one['released']} of {one['times']} released; its releases "
+            f"are composed jointly."
         )
     single = sum(block["releases"] for block in view["blocks"] if block["rule"] != TOGETHER)
     if single:
-        echo_lines(f"{single} released one by one, perhaps after seeing earlier answers: their shares add up.")
+        one, fractions = ("release", "Its fraction") if single == 1 else ("releases", "Their fractions")
+        echo_lines(
+            f"{single} {one} planned separately. {fractions} of the budget and those of later releases add up, even "
+            "if later plans depend on earlier answers."
+        )
     for limit in view["limits"]:
         if limit["rule"] == MOMENTS:
-            echo_lines(f"{limit['slot']}: shares of log moments of the noise, of order "
-                       f"{limit['moments']['order']}, which was "
-                f"fixed before the first release for about {limit['releases']} of them.")  # fmt: skip
+            echo_lines(
+                f"{limit['slot']}: log moments of the privacy loss add up, of order {limit['moments']['order']}, fixed "
+                f"before the first release for about {limit['releases']} releases."
+            )
     price = view["planned_together"]
-    if price is not None and "epsilon" in price:
-        _show_epsilon(price)
-    elif price is not None and price["less"]:
+    if price is None:
+        return
+    if "epsilon" in price:  # of a limit by moments
+        if price["epsilon"] is not None:
+            epsilon = significant_text(price["epsilon"], 3, UP)
+            echo_lines(
+                f"Planned jointly in advance, these releases would satisfy epsilon {epsilon} at delta "
+                f"{typed_text(Decimal(price['delta']))}. {COMPARISON}"
+            )
+    elif price["less"]:
         echo_lines(
-            f"Had all of this been declared together before the first, it would have taken a share of "
-            f"{price['share']}, and {price['left']} would be left. That is a comparison, and no budget: what was "
-            f"chosen on the way does not compose like that."
+            f"Planned jointly in advance, these releases would have used a fraction of {price['share']} of the budget, "
+            f"and {price['left']} would be left. {COMPARISON}"
         )
-    elif price is not None:
-        echo_lines("Declared together before the first, all of this would have taken as much.")
+    else:
+        echo_lines("Planned jointly in advance, these releases would have used as much of the budget.")
+
+
+COMPARISON = "This is a comparison, not spendable budget: releases planned separately do not compose this way."
 
 
 def show_history(entries: Sequence[Json]) -> None:
-    """A line an entry."""
-    columns = ["entry", "time", "dataset", "what", "key", "left of the whole"]
-    print_table(columns, [_entry_line(entry) for entry in entries[-MOST_ENTRIES:]], left=5)
-    if len(entries) > MOST_ENTRIES:
-        echo_lines(f"... and {len(entries) - MOST_ENTRIES} earlier ones with --json")
-
-
-def _entry_line(entry: Json) -> list[str]:
+    """Print one line per entry."""
     from tightrope.ledger.state import share_text
 
-    spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
-    left = share_text(1 - Fraction(spent) - Fraction(reserved))
-    key = entry["key"] or entry["body"].get("key", "")
-    said = "" if entry["kind"] == "dataset" else escape_control_chars(key)
-    what = entry["body"].get("reading", entry["kind"])
-    return [str(entry["number"]), entry["time"][:19], escape_control_chars(entry["dataset"]), what, said, left]
+    rows: list[list[str]] = []
+    for entry in entries[-MOST_ENTRIES:]:
+        spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
+        left = share_text(1 - Fraction(spent) - Fraction(reserved))
+        key = "" if entry["kind"] == "dataset" else escape_control_chars(entry["key"] or entry["body"].get("key", ""))
+        kind, dataset = entry["body"].get("reading", entry["kind"]), escape_control_chars(entry["dataset"])
+        rows.append([str(entry["number"]), entry["time"][:19], dataset, EVENTS.get(kind, kind), key, left])
+    print_table(["entry", "time", "dataset", "event", "key", "budget left"], rows, left=5)
+    if len(entries) > MOST_ENTRIES:
+        echo_lines(f"... and {len(entries) - MOST_ENTRIES} earlier ones with --json")

@@ -18,18 +18,18 @@ from tightrope.errors import INTERRUPTED
 
 COMMANDS = {
     "init": ("init", "Write a commented plan for your own table."),
-    "plan": ("plan", "Show what a plan promises and how accurate it will be."),
-    "release": ("release", "Draw the noise and write private answers and a report."),
-    "studio": ("studio", "Make a plan by eye, on a page of this machine."),
-    "noise": ("noise", "Compare every family of noise with the least there is."),
-    "account": ("account", "Add up what the steps in a file cost together."),
-    "dpsgd": ("dpsgd", "Account for DP-SGD, or find its noise."),
-    "audit": ("audit", "Prove lower bounds on what a mechanism gives away."),
-    "verify": ("verify", "Check every claim of a document from the document alone."),
-    "reproduce": ("papers", "Run what the five papers state, and compare."),
-    "ledger": ("ledger", "What was promised about a dataset, and what is spent of it."),
-    "local": ("local.local", "Collect without being trusted: plan a study, report, estimate."),
-    "couple": ("couple.commands", "Hide the group somebody is from: fit, apply, check a coupling."),
+    "plan": ("plan", "Show a plan's privacy guarantee and its accuracy."),
+    "release": ("release", "Charge the budget, sample the noise, write answers and a report."),
+    "studio": ("studio", "Build a plan interactively in a local web page."),
+    "noise": ("noise", "Compare noise distributions with the proven minimum."),
+    "account": ("account", "Compute the total privacy loss of the mechanisms in a file."),
+    "dpsgd": ("dpsgd", "Compute the privacy of a DP-SGD run, or the noise it needs."),
+    "audit": ("audit", "Prove lower bounds on a mechanism's privacy loss."),
+    "verify": ("verify", "Verify a certificate without access to the data."),
+    "reproduce": ("papers", "Reproduce the results of the papers that Tightrope implements."),
+    "ledger": ("ledger", "Show and check the privacy budget of a dataset."),
+    "local": ("local.local", "Local DP: plan a study, randomize answers, estimate."),
+    "couple": ("couple.commands", "Hide group membership by optimal transport: fit, apply, check."),
 }
 """The module of each command in ``tightrope.cli``, with its Typer ``app``, and its line in ``tightrope --help``."""
 
@@ -62,7 +62,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
-        """Arguments are being parsed: no command has begun."""
+        """Parse the arguments; an interrupt here spends no budget."""
         with spends_nothing():
             return super().make_context(*given, **settings)
 
@@ -75,14 +75,13 @@ class Commands(TyperGroup):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         for stream in (sys.stdout, sys.stderr):
-            # Letters that the stream's encoding lacks are replaced: an old terminal must not lose an answer that was
-            # paid.
+            # Replace characters that the stream's encoding lacks: an answer that was charged must not be lost.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         with one_line(debug=debug):
             words = [word for word in given if word != "--debug"]
             code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
-            if code == INTERRUPTED:  # what typer makes of a Ctrl-C
+            if code == INTERRUPTED:  # typer's exit code for Ctrl-C
                 raise KeyboardInterrupt
             sys.stdout.flush()
         sys.exit(code or 0)
@@ -92,10 +91,10 @@ COMMANDS_EXAMPLE = """\b
 Example, from a table to a private release:
   tightrope init visits.parquet --privacy-unit user_id   writes plan.toml
   tightrope plan plan.toml                         how accurate it will be; spends nothing
-  tightrope release plan.toml                      draws the noise, writes report.html
+  tightrope release plan.toml                      charges the budget, writes report.html
 
-Exit codes: 0 done, 2 bad input, 3 budget refused, 4 neither confirmed nor refuted,
-130 Ctrl-C, 143 terminated, 1 anything else.
+Exit codes: 0 done; 1 a claim is refuted (verify, audit), or another error; 2 bad input;
+3 not enough budget; 4 verification inconclusive; 130 Ctrl-C; 143 terminated.
 """
 app = typer.Typer(
     name="tightrope",
@@ -121,7 +120,7 @@ def root(
     ] = False,
     __: Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")] = False,
 ) -> None:
-    """Private statistics with the least noise for the privacy you promise, and the proof."""
+    """Compute differentially private statistics with provably minimal noise."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
+from tightrope.cli.options import (
+    AsJson,
+    Force,
+    Page,
+    check_page,
+    check_picture_name,
+    command_app,
+    curve_of,
+    from_fields,
+)
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner, write_file
 from tightrope.documents import Budget
 from tightrope.documents.document import plain_data
@@ -98,8 +107,7 @@ def noise(asked: NoiseOptions) -> None:
     found = _compare_one_answer(budget, asked) if asked.releases == 1 else _compare_several_answers(budget, asked)
     stated = {"epsilon": float(asked.epsilon), **budget.to_data(), "delta": float(budget.delta)}
     if asked.plot is not None:
-        if asked.plot.suffix not in {".png", ".svg", ".pdf"}:
-            raise InputError("plot", str(asked.plot), "a name that ends in .png, .svg or .pdf")
+        check_picture_name(asked.plot)
         try:
             noise_laws(found.laws).savefig(asked.plot)
         except OSError as error:
@@ -122,10 +130,9 @@ def noise(asked: NoiseOptions) -> None:
         echo_lines(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
         print_table(COLUMNS, _order_families(data["families"]))
         limits, name = data["limits"], _cost_name(data)
-        echo_lines(
-            f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} "
-            f"({_limit_argument(certificate)})."
-        )
+        theorem = certificate["argument"]["kind"] == "theorem"
+        argument = "a theorem" if theorem else "a dual certificate, with --json"
+        echo_lines(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({argument}).")
         echo_heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
         print_table(COLUMNS, _order_families(data["real_valued"]))
         echo_lines(
@@ -168,7 +175,18 @@ def _family_tables(found: NoiseComparison) -> list[Table]:
 
 
 def _order_families(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    return [_family_line(row) for row in sorted(rows, key=lambda row: row.get("ratio", math.inf))]
+    """The texts of the families, the one nearest to the limit first."""
+    lines: list[list[str]] = []
+    for row in sorted(rows, key=lambda row: row.get("ratio", math.inf)):
+        if not row["possible"]:
+            lines.append([f"{row['family']}: not possible, {row['reason']}", *["–"] * 6])
+            continue
+        worst = "no limit" if math.isinf(row["worst_error"]) else fixed_text(row["worst_error"], 0)
+        spread = [significant_text(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
+        half, eta = fixed_text(row["half_width_95"], 0), significant_text(row["total_variation"], 4, UP)
+        ratio = significant_text(round(row["ratio"], 6), 4, UP)
+        lines.append([row["family"], *spread, half, worst, eta, ratio])
+    return lines
 
 
 def _cost_name(data: Mapping[str, Any]) -> str:
@@ -255,11 +273,6 @@ def _noise_probabilities(table: NoiseTable) -> list[float]:
     return [1 - 2 * tails[0], *(before - after for before, after in pairwise(tails))]
 
 
-def _limit_argument(certificate: Mapping[str, Any]) -> str:
-    """Why the limit holds, in a few words; --json has the numbers."""
-    return "a theorem" if certificate["argument"]["kind"] == "theorem" else "a dual certificate, with --json"
-
-
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
     releases, sensitivity = data["releases"], data["sensitivity"]
@@ -282,16 +295,6 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 def _several_line(row: Mapping[str, Any]) -> list[str]:
 
     return [row["family"], significant_text(row["cost"], 6, UP), significant_text(row["ratio"], 4, UP)]
-
-
-def _family_line(row: Mapping[str, Any]) -> list[str]:
-
-    if not row["possible"]:
-        return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]
-    worst = "no limit" if math.isinf(row["worst_error"]) else fixed_text(row["worst_error"], 0)
-    spread = [significant_text(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
-    half, eta = fixed_text(row["half_width_95"], 0), significant_text(row["total_variation"], 4, UP)
-    return [row["family"], *spread, half, worst, eta, significant_text(round(row["ratio"], 6), 4, UP)]
 
 
 app = command_app(from_fields(NoiseOptions, noise), example=NOISE_EXAMPLE)

@@ -86,6 +86,12 @@ def check_page(path: Path | None, *, replace: bool) -> None:
     writable_folder(path.parent)
 
 
+def check_picture_name(picture: Path | None) -> None:
+    """Raise ``InputError`` for the name of a picture that cannot be drawn."""
+    if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
+        raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
+
+
 def curve_of(loss: PrivacyLoss, epsilon: float) -> list[tuple[float, float]]:
     """Points (ε, δ) of a loss from 0 to beyond the stated ε, each of them an upper bound."""
     top = BEHIND * (epsilon if 0 < epsilon < math.inf else USUAL)

@@ -165,6 +165,14 @@ class TableTexts:
         """Return the column's name and its texts."""
         return [self.columns[number], *(row[number] for row in self.rows)]
 
+    def narrowest_width(self, number: int) -> int:
+        """Minimum width of a column: the longest word for sentences, since they may contain numbers."""
+        column = self.column_texts(number)
+        if self.is_number(number):
+            return _display_width(column)
+        word = _display_width([word for text in column for word in text.split()])
+        return min(word, NARROWEST_KEY) if number < self.left else word
+
 
 def as_table(texts: TableTexts, page: int) -> Table | None:
     """The table with every column as wide as it must be; None if this many characters a line are too few."""
@@ -202,21 +210,13 @@ def column_widths(texts: TableTexts, page: int) -> list[int] | None:
     True
     """
     every = range(len(texts.columns))
-    found, least = [_display_width(texts.column_texts(n)) for n in every], [_narrowest_width(texts, n) for n in every]
+    found = [_display_width(texts.column_texts(number)) for number in every]
+    least = [texts.narrowest_width(number) for number in every]
     excess = sum(found) + GAP * (len(found) - 1) - page
     for number in sorted(every, key=lambda n: least[n] - found[n]):
         cut = max(0, min(excess, found[number] - least[number]))
         found[number], excess = found[number] - cut, excess - cut
     return None if excess > 0 else found
-
-
-def _narrowest_width(texts: TableTexts, number: int) -> int:
-    """Minimum width of a column: the longest word for sentences, since they may contain numbers."""
-    column = texts.column_texts(number)
-    if texts.is_number(number):
-        return _display_width(column)
-    word = _display_width([word for text in column for word in text.split()])
-    return min(word, NARROWEST_KEY) if number < texts.left else word
 
 
 def _display_width(found: Sequence[str]) -> int:

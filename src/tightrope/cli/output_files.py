@@ -39,14 +39,22 @@ class AtomicFile:
     @classmethod
     def create_part(cls, target: Path) -> Self:
         """An empty part with space for the file. Raises ``OSError`` if the disk is full."""
-        unnamed = _open_unnamed_file(target.parent)
-        handle, name = _open_named_file(target) if unnamed is None else (unnamed, None)
+        handle, name = None, None
+        flag = getattr(os, "O_TMPFILE", None)
+        # A file under no name, that can be given one later, where the system has such.
+        if flag is not None and OPEN_FILES.is_dir():
+            with suppress(OSError):
+                handle = os.open(target.parent, flag | os.O_RDWR, 0o600)
+        if handle is None:
+            handle, name = _open_named_file(target)
         part = cls(target, handle, name)
         try:
-            _set_aside(handle)
-        except OSError:
-            part.discard_file()
-            raise
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(handle, 0, FILE_ROOM)
+        except OSError as error:
+            if error.errno not in CANNOT_RESERVE:
+                part.discard_file()
+                raise
         return part
 
     def write_content(self, content: bytes) -> None:
@@ -80,30 +88,9 @@ class AtomicFile:
             self.path.unlink(missing_ok=True)
 
 
-def _open_unnamed_file(folder: Path) -> int | None:
-    """A file under no name, that can be given one later; None where the system has none such."""
-    flag = getattr(os, "O_TMPFILE", None)
-    if flag is None or not OPEN_FILES.is_dir():
-        return None
-    try:
-        return os.open(folder, flag | os.O_RDWR, 0o600)
-    except OSError:
-        return None
-
-
 def _open_named_file(target: Path) -> tuple[int, Path]:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     return handle, Path(name)
-
-
-def _set_aside(handle: int) -> None:
-    if not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(handle, 0, FILE_ROOM)
-    except OSError as error:
-        if error.errno not in CANNOT_RESERVE:
-            raise
 
 
 def _write_to_disk(handle: int, content: bytes) -> None:
@@ -160,11 +147,23 @@ def existing_files(folder: Path, names: Sequence[str]) -> list[str]:
 
 
 def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> None:
-    """``InputError`` where a release lies in the folder already: it was paid for."""
+    """Raise ``InputError`` if the folder already contains a release."""
     there = existing_files(folder, names)
     if there and not replace:
-        expected = f"a folder without {there[0]}"
-        raise InputError("out", str(folder), expected, "a release is kept: choose --out, or --force to replace it")
+        text = (
+            f"{folder_text(folder)} already contains a release ({there[0]}); choose another folder with --out DIR, or "
+            f"overwrite its files with --force (a new release is charged)"
+        )
+        raise InputError.from_text("--out", text)
+
+
+def folder_text(folder: Path) -> str:
+    """Return the name of a folder in a sentence.
+
+    >>> folder_text(Path()), folder_text(Path("out"))
+    ('the current folder', 'out')
+    """
+    return "the current folder" if folder == Path() else str(folder)
 
 
 def keep_elsewhere(texts: Mapping[str, str]) -> Path:
@@ -200,24 +199,20 @@ def _locked_folder(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """The folder for this program alone; who has it may remove what a killed one left behind."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if _try_lock_folder(handle, folder):
+        locked = True
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "wait for it, or choose another one with --out"
+            raise InputError("out", str(folder), "a folder that no other release is writing to", remedy) from None
+        except OSError:  # a file system without locks
+            locked = False
+        if locked:
             for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
                 part.unlink(missing_ok=True)
         yield
     finally:
         os.close(handle)
-
-
-def _try_lock_folder(handle: int, folder: Path) -> bool:
-    """True if the folder is locked for this process; False without support for locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        remedy = "wait for it, or choose another one with --out"
-        raise InputError("out", str(folder), "a folder that no other release is writing to", remedy) from None
-    except OSError:
-        return False
-    return True
 
 
 # Answers that are paid for and cannot be written where they belong: somewhere else, or on standard output.
@@ -239,7 +234,11 @@ def kept_anyway(folder: Path, texts: Mapping[str, str]) -> Iterator[None]:
 
 def _saved_locations(folder: Path, texts: Mapping[str, str]) -> str:
     """The files' locations as text."""
-    there = [name for name, text in texts.items() if _holds_content(folder / name, text)]
+    there: list[str] = []
+    for name, text in texts.items():
+        with suppress(OSError):
+            if (folder / name).read_text(encoding="utf-8") == text:
+                there.append(name)
     if len(there) == len(texts):
         return f"the answers are complete in {folder}: {', '.join(there)}"
     try:
@@ -252,10 +251,3 @@ def _saved_locations(folder: Path, texts: Mapping[str, str]) -> str:
         except OSError:
             return "the answers could be written nowhere: they are lost, and nobody has seen them"
         return "the answers are on standard output and nowhere else: keep them"
-
-
-def _holds_content(path: Path, text: str) -> bool:
-    try:
-        return path.read_text(encoding="utf-8") == text
-    except OSError:
-        return False

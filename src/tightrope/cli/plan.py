@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import chain
+from typing import Annotated, Any
 
 import typer
 
@@ -17,9 +19,6 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import more_error, suppression_text
-
-if TYPE_CHECKING:
-    from tightrope.release.plan import Plan
 
 PLAN_EXAMPLE = """\b
 Example:
@@ -49,7 +48,7 @@ def plan(
     Or the least budget that is as accurate as wanted; or the promise in words for everybody. Reads the names and types
     of the columns, never a value, and spends nothing.
     """
-    from tightrope.release.plan_file import describe_balance, load_plan_file
+    from tightrope.release.plan_file import forecast_release, load_plan_file
 
     # Words are not asked for together with numbers.
     beside = as_json or budgets
@@ -57,42 +56,58 @@ def plan(
     if explain and beside:
         raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
     file = load_plan_file(path)
-    wanted = _margins_by_question(margin_of_error or [])
+    wanted = _margins_by_question(margin_of_error)
     with show_spinner("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
         chosen = file.make_plan(wanted)
     if explain:
         echo_lines(*chosen.explain().split("\n"))
         return
     with show_spinner("Trying other budgets ..." if budgets else "Computing the errors ..."):
-        document = chosen.document(file.plan_title, _usual_budgets(chosen) if budgets else None)
+        usual = None
+        if budgets:
+            from tightrope.release.draft import EPSILONS
+
+            usual = [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
+        document = chosen.document(file.plan_title, usual)
     if as_json:
         print_document(document)
         return
     data = plain_data(document)
     if data["table"] is None:
-        _print_result(data, path, file.plan_title, describe_balance(file, chosen))
+        forecast = forecast_release(file, chosen)
+        _print_result(data, file.plan_title, forecast.sentences)
+        echo_lines("\nNothing has been spent.")
+        if not forecast.would_refuse:
+            echo_lines(*_next_step(path, wanted))
         return
-    echo_lines(*([escape_control_chars(file.plan_title)] if file.plan_title else []))
-    _show_budgets(data["table"])
+    _show_budgets(data["table"], file.plan_title)
     echo_lines("Nothing has been spent.")
 
 
-def _margins_by_question(within: Sequence[str]) -> dict[str, str]:
+def _margins_by_question(within: Sequence[str] | None) -> dict[str, str]:
     """Half-widths by question, the last one where a name comes twice."""
-    for entry in within:
-        if "=" not in entry:
+    margins: dict[str, str] = {}
+    for entry in within or ():
+        name, equals, half = entry.rpartition("=")
+        if not equals:
             raise InputError("--margin-of-error", entry, "NAME=50", "NAME is the name of a question in the plan")
-    return {name: half for name, _, half in (entry.rpartition("=") for entry in within)}
+        margins[name] = half
+    return margins
 
 
-def _usual_budgets(chosen: Plan) -> list[Budget]:
-    """Every usual epsilon at the plan's delta."""
-    from tightrope.release.draft import EPSILONS
+def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
+    """Return how to release the plan shown: targets given as options have to be in the plan file first."""
+    if not margins:
+        return ["To release:", f"  tightrope release {path}"]
+    settings = [
+        f"  margin_of_error = {json.dumps(half) if half.endswith('%') else half}   (in the question {name!r})"
+        for name, half in margins.items()
+    ]
+    return ["To release with this budget, first write into the plan file:", *map(escape_control_chars, settings),
+            f"then:  tightrope release {path}"]  # fmt: skip
 
-    return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 
-
-def _print_result(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
+def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
     from tightrope.release.plan_text import costs_lines, shared_notes
 
     echo_lines(*([escape_control_chars(title)] if title else []))
@@ -118,11 +133,9 @@ def _print_result(data: Json, path: str, title: str | None, ledger: Sequence[str
     echo_heading("What was left out")
     echo_lines(*costs_lines(data["bias_check"]))
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
-    echo_lines("\nNothing has been spent. To release:", f"  tightrope release {path}")
 
 
 def _show_answer(answer: Json, shared: Sequence[str]) -> None:
-
     echo_heading(f"{escape_control_chars(answer['name'])}: {answer['question']}")
     echo_lines(f"{answer['meaning']}, over {answer['over']}.")
     kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
@@ -133,8 +146,8 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
         never = "" if worst is None else f", never more than ± {significant_text(worst, 3, UP)}"
         echo_lines(f"95 % of answers within ± {significant_text(error['half_width_95'], 3, UP)}{never}")
     if error["half_width_95"] is None or answer["keys"] == "discovered":
-        # Errors at each group size, and how likely the group is to be withheld.
-        columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
+        # Errors at each group size, and the probability that the group is suppressed.
+        columns = ["rows in a group", "expected error", "95 % within ±", "suppressed"]
         rows = [
             [
                 fixed_text(size["rows"], 0),
@@ -148,16 +161,19 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
     echo_lines(*(f"note: {note}" for note in answer["notes"] if note not in shared))
 
 
-def _show_budgets(table: Sequence[Json]) -> None:
+def _show_budgets(table: Sequence[Json], title: str | None) -> None:
     """Print the margin of error that each budget buys: one line a question, for groups of a typical size."""
-    labels = list(dict.fromkeys(label for row in table for label in _half_widths(row)))
-    body = [[label, *_margin_texts(table, label)] for label in labels]
+    echo_lines(*([escape_control_chars(title)] if title else []))
+    margins = [_half_widths(row) for row in table]
+    labels = dict.fromkeys(chain.from_iterable(margins))
+    body = [[label, *(_compact(by_label.get(label)) for by_label in margins)] for label in labels]
     body.append(
         ["attacker is right, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
     )
     head = ["95 % margin of error     ε", *(significant_text(row["epsilon"]) for row in table)]
-    first = max(len(head[0]), min(MOST_LABEL, max(len(row[0]) for row in body)))
-    widths = [max(map(len, column)) for column in zip(*(row[1:] for row in (head, *body)), strict=True)]
+    names, *columns = zip(head, *body, strict=True)
+    first = max(len(head[0]), min(MOST_LABEL, max(map(len, names))))
+    widths = [max(map(len, column)) for column in columns]
     lines = [""]
     for label, *cells in (head, *body):
         numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
@@ -179,10 +195,6 @@ def _half_widths(row: Json) -> dict[str, float]:
         else:
             lines[escape_control_chars(name)] = margin
     return lines
-
-
-def _margin_texts(table: Sequence[Json], label: str) -> list[str]:
-    return [_compact(_half_widths(row).get(label)) for row in table]
 
 
 def _compact(margin: float | None) -> str:

@@ -1,11 +1,11 @@
-"""``tightrope release``: charge the budget, draw the noise, write the answers and the report, and print them then."""
+"""``tightrope release``: charge the budget, sample the noise, write the answers and the report, then print them."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.errors import Interrupted, discard_stdout, spends_nothing
+from tightrope.cli.errors import REFUSED, Interrupted, discard_stdout, spends_nothing
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, writable_folder
-from tightrope.cli.output_files import existing_files, kept_anyway, refuse_existing, reserve_files
+from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import UP, typed_text
 from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
@@ -30,34 +31,38 @@ from tightrope.reporting.wording.sentences import bias_statements
 
 if TYPE_CHECKING:
     from tightrope.cli.output_files import ReservedFiles
-    from tightrope.documents.release import ReleaseResult
+    from tightrope.documents.release import LedgerEntry, ReleaseResult
     from tightrope.release.plan import Plan
     from tightrope.release.plan_file import PlanFile
-    from tightrope.reporting.wording.answers import Answer
 
 RELEASE_EXAMPLE = """\b
 Example:
   tightrope release examples/census/plan.toml --out /tmp/census
 
-Exit codes: 0 everything is written and printed; 1 something failed, and the message says whether the budget was spent
-and where the answers lie; 2 bad input and 3 budget refused: nothing was spent; 130 and 143 stopped by Ctrl-C or
-SIGTERM: before the charge nothing is spent, after it the answers are written first. The charge comes before the table
-is read, because whether reading fails can depend on its rows: a reading that fails is charged.
+Exit codes: 0 everything is written and printed; 1 an error: the message says whether the budget was charged and where
+the answers are; 2 bad input, 3 not enough budget left: nothing was charged; 130 and 143 stopped by Ctrl-C or SIGTERM:
+before the charge nothing is charged, after it the answers are written first. The budget is charged before the table is
+read, and a failed read is not refunded, because a failure can itself depend on the data.
 """
 Out = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where to write result.json, certificate.json, results.* and report.html [default: beside PLAN].",
+        help="Folder for result.json, certificate.json, results.* and report.html [default: the folder of PLAN].",
     ),
 ]
 Key = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="Name this release; under one key it is paid once.")
+    str | None,
+    typer.Option(
+        "--key", metavar="KEY", help="Name of this release; repeating it returns the same answers without a new charge."
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the plan, the noise and the source; read no row.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files; a new release is charged.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check the plan, the noise, the source and the ledger; read no row.")
+]
 PRINTED_ROWS = 20
-NOTHING_RELEASED = "interrupted; nothing was released, and a series that was reserved is taken up by the next run"
+NOTHING_RELEASED = "interrupted; nothing was released; a series that was reserved is continued by the next run"
 RESULT, CERTIFICATE, TABLE, PARQUET, REPORT = FILES = (
     "result.json",
     "certificate.json",
@@ -75,86 +80,77 @@ def release(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the noise and write private answers and a report.
+    """Release the answers: charge the budget, sample the noise, write results and a report.
 
-    Spends the share of the plan, each time, and refuses where the ledger has too little left. A run that was stopped
-    after it paid is taken up again at no cost. The files are complete on disk before anything is printed. With
-    --dry-run everything is tried that does not depend on the rows: the noise is certified, the table is there and is
-    what was opened. No row is read.
+    Each run charges the plan's fraction of the budget, and is refused if the ledger has too little left. A run
+    interrupted after the charge is resumed by the next one without a second charge. The files are complete on disk
+    before anything is printed. --dry-run checks the plan, the noise and that the table exists with the expected
+    columns, and says whether the ledger would accept the release. It reads no rows and charges nothing.
     """
     with spends_nothing():
-        # The plan, and the folder for its release, which can be written to.
+        # The plan, and the folder for its release, which must be writable.
         replace = force or dry_run
         from tightrope.release.plan_file import load_plan_file
 
         opened_file = load_plan_file(path)
         opened_folder = writable_folder(opened_file.folder if out is None else Path(out))
         refuse_existing(opened_folder, FILES, replace=replace)
-        html({})  # a report that cannot be made must fail before anything is spent
+        html({})  # a report that cannot be made must fail before the charge
         file, folder = opened_file, opened_folder
         if dry_run:
-            _rehearse(file, path, [] if force else _in_the_way(folder))
+            _run_dry(file, path, folder, key, force=force)
             return
-    with _interrupts_while_planning(file), show_spinner("Choosing the least noise ..."):
-        plan = file.release_plan(key)
-    with _interrupts_before_charge(plan, folder):
+        entries_before = file.last_ledger_entry()
+    try:
+        with show_spinner("Choosing the noise ..."):
+            plan = file.release_plan(key)
+    except KeyboardInterrupt:  # a series may already be reserved, once for all its releases
+        alone = file.document.ledger.times is None
+        raise Interrupted(NOTHING_SPENT if alone else NOTHING_RELEASED) from None
+    try:
         with _explained_refusals(path):
-            # The answers, paid for and on disk.
-
+            # The answers, charged and on disk.
             with defer_signals(lambda: plan.charged) as patience, reserve_files(folder, FILES, replace=force) as files:
                 result = _draw_and_keep(plan, file, files, patience.note_answers)
             if patience.stop is not None:
                 raise Interrupted(f"stopped; {_complete_message(folder)}", patience.stop)
         with _explained_output_errors(folder):
-            _print_answers(result, folder, as_json)
-
-
-def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
-    """Everything but the charge and the noise; no ledger is opened or made."""
-    with show_spinner("Choosing the least noise ..."):
-        plan = file.make_plan()
-    with show_spinner("Looking for the table ..."):
-        plan.dry_run()
-    echo_lines(
-        "The table is there, and the noise is certified. Nothing was read, charged or drawn.",
-        f"Not looked at: whether enough is left (tightrope ledger show {path}). To release: tightrope release {path}",
-        *notes,
-    )
-
-
-def _in_the_way(folder: Path) -> list[str]:
-    """A rehearsal writes nothing, so that a release in its folder hinders the next one alone."""
-    there = existing_files(folder, FILES)
-    return [f"A release lies in {folder} already and is kept: add --out DIR, or --force."] if there else []
-
-
-@contextmanager
-def _interrupts_while_planning(file: PlanFile) -> Iterator[None]:
-    """Handle Ctrl-C during planning: a series may already be reserved, once for all its releases."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        alone = file.document.ledger.times is None
-        raise Interrupted(NOTHING_SPENT if alone else NOTHING_RELEASED) from None
-
-
-@contextmanager
-def _interrupts_before_charge(plan: Plan, folder: Path) -> Iterator[None]:
-    """Handle Ctrl-C outside deferred signals: nothing is spent before the charge; printed answers are on disk."""
-    try:
-        yield
-    except KeyboardInterrupt:
+            _print_answers(result, folder, entries_before, as_json=as_json)
+    except KeyboardInterrupt:  # outside of deferred signals: before the charge, or with the answers on disk
         raise Interrupted(f"interrupted; {_complete_message(folder)}" if plan.charged else NOTHING_SPENT) from None
 
 
+def _run_dry(file: PlanFile, path: str, folder: Path, key: str | None, *, force: bool) -> None:
+    """Run all steps before the charge, and print what the ledger would do; creates no ledger. Exits 3 if refused."""
+    from tightrope.release.plan_file import forecast_release
+
+    # A dry run writes no files, so files of an earlier release are only mentioned.
+    there = [] if force else existing_files(folder, FILES)
+    in_the_way = f"There is already a release in {folder_text(folder)}: use --out DIR, or --force."
+    with show_spinner("Choosing the noise ..."):
+        plan = file.make_plan()
+    with show_spinner("Looking for the table ..."):
+        plan.dry_run()
+    forecast = forecast_release(file, plan, key)
+    ledger = forecast.sentences or ["The ledger does not contain this dataset yet: the first release declares it."]
+    echo_lines(
+        "The table exists, and the noise is certified. No row was read, and nothing was charged.",
+        *map(escape_control_chars, ledger),
+        *([] if forecast.would_refuse else [f"To release: tightrope release {path}"]),
+        *([in_the_way] if there else []),
+    )
+    if forecast.would_refuse:
+        raise typer.Exit(REFUSED)
+
+
 def _complete_message(folder: Path) -> str:
-    return f"the budget was spent, and the answers are complete in {folder}"
+    return f"the budget was spent, and the answers are complete in {folder_text(folder)}"
 
 
 def released_into(path: Path, folder: Path) -> None:
-    """A saved plan released to a folder that has no release: charged, drawn and written as the command does.
+    """Release a saved plan to a folder without a release, as the command does.
 
-    For programs that wait for signals themselves: nothing here is interrupted.
+    For programs that handle signals themselves.
     """
     from tightrope.release.plan_file import load_plan_file
 
@@ -165,12 +161,12 @@ def released_into(path: Path, folder: Path) -> None:
 
 
 def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callable[[], None]) -> ReleaseResult:
-    """Charge, draw and keep; ``got`` is called once there are answers."""
-    with show_spinner("Reading the table and drawing noise ..."):
+    """Charge, sample and write; ``got`` is called once there are answers."""
+    with show_spinner("Reading the table and sampling noise ..."):
         result = plan.release().result(file.plan_title, file.reader_information)
         got()
     with show_spinner("Writing the report ..."):
-        # Answers first: with them, the rest could be made again.
+        # Answers first: the rest could be made again from them.
         from tightrope.release.answers import results_parquet
 
         texts = {RESULT: to_json_text(result), CERTIFICATE: to_json_text(result.certificate)}
@@ -183,13 +179,13 @@ def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callab
 
 @contextmanager
 def _explained_refusals(path: str) -> Iterator[None]:
-    """A refusal says where the ledger is shown, and that what was paid can be had again."""
+    """Add to a refusal how to show the ledger, and how to write earlier answers again."""
     try:
         yield
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(
-            f"{error}; tightrope ledger show {path} says what was spent, and tightrope release {path} --key KEY "
-            f"--out DIR writes answers again that were paid under a KEY"
+            f"{error}; to see what was spent: tightrope ledger show {path}; to write earlier answers again: "
+            f"tightrope release {path} --key KEY --out DIR"
         ) from None
 
 
@@ -202,87 +198,100 @@ def _explained_output_errors(folder: Path) -> Iterator[None]:
         return
     except OSError as error:
         why = error.strerror
-    except SystemExit:  # what rich makes of a closed pipe
+    except SystemExit:  # rich raises it for a closed pipe
         why = "closed pipe"
     discard_stdout()
     raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
 
 
-def _print_answers(result: ReleaseResult, folder: Path, as_json: bool) -> None:
-
+def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, as_json: bool) -> None:
     if as_json:
         print_document(result)
     else:
-        # Answers first, then what is promised, then where everything is.
+        # Answers first, then the guarantee, then the files and the ledger.
         document = plain_data(result)
 
         echo_lines(*([escape_control_chars(result.title)] if result.title else []))
         for answer in read_answers(document):
-            _show_answer(answer, folder / REPORT)
-        # What bounding and clamping cost, where the plan paid for knowing it.
+            echo_heading(sentences.answer_heading(answer))
+            echo_lines(sentences.question_sentence(answer))
+            if not answer.rows:
+                echo_lines(sentences.NOTHING_SHOWN)
+                continue
+            names, besides = extra_columns(answer)
+            texts = [(row.key_labels, rounded_row(row, answer.decimal_places)) for row in answer.rows[:PRINTED_ROWS]]
+            rows = [
+                [*labels, text.value, text.plus_minus_text, *said]
+                for (labels, text), said in zip(texts, besides, strict=False)
+            ]
+            print_table([*answer.by, "value", "95 % interval", *names], rows, left=len(answer.by))
+            if len(answer.rows) > PRINTED_ROWS:
+                echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {folder / REPORT}")
+        # The bias from limiting rows and clamping values, if the plan estimates it.
         found = bias_statements(document)
         if found:
-            echo_heading("What was left out")
+            echo_heading("Bias from limiting rows and clamping values")
             echo_lines(*(f"{statement} ({answers})" for statement, answers in found))
         certificate = document["certificate"]
 
         words = privacy_promise(certificate)
-        echo_heading("The promise")
+        echo_heading("Privacy guarantee")
         echo_lines(*([str(words.attack)] if words.attack else []))
-        echo_lines(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
+        echo_lines(
+            f"epsilon {words.epsilon}: {words.epsilon_meaning}",
+            f"delta {typed_text(certificate['delta'], 2, UP)}: {words.delta_meaning}",
+        )
         echo_lines(*([f"{words.protected}."] if words.protected else []), *words.facts)
-        echo_lines(f"\nWritten: {', '.join(FILES)} in {folder}")
-        echo_lines(*_ledger_summary(document["certificate"]))
+        echo_lines(*_lower_limits(document))
+        echo_lines(f"\nWritten: {', '.join(FILES)} in {folder_text(folder)}")
+        echo_lines(*_ledger_summary(certificate, result.certificate.entry, entries_before))
 
 
-def _ledger_summary(certificate: Mapping[str, Any]) -> list[str]:
-    """Describe the ledger that was charged, and the budget left."""
+def _lower_limits(document: Mapping[str, Any]) -> list[str]:
+    """Return a note if an answer has lower limits on a person's rows or groups than the plan as a whole."""
+    neighbors = document["certificate"]["neighbors"]
+    names = [
+        escape_control_chars(answer["name"])
+        for answer in document["answers"]
+        if answer["max_rows"] < neighbors["max_rows"] or answer["max_groups"] < neighbors["max_groups"]
+    ]
+    return [f"lower limits: {', '.join(names)} (see above)"] if names else []
+
+
+def _ledger_summary(certificate: Mapping[str, Any], entry: LedgerEntry | None, entries_before: int) -> list[str]:
+    """Describe the charge in the ledger, and the budget left; ``entries_before`` this run, the ledger had."""
     from tightrope.ledger.state import share_text
 
-    entry = certificate.get("entry")
     if entry is None:
-        return [f"{certificate['ledger']}: releasing again spends the budget again."]
-    took, left = (share_text(Fraction(entry[part])) for part in ("budget_fraction", "left"))
-    if entry["of"]:
-        # A series was paid whole: the rest of the budget is printed apart from the releases that are still to
-        # come.
-
-        done, times = entry["position"], entry["of"]
-        after = f"{times - done} of {times} remain, reserved: the next one takes nothing more of the whole budget"
-        last = f"it was the last of {times}; another one needs another series, or a share of what is left"
+        return [f"{certificate['ledger']}: another release spends the budget again."]
+    took, left = share_text(Fraction(entry.budget_fraction)), share_text(Fraction(entry.left))
+    key = escape_control_chars(entry.key)
+    recorded = f"recorded as entry {entry.number} (key {key}) of ledger {entry.ledger}"
+    if entry.of:
+        done, times = entry.position, entry.of
+        after = f"{times - done} of {times} remain, reserved at no further cost"
+        last = f"it was the last of {times}; more releases need another series, or a fraction of the budget left"
         return [
-            f"This is release {done} of {times}; recorded as entry {entry['number']} of ledger {entry['ledger']}.",
-            f"Its key is {escape_control_chars(entry['key'])}. All {times} were paid when the series was declared; "
-            f"{after if done < times else last}. Beside the series {left} of the whole budget is left.",
+            f"This is release {done} of {times}; {recorded}.",
+            f"All {times} were charged when the series was declared; {after if done < times else last}. "
+            f"{left} of the whole budget is left for other releases.",
         ]
-    if (took, left) == ("1", "0"):
-        spent = "This release used this dataset's whole privacy budget."
+    if entry.number <= entries_before:
+        spent = "These answers were charged before; nothing was charged now."
+    elif (took, left) == ("1", "0"):
+        spent = "This release used this dataset's whole privacy budget. Another release will be refused."
     else:
-        spent = f"This release used {took} of this dataset's privacy budget; {left} is left."
-    return [f"{spent} Releasing again is charged again.", f"It is {certificate['ledger']}, with key {entry['key']}."]
+        again = "Another release will be refused." if left == "0" else "Another release is charged again."
+        spent = f"This release used {took} of this dataset's privacy budget; {left} is left. {again}"
+    limits = ", ".join(limit.limit_text for limit in entry.limits)
+    place = f"release {entry.position} of the dataset {escape_control_chars(entry.dataset)!r}"
+    return [spent, f"It is {place}, {recorded}{f'; left: {escape_control_chars(limits)}' if limits else ''}."]
 
 
-def _show_answer(answer: Answer, report: Path) -> None:
-
-    echo_heading(sentences.answer_heading(answer))
-    echo_lines(sentences.question_sentence(answer))
-    if not answer.rows:
-        echo_lines(sentences.NOTHING_SHOWN)
-        return
-    names, besides = extra_columns(answer)
-    texts = [(row.key_labels, rounded_row(row, answer.decimal_places)) for row in answer.rows[:PRINTED_ROWS]]
-    rows = [
-        [*labels, text.value, text.plus_minus_text, *said] for (labels, text), said in zip(texts, besides, strict=False)
-    ]
-    print_table([*answer.by, "value", "95 % within", *names], rows, left=len(answer.by))
-    if len(answer.rows) > PRINTED_ROWS:
-        echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
-
-
-# Signals that ask to stop: at once while nothing is spent; afterwards when the paid answers are on disk.
+# Signals to stop: handled at once before the charge; after it, when the answers are on disk.
 
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-WAITS = b"tightrope: the budget is spent; stopping when the answers are written (Ctrl-C again gives them up)\n"
+WAITS = b"tightrope: the budget is spent; stopping when the answers are written (Ctrl-C again discards them)\n"
 
 
 class DeferredSignals:

@@ -1,4 +1,4 @@
-"""``tightrope studio``: a page on this machine to make a plan by eye, and to release it."""
+"""``tightrope studio``: build a plan interactively in a local web page, and release it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Example:
   tightrope studio visits.parquet               saves plan.toml
   tightrope studio examples/census/plan.toml    saves examples/census/plan-studio.toml
 
-The link that is printed opens the page: on this machine, with the token in it, until Ctrl-C. Nothing is spent before
-somebody agrees to the sentence that says what a release spends.
+The printed link opens the page, on this machine only, until Ctrl-C ends the command. No budget is spent before you
+agree to the sentence on the page that states what a release spends.
 """
 Given = Annotated[
     str, typer.Argument(metavar="DATA|PLAN", help="A .parquet, .csv or .duckdb file, a postgresql:// URL, or a plan.")
@@ -34,7 +34,7 @@ Given = Annotated[
 TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file or a database.")]
 Out = Annotated[
     str | None,
-    typer.Option(metavar="PLAN", help="Where the page saves its plan [default: plan.toml, or beside PLAN]."),
+    typer.Option(metavar="PLAN", help="Where to save the plan [default: plan.toml, or in the folder of PLAN]."),
 ]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
@@ -53,17 +53,17 @@ class StudioOptions:
 
 
 def studio(asked: StudioOptions) -> None:
-    """Make a plan by eye, on a page of this machine.
+    """Build a plan interactively in a local web page.
 
-    Who a person is, what is asked, which promise, and how accurate it will be. Reads the names and types of columns,
-    never a value, before a release is agreed to.
+    Choose the privacy unit, the questions and the budget, and see the expected accuracy. Reads only the names and
+    types of columns until you agree to a release.
     """
     from tightrope.studio.plan_form import open_editor_state
     from tightrope.studio.server import serve_studio
 
     found = open_editor_state(asked.given, asked.out, table=asked.table)
     if found.output_path.exists():
-        raise InputError("out", str(found.output_path), "a file that does not exist yet", "say another one with --out")
+        raise InputError.from_text("--out", f"{found.output_path} already exists; choose another file with --out PLAN")
     try:
         serve_studio(found, host_callbacks(), port=asked.port, ready=lambda link: _announce_link(link, asked))
     except KeyboardInterrupt:  # how it is meant to end
@@ -85,12 +85,11 @@ def _announce_link(link: str, asked: StudioOptions) -> None:
     if asked.as_json:
         print_json({"link": link})
     else:
-        echo_lines("The studio runs on this machine alone. Its link, which nobody else should have:", f"  {link}")
+        echo_lines("The studio runs on this machine only. Keep its link private:", f"  {link}")
         echo_lines("Ctrl-C ends it.")
     sys.stdout.flush()
     if asked.browser:
-        # Through a file that only its owner can read: what a browser is started with, every user of a machine can
-        # see.
+        # Through a file that only its owner can read: all users of a machine can see a browser's arguments.
         import webbrowser
 
         with tempfile.NamedTemporaryFile(

@@ -1,4 +1,4 @@
-"""``tightrope verify``: every claim of a document computed again, by code that shares nothing with what wrote it."""
+"""``tightrope verify``: recompute every claim of a document with code independent of the code that wrote it."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ import typer
 from tightrope.cli.options import AsJson, command_app
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, significant_text
+from tightrope.documents.numbers import UP, typed_text
 from tightrope.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from tightrope.verify.claims import Claim
 
 VERIFY_EXAMPLE = """\b
-Example, a release checked by whoever reads it:
+Example, checking a release as its reader:
   tightrope verify out/certificate.json
-  tightrope verify --standalone > check.py    the same as one file that needs
-  python check.py out/certificate.json        python-flint and nothing of ours
-  tightrope verify out/certificate.json --standalone    without what others need
+  tightrope verify --standalone > check.py    the verifier as one file that
+  python check.py out/certificate.json        needs only python-flint
+  tightrope verify out/certificate.json --standalone    only the parts for this file
 
-Exit codes: 0 every claim is confirmed; 1 one is refuted; 4 one can be neither
-confirmed nor refuted; 2 bad input.
+Exit codes: 0 every claim is confirmed; 1 a claim is refuted (or another error); 2 bad input;
+4 no claim is refuted, but one could not be confirmed.
 """
-WHAT_TO_GIVE = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
+WHAT_TO_GIVE = "pass the certificate.json of a release, or the output of noise, account, dpsgd --json or ledger export"
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A document that tightrope wrote, as JSON.")]
 Standalone = Annotated[
     bool,
-    typer.Option("--standalone", help="Print the verifier as one file of Python (for FILE: what it needs), and stop."),
+    typer.Option("--standalone", help="Print the verifier as one Python file (with FILE: only the parts it needs)."),
 ]
 Seconds = Annotated[
     float,
     typer.Option(
-        min=0, metavar="S", help="Processor seconds for the claims of a document; what takes longer is left open."
+        min=0, metavar="S", help="Limit on processor seconds; claims that take longer are reported as not confirmed."
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="List every claim with what was computed again.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="List every claim with its recomputed value.")]
 MOST_WRAPPED_LINES = 2000
 """Lines beyond which a page is not wrapped between words."""
 GROUPS = {
@@ -52,7 +52,7 @@ GROUPS = {
     r"steps\[(\d+)\]": ("step", "steps"),
     r"entries\[(\d+)\]": ("entry", "entries"),
 }
-"""What claims are about, by the beginning of their names: counted in the summary."""
+"""Parts of a document, by the beginning of the names of their claims: counted in the summary."""
 HEADLINE = ("epsilon", "delta", "total_variation")
 
 
@@ -63,16 +63,26 @@ def verify(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every claim of a document from the document alone.
+    """Verify a certificate, or another document, without access to the data.
 
-    In interval arithmetic and exact whole numbers: slow, and proven. A claim is confirmed where what was computed
-    again lies on its safe side.
+    Recomputes every number from the document's own tables, in interval and exact integer arithmetic. An upper bound
+    is confirmed if the recomputed value does not exceed it.
     """
     if standalone:
-        typer.echo(_standalone_page(file), nl=False)
+        from tightrope.verify.standalone import standalone_text
+
+        with _explained_input_errors(file):
+            page = standalone_text(None if file is None else _read_document_text(file))
+        typer.echo(page, nl=False)
         return
-    text, claims = _check_claims(file, seconds)
-    from tightrope.verify.check import CODES
+    if file is None:
+        raise InputError.from_text("FILE", f"no document is given; {WHAT_TO_GIVE}")
+    with _explained_input_errors(file):
+        text = _read_document_text(file)
+        from tightrope.verify.check import CODES, check_document, verdict_text
+
+        with show_spinner("Recomputing every claim ..."):
+            claims = check_document(text, seconds)
     from tightrope.verify.claims import worst_verdict
 
     if as_json:
@@ -80,26 +90,13 @@ def verify(
         document = {"document": "verification", "version": 1, "file": str(file), "verdict": worst_verdict(claims)}
         print_json({**document, "claims": data})
     else:
-        _show(summary_lines(str(file), text, claims), claims if verbose else [])
+        summary = [escape_control_chars(line) for line in summary_lines(str(file), text, claims)]
+        lines = [*(verdict_text(claims).split("\n")[:-1] if verbose and claims else []), *summary]
+        if len(lines) > MOST_WRAPPED_LINES:
+            typer.echo("\n".join(lines))
+        else:
+            echo_lines(*lines)
     raise typer.Exit(CODES[worst_verdict(claims)])
-
-
-def _standalone_page(file: Path | None) -> str:
-    from tightrope.verify.standalone import standalone_text
-
-    with _explained_input_errors(file):
-        return standalone_text(None if file is None else _read_document_text(file))
-
-
-def _check_claims(file: Path | None, seconds: float) -> tuple[str, list[Claim]]:
-    if file is None:
-        raise InputError("FILE", None, "a document that tightrope wrote", WHAT_TO_GIVE)
-    with _explained_input_errors(file):
-        text = _read_document_text(file)
-        from tightrope.verify.check import check_document
-
-        with show_spinner("Computing every claim again ..."):
-            return text, check_document(text, seconds)
 
 
 def _read_document_text(file: Path) -> str:
@@ -116,37 +113,34 @@ def _explained_input_errors(file: Path | None) -> Iterator[None]:
     except ImportError:
         raise MissingExtraError("python-flint", "verify") from None
     except OSError as problem:
-        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", WHAT_TO_GIVE) from None
+        why = (problem.strerror or type(problem).__name__).lower()
+        raise InputError.from_text(str(file), f"{why}; {WHAT_TO_GIVE}") from None
     except ValueError as problem:
-        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {WHAT_TO_GIVE}") from None
+        raise InputError.from_text(str(file), f"not a Tightrope document ({problem}); {WHAT_TO_GIVE}") from None
 
 
 def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
     """Return the verdict on a document, what was recomputed, and every claim that is not confirmed, as lines."""
     from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, worst_verdict
 
-    data = json.loads(text)
-    data = data.get("certificate", data) if isinstance(data, dict) else {}
-    numbers = [f"{key.replace('_', ' ')} {_number(data[key])}" for key in HEADLINE if _is_number(data.get(key))]
-    said = f": {', '.join(numbers)}" if numbers else ""
     by_verdict = {
         word: [one for one in claims if one.verdict == word] for word in (CONFIRMED, REFUTED, OPEN, UNCHECKED)
     }
     recomputed = len(claims) - len(by_verdict[UNCHECKED])
     about = ", ".join(_counts(claims))
     lines = [
-        f"{worst_verdict(claims).upper()}  {name}{said}",
+        f"{worst_verdict(claims).upper()}  {name}{_headline_numbers(text)}",
         f"  {recomputed} claims recomputed{f' ({about})' if about else ''}",
     ]
     nearly = sum(claim.confirms_nearly for claim in claims)
     if nearly:
-        lines.append(f"  {nearly} of them confirmed for a little more than is stated (--verbose says how much)")
+        lines.append(f"  {nearly} of them confirmed with a small tolerance (--verbose shows it)")
     for word in (REFUTED, OPEN):
         if by_verdict[word]:
             lines.append(f"  {len(by_verdict[word])} {word}:")
             lines += [f"    {'  '.join((one.name, one.stated, one.found))}" for one in by_verdict[word]]
     if by_verdict[UNCHECKED]:
-        others = "text, and facts that only the publisher has (--verbose lists each)"
+        others = "descriptions, and facts that only the publisher knows (--verbose lists each)"
         lines.append(f"  {len(by_verdict[UNCHECKED])} not checked: {others}")
     return lines
 
@@ -159,23 +153,16 @@ def _counts(claims: list[Claim]) -> Iterator[str]:
             yield f"{len(found)} {one if len(found) == 1 else several}"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number(value: float) -> str:
-    """Return a number for reading, rounded up to three digits."""
-    return significant_text(value, 3, UP)
-
-
-def _show(summary: list[str], claims: list[Claim]) -> None:
-    from tightrope.verify.check import verdict_text
-
-    lines = [*(verdict_text(claims).split("\n")[:-1] if claims else []), *map(escape_control_chars, summary)]
-    if len(lines) > MOST_WRAPPED_LINES:
-        typer.echo("\n".join(lines))
-    else:
-        echo_lines(*lines)
+def _headline_numbers(text: str) -> str:
+    """Return the guarantee that a document states, rounded up to three digits, for the first line."""
+    data = json.loads(text)
+    data = data.get("certificate", data) if isinstance(data, dict) else {}
+    numbers: list[str] = []
+    for key in HEADLINE:
+        value = data.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers.append(f"{key.replace('_', ' ')} {typed_text(value, 3, UP)}")
+    return f": {', '.join(numbers)}" if numbers else ""
 
 
 app = command_app(verify, example=VERIFY_EXAMPLE)

@@ -69,27 +69,28 @@ class Budget:
             _check_tradeoff(tradeoff, epsilon, delta, total_variation, attack_success, points)
             self._set_fields((), Decimal(0), tradeoff, ("tradeoff",))
             return
-        if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
+        given = (epsilon, attack_success, total_variation, points, delta)
+        asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
+        if not asked:
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        kept: list[Point] = [_checked_point(pair) for pair in _check_points_list(points)]
+        kept = _checked_points(points)
         cap = _checked_delta(delta, kept)
         if epsilon is not None:
-            kept.append((_checked_epsilon(epsilon), cap))
+            exact = exact_decimal("epsilon", epsilon)
+            if not 0 < exact <= LARGEST_ASKED:
+                raise InputError("epsilon", epsilon, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
+            kept.append((exact, cap))
         # The point (0, η), if either was asked for.
         if total_variation is not None and attack_success is not None:
             remedy = "they say the same: attack_success = (1 + total_variation)/2"
             raise InputError("attack_success", attack_success, "left out if total_variation is given", remedy)
         if total_variation is not None:
-            at_zero = [(Decimal(0), _checked_between("total_variation", total_variation, "0", "1"))]
+            kept.append((Decimal(0), _checked_between("total_variation", total_variation, "0", "1")))
         elif attack_success is not None:
-            at_zero = [(Decimal(0), _twice_less_one(_checked_between("attack_success", attack_success, "0.5", "1")))]
-        else:
-            at_zero = []
-        kept += at_zero
+            success = _checked_between("attack_success", attack_success, "0.5", "1")
+            kept.append((Decimal(0), EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))))
         if not kept:
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        given = (epsilon, attack_success, total_variation, points, delta)
-        asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
         self._set_fields(tuple(kept), cap, None, asked)
 
     def _set_fields(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
@@ -150,7 +151,8 @@ class Budget:
             return "a trade-off function"
         asked = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
         implied = any(delta <= self.delta for _, delta in self.points)
-        return " and ".join(asked if implied else [*asked, f"certain failure at most {self.delta}"])
+        whole = asked if implied else [*asked, f"probability of infinite loss at most {self.delta}"]
+        return " and ".join(whole).replace("E-", "e-").replace("E+", "e+")
 
 
 def exact_decimal(name: str, value: object) -> Decimal:
@@ -196,30 +198,18 @@ def _check_tradeoff(tradeoff: object, *others: object) -> None:
         raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
 
 
-def _twice_less_one(success: Decimal) -> Decimal:
-    return EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))
-
-
-def _check_points_list(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:
+def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Point]:
     if points is not None and not (isinstance(points, (list, tuple)) and len(points) > 0):
         raise InputError("points", points, "a list of at least one pair (epsilon, delta)")
-    return points or ()
-
-
-def _checked_point(pair: object) -> Point:
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise InputError("points", pair, "pairs (epsilon, delta)")
-    epsilon = exact_decimal("points", pair[0])
-    if not 0 <= epsilon <= LARGEST_ASKED:
-        raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
-    return epsilon, _checked_between("points", pair[1], "0", "1")
-
-
-def _checked_epsilon(value: object) -> Decimal:
-    exact = exact_decimal("epsilon", value)
-    if not 0 < exact <= LARGEST_ASKED:
-        raise InputError("epsilon", value, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
-    return exact
+    checked = []
+    for pair in points or ():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InputError("points", pair, "pairs (epsilon, delta)")
+        epsilon = exact_decimal("points", pair[0])
+        if not 0 <= epsilon <= LARGEST_ASKED:
+            raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
+        checked.append((epsilon, _checked_between("points", pair[1], "0", "1")))
+    return checked
 
 
 def _checked_delta(value: object, points: list[Point]) -> Decimal:

@@ -89,6 +89,20 @@ class GroupPart(Part, frozen=True, kw_only=True):
         if not max(self.rows) < len(self.tables):
             raise InputError("rows", max(self.rows), f"numbers of the {len(self.tables)} tables", AGAIN)
 
+    def distance_to(self, target: list[int]) -> Fraction:
+        """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
+        tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in self.tables]
+        law, found = [int(mass, 16) for mass in self.law], [0] * len(target)
+        reach = max(y for table in tables for y, _ in table)
+        if not (len(law) == len(self.rows) == len(target) > reach and min(sum(law), sum(target)) > 0):
+            raise InputError("groups", len(law), f"laws over the {len(target)} points of the target", AGAIN)
+        for mass, row in zip(law, self.rows, strict=True):
+            for y, weight in tables[row]:
+                found[y] += mass * weight
+        whole, of_target = sum(law) * ONE, sum(target)
+        off = sum(abs(own * of_target - mass * whole) for own, mass in zip(found, target, strict=True))
+        return Fraction(off, 2 * whole * of_target)
+
 
 class Learning(Part, frozen=True, kw_only=True):
     """Privately learned laws: ε spent, the column ``person`` that identifies people, and the loss of one draw.
@@ -160,7 +174,7 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
         Computed from laws and weights that were checked (``transport.SavedCoupling`` does).
         """
         masses = [int(mass, 16) for mass in self.target]
-        return max((_distance_to_target(group, masses) for group in self.groups), default=Fraction(0))
+        return max((group.distance_to(masses) for group in self.groups), default=Fraction(0))
 
     @property
     def explanation_parts(self) -> Explanation:
@@ -172,21 +186,6 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
     def explain(self) -> str:
         """Return what a written value reveals about its group, in one paragraph; every number is rounded up."""
         return str(self.explanation_parts)
-
-
-def _distance_to_target(group: GroupPart, target: list[int]) -> Fraction:
-    """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
-    tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in group.tables]
-    law, found = [int(mass, 16) for mass in group.law], [0] * len(target)
-    reach = max(y for table in tables for y, _ in table)
-    if not (len(law) == len(group.rows) == len(target) > reach and min(sum(law), sum(target)) > 0):
-        raise InputError("groups", len(law), f"laws over the {len(target)} points of the target", AGAIN)
-    for mass, row in zip(law, group.rows, strict=True):
-        for y, weight in tables[row]:
-            found[y] += mass * weight
-    whole, of_target = sum(law) * ONE, sum(target)
-    off = sum(abs(own * of_target - mass * whole) for own, mass in zip(found, target, strict=True))
-    return Fraction(off, 2 * whole * of_target)
 
 
 def read_coupling(text: str) -> CouplingDocument:

@@ -93,12 +93,9 @@ def csv_table(columns: Mapping[str, Iterable[Any]]) -> str:
     file = io.StringIO(newline="")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(map(escape_csv_formula, columns))
-    writer.writerows(map(_csv_cell, row) for row in zip(*columns.values(), strict=True))
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([escape_csv_formula(value) if isinstance(value, str) else value for value in row])
     return file.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    return escape_csv_formula(value) if isinstance(value, str) else value
 
 
 def escape_csv_formula(text: str) -> str:

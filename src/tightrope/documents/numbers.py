@@ -20,6 +20,7 @@ LARGEST_DECIMALS = 9
 Number = float | Decimal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TYPED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _WIDE = Context(prec=400)  # a float has at most 309 digits before the point
 
 
@@ -77,6 +78,16 @@ def significant_text(value: Number | None, digits: int = 3, rounding: str = NEAR
     return MISSING if value is None else _significant_digits(shortest_decimal(value), digits, rounding)
 
 
+def typed_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
+    """Return ``significant_text`` with powers of ten as they are typed, for terminals.
+
+    >>> typed_text(1e-8), typed_text(15.24, 2), typed_text(None)
+    ('1e-8', '15', '–')
+    """
+    text, power, exponent = significant_text(value, digits, rounding).partition(" × 10")
+    return f"{text}e{exponent.translate(_TYPED)}" if power else text
+
+
 def percent_text(share: Number | None, rounding: str = NEAREST) -> str:
     """Return a share as a percentage with one decimal place, more if it would read 0 or 100.
 
@@ -128,17 +139,15 @@ def _significant_digits(exact: Decimal, digits: int, rounding: str) -> str:
         return "0"
     keep = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
     kept = Context(prec=keep, rounding=rounding).plus(exact).normalize(_WIDE)
-    return full_digits(kept) if -3 <= kept.adjusted() < 15 else _signed_text(_power_text(kept), kept)
+    exponent = kept.adjusted()
+    if -3 <= exponent < 15:
+        return full_digits(kept)
+    mantissa = kept.copy_abs().scaleb(-exponent, _WIDE).normalize(_WIDE)
+    return _signed_text(f"{mantissa:f} × {power_of_ten(exponent)}", kept)
 
 
 def _signed_text(magnitude: str, value: Decimal) -> str:
     return f"−{magnitude}" if value < 0 else magnitude
-
-
-def _power_text(value: Decimal) -> str:
-    exponent = value.adjusted()
-    mantissa = value.copy_abs().scaleb(-exponent, _WIDE).normalize(_WIDE)
-    return f"{mantissa:f} × {power_of_ten(exponent)}"
 
 
 # Chances behind the words, as decimals that are never below the truth: what (ε, δ) allows an attacker.

@@ -82,7 +82,7 @@ class Reader:
         except OSError as problem:
             raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
         except InputError as problem:
-            raise self.error(problem.name, problem.value, problem.expected, problem.remedy) from None
+            raise self.error.from_error(problem, problem.name) from None
         except UnicodeDecodeError:
             raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
         except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
@@ -92,7 +92,10 @@ class Reader:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
         try:
             data = json.loads(
-                text, parse_float=_as_double, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys
+                text,
+                parse_float=lambda literal: float(_as_typed(literal)),  # numbers of JSON are doubles
+                parse_constant=_reject_constant,
+                object_pairs_hook=_reject_repeated_keys,
             )
         except InputError as problem:
             raise self.error(f"number in {self.name}", problem.value, problem.expected, problem.remedy) from None
@@ -126,7 +129,8 @@ class Reader:
             value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
             own = problem.__cause__
-            return self.error(f"{where} {own.name}".strip(), self._printable_value(own.value), own.expected, own.remedy)
+            own.value = self._printable_value(own.value)
+            return self.error.from_error(own, f"{where} {own.name}".strip())
         key = re.search(r"(unknown|required) field `(.*)`", said)
         if key is None:
             expected = _expected_text(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
@@ -202,11 +206,6 @@ def _as_typed(literal: str) -> Decimal:
     if exact.is_finite() and math.isinf(float(exact)):
         raise InputError("number", literal, "at most 1.7e308", "it would be taken for infinity")
     return exact
-
-
-def _as_double(literal: str) -> float:
-    """The same for JSON, whose numbers are doubles."""
-    return float(_as_typed(literal))
 
 
 MOST_LETTERS = 4_300
@@ -361,10 +360,10 @@ def named_keys(place: str, names: Names = SAME) -> Iterator[None]:
         yield
     except InputError as error:
         kind = SchemaError if isinstance(error, SchemaError) else PlanError
-        where = f"{place} {_file_key(error.name, names)}".strip()
-        raise kind(
-            where, error.value, parameters_as_lines(error.expected, names), parameters_as_lines(error.remedy, names)
-        ) from None
+        # The key of a parameter; of what belongs to one (``dialect delimiter``), what belongs to the key.
+        parameter, blank, part = error.name.partition(" ")
+        where = f"{place} {names.get(parameter, parameter)}{blank}{part}".strip()
+        raise kind.from_error(error, where, lambda text: parameters_as_lines(text, names)) from None
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(parameters_as_lines(str(error), names)) from None
 
@@ -376,9 +375,3 @@ def parameters_as_lines(text: str, names: Names) -> str:
     'fewer, such as groups = 1'
     """
     return _GIVEN.sub(lambda found: f"{names.get(found[1], found[1]).rpartition(' ')[2]} = ", text)
-
-
-def _file_key(name: str, names: Names) -> str:
-    """The key of a parameter; of what belongs to one (``dialect delimiter``), what belongs to the key."""
-    parameter, blank, part = name.partition(" ")
-    return f"{names.get(parameter, parameter)}{blank}{part}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -212,7 +211,7 @@ class LimitLeft(Part, frozen=True, kw_only=True):
         """Return the limit in words."""
         if self.rule == "basic":
             return f"{self.left} of {self.name!r}"
-        return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} if promises were added up)"
+        return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} under basic composition)"
 
 
 class LedgerEntry(Part, frozen=True, kw_only=True):
@@ -343,7 +342,7 @@ class QuestionPart(Part, frozen=True, kw_only=True):
 class AnswerDocument(QuestionPart, frozen=True, kw_only=True):
     """A question with its records: the keys by column, then ``value``, ``lower``, ``upper``.
 
-    A ``value`` of None is withheld; an end of None is without limit.
+    A ``value`` of None is suppressed; an end of None means that there is no limit.
     """
 
     rows: tuple[dict[str, Key], ...]
@@ -435,18 +434,17 @@ def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
     every = [(answer, row) for answer in result.answers for row in answer.rows]
     paid = [name for name in PAID if any(name in row for _, row in every)]
-    missing = [_missing_group_columns(answer, row) or None for answer, row in every]
+    missing = [", ".join(name for name in answer.by if row[name] is None) or None for answer, row in every]
+
+    def values_of(name: str) -> list[Any]:
+        return [row.get(name) for _, row in every]
+
     return {
         QUESTION: [answer.name for answer, _ in every],
-        **{_key_column(name): [row.get(name) for _, row in every] for name in keys},
-        **{name: [row.get(name) for _, row in every] for name in (*MEASURES, *paid)},
+        **{_key_column(name): values_of(name) for name in keys},
+        **{name: values_of(name) for name in (*MEASURES, *paid)},
         **({MISSING: missing} if any(missing) else {}),
     }
-
-
-def _missing_group_columns(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
-    """Return the key columns in which the group is the one of missing values."""
-    return ", ".join(name for name in answer.by if row[name] is None)
 
 
 def _key_column(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from tightrope.documents import numbers
@@ -70,7 +70,9 @@ class ProtectedUnit:
         """Return the contribution bounds in words."""
         named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.max_rows_per_group, "row", " in each group"))
         return [
-            f"at most {_counted_units(limit, unit)} {self.unit_label}{where}" for limit, unit, where in named if limit
+            f"at most {limit:,} {unit if limit == 1 else unit + 's'} {self.unit_label}{where}"
+            for limit, unit, where in named
+            if limit
         ]
 
     @property
@@ -91,10 +93,6 @@ class ProtectedUnit:
         entering = f", of which at most {self.rows:,} enter any one answer" if self.column and self.rows else ""
         less = f"{'who' if self.is_human else 'one that'} {several} is protected less"
         return f"{who} {self.rows_words}{entering}; {less}."
-
-
-def _counted_units(limit: int, unit: str) -> str:
-    return f"{limit:,} {unit if limit == 1 else unit + 's'}"
 
 
 ADDS = "Whatever else comes out about the same people adds to it."
@@ -272,7 +270,7 @@ class ErrorWording:
         if not self.least:
             return moved
         other = "whole-number noise" if self.whole else "noise"
-        least = _round_down(self.least)
+        least = significant_text(self.least, 3, DOWN)
         return f"{moved} No {other} that keeps what was asked for moves it by less than {least} on average."
 
 
@@ -333,11 +331,10 @@ def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: s
             Guesses.from_success(success).picture_text,
         )
         return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses.from_success(success))
-    rounding = (
-        ""
-        if not gap
-        else f", but for one guess in {one_in(_decimal_above(gap)).removeprefix('1 in ')}, lost to rounding"
-    )
+    rounding = ""
+    if gap:
+        above = Context(prec=30, rounding=UP).divide(Decimal(gap.numerator), Decimal(gap.denominator))
+        rounding = f", but for one guess in {one_in(above).removeprefix('1 in ')}, lost to rounding"
     attack = AttackWording(guess, "50 %", f"of the time, as a coin is{rounding}.")
     said = (
         f"That is so if the values of each group have the laws that it was made for: {laws}.",
@@ -346,15 +343,3 @@ def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: s
         "Where values have other laws, what is written may tell the group: by no more than both laws are off together.",
     )
     return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses(0))
-
-
-def _decimal_above(gap: Fraction) -> Decimal:
-    """Return a decimal that is at least the fraction."""
-    from decimal import ROUND_CEILING, Context
-
-    context = Context(prec=30, rounding=ROUND_CEILING)
-    return context.divide(Decimal(gap.numerator), Decimal(gap.denominator))
-
-
-def _round_down(value: float) -> str:
-    return significant_text(value, 3, DOWN)

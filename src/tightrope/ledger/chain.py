@@ -95,6 +95,11 @@ def sha256_hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def combined_digest(questions: str, recipe: str) -> str:
+    """Return the digest of a whole plan from that of its questions, and its noise as text."""
+    return sha256_hex(questions + sha256_hex(recipe))
+
+
 def canonical_json(data: Any) -> str:
     """Return the data as canonical JSON: sorted keys, no spaces, ASCII."""
     return _CANONICAL.encode(data)
@@ -135,16 +140,6 @@ DOCUMENTS = Table(
 REFUSAL = "rows of a ledger are never changed"
 
 
-def _append_only_triggers(table: Table) -> None:
-    """Triggers that refuse what an accident would do: updates and deletions."""
-    for work in ("UPDATE", "DELETE"):
-        name = f"{table.name}_{work.lower()}"
-        lite = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
-        event.listen(table, "after_create", _ddl_statement(lite).execute_if(dialect="sqlite"))
-        postgres = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} EXECUTE FUNCTION tightrope_refuse()"
-        event.listen(table, "after_create", _ddl_statement(postgres).execute_if(dialect="postgresql"))
-
-
 def _ddl_statement(statement: str) -> DDL:
     return DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
 
@@ -154,8 +149,14 @@ FUNCTION = _ddl_statement(
     f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
 )
 event.listen(METADATA, "before_create", FUNCTION.execute_if(dialect="postgresql"))
-for kept in (LEDGER, ENTRIES, DOCUMENTS):
-    _append_only_triggers(kept)
+# Triggers that refuse what an accident would do: updates and deletions.
+for table in (LEDGER, ENTRIES, DOCUMENTS):
+    for work in ("UPDATE", "DELETE"):
+        before = f"CREATE TRIGGER {table.name}_{work.lower()} BEFORE {work} ON {table.name}"
+        lite = _ddl_statement(f"{before} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END")
+        event.listen(table, "after_create", lite.execute_if(dialect="sqlite"))
+        postgres = _ddl_statement(f"{before} EXECUTE FUNCTION tightrope_refuse()")
+        event.listen(table, "after_create", postgres.execute_if(dialect="postgresql"))
 
 AT_ONCE = 10_000
 CORRUPT = "run tightrope ledger check, and put the newest copy back"
@@ -266,10 +267,7 @@ def append_entry(
     body, state = (text if isinstance(text, str) else canonical_json(text) for text in said)
     bare = Entry(number, dataset, kind, key, time, body, state, previous, "")
     entry = Entry(number, dataset, kind, key, time, body, state, previous, bare.expected_hash)
-    connection.execute(
-        insert(ENTRIES),
-        {column.name: value for column, value in zip(ENTRIES.columns, _column_values(entry), strict=True)},
-    )
+    connection.execute(insert(ENTRIES), {column.name: getattr(entry, column.name) for column in ENTRIES.columns})
     # Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
@@ -289,13 +287,6 @@ def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool
     last = last_entry(connection)
     if hidden or (count or 0) != (0 if last is None else last.number) - number or (letters or 0) != 64 * count:
         raise LedgerError(f"an index of the ledger is older than its entries; {CORRUPT}")
-
-
-def _column_values(entry: Entry) -> tuple[Any, ...]:
-    return (
-        entry.number, entry.dataset, entry.kind, entry.key, entry.time, entry.body, entry.state, entry.previous,
-        entry.hash,
-    )  # fmt: skip
 
 
 def _checked_entry(connection: Connection, chosen: Any) -> Entry | None:

@@ -34,8 +34,9 @@ class Report:
 
 @dataclass(slots=True)
 class _ChainWalk:
-    """The state of a walk along the chain."""
+    """A walk along the chain of a ledger: what it has seen so far, and the problems."""
 
+    ledger: Ledger
     previous: str
     number: int = 0
     time: str = ""
@@ -53,6 +54,119 @@ class _ChainWalk:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
+    def check_entry(self, entry: Entry) -> None:
+        """One entry after those before it."""
+        self.number += 1
+        if entry.number != self.number:
+            self.add_problem(f"entry {self.number} is missing")
+            self.number = entry.number
+        if not entry.hash_matches:
+            self.add_problem(f"entry {entry.number} is not what was written")
+            self.previous = entry.hash
+            return
+        if entry.previous != self.previous:
+            self.add_problem(f"entry {entry.number} does not follow the one before it")
+        if entry.time < self.time:
+            self.add_problem(f"entry {entry.number} is earlier than the one before it")
+        self.previous, self.time = entry.hash, entry.time
+        if entry.key is not None:
+            own = (entry.dataset, entry.kind, entry.key)
+            if own in self.keys:
+                self.add_problem(f"entry {entry.number} repeats a key")
+            if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in self.keys:
+                self.add_problem(f"entry {entry.number} answers what was not charged")
+            self.keys.add(own)
+        self.check_state(entry)
+
+    def check_state(self, entry: Entry) -> None:
+        """Check the spent amounts after the entry, computed from the state before it."""
+        if entry.kind == DATASET:
+            self.limits[entry.dataset] = tuple(map(Limit.from_data, entry.body_data["limits"]))
+        if entry.dataset not in self.limits:
+            self.add_problem(f"entry {entry.number} is of a dataset that was not declared")
+            return
+        before = self.states.get(entry.dataset, State())
+        try:
+            state = state_after_entry(before, self.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
+        except InsufficientBudgetError:
+            self.add_problem(f"entry {entry.number} spends more than was left")
+            state = State.from_data(entry.state_data)
+        if state is not before or entry.dataset not in self.texts:
+            self.texts[entry.dataset] = canonical_json(state.to_data())
+        self.states[entry.dataset] = state
+        if self.texts[entry.dataset] != entry.state:
+            self.add_problem(f"entry {entry.number} says other sums than its history comes to")
+            self.states[entry.dataset] = State.from_data(entry.state_data)
+            self.texts[entry.dataset] = entry.state
+        self.collect_claims(entry)
+
+    def collect_claims(self, entry: Entry) -> None:
+        """Collect the texts and guarantees to check; a series is checked once, for all its dates together."""
+        if entry.kind == ANSWERED:
+            self.answers.append((entry.number, entry.body_data["document"]))
+        self.check_noise(entry)
+        if entry.body_data.get("costs") and not entry.body_data["recipe"]:
+            self.add_problem(f"entry {entry.number} was charged by moments and names no noise")
+        single = entry.kind == CHARGED and entry.body_data["series"] is None
+        if (single or entry.kind == RESERVED) and entry.body_data["recipe"]:
+            times = entry.body_data.get("times", 1)
+            self.recipes.add((entry.body_data["recipe"], canonical_json(entry.body_data["kept"]), times))
+            by_name = {limit.name: limit.moments for limit in self.limits[entry.dataset]}
+            charged = [(by_name.get(name), share) for name, share in entry.body_data.get("costs", {}).items()]
+            self.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
+
+    def check_noise(self, entry: Entry) -> None:
+        """Every date of a series has the noise that was reserved, and no entry counts for another day."""
+        said = entry.body_data
+        if entry.kind == RESERVED:
+            self.series[entry.dataset, str(entry.key)] = said["recipe"]
+        if said.get("series") is not None and self.series.get((entry.dataset, said["series"])) != said["recipe"]:
+            self.add_problem(f"entry {entry.number} has other noise than its series")
+        if said.get("time", entry.time) != entry.time:
+            self.add_problem(f"entry {entry.number} counts for another time than its own")
+
+    def check_guarantee(self, recipe: str, kept: str, times: int) -> int:
+        """Check that the noise meets the stated guarantee, computed from its integer weights."""
+        try:
+            text = self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe))
+            loss = NoiseRecord.from_text(text).composed_loss(times)
+        except (TightropeError, ValueError, KeyError, TypeError):
+            self.add_problem(f"the noise {recipe[:12]} cannot be read")
+            return 0
+        said = json.loads(kept)
+        budget = Budget(delta=said["delta"], points=said["points"])
+        margin = 1 + SAFETY
+        points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
+        points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
+        if any(found > allowed * margin for found, allowed in points):
+            self.add_problem(f"the noise {recipe[:12]} does not keep what was promised of it")
+        return 1
+
+    def check_moment_cost(self, moments: Moments, recipe: str, times: int, charged: str) -> None:
+        """Check that the charge covers the noise's log moments, computed again."""
+        try:
+            enough = charge_covers_noise(
+                moments,
+                self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe)),
+                times,
+                charged,
+            )
+        except (TightropeError, ValueError, KeyError, TypeError):
+            return  # said where its guarantee was looked at
+        if not enough:
+            self.add_problem(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
+
+    def check_certificate(self, certificate: LedgerEntry) -> None:
+        """Check that a certificate's entry is in the ledger."""
+        if certificate.ledger != self.ledger.ledger_id:
+            self.add_problem(f"a certificate names entry {certificate.number} of another ledger")
+            return
+        found = self.ledger.book.read_transaction(lambda connection: chain.entry_at(connection, certificate.number))
+        if found is None or found.hash != certificate.hash:
+            self.add_problem(
+                f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"
+            )
+
 
 def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
     """Every entry's hash, order, time, key and state; every document; every guarantee, once for each noise.
@@ -60,13 +174,13 @@ def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Re
     ``certificates`` are what certificates on disk say of their entries: one that the ledger does not have shows that
     the ledger is an older copy. Never raises for what is wrong: it says it.
     """
-    walk = _ChainWalk(genesis_hash(ledger.ledger_id))
+    walk = _ChainWalk(ledger, genesis_hash(ledger.ledger_id))
     try:
         pages = ledger.book.integrity_problems()
         if pages:
             walk.add_problem(f"the file is damaged ({pages.partition(':')[0]})")
         for entry in ledger.book.iterate_entries():
-            _check_entry(walk, entry)
+            walk.check_entry(entry)
     except TightropeError as error:
         walk.add_problem(str(error))
         return Report(walk.number, 0, 0, tuple(walk.problems))
@@ -75,137 +189,10 @@ def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Re
     for number, name in walk.answers:
         if name not in whole:
             walk.add_problem(f"the answers of entry {number} are not what was written")
-    checked = sum(_check_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
+    checked = sum(walk.check_guarantee(*which) for which in sorted(walk.recipes))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
-        _check_moment_cost(walk, ledger, *cost)
+        walk.check_moment_cost(*cost)
     named = list(certificates)
     for certificate in named:
-        _check_certificate_entry(walk, ledger, certificate)
+        walk.check_certificate(certificate)
     return Report(walk.number, checked, len(named), tuple(walk.problems))
-
-
-def _check_entry(walk: _ChainWalk, entry: Entry) -> None:
-    """One entry after those before it."""
-    walk.number += 1
-    if entry.number != walk.number:
-        walk.add_problem(f"entry {walk.number} is missing")
-        walk.number = entry.number
-    if not entry.hash_matches:
-        walk.add_problem(f"entry {entry.number} is not what was written")
-        walk.previous = entry.hash
-        return
-    if entry.previous != walk.previous:
-        walk.add_problem(f"entry {entry.number} does not follow the one before it")
-    if entry.time < walk.time:
-        walk.add_problem(f"entry {entry.number} is earlier than the one before it")
-    walk.previous, walk.time = entry.hash, entry.time
-    _check_key_unused(walk, entry)
-    _check_state(walk, entry)
-
-
-def _check_key_unused(walk: _ChainWalk, entry: Entry) -> None:
-    if entry.key is None:
-        return
-    own = (entry.dataset, entry.kind, entry.key)
-    if own in walk.keys:
-        walk.add_problem(f"entry {entry.number} repeats a key")
-    if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in walk.keys:
-        walk.add_problem(f"entry {entry.number} answers what was not charged")
-    walk.keys.add(own)
-
-
-def _check_state(walk: _ChainWalk, entry: Entry) -> None:
-    """Check the spent amounts after the entry, computed from the state before it."""
-    if entry.kind == DATASET:
-        walk.limits[entry.dataset] = tuple(map(Limit.from_data, entry.body_data["limits"]))
-    if entry.dataset not in walk.limits:
-        walk.add_problem(f"entry {entry.number} is of a dataset that was not declared")
-        return
-    before = walk.states.get(entry.dataset, State())
-    try:
-        state = state_after_entry(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
-    except InsufficientBudgetError:
-        walk.add_problem(f"entry {entry.number} spends more than was left")
-        state = State.from_data(entry.state_data)
-    if state is not before or entry.dataset not in walk.texts:
-        walk.texts[entry.dataset] = canonical_json(state.to_data())
-    walk.states[entry.dataset] = state
-    if walk.texts[entry.dataset] != entry.state:
-        walk.add_problem(f"entry {entry.number} says other sums than its history comes to")
-        walk.states[entry.dataset] = State.from_data(entry.state_data)
-        walk.texts[entry.dataset] = entry.state
-    _collect_claims(walk, entry)
-
-
-def _collect_claims(walk: _ChainWalk, entry: Entry) -> None:
-    """Collect the texts and guarantees to check; a series is checked once, for all its dates together."""
-    if entry.kind == ANSWERED:
-        walk.answers.append((entry.number, entry.body_data["document"]))
-    _same_noise(walk, entry)
-    if entry.body_data.get("costs") and not entry.body_data["recipe"]:
-        walk.add_problem(f"entry {entry.number} was charged by moments and names no noise")
-    single = entry.kind == CHARGED and entry.body_data["series"] is None
-    if (single or entry.kind == RESERVED) and entry.body_data["recipe"]:
-        times = entry.body_data.get("times", 1)
-        walk.recipes.add((entry.body_data["recipe"], canonical_json(entry.body_data["kept"]), times))
-        by_name = {limit.name: limit.moments for limit in walk.limits[entry.dataset]}
-        charged = [(by_name.get(name), share) for name, share in entry.body_data.get("costs", {}).items()]
-        walk.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
-
-
-def _same_noise(walk: _ChainWalk, entry: Entry) -> None:
-    """Every date of a series has the noise that was reserved, and no entry counts for another day."""
-    said = entry.body_data
-    if entry.kind == RESERVED:
-        walk.series[entry.dataset, str(entry.key)] = said["recipe"]
-    if said.get("series") is not None and walk.series.get((entry.dataset, said["series"])) != said["recipe"]:
-        walk.add_problem(f"entry {entry.number} has other noise than its series")
-    if said.get("time", entry.time) != entry.time:
-        walk.add_problem(f"entry {entry.number} counts for another time than its own")
-
-
-def _check_guarantee(walk: _ChainWalk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:
-    """Check that the noise meets the stated guarantee, computed from its integer weights."""
-    try:
-        text = ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe))
-        loss = NoiseRecord.from_text(text).composed_loss(times)
-    except (TightropeError, ValueError, KeyError, TypeError):
-        walk.add_problem(f"the noise {recipe[:12]} cannot be read")
-        return 0
-    said = json.loads(kept)
-    budget = Budget(delta=said["delta"], points=said["points"])
-    margin = 1 + SAFETY
-    points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
-    points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
-    if any(found > allowed * margin for found, allowed in points):
-        walk.add_problem(f"the noise {recipe[:12]} does not keep what was promised of it")
-    return 1
-
-
-def _check_moment_cost(
-    walk: _ChainWalk, ledger: Ledger, moments: Moments, recipe: str, times: int, charged: str
-) -> None:
-    """Check that the charge covers the noise's log moments, computed again."""
-    try:
-        enough = charge_covers_noise(
-            moments,
-            ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe)),
-            times,
-            charged,
-        )
-    except (TightropeError, ValueError, KeyError, TypeError):
-        return  # said where its guarantee was looked at
-    if not enough:
-        walk.add_problem(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
-
-
-def _check_certificate_entry(walk: _ChainWalk, ledger: Ledger, certificate: LedgerEntry) -> None:
-    """Check that a certificate's entry is in the ledger."""
-    if certificate.ledger != ledger.ledger_id:
-        walk.add_problem(f"a certificate names entry {certificate.number} of another ledger")
-        return
-    found = ledger.book.read_transaction(lambda connection: chain.entry_at(connection, certificate.number))
-    if found is None or found.hash != certificate.hash:
-        walk.add_problem(
-            f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"
-        )

@@ -11,7 +11,7 @@ from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
 
 LONGEST_NAME = 200
-REMEDY = "use the same one, or declare another dataset; what both tell about the same people adds up all the same"
+REMEDY = "use the same, or declare another dataset (privacy losses about the same people add up nevertheless)"
 
 
 _KEYS = {
@@ -41,8 +41,8 @@ class Identity:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME and self.name.isprintable()):
-            expected = f"a name of 1 to {LONGEST_NAME} letters"
-            raise InputError("dataset", self.name, expected, "say dataset='visits 2026'")
+            expected = f"a name of 1 to {LONGEST_NAME} characters"
+            raise InputError("dataset", self.name, expected, "for example dataset='visits 2026'")
         object.__setattr__(self, "columns", tuple(sorted((str(name), str(kind)) for name, kind in self.columns)))
 
     def to_data(self) -> dict[str, Any]:
@@ -69,11 +69,13 @@ class Identity:
             said = [
                 f"{sign}{name} ({kind})" for sign, some in (("+", more), ("-", less)) for name, kind in sorted(some)
             ]
-            raise InputError("columns", ", ".join(said), "those that the ledger has for this dataset", REMEDY)
+            raise InputError.from_text(
+                "columns", f"the ledger has other columns for this dataset: {', '.join(said)}; {REMEDY}"
+            )
         for name in (field.name for field in fields(self)):
             mine, others = getattr(self, name), getattr(other, name)
             if mine != others:
-                raise InputError(name, others, f"{mine!r}, as the ledger has it for this dataset", REMEDY)
+                raise InputError.from_text(name, f"{others!r}, but the ledger has {mine!r} for this dataset; {REMEDY}")
 
 
 # What is asked of a ledger: to charge one release, or to reserve a series of equal ones.
@@ -87,7 +89,8 @@ class Claim:
 
     ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``recipe`` is the noise as
     data (``ledger.noise_record``), from which ``check`` computes the guarantee again; empty without noise data.
-    ``audience``: who sees the answers, None for everybody.
+    ``audience``: who sees the answers, None for everybody. ``questions`` is the digest of the plan without its noise:
+    ``plan`` also covers figures that floating-point rounding can change from one machine to another.
     """
 
     key: str
@@ -95,6 +98,7 @@ class Claim:
     kept: Budget
     recipe: str = ""
     audience: str | None = None
+    questions: str = ""
 
     def __post_init__(self) -> None:
         _check_key(self.key, LONGEST_KEY)
@@ -140,4 +144,4 @@ def series_of_date(key: str) -> str | None:
 
 def _check_key(key: object, longest: int) -> None:
     if not (isinstance(key, str) and 0 < len(key) <= longest and key.isprintable()):
-        raise InputError("key", key, f"a text of 1 to {longest} letters", "say key='visits, March 2026'")
+        raise InputError("key", key, f"a text of 1 to {longest} characters", "for example key='visits, March 2026'")

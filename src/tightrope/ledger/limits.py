@@ -5,12 +5,13 @@ Each has one rule for life by which releases add up under it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
 
-from tightrope.documents.budget import Budget, Point
+from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
 from tightrope.ledger.moments import Moments
 from tightrope.numerics.checks import check_integer
@@ -49,9 +50,11 @@ class Limit:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name and self.name.isprintable() and len(self.name) <= 100):
-            raise InputError("limit", self.name, "a name of 1 to 100 letters", "say name='press'")
+            raise InputError("limit", self.name, "a name of 1 to 100 characters", "for example name='press'")
         if self.name.startswith(ADDED):
-            raise InputError("limit", self.name, f"a name that does not begin with {ADDED!r}", "say name='press'")
+            raise InputError(
+                "limit", self.name, f"a name that does not begin with {ADDED!r}", "for example name='press'"
+            )
         if self.every is not None and self.every not in PERIODS:
             raise InputError("every", self.every, f"one of {', '.join(PERIODS)}, or left out")
         self.budget.scale_by(1)
@@ -62,17 +65,18 @@ class Limit:
         if self.rule not in RULES:
             raise InputError("rule", self.rule, f"one of {', '.join(RULES)}")
         if (self.rule == BASIC) != (self.releases is None):
-            remedy = "releases=12 says for about how many equal ones the order of the moments is chosen"
-            raise InputError("releases", self.releases, "given exactly where rule='moments'", remedy)
+            text = "missing: rule='moments' needs the expected number of equal releases, such as releases=12"
+            raise InputError.from_text("releases", "only allowed with rule='moments'" if self.rule == BASIC else text)
         if self.releases is None:
             object.__setattr__(self, "moments", None)
             return
         count = check_integer("releases", self.releases)
         if count > MOST_RELEASES:
-            raise InputError("releases", count, f"at most {MOST_RELEASES}", "for more the order is the same")
+            raise InputError("releases", count, f"at most {MOST_RELEASES}", "larger numbers give the same moment order")
         fixed = self.moments or Moments.choose_for(self.budget, count)
         if not fixed.keeps_budget(self.budget):
-            raise InputError("moments", self.name, f"what keeps {self.budget}", "leave it out: it is chosen")
+            text = f"they do not meet {self.budget}; leave them out, they are chosen automatically"
+            raise InputError.from_text("moments", text)
         object.__setattr__(self, "moments", fixed)
 
     @property
@@ -94,10 +98,12 @@ class Limit:
         >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-6"))
         Fraction(1, 1)
         """
-        ways = [[_covering_share(point, own) for own in kept.checked_points] for point in self.budget.checked_points]
-        needed = [min((share for share in row if share is not None), default=None) for row in ways]
-        needed.append(_share_ratio(Fraction(kept.delta), Fraction(self.budget.delta)))
-        return None if None in needed else max(share for share in needed if share is not None)
+        needed = []
+        for point in self.budget.checked_points:
+            ratios = ([_share_ratio(*pair) for pair in zip(own, point, strict=True)] for own in kept.checked_points)
+            covering = [share for share in map(_largest_share, ratios) if share is not None]
+            needed.append(min(covering, default=None))
+        return _largest_share([*needed, _share_ratio(kept.delta, self.budget.delta)])
 
     def slot_at(self, time: str) -> str:
         """Under which name the limit is spent at a time.
@@ -138,12 +144,12 @@ class Limit:
         return cls(*usual, data["rule"], data["releases"], Moments.from_data(data["moments"]))
 
 
-def _covering_share(asked: Point, own: Point) -> Fraction | None:
-    parts = [_share_ratio(Fraction(mine), Fraction(allowed)) for mine, allowed in zip(own, asked, strict=True)]
-    return None if None in parts else max(part for part in parts if part is not None)
+def _largest_share(shares: Sequence[Fraction | None]) -> Fraction | None:
+    """Return the largest share; None if one is None: no share covers it."""
+    return None if None in shares else max(share for share in shares if share is not None)
 
 
-def _share_ratio(mine: Fraction, allowed: Fraction) -> Fraction | None:
+def _share_ratio(mine: Decimal, allowed: Decimal) -> Fraction | None:
     if allowed > 0:
-        return mine / allowed
+        return Fraction(mine) / Fraction(allowed)
     return None if mine > 0 else Fraction(0)

@@ -60,14 +60,14 @@ class Moments:
         """
         least = min(delta for _, delta in budget.checked_points)
         if not least > 0:
-            remedy = "say a delta such as 1e-8, or rule='basic'"
-            raise InputError("rule", "moments", f"'basic' for a promise with delta = 0 ({budget})", remedy)
+            text = f"'moments' needs delta > 0, but the budget is {budget}; set a delta such as 1e-8, or rule='basic'"
+            raise InputError.from_text("rule", text)
         infinite = min(budget.delta, exact_product(least, CERTAIN))
         errors = {z: _smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS}
         order = min(ORDERS, key=lambda z: errors[z])
         if not math.isfinite(errors[order]):
-            remedy = "raise epsilon or delta, or say rule='basic'"
-            raise InputError("rule", "moments", f"'basic' for so strict a promise ({budget})", remedy)
+            text = f"'moments' is not possible for {budget}; raise epsilon or delta, or set rule='basic'"
+            raise InputError.from_text("rule", text)
         nats = Fraction(math.floor((_largest_moment_budget(order, budget, infinite) - CLOSE_NATS) * GRAIN), GRAIN)
         return cls(Decimal(order), Decimal(nats.numerator) / Decimal(nats.denominator), infinite)
 
@@ -97,9 +97,8 @@ class Moments:
 
     def _required_share_for(self, total: Composition) -> Fraction | None:
         parts = CUTS if self.infinite_mass > 0 else ()
-        cut = (
-            _cut_largest_losses(total, float(self.infinite_mass) * part / max(1, sum(total.counts))) for part in parts
-        )
+        masses = (float(self.infinite_mass) * part / max(1, sum(total.counts)) for part in parts)
+        cut = (Composition(tuple(_without_top(law, mass) for law in total.laws), total.counts) for mass in masses)
         found = [self._share_of_pair(law) for law in (total, *cut)]
         return min((share for share in found if share is not None), default=None)
 
@@ -125,11 +124,6 @@ class Moments:
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The numbers that ``to_data`` wrote."""
         return cls(**{name: Decimal(value) for name, value in data.items()})
-
-
-def _cut_largest_losses(total: Composition, mass: float) -> Composition:
-    """The composition with at most this mass of the largest losses of every law counted as infinite."""
-    return Composition(tuple(_without_top(law, mass) for law in total.laws), total.counts)
 
 
 def _without_top(law: LossDistribution, mass: float) -> LossDistribution:

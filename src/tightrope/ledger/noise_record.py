@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any, Self
 
 from tightrope.accounting.distributions.gaussian import gaussian_reach
-from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -44,8 +43,11 @@ class NoiseRecord:
     def to_text(self) -> str:
         """Return the record as canonical JSON."""
         window = None if self.window is None else [repr(self.window.step), self.window.reach]
-        pairs = zip(self.units, self.choices, strict=True)
-        units = [_unit_data(unit, choices) for unit, choices in pairs]
+        units = []
+        for unit, choices in zip(self.units, self.choices, strict=True):
+            bounds = unit.split_bounds
+            rows = [bounds.rows, bounds.max_rows_per_group, bounds.groups]
+            units.append({"rows": rows, "noise": [_choice_data(choice) for choice in choices]})
         said = {"alternatives": dict(self.alternatives), "spare": self.spare}
         return canonical_json({"window": window, "units": units, **said})
 
@@ -53,7 +55,14 @@ class NoiseRecord:
     def from_text(cls, text: str) -> Self:
         """The recipe that ``text`` wrote."""
         data = json.loads(text)
-        pairs = [_unit_from_data(unit) for unit in data["units"]]
+        pairs = []
+        for unit in data["units"]:
+            own = tuple(
+                SelectedNoise(NoiseSpec(*one["spend"]), one["family"], one["shift"], table_from_data(one["table"]))
+                for one in unit["noise"]
+            )
+            group = CompositionGroup(tuple(choice.noise_spec for choice in own), SplitBounds(*unit["rows"]))
+            pairs.append((group, own))
         step_reach = data["window"]
         window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
         units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
@@ -92,59 +101,38 @@ class NoiseRecord:
         return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
 
+def has_same_noise(text: str, other: str) -> bool:
+    """Return whether two records, as text, have equal tables for equal groups, and the same lattice."""
+    one, two = json.loads(text), json.loads(other)
+    return (one["units"], one["window"]) == (two["units"], two["window"])
+
+
 def compose_records(recipes: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
     """Return the composed distribution of several releases, each repeated, as if declared together."""
-    exact = cache(_loss_from_weights)
+
+    @cache
+    def loss_from_weights(table: AnyTable) -> ShiftLoss:
+        # What rounding may have taken from a loss is added to it.
+        return lambda shift: table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
+
     units = [unit for recipe, times in recipes for unit in recipe.units * times]
     chosen = [choice for recipe, times in recipes for own in recipe.choices * times for choice in own]
-    return total_loss(
-        units, [exact(choice.table) for choice in chosen], [choice.steps_per_row for choice in chosen], window
-    )
-
-
-def _loss_from_weights(table: AnyTable) -> ShiftLoss:
-    """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
-
-    def cells_for_shift(shift: int) -> LossCells:
-        return table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
-
-    return cells_for_shift
-
-
-def _unit_data(unit: CompositionGroup, choices: Sequence[SelectedNoise]) -> dict[str, Any]:
-    bounds = unit.split_bounds
-    return {
-        "rows": [bounds.rows, bounds.max_rows_per_group, bounds.groups],
-        "noise": [_choice_data(choice) for choice in choices],
-    }
+    losses, steps = [loss_from_weights(choice.table) for choice in chosen], [choice.steps_per_row for choice in chosen]
+    return total_loss(units, losses, steps, window)
 
 
 def _choice_data(choice: SelectedNoise) -> dict[str, Any]:
     spend = choice.noise_spec
+    fields: list[Any] = [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound]
+    # Fields with their defaults are left out, so that older texts stay as they are.
+    if spend.dimension > 1:
+        fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
+    elif spend.is_selection:
+        fields.append(True)
     return {
-        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound, *_nondefault_fields(spend)],
+        "spend": fields,
         "family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data(),
     }  # fmt: skip
-
-
-def _nondefault_fields(spend: NoiseSpec) -> list[Any]:
-    """Return the fields that differ from their defaults; omitting defaults leaves older texts unchanged."""
-    return (
-        [spend.is_selection, spend.dimension, spend.requested_eighths]
-        if spend.dimension > 1
-        else [True]
-        if spend.is_selection
-        else []
-    )
-
-
-def _unit_from_data(data: dict[str, Any]) -> tuple[CompositionGroup, tuple[SelectedNoise, ...]]:
-    choices = tuple(map(_choice_from_data, data["noise"]))
-    return CompositionGroup(tuple(choice.noise_spec for choice in choices), SplitBounds(*data["rows"])), choices
-
-
-def _choice_from_data(data: dict[str, Any]) -> SelectedNoise:
-    return SelectedNoise(NoiseSpec(*data["spend"]), data["family"], data["shift"], table_from_data(data["table"]))
 
 
 # What the same releases would have spent, had they been declared together before the first: the price of not doing
@@ -166,7 +154,14 @@ def composed_budget_share(recipes: Sequence[tuple[NoiseRecord, int]], budget: Bu
     Each record ran that many times. Without a requested ε, losses have no lattice to compose on: also None.
     """
     total = _compose_for_budget(recipes, budget)
-    return None if total is None else _smallest_passing(lambda share: _meets_budget_share(total, budget, share), 1.0)
+    if total is None:
+        return None
+
+    def meets_share(share: float) -> bool:
+        pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.checked_points]
+        return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])
+
+    return _smallest_passing(meets_share, 1.0)
 
 
 def epsilon_together(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
@@ -196,9 +191,3 @@ def _smallest_passing(does: Callable[[float], bool], most: float) -> float | Non
         middle = (low + high) / 2
         low, high = (low, middle) if does(middle) else (middle, high)
     return high
-
-
-def _meets_budget_share(total: LossPMF, budget: Budget, share: float) -> bool:
-    """Return whether the distribution meets a share of every point."""
-    pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.checked_points]
-    return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])

@@ -72,25 +72,19 @@ def ledger_overview(account: Account) -> dict[str, Any]:
     own = account.book.list_entries(account.dataset_name)
     state = State.from_data(own[-1].state_data)
     total = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
-    counted = _charges_by_record(own)
+    # How often each noise was charged, by the hash of its record, and which releases add up by which rule:
+    # a series is one block and counts in full; blocks add up with each other by the total's.
+    counted: Counter[str] = Counter()
+    blocks: list[dict[str, str | int | None]] = []
+    for entry in own:
+        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.body_data["series"] is None):
+            times = entry.body_data.get("times", 1)
+            counted[entry.body_data["recipe"]] += times
+            rule = TOGETHER if entry.kind == RESERVED else ADAPTIVE[total.rule]
+            blocks.append({"entry": entry.number, "key": entry.key, "rule": rule, "releases": times})
     texts = _record_texts(account, counted)
     # Whether it says that the table could not be read after a charge.
     failed = sum((entry.kind == ANSWERED and entry.body_data.get("reading") == "failed") for entry in own)
-    # Which releases add up by which rule: a series is one block; blocks add up with each other by the total's.
-    rule = ADAPTIVE[total.rule]
-    found: list[dict[str, str | int | None]] = []
-    for blocks_entry in own:
-        if blocks_entry.kind == RESERVED:
-            found.append(
-                {
-                    "entry": blocks_entry.number,
-                    "key": blocks_entry.key,
-                    "rule": TOGETHER,
-                    "releases": blocks_entry.body_data["times"],
-                }
-            )
-        elif blocks_entry.kind == CHARGED and blocks_entry.body_data["series"] is None:
-            found.append({"entry": blocks_entry.number, "key": blocks_entry.key, "rule": rule, "releases": 1})
     return {
         "dataset": account.dataset_name,
         "ledger": account.book.id,
@@ -102,7 +96,7 @@ def ledger_overview(account: Account) -> dict[str, Any]:
         "failed": failed,
         "refusals": _count_entries(own, REFUSED),
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
-        "blocks": found,
+        "blocks": blocks,
         "planned_together": _joint_price(total, counted, texts, state),
         "running": None if texts is None else current_reading(total, state.balance_of(MAIN_LIMIT), counted, texts),
         "timeline": _budget_timeline(own),
@@ -137,27 +131,15 @@ def _limit_overview(limit: Limit, state: State) -> dict[str, Any]:
     balance = state.balance_of(slot)
     said = {**limit.to_data(), "rule": limit.rule, "slot": slot, **_balance_data(balance)}
     if limit.moments is None:
-        return {**said, "points_left": _remaining_points(limit, balance.fraction_left), "left_by_addition": None}
+        left = balance.fraction_left
+        points = [[share_text(left * Fraction(value)) for value in point] for point in limit.budget.points]
+        return {**said, "points_left": points, "left_by_addition": None}
     return {**said, "points_left": None, "left_by_addition": left_by_addition(state, slot)}
 
 
 def _balance_data(balance: Balance) -> dict[str, str]:
     parts = {"spent": balance.spent, "reserved": balance.reserved, "left": balance.fraction_left}
     return {name: share_text(part) for name, part in parts.items()}
-
-
-def _remaining_points(limit: Limit, share: Fraction) -> list[list[str]]:
-    """Return the remainder of every ε and δ, exactly."""
-    return [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
-
-
-def _charges_by_record(own: Sequence[Entry]) -> Counter[str]:
-    """Return how often each noise was charged, by the hash of its record; a series counts in full."""
-    counted: Counter[str] = Counter()
-    for entry in own:
-        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.body_data["series"] is None):
-            counted[entry.body_data["recipe"]] += entry.body_data.get("times", 1)
-    return counted
 
 
 def _record_texts(account: Account, counted: Counter[str]) -> dict[str, str] | None:

@@ -54,65 +54,54 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     if os.path.isfile(path):  # noqa: PTH113 - says no where it may not look
         refuse_other_names(path)
     if os.path.isdir(path):  # noqa: PTH112
-        raise InputError("ledger", str(place), "a file, not a folder", f"say {str(path / 'tightrope.ledger')!r}")
+        text = f"{place} must be a file, not a folder, such as {str(path / 'tightrope.ledger')!r}"
+        raise InputError.from_text("ledger", text)
     if not os.path.isdir(path.parent):  # noqa: PTH112
-        raise InputError("ledger", str(place), "a file in a folder that exists")
+        raise InputError.from_text("ledger", f"the folder of {place} does not exist")
     if path.name.endswith(BESIDE):
-        remedy = "a ledger of the name before that would overwrite it; name it visits.ledger"
-        raise InputError("ledger", str(place), f"a name that does not end with {' or '.join(BESIDE)}", remedy)
-    mounted = _mount_table() if mounts is None else mounts
+        text = f"{place} must not end with {' or '.join(BESIDE)}, which are files next to a ledger; try visits.ledger"
+        raise InputError.from_text("ledger", text)
+    mounted = mounts or ""
+    if mounts is None:
+        with suppress(OSError):
+            mounted = MOUNTS.read_text(encoding="utf-8", errors="replace")
     fields = (line.split() for line in mounted.splitlines())
     if path in {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}:
-        remedy = "its log of changes would lie elsewhere than that of its other name; mount its folder instead"
-        raise InputError("ledger", str(place), "a file that is not mounted by itself", remedy)
+        text = f"{place} is mounted by itself, without its folder, where SQLite keeps the log; mount the folder instead"
+        raise InputError.from_text("ledger", text)
     kind = _file_system(path.parent.resolve(), mounted)
     if kind in REMOTE:
-        remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
-        raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
+        text = (
+            f"{place} is on a network file system ({kind}); use a disk of this machine, or PostgreSQL: postgresql://..."
+        )
+        raise InputError.from_text("ledger", text)
     return path
 
 
 def refuse_other_names(path: Path) -> None:
     """``InputError`` for a file with hard links."""
-    # Whether a file is more than one by name, when the name is gone under which it was made.
-    # Its creator may be about to remove that one, or was killed before it could; it is then unused.
     if path.stat().st_nlink == 1:
-        has_other_names = False
-    else:
-        ours = [part for part in _folder_entries(path) if _was_made_as(part, path)]
-        for part in ours:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-        has_other_names = path.stat().st_nlink - sum(part.exists() for part in ours) > 1
-    if has_other_names:
-        remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
-        raise InputError("ledger", str(path), "a file with one name (no hard links)", remedy)
+        return
+    # The name under which the file was made does not count: it is unused, and removed here.
+    # Its creator may be about to remove it, or was killed before it could.
+    folder, ours = list[Path](), list[Path]()
+    with suppress(OSError):
+        folder = list(path.parent.iterdir())
+    for part in folder:
+        with suppress(FileNotFoundError):  # its creator was quicker
+            if re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part", part.name) and part.samefile(path):
+                ours.append(part)
+    for part in ours:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    if path.stat().st_nlink - sum(part.exists() for part in ours) > 1:
+        text = f"{path} has another name (a hard link), under which charges would be lost; remove the other name"
+        raise InputError.from_text("ledger", text)
 
 
 def part_name(path: Path) -> str:
     """Return the temporary name under which a ledger is created; its creator removes it afterwards."""
     return f".{path.name}.{secrets.token_hex(4)}.part"
-
-
-def _folder_entries(path: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(path.parent.iterdir())
-    return []
-
-
-def _was_made_as(part: Path, path: Path) -> bool:
-    pattern = rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part"
-    try:
-        return re.fullmatch(pattern, part.name) is not None and part.samefile(path)
-    except FileNotFoundError:
-        return False  # its maker was quicker
-
-
-def _mount_table() -> str:
-    try:
-        return MOUNTS.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _mount_point(written: str) -> Path:
@@ -157,15 +146,15 @@ class HeadFile:
         """
         try:
             if self.path.is_file() and self.path.stat().st_size > LONGEST_WORD:
-                raise LedgerError(f"{self.path} is another file than {self._ledger.name} would have there; move it")
+                raise LedgerError(f"{self.path} is not the head file of {self._ledger.name}; move it")
             number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
             return int(number), found
         except (FileNotFoundError, ValueError):
             return None
         except OSError as error:
             raise LedgerError(
-                f"{self.path} cannot be read ({error.strerror}), so an older copy of the ledger could not be told from "
-                f"it; let this user read and write it, or remove it if the ledger is the newest copy"
+                f"{self.path} cannot be read ({error.strerror}), so an older copy of the ledger could not be detected; "
+                f"let this user read and write it, or remove it if the ledger is the newest copy"
             ) from None
 
     def write_head(self, number: int, found: str) -> None:
@@ -184,8 +173,8 @@ class HeadFile:
     def _warn_not_written(self, why: str) -> None:
         warnings.warn(
             LedgerWarning(
-                f"{self.path} cannot be written ({why}): what was charged is in the ledger, but an older copy put in "
-                f"its place would not be noticed; let this user write to the folder and to this file"
+                f"{self.path} cannot be written ({why}): the charge is in the ledger, but an older copy in its place "
+                f"would not be detected; let this user write to the folder and to this file"
             ),
             stacklevel=2,
         )
@@ -198,11 +187,11 @@ class HeadFile:
         except OSError:
             if seen is None:
                 return
-            what = f"is gone, though {self.path.name} says how far it had come"
+            what = f"is missing, but {self.path.name} records its entries"
         else:
             if size > 0:
                 return
-            what = "is empty: it was cut off"
+            what = "is empty: it was truncated"
         raise LedgerError(
             f"the ledger {self._ledger} {what}; put the newest copy back, with its -wal file if there is one"
         )

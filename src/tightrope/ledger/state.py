@@ -122,11 +122,11 @@ class State:
         running = self.series[key]
         if running.done >= running.times:
             raise InsufficientBudgetError(
-                f"all {running.times} releases of the series {key!r} were released; nothing was spent; declare another "
-                f"series, or plan with what is left"
+                f"all {running.times} releases of the series {key!r} are done; nothing was spent; declare another "
+                f"series, or plan with the remaining budget"
             )
         new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
-        self._require_room(new, slots, f"the series {key!r} takes all of its share again in a new period; ")
+        self._require_room(new, slots, f"the series {key!r} is charged in full again in a new period; ")
         part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
         moves = [*((slots[n], c, Fraction(0)) for n, c in new.items()), *((n, c, -c) for n, c in part.items())]
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
@@ -147,7 +147,15 @@ class State:
                 continue
             left = self.balance_of(slots[name]).fraction_left
             if cost > left:
-                raise InsufficientBudgetError(why + _refusal_text(slots[name], cost, left))
+                budget = "privacy budget" if name == MAIN_LIMIT else f"limit {slots[name]!r}"
+                needed = "the whole" if cost == 1 else f"a fraction of {share_text(cost)} of the"
+                advice = "earlier answers are stored in the ledger"
+                if left > 0:
+                    advice = f"plan with {rounded_down(left / cost)} of this fraction or less"
+                raise InsufficientBudgetError(
+                    f"{why}this release needs {needed} {budget} and {share_text(left)} is left; nothing was spent; "
+                    f"{advice}"
+                )
 
     def to_data(self) -> dict[str, Any]:
         """Return the state as data for JSON."""
@@ -192,20 +200,10 @@ def _cost_or_refuse(limit: Limit, cost: Fraction | None, kept: Budget) -> Fracti
     if cost is not None:
         return cost
     if limit.moments is None:
-        remedy = f"no share of it covers {kept}; plan with a budget that promises the same points"
+        remedy = f"no fraction of it covers {kept}; nothing was spent; plan with a budget with the same points"
     else:
-        remedy = "no share of its moments holds this noise; plan with a share of the whole budget"
-    raise InsufficientBudgetError(f"the limit {limit.name!r} asks for {limit.budget}, and {remedy}; nothing was spent")
-
-
-def _refusal_text(slot: str, cost: Fraction, left: Fraction) -> str:
-    part = rounded_down(left / cost)
-    less = f"plan with {part} of this share or less" if left > 0 else "the answers that were paid for are in the ledger"
-    return (
-        f"this release needs a share of {share_text(cost)} of the budget {slot!r} and {share_text(left)} is left; "
-        f"{less}; "
-        f"nothing was spent"
-    )
+        remedy = "its log moments do not cover this noise; nothing was spent; plan with a fraction of the whole budget"
+    raise InsufficientBudgetError(f"the limit {limit.name!r} is {limit.budget}, and {remedy}")
 
 
 # The effect of an entry on the state of its dataset: one function for both charging and checking.
@@ -233,7 +231,7 @@ def state_after_entry(
     slots |= {ADDED + name: ADDED + slot for name, slot in slots.items()}
     if said.get("series") is not None:
         if said["series"] not in state.series:
-            raise InsufficientBudgetError(f"the series {said['series']!r} was never reserved; nothing was spent")
+            raise InsufficientBudgetError(f"the series {said['series']!r} is not reserved; nothing was spent")
         return state.after_series_date(said["series"], slots)
     costs = _shares_of_limits(limits, said)
     if kind == CHARGED:
@@ -275,21 +273,22 @@ def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str
 
     Raises ``InputError`` where the noise is not said: nothing else tells its moments.
     """
-    asked = [(limit.name, limit.moments) for limit in limits if limit.applies_to(audience)]
-    return {name: _charged_share_text(moments, recipe, times) for name, moments in asked if moments is not None}
+    shares: dict[str, str | None] = {}
+    for limit in limits:
+        if limit.moments is None or not limit.applies_to(audience):
+            continue
+        if not recipe:
+            text = "missing, but a limit by moments adds up log moments of the noise"
+            raise InputError.from_text("recipe", text)
+        share = _moment_share(limit.moments, recipe, times)
+        shares[limit.name] = None if share is None else str(share)
+    return shares
 
 
 def charge_covers_noise(moments: Moments, recipe: str, times: int, charged: str) -> bool:
     """Return whether the charge covers the noise, computed again."""
     needed = moments.required_share(_loss_from_record(recipe, times))
     return needed is not None and needed <= Fraction(charged)
-
-
-def _charged_share_text(moments: Moments, recipe: str, times: int) -> str | None:
-    if not recipe:
-        raise InputError("recipe", recipe, "the noise as data", "a limit by moments adds up log moments of noise")
-    share = _moment_share(moments, recipe, times)
-    return None if share is None else str(share)
 
 
 @lru_cache(maxsize=RECIPES_KEPT)

@@ -35,6 +35,10 @@ lock is waited for as long as in SQLite, and a commit is on disk when it returns
 PRAGMAS = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF")
 
 
+class MissingLedgerError(InputError):
+    """The ledger does not exist yet."""
+
+
 class LostError(LedgerError):
     """The connection was lost before the outcome of the transaction was confirmed."""
 
@@ -101,7 +105,7 @@ class Store:
             raise self._sqlite_error(error) from None
         except UnicodeError:
             raise LedgerError(
-                f"the ledger {self.display_name} cannot hold these letters; use a database with the encoding UTF8"
+                f"the ledger {self.display_name} cannot store these characters; use a database with the encoding UTF8"
             ) from None
 
     def _process_engine(self) -> Engine:
@@ -113,8 +117,7 @@ class Store:
             return self._engine
 
     def _open_engine(self) -> Engine:
-        lite = isinstance(self.place, Path)
-        engine = _file_engine(Path(self.place), self._identity) if lite else _url_engine(str(self.place))
+        engine = _new_engine(self.place, self._identity)
         weakref.finalize(self, _closed_by, engine, os.getpid())
         return engine
 
@@ -136,20 +139,20 @@ class Store:
 
 
 POSTGRES_REMEDIES = {
-    "InsufficientPrivilege": "let this role read and insert, and take policies (row-level security) off its tables",
-    "LockNotAvailable": "another program holds it; try again",
-    "ReadOnlySqlTransaction": "this server, or this role, may only read",
+    "InsufficientPrivilege": "let this role read and insert, and remove row-level security policies from its tables",
+    "LockNotAvailable": "another program has locked it; try again",
+    "ReadOnlySqlTransaction": "this server, or this role, is read-only",
     "UntranslatableCharacter": "use a database with the encoding UTF8",
 }
 REMEDIES = {
-    "locked": "another program holds it; try again",
+    "locked": "another program has locked it; try again",
     "readonly": "let this user write to the file and to its folder",
     "full": "make room on the disk",
-    "disk I/O": "see whether the disk is full or failing",
-    "malformed": "put the newest copy back; tightrope ledger check says what still holds",
-    "not a database": "put the newest copy back, or name another file",
+    "disk I/O": "check whether the disk is full or failing",
+    "malformed": "restore the newest copy; tightrope ledger check lists the problems",
+    "not a database": "restore the newest copy, or choose another file",
     "unable to open": "let this user read and write the file and its folder",
-    "no such table": "this is a database, but no ledger; name another file",
+    "no such table": "this is a database without a ledger; choose another file",
     "never changed": "open another ledger",
 }
 
@@ -168,8 +171,8 @@ def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
     *file, names = _file_identity(path)
     if opened is None or file != list(opened[:2]):
         raise LedgerError(
-            f"the ledger {path} was moved, replaced or removed while it was open, and what is written to the file "
-            f"that was opened would be lost; put it back, or open the ledger again; nothing was spent"
+            f"the ledger {path} was moved, replaced or removed while it was open, so new entries would be lost; put it "
+            f"back, or open the ledger again; nothing was spent"
         )
     if names > 1:
         refuse_other_names(path)
@@ -181,13 +184,22 @@ def _is_lost(origin: object) -> bool:
     return type(origin).__name__ in ("OperationalError", "AdminShutdown") and (code is None or code[:2] in ("08", "57"))
 
 
-def _file_engine(path: Path, opened: tuple[int, int, int] | None) -> Engine:
+def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engine:
+    if isinstance(place, str):
+        try:
+            letters = {"client_encoding": "utf8"}
+            return create_engine(
+                checked_url(place), pool_size=1, max_overflow=64, pool_pre_ping=True, connect_args=letters
+            )
+        except (ImportError, NoSuchModuleError):
+            raise MissingExtraError("psycopg", "postgres") from None
+
     def open_connection() -> sqlite3.Connection:
-        address = f"{path.as_uri()}?mode=rw"
+        address = f"{place.as_uri()}?mode=rw"
         made = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         for pragma in PRAGMAS:
             made.execute(pragma)
-        _refuse_replaced(path, opened)
+        _refuse_replaced(place, opened)
         return made
 
     from sqlalchemy.pool import QueuePool
@@ -201,14 +213,6 @@ def _begin_immediately(connection: Connection) -> None:
     """Writers take the lock at once: none that read first has to give up later."""
     writes = connection.get_execution_options().get("tightrope_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _url_engine(url: str) -> Engine:
-    try:
-        letters = {"client_encoding": "utf8"}
-        return create_engine(checked_url(url), pool_size=1, max_overflow=64, pool_pre_ping=True, connect_args=letters)
-    except (ImportError, NoSuchModuleError):
-        raise MissingExtraError("psycopg", "postgres") from None
 
 
 def _closed_by(engine: Engine, process: int) -> None:
@@ -229,10 +233,10 @@ def create_file_store(path: Path) -> None:
             os.link(part, path)
         _sync_folder(path.parent)
     except sqlite3.Error as error:
-        raise LedgerError(f"no ledger could be made at {path} ({error})") from None
+        raise LedgerError(f"the ledger {path} could not be created ({error})") from None
     except OSError as error:
-        expected = f"in a folder that can be written to ({error.strerror})"
-        raise InputError("ledger", str(path), expected, "name another file") from None
+        text = f"{path} cannot be created ({error.strerror}); choose another file"
+        raise InputError.from_text("ledger", text) from None
     finally:
         for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
             part.with_name(name).unlink(missing_ok=True)
@@ -272,7 +276,8 @@ def find_or_create_schema(store: Store, *, create: bool) -> None:
     with store.reading_transaction() as connection:
         found = _schema_found(connection, store)
     if found is None and not create:
-        raise InputError("ledger", store.display_name, "a database with a ledger", "the first release makes one")
+        text = f"{store.display_name} has no ledger; the first release creates it"
+        raise MissingLedgerError.from_text("ledger", text)
     if found is None:
         with store.writing_transaction() as connection:
             found = _schema_found(connection, store) or _create_tables(connection, store)
@@ -292,9 +297,8 @@ def refuse_altered(connection: Connection, store: Store) -> None:
     )
     if ordinary != len(METADATA.tables):
         raise LedgerError(
-            f"the tables of the ledger {store.display_name} are not those that were made: each of "
-            f"{', '.join(METADATA.tables)} "
-            f"has to be an ordinary table of the schema {store.schema!r} (no view, not UNLOGGED, not temporary)"
+            f"the tables of the ledger {store.display_name} were replaced: each of {', '.join(METADATA.tables)} has to "
+            f"be an ordinary table of the schema {store.schema!r} (no view, not UNLOGGED, not temporary)"
         )
 
 
@@ -304,9 +308,8 @@ def _schema_found(connection: Connection, store: Store) -> str | None:
     found = next((place for place, visible in places.items() if visible), None)
     if found is None and places:
         raise LedgerError(
-            f"the ledger of {store.display_name} lies in the schema {min(places)!r}, to which the "
-            f"search_path of this role "
-            f"does not lead; set it (ALTER ROLE ... SET search_path = ...), or another ledger would be begun"
+            f"the ledger of {store.display_name} is in the schema {min(places)!r}, which is not on the search_path of "
+            f"this role; add it (ALTER ROLE ... SET search_path = ...), or a second ledger would be created"
         )
     return found
 
@@ -315,11 +318,11 @@ def _create_tables(connection: Connection, store: Store) -> str:
     """The schema in which the tables were made now."""
     found = connection.scalar(text("SELECT current_schema()"))
     if found is None:
-        raise LedgerError(f"the role of {store.display_name} has no schema to make tables in; set its search_path")
+        raise LedgerError(f"the role of {store.display_name} has no schema to create tables in; set its search_path")
     taken = sorted(name for name, place, *_ in _ledger_table_facts(connection) if place == found)
     if taken:
-        remedy = "somebody else made it: move it, or use another database"
-        raise LedgerError(f"the database of {store.display_name} has a {taken[0]} and no ledger; {remedy}")
+        remedy = "move the table, or use another database"
+        raise LedgerError(f"the database of {store.display_name} has another table named {taken[0]!r}; {remedy}")
     METADATA.create_all(connection)
     chain.create_ledger_id(connection)
     return str(found)
@@ -357,9 +360,10 @@ class EntryBook:
             self._witness.require_existing_ledger()
         if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
             if not create:
-                raise InputError("ledger", str(place), "a ledger that exists", "the first release makes one")
+                raise MissingLedgerError.from_text("ledger", f"{place} does not exist; the first release creates it")
             create_file_store(where)
-        self._store, self._clock = Store(where), clock or _utc_now
+        self._store = Store(where)
+        self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"))
         if not self._store.is_file:
             find_or_create_schema(self._store, create=create)
         self.id = self.read_transaction(chain.ledger_id)
@@ -454,10 +458,6 @@ class EntryBook:
             )
 
 
-def _utc_now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-
-
 def _retry_lost_connection(once: Callable[[], Result]) -> Result:
     """Retry after a lost connection; after the last try, the error states that the outcome is unknown."""
     for _ in range(TRIES - 1):
@@ -467,5 +467,5 @@ def _retry_lost_connection(once: Callable[[], Result]) -> Result:
     try:
         return once()
     except LostError as error:
-        said = "it is not known whether anything was spent: try again with the same key, which is charged once"
+        said = "it is not known whether the budget was spent: try again with the same key, which is charged once"
         raise LedgerError(f"{error}; {said}") from None

@@ -75,15 +75,18 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
         hull_points = [pair for pair in checked if pair[0] <= last[0]]
         given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in hull_points]
         ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})
-        kept: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
+        hull: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
         for node in ordered:
-            if node[0] == kept[-1][0]:
+            if node[0] == hull[-1][0]:
                 continue
-            while len(kept) > 1 and _profile_slope(kept[-2], kept[-1]) >= _profile_slope(kept[-1], node):
-                kept.pop()
-            kept.append(node)
-        first = max(i for i, node in enumerate(kept) if node[0] <= 0)
-        masses = _kink_masses(kept[first:])
+            while len(hull) > 1 and _profile_slope(hull[-2], hull[-1]) >= _profile_slope(hull[-1], node):
+                hull.pop()
+            hull.append(node)
+        upper = hull[max(i for i, node in enumerate(hull) if node[0] <= 0) :]
+        # The P-mass of each kink at ε > 0: γ times the jump of the slope; after the last point the slope is 0.
+        slopes = [_profile_slope(a, b) for a, b in pairwise(upper)] + [Decimal(0)]
+        kinks = zip(upper[1:], slopes, slopes[1:], strict=False)
+        masses = {e: float(gamma * (after - before)) for (e, gamma, _), before, after in kinks if e > 0}
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     center = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
@@ -178,10 +181,3 @@ def _check_point(pair: tuple[float, float]) -> tuple[float, float]:
 def _profile_slope(left: Node, right: Node) -> Decimal:
     """Return the slope of the profile in γ between two points."""
     return (right[2] - left[2]) / (right[1] - left[1])
-
-
-def _kink_masses(hull: list[Node]) -> dict[float, float]:
-    """Return the P-mass of each kink at ε > 0: γ times the jump of the slope; after the last point the slope is 0."""
-    slopes = [_profile_slope(a, b) for a, b in pairwise(hull)] + [Decimal(0)]
-    kinks = zip(hull[1:], slopes, slopes[1:], strict=False)
-    return {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks if epsilon > 0}

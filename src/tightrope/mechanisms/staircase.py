@@ -12,7 +12,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import LARGEST_SHIFT
+from tightrope.mechanisms.discrete.table_loss import MAX_SHIFT
 from tightrope.mechanisms.mechanism import LEAST, ContinuousMechanism, check_smallest_epsilon
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import check_integer, check_positive, check_probability
@@ -137,8 +137,8 @@ def discrete_staircase(*, epsilon: float, sensitivity: int = 1, gamma: float | N
     (2, 2.860832, 0.0)
     """
     sensitivity = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    if not sensitivity <= LARGEST_SHIFT:
-        raise InputError("sensitivity", sensitivity, f"at most {LARGEST_SHIFT}", "measure in coarser units")
+    if not sensitivity <= MAX_SHIFT:
+        raise InputError("sensitivity", sensitivity, f"at most {MAX_SHIFT}", "measure in coarser units")
     epsilon = check_positive("epsilon", epsilon)
     step = best_step(epsilon, sensitivity) if gamma is None else rounded_step(gamma, sensitivity)
     return DiscreteStaircase(epsilon, sensitivity, step, staircase_table(epsilon, sensitivity, step))

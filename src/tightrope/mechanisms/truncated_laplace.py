@@ -14,7 +14,7 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
-from tightrope.mechanisms.discrete.integer_tables import COARSER, MOST_TABLE_CELLS, build_with_least_margin
+from tightrope.mechanisms.discrete.integer_tables import COARSER_UNITS, MAX_TABLE_CELLS, build_with_least_margin
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, fixed_point_exponential, fixed_point_powers
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.mechanisms.laplace import LaplaceDistribution
@@ -140,29 +140,20 @@ def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int
         built_epsilon = built_step * sensitivity
         log_gap = built_epsilon + math.log(-math.expm1(-built_epsilon) + 2 * cells_delta * math.exp(-built_epsilon))
         exact_cells = (log_gap - math.log(cells_delta) - math.log1p(math.exp(-built_step))) / built_step
-        if not exact_cells < MOST_TABLE_CELLS:
+        if not exact_cells < MAX_TABLE_CELLS:
             raise InputError(
-                "epsilon", built_epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER
+                "epsilon", built_epsilon, f"enough for noise of fewer than {MAX_TABLE_CELLS} cells", COARSER_UNITS
             )
         cells = max(sensitivity, math.ceil(exact_cells)) + 2
         raw = fixed_point_powers(fixed_point_exponential(Fraction(built_step)), cells + 1)
         sums = [0, *accumulate(raw)]  # sums[n] = 1 + r + … + r^{n−1}
-        end = _discrete_endpoint(sums, built_delta, sensitivity)
+        # The smallest N ≥ Δ such that cutting after N needs at most δ: Σ_{N−Δ<j≤N} r^j ≤ δ (2 Σ_{j≤N} r^j − 1).
+        end = len(sums) - 2
+        while end > sensitivity and sums[end] - sums[end - sensitivity] <= built_delta * (2 * sums[end] - sums[1]):
+            end -= 1
         missing = sums[end] - sums[end - sensitivity] - built_delta * (2 * sums[end] - raw[0])
         partial = missing / (raw[end - sensitivity] - raw[end] + 2 * built_delta * raw[end])
         return build_noise_table([*raw[:end], math.ceil(partial * raw[end])], steps=(built_step,))
 
     table = build_with_least_margin(build_table, sensitivity, [(epsilon, delta)])
     return DiscreteTruncatedLaplace(epsilon, delta, sensitivity, table)
-
-
-def _discrete_endpoint(sums: list[int], delta: Fraction, sensitivity: int) -> int:
-    """Return the smallest N ≥ Δ such that cutting after N needs at most δ: Σ_{N−Δ<j≤N} r^j ≤ δ (2 Σ_{j≤N} r^j − 1)."""
-
-    def meets_delta(n: int) -> bool:
-        return sums[n + 1] - sums[n + 1 - sensitivity] <= delta * (2 * sums[n + 1] - sums[1])
-
-    end = len(sums) - 2
-    while end > sensitivity and meets_delta(end - 1):
-        end -= 1
-    return end

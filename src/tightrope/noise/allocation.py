@@ -10,6 +10,7 @@ from functools import cache
 import scipy
 from scipy.special import ndtri
 
+from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, gaussian_reach
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
@@ -30,7 +31,6 @@ from tightrope.noise.family_weights import BoxWeights, FloatWeights, NoiseRequir
 from tightrope.noise.worst_split import (
     MOST_BOX_CELLS,
     CompositionGroup,
-    NoiseSpec,
     SelectedNoise,
     ShiftLoss,
     all_noise_specs,
@@ -101,9 +101,17 @@ class NoiseSearch:
 
         Of a total variation alone it is the ε that Gaussian noise would have.
         """
-        return min(
-            self.epsilon_cap, max(_epsilon_scale(e, d, self.private_delta) for e, d in self.budget.rounded_points)
-        )
+        scales = []
+        for epsilon, delta in self.budget.rounded_points:
+            if not epsilon:
+                # ε at δ of the Gaussian with this total variation: the scale of losses where only η is requested.
+                mu = 2 * float(ndtri((1 + delta) / 2))
+                gaussian_loss = PrivacyLoss.from_distribution(GaussianLossDistribution(max(mu, 1e-6)))
+                scales.append(max(gaussian_loss.epsilon(max(self.private_delta, 1e-300)), mu))
+            else:
+                # If δ is relatively large, losses far beyond ε are part of δ, and not lost altogether.
+                scales.append(max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon)
+        return min(self.epsilon_cap, max(scales))
 
     def loss_lattice(self, size: float, resolution: int) -> LossLattice:
         """Return a lattice that contains all losses of exponential distributions of this common size, if it is fine."""
@@ -166,13 +174,24 @@ class NoiseSearch:
     def _largest_excess(self, total: LossPMF) -> float:
         """Return the largest log of δ over the allowed δ less the margin; at most 0 if every point is met."""
         found = [(total.infinite_mass, self.private_delta), *((total.delta(e), d) for e, d in self.private_points)]
-        return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
+        excesses = []
+        for most, stated in found:
+            allowed = stated * (1 - SAFETY)
+            # The sign of each logarithm is that of the difference under any rounding.
+            if most <= allowed:
+                excesses.append(min(0.0, math.log(most / allowed)) if most > 0 else -math.inf)
+            else:
+                excesses.append(max(math.ulp(0.0), math.log(most / allowed)) if allowed > 0 else math.inf)
+        return max(excesses)
 
     def _family_weights(self, families: Sequence[NoiseFamily], size: float) -> list[Law]:
         """Spends that are alike share one distribution."""
-        law = cache(
-            lambda family, relative, need, many: _joint_weights(family.float_weights(size * relative, need), many)
-        )
+
+        @cache
+        def law(family: NoiseFamily, relative_size: float, need: NoiseRequirement, dimension: int) -> Law:
+            listed = family.float_weights(size * relative_size, need)
+            return listed if dimension == 1 else BoxWeights.from_weights(listed, dimension)
+
         spends, wanted = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
         return [law(f, s.noise_size, need, s.dimension) for f, s, need in zip(families, spends, wanted, strict=True)]
 
@@ -180,16 +199,17 @@ class NoiseSearch:
         """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
         if not math.isfinite(size):
             return math.inf
-        triples = zip(
+        errors = []
+        for law, spend, need in zip(
             self._family_weights(families, size),
             all_noise_specs(self.groups),
             noise_requirements(self.groups, size, self.private_delta),
             strict=True,
-        )
-        return math.fsum(
-            _mean_absolute(law, spend) / need.shift / spend.requested_size * spend.dimension
-            for law, spend, need in triples
-        )
+        ):
+            # For stretched steps E|X + U₁ − U₂|: for each x this equals |x|, but 1/3 at x = 0.
+            mean_absolute = law.mean_absolute + (0.0 if spend.whole_rows else law.zero_probability / 3)
+            errors.append(mean_absolute / need.shift / spend.requested_size * spend.dimension)
+        return math.fsum(errors)
 
     def certify_tables(
         self, families: Sequence[NoiseFamily], size: float
@@ -204,12 +224,12 @@ class NoiseSearch:
         )
         tries = TABLES if math.isfinite(size) else 0
         for near in (size * (1 + CLOSE) ** i for i in range(tries)):
-            tables = list(map(cache(_integer_table), self._family_weights(families, near)))
+            tables = list(map(cache(lambda law: law.integer_table()), self._family_weights(families, near)))
             try:
                 total = self._total_loss(list(map(cache(_exact_shift_loss), tables)), near, FINE)
             except InputError:  # a shift over more of an unbounded table than is listed: a larger size is flatter
                 continue
-            if self._keeps_points(total) and self._rounded_loss_keeps_points(loss := _symmetric_loss(total)):
+            if self._keeps_points(total) and self._rounded_loss_keeps_points(loss := _symmetric_loss(total.to_atoms())):
                 return self._selected_noise(families, tables, near), loss, total.window
         raise NoTableError(f"no integer table keeps {self.budget}; raise delta")
 
@@ -221,32 +241,13 @@ class NoiseSearch:
         self, families: Sequence[NoiseFamily], tables: Sequence[AnyTable], size: float
     ) -> tuple[tuple[SelectedNoise, ...], ...]:
         chosen = iter(zip(families, tables, noise_requirements(self.groups, size, self.private_delta), strict=True))
-        return tuple(tuple(_select_noise(spend, *next(chosen)) for spend in unit.noise_specs) for unit in self.groups)
-
-
-def _log_ratio(found: float, allowed: float) -> float:
-    """Return log(found / allowed), with the correct sign under any rounding."""
-    if found <= allowed:
-        return min(0.0, math.log(found / allowed)) if found > 0 else -math.inf
-    return max(math.ulp(0.0), math.log(found / allowed)) if allowed > 0 else math.inf
-
-
-def _joint_weights(law: FloatWeights, dimension: int) -> Law:
-    """The distribution of one number, or of several in the shape of a box."""
-    return law if dimension == 1 else BoxWeights.from_weights(law, dimension)
-
-
-def _mean_absolute(law: Law, spend: NoiseSpec) -> float:
-    """Return E|X| in steps; for stretched steps E|X + U₁ − U₂|: for each x this equals |x|, but 1/3 at x = 0."""
-    return law.mean_absolute + (0.0 if spend.whole_rows else law.zero_probability / 3)
-
-
-def _integer_table(law: Law) -> AnyTable:
-    return law.integer_table()
-
-
-def _select_noise(spend: NoiseSpec, family: NoiseFamily, table: AnyTable, need: NoiseRequirement) -> SelectedNoise:
-    return SelectedNoise(spend, family.name, need.shift, table)
+        return tuple(
+            tuple(
+                SelectedNoise(spend, family.name, need.shift, table)
+                for spend, (family, table, need) in zip(unit.noise_specs, chosen, strict=False)
+            )
+            for unit in self.groups
+        )
 
 
 def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
@@ -258,21 +259,9 @@ def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
     return exact_loss_cells
 
 
-def _symmetric_loss(total: LossPMF) -> PrivacyLoss:
+def _symmetric_loss(law: Atoms) -> PrivacyLoss:
     """All noise here is symmetric, so adding and removing a person have the same distribution."""
-    law = total.to_atoms()
     return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
-
-
-def _epsilon_scale(epsilon: float, delta: float, lost: float) -> float:
-    """Return ε, or more if δ is relatively large: then losses far beyond ε are part of δ, and not lost altogether."""
-    if not epsilon:
-        # ε at δ of the Gaussian with this total variation: the scale of losses where only η is requested.
-        mu = 2 * float(ndtri((1 + delta) / 2))
-        return max(
-            PrivacyLoss.from_distribution(GaussianLossDistribution(max(mu, 1e-6))).epsilon(max(lost, 1e-300)), mu
-        )
-    return max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon
 
 
 KEYS = TruncatedLaplaceFamily()
@@ -410,8 +399,7 @@ def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
         return None
     if spend.needs_bound and not math.isfinite(table.largest_magnitude):
         return None
-    law = table.atoms_for_shift(1)
-    loss = PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
+    loss = _symmetric_loss(table.atoms_for_shift(1))
     choice = SelectedNoise(spend, "least noise (closed form)", 1, table)
     return NoiseAllocation(((choice,),), loss, {}, total_error=table.mean_absolute / spend.requested_size)
 

@@ -208,7 +208,10 @@ class _BudgetPoints:
         """
         spent = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
         pairs = list(zip(spent, [*(most for _, most in self.points), self.infinite_loss_cap], strict=True))
-        return max(_probit_excess(*pair) for pair in pairs), max(_relative_excess(*pair) for pair in pairs)
+        return (
+            max(_probit_excess(*pair) for pair in pairs),
+            max((delta - allowed) / max(allowed, FAINT_DELTA) for delta, allowed in pairs),
+        )
 
     def wide_bracket_epsilons(self, loss: PrivacyLoss) -> list[float]:
         """Return each ε whose bracket of δ is so wide that a more useful parameter may have been missed."""
@@ -233,11 +236,6 @@ def _probit_excess(delta: float, allowed: float) -> float:
     if delta <= allowed:
         return min(0.0, _finite_probit(delta) - _finite_probit(allowed))
     return max(math.ulp(0.0), _finite_probit(delta) - _finite_probit(allowed))
-
-
-def _relative_excess(delta: float, allowed: float) -> float:
-    """Return (δ − allowed) / allowed; δ / ``FAINT_DELTA`` if the allowed δ is 0."""
-    return (delta - allowed) / max(allowed, FAINT_DELTA)
 
 
 def _finite_probit(delta: float) -> float:

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -22,7 +22,7 @@ from tightrope.documents.budget import Budget
 from tightrope.documents.noise import NoiseCertificate
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism, TableMechanism
-from tightrope.mechanisms.discrete.integer_tables import COARSER, largest_excess, meets_points, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import COARSER_UNITS, largest_excess, meets_points, optimal_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.gaussian import gaussian
 from tightrope.mechanisms.mechanism import Mechanism
@@ -72,17 +72,15 @@ def gaussian_price(
         raise InputError("cost", cost, "'absolute' or 'squared'")
     check_nonempty("epsilon", list(epsilon), "say [0.5, 1, 2]")
     check_nonempty("delta", list(delta), "say [1e-6, 1e-9]")
-    found = [_gaussian_price_at(e, d, cost) for d, e in itertools.product(delta, epsilon)]
+    prices = []
+    for d, e in itertools.product(delta, epsilon):
+        budget = Budget(epsilon=e, delta=d)
+        limits = noise_limits(budget, cost=cost)
+        scale = calibrate(lambda size: gaussian(scale=size).loss, budget, tolerance=SCALE_TOLERANCE).parameter
+        paid = scale * math.sqrt(2 / math.pi) if cost == "absolute" else scale**2
+        prices.append(GaussianPrice(e, d, paid * (1 - 3 * SCALE_TOLERANCE) / limits.upper, paid / limits.lower))
     width = len(epsilon)
-    return tuple(tuple(found[i : i + width]) for i in range(0, len(found), width))
-
-
-def _gaussian_price_at(epsilon: float, delta: float, cost: str) -> GaussianPrice:
-    budget = Budget(epsilon=epsilon, delta=delta)
-    limits = noise_limits(budget, cost=cost)
-    scale = calibrate(lambda size: gaussian(scale=size).loss, budget, tolerance=SCALE_TOLERANCE).parameter
-    paid = scale * math.sqrt(2 / math.pi) if cost == "absolute" else scale**2
-    return GaussianPrice(epsilon, delta, paid * (1 - 3 * SCALE_TOLERANCE) / limits.upper, paid / limits.lower)
+    return tuple(tuple(prices[i : i + width]) for i in range(0, len(prices), width))
 
 
 # The frontier between privacy and error: for each promise the least error of any noise, and noise that has it.
@@ -160,7 +158,11 @@ def frontier(
     >>> [round(point.cost, 3) for point in found.points], all(p.limit <= p.cost for p in found.points)
     ([1.919, 0.851, 0.276], True)
     """
-    asked, crowds = list(budgets), _people_list(people)
+    asked, crowds = list(budgets), list[int | None]([None])
+    if people is not None:
+        numbers = list(people) if isinstance(people, Sequence) else [people]
+        check_nonempty("people", numbers, "give at least one number")
+        crowds = [check_integer("people", number) for number in numbers]
     check_nonempty("budgets", asked, "say [Budget(epsilon=1, delta=1e-6)]")
     if not len(asked) * len(crowds) <= MOST_PROMISES:
         count = len(asked) * len(crowds)
@@ -168,31 +170,21 @@ def frontier(
     found: list[FrontierPoint] = []
     for budget in asked:
         proven = least_noise(budget, sensitivity=sensitivity, cost=cost, releases=releases).certificate
-        found += [_frontier_point(budget, crowd, proven) for crowd in crowds]
+        epsilon, eta = budget.epsilon, budget.total_variation
+        found += [
+            FrontierPoint(
+                epsilon=0.0 if epsilon is None else float(epsilon),
+                delta=float(budget.delta),
+                asked_total_variation=None if eta is None else float(eta),
+                people=crowd,
+                total_variation=proven.guarantee.total_variation,
+                cost=proven.upper,
+                limit=proven.lower,
+            )
+            for crowd in crowds
+        ]
     name = cost if isinstance(cost, str) else getattr(cost, "__name__", "cost")
     return Frontier(tuple(found), name, sensitivity, releases)
-
-
-def _people_list(people: int | Sequence[int] | None) -> list[int | None]:
-    """Return a list of one element for a number or None."""
-    if people is None:
-        return [None]
-    asked = list(people) if isinstance(people, Sequence) else [people]
-    check_nonempty("people", asked, "give at least one number")
-    return [check_integer("people", number) for number in asked]
-
-
-def _frontier_point(budget: Budget, people: int | None, certificate: NoiseCertificate) -> FrontierPoint:
-    epsilon, eta = budget.epsilon, budget.total_variation
-    return FrontierPoint(
-        0.0 if epsilon is None else float(epsilon),
-        float(budget.delta),
-        None if eta is None else float(eta),
-        people,
-        certificate.guarantee.total_variation,
-        certificate.upper,
-        certificate.lower,
-    )
 
 
 # The least noise of each family under one budget, for one answer: bisected, and ending on the private side.
@@ -234,7 +226,7 @@ def calibrate_families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrat
     closed = [_try_calibration(CLOSED_FORM, lambda: TableMechanism(optimal_table(points)))] if sensitivity == 1 else []
     pure = min(delta for _, delta in points) == 0
     found = [
-        _calibrated_family(family, points, sensitivity)
+        _try_calibration(family.name, partial(_calibrated_noise, family, points, sensitivity))
         for family in registered_families()
         if not (pure and family.has_bound)
     ]
@@ -298,21 +290,14 @@ def _try_calibration(name: str, search: Callable[[], IntegerMechanism]) -> Calib
         return CalibratedFamily(name, None, str(error))
 
 
-def _calibrated_family(family: NoiseFamily, points: Points, sensitivity: int) -> CalibratedFamily:
-    if isinstance(family, ShapedFamily):
-        return _try_calibration(family.name, lambda: _calibrated_shape(family, points, sensitivity))
-    return _try_calibration(family.name, lambda: _calibrated_size(family, points, sensitivity))
-
-
-def _calibrated_size(family: NoiseFamily, points: Points, sensitivity: int) -> IntegerMechanism:
-    """Search from the most demanding single point; a total variation is treated as about its ε."""
-    need = NoiseRequirement(sensitivity, (1,), min(delta for _, delta in points))
-    guess = max(family.guess_size(epsilon or delta, need) for epsilon, delta in points)
-    return least_sufficient_noise(lambda size: family.make_noise(size, need), points, guess)
-
-
-def _calibrated_shape(family: ShapedFamily, points: Points, sensitivity: int) -> IntegerMechanism:
-    """Shape and scale for the least E|X| in floats; the scale then grows until the table meets the points."""
+def _calibrated_noise(family: NoiseFamily, points: Points, sensitivity: int) -> IntegerMechanism:
+    """The family's noise of the least size for one answer; of several shapes the one with the least E|X|."""
+    if not isinstance(family, ShapedFamily):
+        # From the most demanding single point; a total variation is treated as about its ε.
+        need = NoiseRequirement(sensitivity, (1,), min(delta for _, delta in points))
+        guess = max(family.guess_size(epsilon or delta, need) for epsilon, delta in points)
+        return least_sufficient_noise(lambda size: family.make_noise(size, need), points, guess)
+    # Shape and scale in floats; the scale then grows until the table meets the points.
     shape, found = best_shape(
         CompositionProblem(tuple(points), 1, sensitivity, ErrorCost.from_argument("absolute")), family
     )
@@ -366,7 +351,9 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     width = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
     widest = max((estimated_levels(*point) for point in points if point[1] > 0), default=0.0)
     if not widest * width <= MOST_COMPARED_CELLS:
-        raise InputError("epsilon", points[-1][0], f"enough for noise of {MOST_COMPARED_CELLS} cells a side", COARSER)
+        raise InputError(
+            "epsilon", points[-1][0], f"enough for noise of {MOST_COMPARED_CELLS} cells a side", COARSER_UNITS
+        )
     least = least_noise(budget, sensitivity=sensitivity, cost=cost)
     laws = list(calibrate_families(budget, sensitivity=sensitivity))
     if sensitivity > 1 and isinstance(least, LeastNoise):
@@ -614,18 +601,15 @@ def _log_conversion(z: float) -> float:
 
 def _log_moment_bound(total: Composition, z: float) -> float:
     """Upper bound on K(z) at real z > 0."""
-    parts = [n * _distribution_moment(law, z) for law, n in zip(total.laws, total.counts, strict=True)]
+    at, parts = np.array([complex(z)]), []
+    for law, copies in zip(total.laws, total.counts, strict=True):
+        known = law.log_moment(at)
+        if known is None:
+            moment = _log_sum(*_dominating_atoms(law), z, law.infinite_mass)
+        else:
+            moment = float(known[0].real + law.moment_error(at, known)[0])
+        parts.append(copies * moment)
     return math.fsum(parts) * (1 + CONVERSION_ROUNDING)
-
-
-def _distribution_moment(law: LossDistribution, z: float) -> float:
-    """K(z) of one distribution and its rounding error, or of the atoms that dominate it."""
-    at = np.array([complex(z)])
-    known = law.log_moment(at)
-    if known is not None:
-        return float(known[0].real + law.moment_error(at, known)[0])
-    losses, masses = _dominating_atoms(law)
-    return _log_sum(losses, masses, z, law.infinite_mass)
 
 
 @lru_cache(maxsize=8)

@@ -203,13 +203,12 @@ class GaussianFamily(NoiseFamily):
             SizedWeights(
                 lambda size: np.exp(-((np.arange(cell_count(reach * size)) / size) ** 2) / 2),
                 asked.gaussian_scale,
-                _gaussian_lattice,
+                lambda size: (
+                    2 * size**2,
+                    np.arange(cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2,
+                ),
             ),
         )
-
-
-def _gaussian_lattice(size: float) -> tuple[float, Indices]:
-    return 2 * size**2, np.arange(cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2
 
 
 # The integer nearest to a Gaussian: the optimum of one release for Gaussian trade-offs (theory §4.1).
@@ -372,14 +371,14 @@ class TruncatedLaplaceFamily(NoiseFamily):
 
 
 def _law_ending_at(end: float) -> LatticeHeights:
-    return LatticeHeights(lambda size: _truncated_heights(end), STEP_PARTS)
+    """Heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋; that one is higher by up to a few steps."""
 
+    def truncated_heights(size: float) -> Indices:
+        heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
+        heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
+        return heights
 
-def _truncated_heights(end: float) -> Indices:
-    """Return heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋; that one is higher by up to a few steps."""
-    heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
-    heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
-    return heights
+    return LatticeHeights(truncated_heights, STEP_PARTS)
 
 
 # e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: the Laplace distribution at one end, the Gaussian at the other.
@@ -403,7 +402,8 @@ class ExponentialPowerFamily(ShapedFamily):
         return type(self)(shape)
 
     def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
-        scale = max(size * need.shift / _mean_absolute(self.power), 0.1)
+        mean_absolute = math.exp(math.lgamma(2 / self.power) - math.lgamma(1 / self.power))  # E|X|/s = Γ(2/q)/Γ(1/q)
+        scale = max(size * need.shift / mean_absolute, 0.1)
         count = max(2, math.ceil(LISTED_NATS ** (1 / self.power) * scale))
         return FloatWeights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
@@ -413,7 +413,12 @@ class ExponentialPowerFamily(ShapedFamily):
 
     @property
     def relative_deviation(self) -> float:
-        return _standard_deviation(self.power)
+        """√(E X²)/s = √(Γ(3/q)/Γ(1/q)).
+
+        >>> round(ExponentialPowerFamily(2.0).relative_deviation ** 2, 12)
+        0.5
+        """
+        return math.exp((math.lgamma(3 / self.power) - math.lgamma(1 / self.power)) / 2)
 
     def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
         return (
@@ -422,24 +427,6 @@ class ExponentialPowerFamily(ShapedFamily):
                 asked.gaussian_scale / self.relative_deviation,
             ),
         )
-
-
-def _mean_absolute(power: float) -> float:
-    """E|X|/s = Γ(2/q)/Γ(1/q).
-
-    >>> _mean_absolute(1.0)
-    1.0
-    """
-    return math.exp(math.lgamma(2 / power) - math.lgamma(1 / power))
-
-
-def _standard_deviation(power: float) -> float:
-    """√(E X²)/s = √(Γ(3/q)/Γ(1/q)).
-
-    >>> round(_standard_deviation(2.0) ** 2, 12)
-    0.5
-    """
-    return math.exp((math.lgamma(3 / power) - math.lgamma(1 / power)) / 2)
 
 
 # The families that are offered, in the order in which they are shown; further ones are registered.

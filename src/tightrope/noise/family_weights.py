@@ -88,8 +88,14 @@ class FloatWeights:
         if len(p) <= MOST_ATOMS:
             return LossCells.from_atoms(logs - further, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
-        ends = self._cell_loss_bounds(logs - further, starts)
-        return _cells_with_losses(*ends, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
+        lower, upper = self._cell_loss_bounds(logs - further, starts)
+        p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
+        # Cells that keep both masses; where all losses of a cell are equal, all of it is at the end.
+        upper = np.maximum(lower, upper)
+        width = np.maximum(upper - lower, NARROWEST_CELL)
+        high = p * np.minimum(np.maximum(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0), 1.0)
+        high = np.where(upper - lower < NARROWEST_CELL, p, high)
+        return LossCells(lower, upper, p - high, high, lost, lost)
 
     def _shifted_probabilities(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
         """Return P(X = x), log P(X = x) and log P(X = x + shift) for x = −N.., and the lost mass."""
@@ -119,15 +125,6 @@ class FloatWeights:
         shares = self._probabilities[: np.flatnonzero(self._probabilities)[-1] + 1]
         whole = np.concatenate([shares[:0:-1], shares])
         return whole, np.log(whole)
-
-
-def _cells_with_losses(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> LossCells:
-    """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
-    upper = np.maximum(lower, upper)
-    width = np.maximum(upper - lower, NARROWEST_CELL)
-    high = p * np.minimum(np.maximum(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0), 1.0)
-    high = np.where(upper - lower < NARROWEST_CELL, p, high)
-    return LossCells(lower, upper, p - high, high, lost, lost)
 
 
 def cell_count(count: float) -> int:

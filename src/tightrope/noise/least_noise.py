@@ -104,7 +104,8 @@ def least_noise(
     )
     bound = CostBound(promise, width, asked)
     if count > 1:
-        return _least_composed_noise(budget, bound, cost, count)
+        composed = composed_noise(budget, releases=count, sensitivity=width, cost=cost)
+        return LeastNoise(composed.table, width, ComposedProof(ComposedBound(bound, count)))
     if width == 1:
         return LeastNoise(optimal_table(promise.points), 1, SingleReleaseProof(bound, chosen))
     found = least_table(promise, width, bound.error_costs, chosen)
@@ -123,13 +124,6 @@ def composed_limit(
         PrivacyTarget.from_budget(budget), check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
     )
     return ComposedBound(bound, check_integer("releases", releases)).lower_bound
-
-
-def _least_composed_noise(
-    budget: Budget, bound: CostBound, cost: str | Callable[[float], float], releases: int
-) -> CertifiedMechanism:
-    found = composed_noise(budget, releases=releases, sensitivity=bound.sensitivity, cost=cost)
-    return LeastNoise(found.table, bound.sensitivity, ComposedProof(ComposedBound(bound, releases)))
 
 
 # The least integer noise of sensitivity 1 for any symmetric trade-off function f (theory §4.1).
@@ -206,10 +200,14 @@ def tradeoff_table(tradeoff: Tradeoff) -> NoiseTable:
     tails = _tail_recursion(tradeoff, ERROR)
     raw = [int(Fraction(tail) * ONE) for tail in tails]
     weights = [ONE - 2 * raw[0]] + [a - b for a, b in pairwise(raw)]
-    ratio = _tail_ratio(tradeoff, tails[-1])
-    if ratio == 0:
+    # Beyond the last G the tail falls by f(1 − G)/G, rounded up; it ends there if f is 0.
+    following = tradeoff_value(tradeoff, _complement_below(tails[-1]))
+    if following == 0:
         table = build_noise_table([*weights, raw[-1]])
     else:
+        ratio = max((following + ERROR) / tails[-1] * (1 + 2.0**-50), math.exp(-LARGEST_STEP))
+        if not ratio < 1 - 1e-6:
+            raise InputError("tradeoff", ratio, "one that falls faster than 1 - t near 1", "measure in coarser units")
         fixed = int(Fraction(ratio) * ONE)
         table = build_noise_table(weights, PlateauTail(raw[-1] * (ONE - fixed) // ONE, fixed))
     if not meets_tradeoff(table, tradeoff, len(tails)):
@@ -268,17 +266,6 @@ def _tail_recursion(tradeoff: Tradeoff, error: float) -> list[float]:
                 "tradeoff", tradeoff, f"one that fewer than {MOST_TAILS} cells keep", "measure in coarser units"
             )
     return tails
-
-
-def _tail_ratio(tradeoff: Tradeoff, last: float) -> float:
-    """Return the ratio by which the tail falls: f(1 − G)/G at the last G, rounded up; 0 if f is 0 there."""
-    found = tradeoff_value(tradeoff, _complement_below(last))
-    if found == 0:
-        return 0.0
-    ratio = max((found + ERROR) / last * (1 + 2.0**-50), math.exp(-LARGEST_STEP))
-    if not ratio < 1 - 1e-6:
-        raise InputError("tradeoff", ratio, "one that falls faster than 1 - t near 1", "measure in coarser units")
-    return ratio
 
 
 def _require_shape(held: bool, tradeoff: Tradeoff, expected: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -64,7 +65,12 @@ def noise_limits(
         stairs = best_real_staircase(promise, width, asked)
         known += [("staircase", "upper", _formula_cost(stairs, asked))] if stairs is not None else []
     known += [(name, "upper", value) for name, value in _formula_bounds(promise, width, asked)]
-    known += _program_bounds(promise, width, asked)
+    # The linear program's distribution and bound are left out where it would be too large, or is not solved.
+    with suppress(InputError, PrecisionError):
+        noise = least_real_noise(promise, width, asked, "any")
+        certificate = noise.certificate
+        known += [("linear program", "lower", certificate.lower)] if certificate.argument.kind == "dual" else []
+        known += [("linear program", "upper", certificate.upper)] if isinstance(noise, LeastRealNoise) else []
     return NoiseLimits(
         max(value for _, side, value in known if side == "lower"),
         min((value for _, side, value in known if side == "upper"), default=math.inf),
@@ -126,15 +132,3 @@ def _truncated_total_variation(epsilon: float, delta: float) -> float:
 
 def _formula_cost(law: ContinuousMechanism, cost: ErrorCost) -> float:
     return (law.mean_absolute_error if cost.power == 1 else law.mean_squared_error) * (1 + FORMULA_MARGIN)
-
-
-def _program_bounds(promise: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> list[tuple[str, str, float]]:
-    """The linear program's distribution and bound; nothing where it would be too large, or is not solved."""
-    try:
-        noise = least_real_noise(promise, sensitivity, cost, "any")
-        found = noise.certificate
-    except (InputError, PrecisionError):
-        return []
-    bounds = [("linear program", "lower", found.lower)] if found.argument.kind == "dual" else []
-    laws = [("linear program", "upper", found.upper)] if isinstance(noise, LeastRealNoise) else []
-    return bounds + laws

@@ -93,6 +93,13 @@ class ParameterRange:
             return there
         return min(max(here + (1 if length > 0 else -1), self.low), self.high)
 
+    def outward_parameters(self, start: float) -> Iterator[float]:
+        """Yield parameters further and further from the start, on either side in turn."""
+        low = high = start
+        while (low, high) != (self.low, self.high):
+            low, high = self.moved_parameter(low, -2 * FARTHEST), self.moved_parameter(high, 2 * FARTHEST)
+            yield from (low, high)
+
 
 @dataclass(slots=True)
 class ParameterSearch:
@@ -143,7 +150,7 @@ class ParameterSearch:
         why: list[InputError | PrecisionError] = []
         for parameter in (
             start,
-            *(() if all(self.parameter_range.stated_ends) else _outward_parameters(self.parameter_range, start)),
+            *(() if all(self.parameter_range.stated_ends) else self.parameter_range.outward_parameters(start)),
         ):
             if refused := self._refusal_of(parameter):
                 why.append(refused)
@@ -185,6 +192,45 @@ class ParameterSearch:
     def _middle_parameter(self, one: float, other: float) -> float:
         return (one + other) // 2 if self.parameter_range.integer else (one + other) / 2
 
+    def loss_falls(self, first: EvaluatedParameter) -> bool:
+        """Return whether the loss falls with the parameter: from two evaluations, or more if these are equal."""
+        for other in self._evaluations_around(first):
+            # Positive where the first is less private: by the excess, and where nothing is lost by the total variation.
+            apart = other.excess - first.excess
+            if more := (
+                other.loss.total_variation() - first.loss.total_variation()
+                if apart == 0 and other.meets_budget
+                else apart
+            ):
+                return (more < 0) == (other.log_parameter > first.log_parameter)
+        remedy = "widen the range, or say increasing=True or increasing=False"
+        raise InputError("make_loss", first.loss, "a loss that depends on the parameter", remedy)
+
+    def _evaluations_around(self, first: EvaluatedParameter) -> Iterator[EvaluatedParameter]:
+        """Yield a neighbor of the first, then parameters further out on either side in turn, the likely side first.
+
+        By default, the loss is expected to fall with a real parameter (a scale) and to rise with an integer (steps).
+        """
+        within = self.parameter_range
+        falling = within.loss_falls if within.loss_falls is not None else not within.integer
+        sides = (1, -1) if first.meets_budget != falling else (-1, 1)
+        ends = dict.fromkeys(sides, first)
+        beside = (self.evaluate_step(first, side * self.parameter_range.first_stride) for side in sides)
+        second = next((tried for tried in beside if tried is not None), None)
+        if second is not None:
+            ends[1 if second.log_parameter > first.log_parameter else -1] = second
+            yield second
+        length = FARTHEST
+        while ends:
+            for side in list(ends):
+                further = self.evaluate_step(ends[side], side * length)
+                if further is None:
+                    del ends[side]
+                else:
+                    ends[side] = further
+                    yield further
+            length *= 2
+
 
 def bracket_root(search: ParameterSearch, increasing: bool | None) -> Pair:
     """Return a parameter that meets the budget and one that violates it.
@@ -193,7 +239,7 @@ def bracket_root(search: ParameterSearch, increasing: bool | None) -> Pair:
     violates it.
     """
     first = search.first_evaluation()
-    falls = _loss_falls(search, first) if increasing is None else not increasing
+    falls = search.loss_falls(first) if increasing is None else not increasing
     upwards = first.meets_budget != falls  # the way to the root: smaller ones are more useful where the loss falls
     alike = [tried for tried in search.evaluations_by_parameter.values() if tried.meets_budget == first.meets_budget]
     others = [tried for tried in search.evaluations_by_parameter.values() if tried.meets_budget != first.meets_budget]
@@ -227,56 +273,6 @@ def _secant_stride(before: EvaluatedParameter, here: EvaluatedParameter, oversho
     fallen = before.excess - here.excess
     ratio = here.excess / fallen if fallen else math.inf
     return max(overshoot * ratio * abs(here.log_parameter - before.log_parameter), SHORTEST) if ratio >= 0 else math.inf
-
-
-def _loss_falls(search: ParameterSearch, first: EvaluatedParameter) -> bool:
-    """Return whether the loss falls with the parameter: from two evaluations, or more if these are equal."""
-    for other in _evaluations_around(search, first):
-        # Positive where the first is less private: by the excess, and where nothing is lost by the total variation.
-        apart = other.excess - first.excess
-        if more := (
-            other.loss.total_variation() - first.loss.total_variation() if apart == 0 and other.meets_budget else apart
-        ):
-            return (more < 0) == (other.log_parameter > first.log_parameter)
-    remedy = "widen the range, or say increasing=True or increasing=False"
-    raise InputError("make_loss", first.loss, "a loss that depends on the parameter", remedy)
-
-
-def _evaluations_around(search: ParameterSearch, first: EvaluatedParameter) -> Iterator[EvaluatedParameter]:
-    """Yield a neighbor of the first, then parameters further out on either side in turn, the root's likely side first.
-
-    By default, the loss is expected to fall with a real parameter (a scale) and to rise with an integer (steps).
-    """
-    falling = (
-        search.parameter_range.loss_falls
-        if search.parameter_range.loss_falls is not None
-        else not search.parameter_range.integer
-    )
-    sides = (1, -1) if first.meets_budget != falling else (-1, 1)
-    ends = dict.fromkeys(sides, first)
-    beside = (search.evaluate_step(first, side * search.parameter_range.first_stride) for side in sides)
-    second = next((tried for tried in beside if tried is not None), None)
-    if second is not None:
-        ends[1 if second.log_parameter > first.log_parameter else -1] = second
-        yield second
-    length = FARTHEST
-    while ends:
-        for side in list(ends):
-            further = search.evaluate_step(ends[side], side * length)
-            if further is None:
-                del ends[side]
-            else:
-                ends[side] = further
-                yield further
-        length *= 2
-
-
-def _outward_parameters(within: ParameterRange, start: float) -> Iterator[float]:
-    """Yield parameters further and further from the start, on either side in turn."""
-    low = high = start
-    while (low, high) != (within.low, within.high):
-        low, high = within.moved_parameter(low, -2 * FARTHEST), within.moved_parameter(high, 2 * FARTHEST)
-        yield from (low, high)
 
 
 # Narrowing a bracket: the root of the excess between a parameter that meets a budget and one that violates it.
@@ -360,21 +356,20 @@ def _interpolated_root(bracket: _RootBracket) -> float:
     secant = first.log_parameter - first.excess * (second.log_parameter - first.log_parameter) / (
         second.excess - first.excess
     )
-    root = _quadratic_root(first, second, others[0]) if others else math.nan
-    return root if abs(root - secant) <= TRUSTED * abs(secant - first.log_parameter) else secant
-
-
-def _quadratic_root(first: EvaluatedParameter, second: EvaluatedParameter, third: EvaluatedParameter) -> float:
-    """Lagrange's formula for the place as a function of the excess, at zero; NaN where two excesses agree."""
+    if not others:
+        return secant
+    # Lagrange's formula for the place as a function of the excess, at zero; undefined where two excesses agree.
+    third = others[0]
     a, b, c = first.excess, second.excess, third.excess
     parts = (a - b) * (a - c), (b - a) * (b - c), (c - a) * (c - b)
     if not all(parts):
-        return math.nan
-    return (
+        return secant
+    root = (
         first.log_parameter * (b * c / parts[0])
         + second.log_parameter * (a * c / parts[1])
         + third.log_parameter * (a * b / parts[2])
     )
+    return root if abs(root - secant) <= TRUSTED * abs(secant - first.log_parameter) else secant
 
 
 def _bracket_middle(bracket: _RootBracket) -> float:

@@ -110,10 +110,10 @@ def vector_noise(
     ('L1, one each', True)
     """
     change = VectorChange.from_norms(dimension, l1, l2, linf)
-    ways: dict[str, Callable[[Budget, VectorChange], tuple[Mechanism, PrivacyLoss]]] = {"L2": _noise_by_l2}
-    ways["L1, one each" if change.linf == 1 else "L1, every split"] = (
-        _noise_one_each if change.linf == 1 else _noise_every_split
-    )
+    ways: dict[str, Callable[[Budget, VectorChange], tuple[Mechanism, PrivacyLoss]]] = {
+        "L2": _noise_by_l2,
+        "L1, one each" if change.linf == 1 else "L1, every split": _noise_by_l1,
+    }
     found: dict[str, tuple[Mechanism, PrivacyLoss]] = {}
     candidates: dict[str, float | str] = {}
     for name, search in ways.items():
@@ -142,15 +142,13 @@ def _noise_by_l2(budget: Budget, change: VectorChange) -> tuple[Mechanism, Priva
     return LargeGaussian.from_scale(found.parameter, change.linf), found.loss
 
 
-def _noise_one_each(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
-    """Return releases of sensitivity 1, one for each coordinate that can change; fewer changes are dominated."""
-    found = composed_noise(budget, releases=change.l1)
-    noise = TableMechanism(found.table)
-    return noise, change.l1 * noise.loss
-
-
-def _noise_every_split(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
-    """The pointwise maximum of whole profiles over the ways that whole rows may fall into coordinates."""
+def _noise_by_l1(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
+    """The worst way in which whole rows may fall into coordinates."""
+    if change.linf == 1:
+        # Releases of sensitivity 1, one for each coordinate that can change; fewer changes are dominated.
+        noise = TableMechanism(composed_noise(budget, releases=change.l1).table)
+        return noise, change.l1 * noise.loss
+    # The pointwise maximum of whole profiles over all ways.
     contribution = SplitBounds(change.l1, change.linf, min(change.dimension, change.l1))
     found = allocate_noise([CompositionGroup((NoiseSpec("vector", 8, whole_rows=True),), contribution)], budget)
     return TableMechanism(found.selections[0][0].scalar_table, change.linf), found.loss

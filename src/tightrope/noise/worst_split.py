@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -142,6 +142,29 @@ class NormalBound(NamedTuple):
     mu: float
     lost_mass: float
 
+    @classmethod
+    def from_cells(cls, part: LossCells) -> Self:
+        """Return the least μ for which the ROC curve of a normal pair lies above every corner of the part's ROC curve.
+
+        The largest losses, with less than ``TRIMMED``, are removed under P, and their mirrors under Q. The rest, each
+        side divided by its mass, is a symmetric pair: the corners up to its middle suffice.
+        """
+        losses, masses = part.dominating_atoms()
+        order = np.argsort(-losses, kind="stable")
+        losses, masses = losses[order] + part.slack, masses[order]
+        held = np.cumsum(masses) > TRIMMED
+        last = -losses[held][0] if np.any(held) else math.inf
+        kept = held & (losses >= last)
+        lost = min(1.0, part.infinite_mass + float(np.sum(masses[~kept])) * (1 + RAISED))
+        if lost == 1 or not np.any(kept):
+            return cls(0.0, 1.0)
+        p, q = np.cumsum(masses[kept]) / (1 - lost), np.cumsum(masses[kept] * np.exp(-losses[kept])) / (1 - lost)
+        # The largest Φ⁻¹(p) − Φ⁻¹(q) of the corners up to the first beyond the middle p + q = 1.
+        count = int(np.searchsorted(p + q, 1.0)) + 1
+        p, q = np.minimum(p[:count] * (1 + 1e-12), 1 - 1e-15), np.minimum(q[:count] * (1 - 1e-12), 1 - 1e-15)
+        apart = float(np.max(ndtri_exp(np.log(p)) - ndtri_exp(np.log(q)), initial=0.0))
+        return cls(apart * (1 + RAISED) + 1e-11, lost)
+
 
 @dataclass(frozen=True, slots=True)
 class PartSizes:
@@ -199,7 +222,7 @@ def dominate_every_split(cells: Callable[[int], LossCells], contribution: SplitB
     law = LossCells.from_atoms(np.array([-epsilon, epsilon]), np.array([1 - delta - high, high]), delta, delta)
     linear = LossPMF.from_cells(law, window)
     # A normal pair for all parts together, and what they may lose.
-    normals = [_normal_bound(part) for part in parts]
+    normals = [NormalBound.from_cells(part) for part in parts]
     mu = math.sqrt(sizes.largest_split_sum([normal.mu**2 for normal in normals], contribution))
     given_up = max(normal.lost_mass - part.infinite_mass for normal, part in zip(normals, parts, strict=True))
     lost = min(1.0, delta + min(contribution.groups, contribution.most_rows) * given_up)
@@ -211,35 +234,6 @@ def _largest_finite_loss(part: LossCells) -> float:
     """Return the largest finite loss, or 0."""
     losses, masses = part.dominating_atoms()
     return float(np.max(losses[masses > 0], initial=0.0)) + part.slack
-
-
-def _normal_bound(part: LossCells) -> NormalBound:
-    """Return the least μ for which the ROC curve of a normal pair lies above every corner of the part's ROC curve.
-
-    The largest losses, with less than ``TRIMMED``, are removed under P, and their mirrors under Q. The rest, each
-    side divided by its mass, is a symmetric pair: the corners up to its middle suffice.
-    """
-    losses, masses = part.dominating_atoms()
-    order = np.argsort(-losses, kind="stable")
-    losses, masses = losses[order] + part.slack, masses[order]
-    held = np.cumsum(masses) > TRIMMED
-    last = -losses[held][0] if np.any(held) else math.inf
-    kept = held & (losses >= last)
-    lost = min(1.0, part.infinite_mass + float(np.sum(masses[~kept])) * (1 + RAISED))
-    if lost == 1 or not np.any(kept):
-        return NormalBound(0.0, 1.0)
-    p, q = np.cumsum(masses[kept]) / (1 - lost), np.cumsum(masses[kept] * np.exp(-losses[kept])) / (1 - lost)
-    # The largest Φ⁻¹(p) − Φ⁻¹(q) of the corners up to the first beyond the middle p + q = 1.
-    apart_p = p
-    apart_q = q
-    apart_last = int(np.searchsorted(apart_p + apart_q, 1.0)) + 1
-    apart_p, apart_q = (
-        np.minimum(apart_p[:apart_last] * (1 + 1e-12), 1 - 1e-15),
-        np.minimum(apart_q[:apart_last] * (1 - 1e-12), 1 - 1e-15),
-    )
-    return NormalBound(
-        float(np.max(ndtri_exp(np.log(apart_p)) - ndtri_exp(np.log(apart_q)), initial=0.0)) * (1 + RAISED) + 1e-11, lost
-    )
 
 
 RESOLUTION = 64
@@ -353,11 +347,21 @@ def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: fl
     share, unit = delta / len(all_noise_specs(units)), lattice_unit(units, size)
     fine = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
     boxed = BOX_RESOLUTION / size
-    return [
-        _spec_requirement(u.split_bounds, spend, _steps_per_row(unit // spend.eighths, fine), share, boxed)
-        for u in units
-        for spend in u.noise_specs
-    ]
+    found = []
+    for group in units:
+        bounds = group.split_bounds
+        full, rest = divmod(bounds.most_rows, bounds.largest_part)
+        parts = (bounds.largest_part,) * full + ((rest,) if rest else ())
+        for spend in group.noise_specs:
+            # A divisor of the lattice's unit, halved while a coarser spend would make the table long.
+            steps = unit // spend.eighths
+            while steps > fine and steps % 2 == 0:
+                steps //= 2
+            if spend.dimension > 1:
+                most = math.floor(min(BOX_STEPS / bounds.largest_part, boxed / spend.noise_size))
+                steps = _largest_divisor(steps, most)
+            found.append(NoiseRequirement(1 if spend.whole_rows else steps, parts, share))
+    return found
 
 
 def estimated_box_cells(units: Sequence[CompositionGroup], size: float, delta: float) -> float:
@@ -370,25 +374,6 @@ def estimated_box_cells(units: Sequence[CompositionGroup], size: float, delta: f
             listed = need.listing_depth * size * spend.noise_size * need.shift
             found += listed * sum(2 * c * need.shift + 1 for c in shifts) if spend.dimension > 1 else 0.0
     return found
-
-
-def _steps_per_row(most: int, fine: float) -> int:
-    """Return the steps of a row: a divisor of ``most``, halved while a coarser spend would make the table long."""
-    while most > fine and most % 2 == 0:
-        most //= 2
-    return most
-
-
-def _spec_requirement(
-    contribution: SplitBounds, spend: NoiseSpec, steps: int, share: float, boxed: float
-) -> NoiseRequirement:
-    full, rest = divmod(contribution.most_rows, contribution.largest_part)
-    parts = (contribution.largest_part,) * full + ((rest,) if rest else ())
-    if spend.dimension > 1:
-        steps = _largest_divisor(
-            steps, math.floor(min(BOX_STEPS / contribution.largest_part, boxed / spend.noise_size))
-        )
-    return NoiseRequirement(1 if spend.whole_rows else steps, parts, share)
 
 
 def _largest_divisor(number: int, most: int) -> int:
@@ -416,21 +401,19 @@ def total_loss(
     """
     pairs = iter(zip(losses, shifts, strict=True))
     owned = [(unit.split_bounds, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units]
-    counted = Counter(owned).items()
-    laws = [_group_distribution(contribution, own, window, fullest) ** count for (contribution, own), count in counted]
+    laws = []
+    for (contribution, own), count in Counter(owned).items():
+        part = _group_masses(own, window)
+        if contribution.composes_every_split:
+            law = worst_split(part, contribution, window)
+        elif fullest:
+            law = fullest_split(part, contribution)
+        else:
+            # One dominating distribution for each spend.
+            bounds = (dominate_every_split(_loss_by_rows(*spend), contribution, window) for spend in own)
+            law = reduce(LossPMF.__mul__, bounds)
+        laws.append(law**count)
     return reduce(LossPMF.__mul__, laws)
-
-
-def _group_distribution(
-    contribution: SplitBounds, own: Sequence[tuple[ShiftLoss, int]], window: LossLattice, fullest: bool
-) -> LossPMF:
-    """Return the loss over every split, or one dominating distribution for each spend."""
-    part = _group_masses(own, window)
-    if contribution.composes_every_split:
-        return worst_split(part, contribution, window)
-    if fullest:
-        return fullest_split(part, contribution)
-    return reduce(LossPMF.__mul__, (dominate_every_split(_loss_by_rows(*spend), contribution, window) for spend in own))
 
 
 def _loss_by_rows(loss: ShiftLoss, shift: int) -> ShiftLoss:

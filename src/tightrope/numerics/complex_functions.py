@@ -20,7 +20,7 @@ LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
 
 
 def expm1(z: Complexes) -> Complexes:
-    """Exponential less one, to a few units in the last place of its modulus, by products of real functions.
+    """Return e^z − 1, to a few units in the last place of its modulus, by products of real functions.
 
     >>> complex(expm1(np.array([1e-20 + 1e-20j]))[0]) == 1e-20 + 1e-20j
     True
@@ -33,40 +33,37 @@ def expm1(z: Complexes) -> Complexes:
     return result
 
 
-def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
-    """e^z − 1 − z, shape [...], from z and ``grown`` = e^z − 1.
+def expm1_minus_argument(z: Complexes, exp_minus_one: Complexes) -> Complexes:
+    """Return e^z − 1 − z, shape [...], from z and e^z − 1.
 
     >>> z = np.array([1e-9j])
-    >>> round(float(exponential_rest(z, expm1(z))[0].real) * 1e18, 12)
+    >>> round(float(expm1_minus_argument(z, expm1(z))[0].real) * 1e18, 12)
     -0.5
     """
     near = np.abs(z.real) + np.abs(z.imag) < EXPONENTIAL_SERIES_WITHIN
-    result = np.asarray(grown - z)
-    small = z[near]
-    result[near] = _horner_series(EXPONENTIAL, small)
+    result = np.asarray(exp_minus_one - z)
+    result[near] = _horner_series(EXPONENTIAL, z[near])
     return result
 
 
-def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
-    """The same for real x."""
+def real_expm1_minus_argument(x: Floats, exp_minus_one: Floats) -> Floats:
+    """Return e^x − 1 − x for real x, shape [...], from x and e^x − 1."""
     near = np.abs(x) < EXPONENTIAL_SERIES_WITHIN
-    result = np.asarray(grown - x)
-    small = x[near]
-    result[near] = _horner_series(EXPONENTIAL, small)
+    result = np.asarray(exp_minus_one - x)
+    result[near] = _horner_series(EXPONENTIAL, x[near])
     return result
 
 
-def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
-    """log(1 + a) − a, shape [...], from a and ``log`` = log(1 + a)."""
+def log1p_minus_argument(a: Complexes, log: Complexes) -> Complexes:
+    """Return log(1 + a) − a, shape [...], from a and ``log`` = log(1 + a)."""
     near = np.abs(a.real) + np.abs(a.imag) < LOGARITHM_SERIES_WITHIN
     result = np.asarray(log - a)
-    small = a[near]
-    result[near] = _horner_series(LOGARITHM, small)
+    result[near] = _horner_series(LOGARITHM, a[near])
     return result
 
 
 def _horner_series(coefficients: Floats, x: Numbers) -> Numbers:
-    """x² times the polynomial [k], by Horner's scheme in place."""
+    """Return x² times the polynomial [k], by Horner's scheme in place."""
     total = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:].tolist():
         total *= x
@@ -76,7 +73,7 @@ def _horner_series(coefficients: Floats, x: Numbers) -> Numbers:
     return total
 
 
-# log(1 + z) of complex numbers with all digits: numpy's goes through |1 + z| and keeps only absolute ones near 0.
+# numpy's log(1 + z) of complex numbers goes through |1 + z|: near 0 its error is small only absolutely.
 
 NEAR_MINUS_ONE = -0.75
 """If |1 + z|² − 1 is below this, |1 + z| is more accurate and is used instead."""
@@ -85,7 +82,7 @@ VANISHING = 1e-300
 
 
 def log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """log(1 + z) = ½ log(1 + 2a + a² + b²) + i atan2(b, 1 + a), z = a + ib, to a few units in the last place.
+    """Return log(1 + z) = ½ log(1 + 2a + a² + b²) + i atan2(b, 1 + a), z = a + ib, to a few units in the last place.
 
     Near z = −1 the real part is log |1 + z|, off by no more than the roundings of 1 + z.
 

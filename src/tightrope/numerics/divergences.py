@@ -98,26 +98,30 @@ def _kl_divergence(t: float) -> float:
     return t * math.log(t) - t + 1 if t > 0 else 1.0
 
 
-def _reverse_kl(t: float) -> float:
-    return t - 1 - math.log(t) if t > 0 else math.inf
-
-
 def _identity(epsilon: float) -> float:
     return epsilon
 
 
-def _chi_squared_steepest(epsilon: float) -> float:
-    return 2 * math.sinh(epsilon) if epsilon <= INFINITE_EPSILON else math.inf
-
-
 # Adding c (t − 1) to f changes no divergence; KL and its reverse take the one that makes every term ≥ 0.
 KL = _Known("kl", _kl_divergence, 1.0, math.inf, _relative_entropy, _identity)
-REVERSE_KL = _Known("reverse_kl", _reverse_kl, math.inf, 1.0, lambda p, q: _relative_entropy(q, p), _identity)
+REVERSE_KL = _Known(
+    "reverse_kl",
+    lambda t: t - 1 - math.log(t) if t > 0 else math.inf,
+    math.inf,
+    1.0,
+    lambda p, q: _relative_entropy(q, p),
+    _identity,
+)
 TOTAL_VARIATION = _Known(
     "total_variation", lambda t: abs(t - 1) / 2, 0.5, 0.5, lambda p, q: np.abs(p - q) / 2, lambda epsilon: 1.0
 )
 CHI_SQUARED = _Known(
-    "chi_squared", lambda t: (t - 1) ** 2, 1.0, math.inf, lambda p, q: (p - q) ** 2 / q, _chi_squared_steepest
+    "chi_squared",
+    lambda t: (t - 1) ** 2,
+    1.0,
+    math.inf,
+    lambda p, q: (p - q) ** 2 / q,
+    lambda epsilon: 2 * math.sinh(epsilon) if epsilon <= INFINITE_EPSILON else math.inf,
 )
 HELLINGER = _Known(
     "hellinger",

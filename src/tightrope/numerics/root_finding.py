@@ -10,9 +10,9 @@ import scipy
 
 Side = Literal["passes", "fails"]
 
-CAPPED = 30.0
+LARGEST_VALUE = 30.0
 """Function values are clipped to ± this: only a change of sign matters for a root."""
-WIDENED = 4.0
+STEP_GROWTH = 4.0
 """Each step of the search for a bracket is this many times the last."""
 BRACKET_STEPS = 60
 
@@ -36,25 +36,21 @@ def find_crossing(
     """
     end = passes if side == "passes" else fails
 
-    def capped_excess(place: float) -> float:
-        value = min(max(excess(place), -CAPPED), CAPPED)
-        return min(value, 0.0) if place == passes else max(value, 0.0) if place == fails else value
+    def clipped_excess(point: float) -> float:
+        value = min(max(excess(point), -LARGEST_VALUE), LARGEST_VALUE)
+        return min(value, 0.0) if point == passes else max(value, 0.0) if point == fails else value
 
     root = float(
-        scipy.optimize.brentq(capped_excess, min(fails, passes), max(fails, passes), xtol=within, rtol=relative)
+        scipy.optimize.brentq(clipped_excess, min(fails, passes), max(fails, passes), xtol=within, rtol=relative)
     )
-    return _on_side(lambda place: (excess(place) <= 0) == (side == "passes"), root, end, within + relative * abs(root))
-
-
-def _on_side(right: Callable[[float], bool], root: float, end: float, step: float) -> float:
-    """Return the first point from the root to the end, in growing steps, on the right side; the end is on it."""
-    towards = 1 if end > root else -1
+    # The first point from the root to the end, in growing steps, on the requested side; the end is on it.
+    direction, step = 1 if end > root else -1, within + relative * abs(root)
     for _ in range(BRACKET_STEPS):
-        if (end - root) * towards <= 0:
+        if (end - root) * direction <= 0:
             break
-        if right(root):
+        if (excess(root) <= 0) == (side == "passes"):
             return root
-        root, step = root + towards * step, 2 * step
+        root, step = root + direction * step, 2 * step
     return end
 
 
@@ -71,31 +67,21 @@ def least_size(
     2.718282
     """
     ends = math.log(limits[0]), math.log(limits[1])
-    seen: dict[float, float] = {}
+    values: dict[float, float] = {}
 
-    def capped_excess(place: float) -> float:
-        if place not in seen:
-            seen[place] = min(max(above(math.exp(place)), -CAPPED), CAPPED)
-        return seen[place]
+    def clipped_excess(log_size: float) -> float:
+        if log_size not in values:
+            values[log_size] = min(max(above(math.exp(log_size)), -LARGEST_VALUE), LARGEST_VALUE)
+        return values[log_size]
 
-    around = _find_bracket(capped_excess, min(max(math.log(guess), ends[0]), ends[1]), width, ends)
-    if around is None:
-        return math.inf
-    low, high = around
-    if low == high:
-        return math.exp(high)
-    return math.exp(find_crossing(capped_excess, low, high, side="passes", within=within))
-
-
-def _find_bracket(
-    above: Callable[[float], float], here: float, width: float, ends: tuple[float, float]
-) -> tuple[float, float] | None:
-    """Return a point that fails below one that passes; the lower end twice if it passes, None if the upper fails."""
-    upwards = above(here) > 0
+    # Step from the guess until a size fails below one that passes.
+    point = min(max(math.log(guess), ends[0]), ends[1])
+    upwards = clipped_excess(point) > 0
     end = ends[1] if upwards else ends[0]
-    while here != end:
-        there = min(here + width, end) if upwards else max(here - width, end)
-        if (above(there) > 0) != upwards:
-            return (here, there) if upwards else (there, here)
-        here, width = there, WIDENED * width
-    return None if upwards else (end, end)
+    while point != end:
+        following = min(point + width, end) if upwards else max(point - width, end)
+        if (clipped_excess(following) > 0) != upwards:
+            low, high = min(point, following), max(point, following)
+            return math.exp(find_crossing(clipped_excess, low, high, side="passes", within=within))
+        point, width = following, STEP_GROWTH * width
+    return math.inf if upwards else math.exp(end)

@@ -217,14 +217,15 @@ def bound_exceeded(because: str) -> Judge:
 
 def largest_difference(ours: Values, printed: Values) -> float:
     """Return the largest difference, relative to the printed value unless that is 0."""
-    return max(_relative_difference(a, b) for a, b in _value_pairs(ours, printed))
-
-
-def _relative_difference(a: float, b: float) -> float:
-    if a == b:
-        return 0.0
-    scale = abs(b) if abs(b) > NEXT_TO_NOTHING else 1.0
-    return abs(a - b) / scale if math.isfinite(a) and math.isfinite(b) else math.inf
+    differences = []
+    for a, b in _value_pairs(ours, printed):
+        if a == b:
+            differences.append(0.0)
+        elif math.isfinite(a) and math.isfinite(b):
+            differences.append(abs(a - b) / (abs(b) if abs(b) > NEXT_TO_NOTHING else 1.0))
+        else:
+            differences.append(math.inf)
+    return max(differences)
 
 
 def shared_digits(off: float) -> int:

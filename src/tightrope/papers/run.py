@@ -80,11 +80,12 @@ def verdict_words(results: Iterable[ItemResult]) -> dict[str, dict[str, str]]:
 
 def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
     """Return the page docs/papers.md: an introduction, and a row for each item."""
-    return (
-        INTRODUCTION
-        + "\n".join([TABLE_HEAD, *(_table_row(one, verdicts[one.paper][one.item]) for one in items)])
-        + "\n"
-    )
+    lines = [TABLE_HEAD]
+    for one in items:
+        verdict = verdicts[one.paper][one.item]
+        cells = (one.paper, one.item, one.statement, f"`{one.call}`", SAID.get(verdict, verdict))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return INTRODUCTION + "\n".join(lines) + "\n"
 
 
 INTRODUCTION = """# The papers, statement by statement
@@ -110,11 +111,6 @@ The table is written by `scripts/papers.py`.
 
 """
 TABLE_HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
-
-
-def _table_row(item: Item, verdict: str) -> str:
-    cells = (item.paper, item.item, item.statement, f"`{item.call}`", SAID.get(verdict, verdict))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 SAID = {"wrong": "the paper is wrong", "not": "not reproduced"}

@@ -12,12 +12,12 @@ from tightrope.queries.statistics import Noise, NoisyStatistic
 
 SIZES = (30, 100, 1_000, 10_000)
 STATEMENT = (
-    "Each interval holds the statistic of the rows that were used, after bounding and clamping, with probability at "
-    "least 95 % over the noise. What bounding, clamping, dropped NULLs and withheld groups change is not in it."
+    "19 times in 20, the exact value for the rows used lies in the interval. The effect of bounding, of clamping, of "
+    "rows with missing values and of suppressed groups is not included."
 )
 KNOWN = (
-    "its groups follow from the question, so every one is shown and none is discovered; None is the group of what is "
-    "missing, or below the first edge of a cut"
+    "The groups follow from the question, so all of them are shown. The group None holds missing values and values "
+    "below the first edge of a cut."
 )
 
 
@@ -103,9 +103,9 @@ class Accuracy:
         if self.key_threshold is None:
             return list(self.question.all_notes)
         return [
-            f"a group is shown when its noisy count exceeds {self.key_threshold:,}: smaller ones are withheld",
-            "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
-            "count allows for that",
+            f"Groups whose noisy count is at most {self.key_threshold:,} are left out.",
+            "A small group is shown only if its noise happened to be high, so its value tends to be too high; the "
+            "interval of a count accounts for that.",
             *self.question.all_notes,
         ]
 

@@ -59,9 +59,20 @@ class ColumnQuery(Query, ABC):
         return ((self.term, self.clamp_bounds),)
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
-        """Return the query for this schema; the range of an expression is derived from its parts."""
+        """Return the query for this schema; the range of an expression is derived from its parts.
+
+        Raises ``PlanError`` unless that range is numeric and finite.
+        """
         asked, term = self.asked.resolve(schema, where), resolve_term(self.term, schema)
-        return self.with_fields(asked=asked, term=term, bounds=self.bounds or _derived_range(term, schema))
+        bounds = self.bounds
+        if bounds is None:
+            facts = facts_of(term, schema)
+            bounds = facts.lower, facts.upper
+            finite = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
+            if facts.kind not in (*NUMBERS, "boolean") or not finite:
+                expected = f"given, for {escape_control_chars(str(term))} has no range of its own"
+                raise PlanError("bounds", None, expected, f"{PUBLIC}; or clip(..., lowest, highest)")
+        return self.with_fields(asked=asked, term=term, bounds=bounds)
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
@@ -76,16 +87,6 @@ def declared_range(term: Term, bounds: object) -> tuple[float, float] | None:
         if bounds is None and (isinstance(term, ExpressionTree) or not term.isidentifier())
         else value_range("bounds", bounds)
     )
-
-
-def _derived_range(term: Term, schema: Schema) -> tuple[float, float]:
-    """Return the range of an expression's values; raises ``PlanError`` unless it is numeric and finite."""
-    facts = facts_of(term, schema)
-    found = facts.lower, facts.upper
-    if facts.kind not in (*NUMBERS, "boolean") or not (all(map(math.isfinite, found)) and found[0] < found[1]):
-        remedy = f"{PUBLIC}; or clip(..., lowest, highest)"
-        raise PlanError("bounds", None, f"given, for {escape_control_chars(str(term))} has no range of its own", remedy)
-    return found
 
 
 def column_term(name: str, column: object) -> Term:

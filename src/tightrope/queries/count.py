@@ -19,7 +19,7 @@ from tightrope.tables.schema import Schema
 ROW_COUNT = "rows"
 
 
-NOT_CLIPPED = "counts are not clipped: a small group may come out negative"
+NOT_CLIPPED = "Counts are not clipped: that of a small group can be negative."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class count(RowCountQuery):
 
 # The number of people, or of distinct values, in each group.
 
-USED_ONLY = "a value counts where a row that is used has it: what only rows beyond the bounds have is not counted"
+USED_ONLY = "Only values in the rows used are counted; values that occur only in rows left out by the bounds are not."
 
 
 @final

@@ -56,8 +56,8 @@ class histogram(RowCountQuery):
     meaning = "How many records there are"
     additive = True
     notes = (
-        "each part is named by the edge where it begins and ends before the next one; the last part has no end; None "
-        "are missing values and those below the first edge",
+        "Each bin is named after its left edge and ends before the next edge; the last bin has no upper end. None counts "
+        "missing values and values below the first edge.",
         NOT_CLIPPED,
     )
     entries = ("column", "edges", "width", "bounds")
@@ -73,7 +73,11 @@ class histogram(RowCountQuery):
         found = self.check_options(self.kind, str(term))
         if str(term) in found.by:
             raise PlanError("by", str(term), "another column than the histogram's own", "its parts are groups already")
-        keys = None if found.keys is None else _keys_with_parts(found.keys, begin)
+        keys = found.keys
+        if keys is not None:
+            days = begin[0].kind == "text"
+            parts = (None, *(parse_instant(str(edge.value), "date") if days else edge.value for edge in begin))
+            keys = tuple((*key, part) for key, part in itertools.product(keys, parts))
         grouped = replace(found, by=(*found.by, str(term)), terms=(*found.terms, term), keys=keys)
         self._set_fields(asked=grouped, term=term, begin=begin)
 
@@ -124,10 +128,3 @@ def _printable_edges(edges: object) -> object:
 
 MOST_SHOWN, MOST_LETTERS = 20, 200
 """The most edges, and characters, of invalid edges that an error message shows."""
-
-
-def _keys_with_parts(keys: tuple[tuple[object, ...], ...], edges: Edges) -> tuple[tuple[object, ...], ...]:
-    """Return every bin of every listed group."""
-    days = edges[0].kind == "text"
-    parts = (None, *(parse_instant(str(edge.value), "date") if days else edge.value for edge in edges))
-    return tuple((*key, part) for key, part in itertools.product(keys, parts))

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
+from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.alias_sampler import TOTAL
@@ -33,8 +33,20 @@ class NoiseTails:
     @classmethod
     def from_noise(cls, noise: WidenedNoise) -> Self:
         """Return the tail probabilities of the integer noise that is drawn."""
-        weights = _tail_weights(noise.table)
-        left = 0.0 if noise.table.tail is None else weights[-1]
+        # P(Y = 1), P(Y = 2), …, and of an infinite table the remaining tail probability.
+        table, left = noise.table, 0.0
+        if isinstance(table, BoxTable):
+            weights = table.positive_probabilities()
+        else:
+            parts = [np.array([w / TOTAL for w in table.half])]
+            if table.tail is not None:
+                block = np.array([w / TOTAL for w in table.tail.block])
+                left = table.tail.escape_in / TOTAL
+                while left > NEGLIGIBLE_TAIL:
+                    parts.append(left * block)
+                    left *= table.tail.escape / TOTAL
+                parts.append(np.array([left]))
+            weights = np.concatenate(parts)
         return cls(float(noise.factor), np.append(np.cumsum(weights[::-1])[::-1], left))
 
     def tail_probability(self, place: Floats) -> Floats:
@@ -66,21 +78,6 @@ class NoiseTails:
         """Return P(Y > y) for integers y ≥ −1."""
         found = self.table[np.minimum(np.maximum(y, 0), len(self.table) - 1).astype(np.int64)]
         return np.where(y < 0, 1 - self.table[0], found)
-
-
-def _tail_weights(table: AnyTable) -> Floats:
-    """Return P(Y = 1), P(Y = 2), …, and the remaining tail probability."""
-    if isinstance(table, BoxTable):
-        return table.positive_probabilities()
-    half = np.array([w / TOTAL for w in table.half])
-    if table.tail is None:
-        return half
-    block = np.array([w / TOTAL for w in table.tail.block])
-    left, parts = table.tail.escape_in / TOTAL, [half]
-    while left > NEGLIGIBLE_TAIL:
-        parts.append(left * block)
-        left *= table.tail.escape / TOTAL
-    return np.concatenate([*parts, [left]])
 
 
 # The noise of two numbers of one group, independent or drawn from one box: bounds on P(|X − mY| > width).

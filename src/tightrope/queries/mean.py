@@ -35,9 +35,9 @@ class mean(ColumnQuery):
     additive = False
     uniform = False
     notes = (
-        "where the noisy count is below 1 the mean is withheld and the interval is the whole range",
-        "the 95 % of a mean are over all that may happen, withholding it included: a small group has no promise of its "
-        "own for the case that its mean is shown",
+        "Where the noisy count is below 1, the mean is suppressed and the interval is the whole range.",
+        "The 95 % of an interval is over all outcomes, suppression included. For a small group it does not hold given "
+        "that the mean is shown.",
     )
 
     @property

@@ -135,7 +135,10 @@ class Span:
     def clip_to_span(self, other: Span) -> Span:
         """Return the intersection with another span; if empty, the other's nearest end."""
         low, high = max(self.low, other.low), min(self.high, other.high)
-        return Span(low, high) if low <= high else _nearest_end(self, other)
+        if low <= high:
+            return Span(low, high)
+        end = other.low if self.high < other.low else other.high
+        return Span(end, end)
 
     def divide_by_positive(self, positive: Span) -> Span:
         """Return all quotients by positive numbers; unbounded if the divisor may be zero."""
@@ -156,11 +159,6 @@ def span_around(middle: float, width: float) -> Span:
 
 def _as_span(other: Span | float) -> Span:
     return other if isinstance(other, Span) else Span(other, other)
-
-
-def _nearest_end(span: Span, other: Span) -> Span:
-    end = other.low if span.high < other.low else other.high
-    return Span(end, end)
 
 
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
@@ -323,8 +321,8 @@ ASSUMED_CORRELATION = 0.5
 """The correlation for which errors are stated."""
 MEAN_TO_WIDTH = 0.41
 """E|X| over the 95 % half-width of a normal distribution; less for heavier tails."""
-EVEN = "errors are stated for values around the middle of their range, with a standard deviation of a sixth of it"
-PAIRS = "rows in which either value is missing are left out"
+EVEN = "Errors are stated for values around the middle of their range, with a standard deviation of a sixth of it."
+PAIRS = "Rows in which either value is missing are left out."
 
 
 def expected_error_of_record(record: Record) -> tuple[float, float]:

@@ -21,7 +21,6 @@ from tightrope.queries.moment_estimates import (
     XX,
     XY,
     YY,
-    NoisyMean,
     NoisySample,
     Span,
     Weights,
@@ -58,8 +57,8 @@ class SpreadQuery(ColumnQuery, ABC):
     additive = False
     uniform = False
     notes = (
-        "it is that of the rows that are used: squares are divided by their number, not by one less",
-        "where the noisy count is below 1 it is withheld and the interval is all that can be",
+        "It describes the rows used: squares are divided by n, not by n - 1.",
+        "Where the noisy count is below 1, it is suppressed and the interval covers every possible value.",
         EVEN,
     )
 
@@ -292,9 +291,9 @@ class covariance(MomentQuery):
     kind = "covariance"
     meaning = "The covariance"
     notes = (
-        "it is that of the rows that are used: products are divided by their number, not by one less",
+        "It describes the rows used: products are divided by n, not by n - 1.",
         PAIRS,
-        "where the noisy count is below 1 it is withheld and the interval is all that can be",
+        "Where the noisy count is below 1, it is suppressed and the interval covers every possible value.",
         EVEN,
     )
 
@@ -351,7 +350,7 @@ class correlation(MomentQuery):
     meaning = "The correlation"
     notes = (
         PAIRS,
-        "where noise hides whether the values of a column differ at all, the correlation is withheld",
+        "Where the noise is so large that a column's variance could be zero, the correlation is suppressed.",
         EVEN,
     )
 
@@ -394,26 +393,21 @@ def _likely_correlations(sample: NoisySample, seen: tuple[float, float]) -> Span
     larger = [part + sample.usable * mean.noise_bound**2 for part, mean in zip(seen, means, strict=True)]
     most = max((k * larger[0] + larger[1] / k) / 2 for k in (ratio.low, ratio.high))
     spread, found = Span((least * seen[0] + seen[1] / least) / 2, most), ANY
+    (mean_x, mean_y), inverse = (mean.span for mean in means), Span(1 / ratio.high, 1 / ratio.low)
+    squares = ratio * (mean_x.squared_span() + square_offset(sample.noises[XX]))
+    squares = squares + inverse * (mean_y.squared_span() + square_offset(sample.noises[YY]))
     for _ in range(NARROWINGS):
-        off = sample.noise_width(_correlation_noise_weights(sample, means, ratio, found), main_error_probability(4))
+        # The weights of all noises in C − r (κ V + W/κ)/2.
+        weights: Weights = {
+            XY: 1.0,
+            XX: found * ratio * 0.5,
+            YY: found * inverse * 0.5,
+            X: found * ratio * mean_x - mean_y,
+            Y: found * inverse * mean_y - mean_x,
+            USABLE: mean_x * mean_y - found * squares * 0.5,
+        }
+        off = sample.noise_width(weights, main_error_probability(4))
         off += sample.usable * means[0].noise_bound * means[1].noise_bound
         middle = noisy_covariance(sample)
         found = Span(middle - off, middle + off).divide_by_positive(spread).clip_to_span(found)
     return found
-
-
-def _correlation_noise_weights(
-    sample: NoisySample, means: tuple[NoisyMean, NoisyMean], ratio: Span, found: Span
-) -> Weights:
-    """Return the weights of all noises in C − r (κ V + W/κ)/2."""
-    (x, y), other = (mean.span for mean in means), Span(1 / ratio.high, 1 / ratio.low)
-    first = ratio * (x.squared_span() + square_offset(sample.noises[XX]))
-    second = other * (y.squared_span() + square_offset(sample.noises[YY]))
-    return {
-        XY: 1.0,
-        XX: found * ratio * 0.5,
-        YY: found * other * 0.5,
-        X: found * ratio * x - y,
-        Y: found * other * y - x,
-        USABLE: x * y - found * (first + second) * 0.5,
-    }

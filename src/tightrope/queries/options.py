@@ -36,7 +36,7 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         return None
     if not by:
         raise PlanError("keys", keys, "left out if by is left out", 'add the column of the keys: by="city"')
-    listed = _key_combinations(keys, by) if isinstance(keys, Mapping) else _check_key_list(keys, by)
+    listed = _key_tuples(keys, by)
     if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
         expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
         raise PlanError(
@@ -48,22 +48,21 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
     return tuple(once)
 
 
-def _check_key_list(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
+def _key_tuples(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Return the listed keys, or all combinations of the values by column: one value for each of ``by``."""
+    if isinstance(keys, Mapping):
+        if set(keys) != set(by):
+            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
+        columns = [_key_values(keys[column]) for column in by]
+        if (size := math.prod(map(len, columns))) > MOST_KEYS:
+            expected = f"at most {MOST_KEYS:,} combinations"
+            raise PlanError("keys", f"{size:,} combinations", expected, "list those that matter, or leave keys out")
+        return list(itertools.product(*columns))
     listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
     for place, key in enumerate(listed):
         if len(key) != len(by):
             raise PlanError("keys", f"{len(key)} in key {place + 1}", f"one value for each of {list(by)}")
     return listed
-
-
-def _key_combinations(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    if set(keys) != set(by):
-        raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-    columns = [_key_values(keys[column]) for column in by]
-    if (size := math.prod(map(len, columns))) > MOST_KEYS:
-        expected = f"at most {MOST_KEYS:,} combinations"
-        raise PlanError("keys", f"{size:,} combinations", expected, "list those that matter, or leave keys out")
-    return list(itertools.product(*columns))
 
 
 _PLAIN = (list, tuple, range, set, frozenset)
@@ -224,11 +223,18 @@ class CheckedOptions:
         if not (where is None or (isinstance(where, (str, Expression)) and str(where).strip())):
             raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
         rows, groups = options.max_rows_per_group, options.max_groups
+        keys = listed_keys(options.keys, by)
+        weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise")
+        name = options.name
+        if name is None:
+            name = "_".join([*words, *(["by", *by] if by else [])])
+        elif not isinstance(name, str) or not name.strip():
+            raise PlanError("name", name, "a non-empty text")
         return cls(
             by=by,
-            keys=listed_keys(options.keys, by),
-            weight=check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise"),
-            name=_answer_name(options.name, [*words, *(["by", *by] if by else [])]),
+            keys=keys,
+            weight=weight,
+            name=name,
             max_rows_per_group=None if rows is None else check_integer("max_rows_per_group", rows),
             max_groups=None if groups is None else check_integer("max_groups", groups),
             terms=tuple(named.values()),
@@ -247,7 +253,15 @@ class CheckedOptions:
     @property
     def groups_text(self) -> str:
         """The groups and the condition in words; empty without either."""
-        return (f" by {', '.join(map(_shown_key_name, self.by, self.terms))}" if self.by else "") + self.rows_that_count
+        names = []
+        for name, term in zip(self.by, self.terms, strict=False):
+            # The expression is shown, too, if it differs from the name by more than quotes and spaces.
+            text = str(term)
+            same = name == text or name.replace('"', "'").replace(" ", "") == text.replace('"', "'").replace(" ", "")
+            names.append(
+                escape_control_chars(name) if same else f"{escape_control_chars(name)} ({escape_control_chars(text)})"
+            )
+        return (f" by {', '.join(names)}" if self.by else "") + self.rows_that_count
 
     @property
     def rows_that_count(self) -> str:
@@ -280,13 +294,6 @@ def unwrap_expression(given: Given | ExpressionTree) -> Term:
     return given.tree if isinstance(given, Expression) else given
 
 
-def _shown_key_name(name: str, term: Term) -> str:
-    """Return the key's name, and its expression if that differs by more than quotes and spaces."""
-    said = str(term)
-    same = name == said or name.replace('"', "'").replace(" ", "") == said.replace('"', "'").replace(" ", "")
-    return escape_control_chars(name) if same else f"{escape_control_chars(name)} ({escape_control_chars(said)})"
-
-
 def _enumerable_keys(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
     """Return all combinations of values if a key is an expression and each has few known values, else None."""
     every = [facts_of(term, schema).possible_keys for term in terms]
@@ -316,11 +323,3 @@ def _terms_by_key_name(by: object) -> dict[str, Term]:
         if column in RESERVED:
             raise PlanError("by", column, f"not one of {RESERVED}", "answers use these names; rename the column")
     return {name: unwrap_expression(term) for name, term in pairs}
-
-
-def _answer_name(name: str | None, usual: Sequence[str]) -> str:
-    if name is None:
-        return "_".join(usual)
-    if not isinstance(name, str) or not name.strip():
-        raise PlanError("name", name, "a non-empty text")
-    return name

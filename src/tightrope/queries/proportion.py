@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
 from typing import Self, final
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
-from tightrope.queries.intervals import IndependentPair
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
-from tightrope.queries.ratio import RatioInterval
-from tightrope.queries.statistics import Noise, NoisyStatistic
+from tightrope.queries.ratio import cached_ratio_interval
+from tightrope.queries.statistics import NoisyStatistic
 from tightrope.tables.expressions.expression import Term, resolve_term
 from tightrope.tables.request import FixedPoint, Measure
 from tightrope.tables.schema import Schema
@@ -47,10 +45,10 @@ class proportion(Query):
     additive = False
     uniform = False
     notes = (
-        "values that are true and values that are not are counted apart, and a row enters one of both counts: it costs "
-        "no more than one count",
-        "numbers are taken for 1 from 0.5 on, and for 0 below; missing values are left out",
-        "where the noisy counts add up to less than 1 the share is withheld and the interval is everything",
+        "True and false values are counted separately. A row is in only one of the two counts, so both need no more "
+        "noise than one.",
+        "Numbers of at least 0.5 count as true, smaller ones as false; missing values are left out.",
+        "Where the two noisy counts add up to less than 1, the proportion is suppressed and the interval is from 0 to 1.",
     )
     entries = ("column",)
 
@@ -84,7 +82,7 @@ class proportion(Query):
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": 1.0, "usable": usable}
         value = min(max(ones / usable, 0.0), 1.0)
-        least, most = _cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(ones, zeros, 0.0, math.inf)
+        least, most = cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(ones, zeros, 0.0, math.inf)
         lower, upper = _proportion_from_odds(least, below=True), _proportion_from_odds(most, below=False)
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
@@ -106,9 +104,3 @@ def _proportion_from_odds(odds: float, *, below: bool) -> float:
     """
     exact = 1.0 if math.isinf(odds) else odds / (1 + odds)
     return max(0.0, exact * (1 - 1e-14)) if below else min(1.0, exact * (1 + 1e-14))
-
-
-@lru_cache(maxsize=64)
-def _cached_ratio_interval(ones: Noise, zeros: Noise) -> RatioInterval:
-    """Return the odds intervals, computed once for all groups."""
-    return RatioInterval.from_noise_pair(IndependentPair(ones.noise_tails, zeros.noise_tails))

@@ -245,11 +245,11 @@ class ChosenQuantile:
     size: float
 
     notes: ClassVar[tuple[str, ...]] = (
-        f"one of {ALL_CELLS:,} equal parts of the range is chosen, and how far around it the interval reaches: each by "
-        "the exponential mechanism, at the price of noise in the number of rows below; the value is the round number "
-        "of its part",
-        "it has a value whatever the rows are: that of an empty group says nothing, and its interval is nearly always "
-        "the whole range",
+        f"The range is divided into {ALL_CELLS:,} equal cells. The exponential mechanism chooses a cell, then the width "
+        "of the interval; each costs as much as noise in the number of rows below. The value is the roundest number in "
+        "the chosen cell.",
+        "A value is returned even for an empty group; it then means nothing, and its interval is nearly always the whole "
+        "range.",
     )
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
@@ -319,11 +319,11 @@ class CountedQuantile:
     size: float
 
     notes: ClassVar[tuple[str, ...]] = (
-        f"values are counted in {ALL_CELLS:,} equal parts of the range, and in blocks of them: both counts are "
-        "paid for once, however many quantiles are read from them",
-        "a value between two edges of the grid is a guess: the round number of its cell where that has far more rows "
-        "than those around it; the interval reaches to the edges",
-        "where the noisy count is below 1 the quantile is withheld and the interval is the whole range",
+        f"Values are counted in {ALL_CELLS:,} equal cells of the range and in blocks of cells. These counts are charged "
+        "once and serve every quantile of the same column.",
+        "Within a cell the value is a guess: the roundest number of the cell if the cell has far more rows than its "
+        "neighbors. The interval reaches to the edges of the cell.",
+        "Where the noisy count is below 1, the quantile is suppressed and the interval is the whole range.",
     )
 
     @property
@@ -411,7 +411,7 @@ class quantile(ColumnQuery):
     meaning = "The value that a share of all values does not exceed"
     additive = False
     uniform = False
-    notes = ("of the bounds on a person only that on all rows applies to groups of quantiles",)
+    notes = ("For medians and quantiles only max_rows counts; max_groups and max_rows_per_group are ignored.",)
     entries = ("column", "bounds", "q")
     entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 

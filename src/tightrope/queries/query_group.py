@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -16,7 +15,7 @@ from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.expressions.expression import Term, facts_of
 from tightrope.tables.group_keys import check_key_kinds
-from tightrope.tables.request import ContributionBounds, DistinctCount, Measure, Request
+from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
 
 VALUES = ("integer", "number", "boolean")
@@ -117,7 +116,15 @@ class QueryGroup:
     @property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
         """The composition groups, one per set; an exclusive set of m vectors is one spend over m cells per group."""
-        return tuple(_composition_group(self, own) for own in self.composition_sets)
+        groups = []
+        for own in self.composition_sets:
+            # A box is one spend of several numbers; each row enters only one vector of an exclusive set.
+            spends = tuple(
+                draw[0].noise_spec.to_joint_noise(len(draw)) if draw[0].joint_noise else draw[0].noise_spec
+                for draw in _joint_draws(own)
+            )
+            groups.append(CompositionGroup(spends, self.set_contribution(own)))
+        return tuple(groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +167,6 @@ class PrivacyUnit:
         return ContributionBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
-def _composition_group(task: QueryGroup, own: tuple[NoisyStatistic, ...]) -> CompositionGroup:
-    """Return the composition group of a set; an exclusive set is one spend over cells, as each row enters one of them.
-
-    A box is one spend of several numbers.
-    """
-    spends = (
-        p[0].noise_spec.to_joint_noise(len(p)) if p[0].joint_noise else p[0].noise_spec for p in _joint_draws(own)
-    )
-    return CompositionGroup(tuple(spends), task.set_contribution(own))
-
-
 def _joint_draws(own: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
     if own[0].disjoint_set is not None:
         return (own,)
@@ -186,11 +182,11 @@ def group_queries(
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
     """
-    if isinstance(questions, Query) or not all(isinstance(q, Query) for q in questions) or len(questions) == 0:
-        got, remedy = (
-            (str(questions), "put it in brackets: [tr.count()]") if isinstance(questions, Query) else (questions, "")
-        )
-        raise PlanError("questions", got, "a list of questions such as tr.count and tr.mean", remedy)
+    expected = "a list of questions such as tr.count and tr.mean"
+    if isinstance(questions, Query):
+        raise PlanError("questions", str(questions), expected, "put it in brackets: [tr.count()]")
+    if not all(isinstance(q, Query) for q in questions) or len(questions) == 0:
+        raise PlanError("questions", questions, expected)
     if len(questions) > MOST_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a budget_fraction'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
@@ -200,13 +196,14 @@ def group_queries(
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
     gathered: dict[object, dict[int, Query]] = {}
     for place, given in enumerate(questions):
-        with _errors_naming_query(given):
+        try:
             question = given.resolve(schema, where)
-            _check_query(question, schema)
-            _check_keys(question, person, schema)
-            _check_distinct_count(question, person)
-            _check_suppressed_count(question)
+            _check_columns(question, schema)
+            _check_groups(question, person, schema)
             keys = _counted_keys(question)
+        except InputError as error:
+            parameter = f"{error.name} of {escape_control_chars(given.asked.name)}"
+            raise type(error).from_error(error, parameter) from None
         shared = (
             _grouping_terms(question),
             keys,
@@ -220,64 +217,42 @@ def group_queries(
     return tuple(_make_query_group(own, person) for own in gathered.values())
 
 
-@contextmanager
-def _errors_naming_query(question: Query) -> Iterator[None]:
-    """Add the name of the query to errors."""
-    try:
-        yield
-    except InputError as error:
-        said = f"{error.name} of {escape_control_chars(question.asked.name)}"
-        raise type(error)(said, error.value, error.expected, error.remedy) from None
-
-
-def _check_query(question: Query, schema: Schema) -> None:
+def _check_columns(question: Query, schema: Schema) -> None:
+    """Check that groups have plain values, and measured columns numbers, or plain values to count distinct ones."""
     for term in _grouping_terms(question):
         if facts_of(term, schema).kind == "other":
             remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
             raise SchemaError("by", str(term), "a column of plain values", remedy)
-    for vector in question.noisy_statistics():
-        _check_measured(question, vector.measure, schema)
-
-
-def _check_measured(question: Query, measure: Measure, schema: Schema) -> None:
-    """Check that columns are numeric, or comparable for counts of distinct values."""
-    for term in measure.measured_terms:
+    measured = [(v.measure, term) for v in question.noisy_statistics() for term in v.measure.measured_terms]
+    for measure, term in measured:
         kind = facts_of(term, schema).kind
         if isinstance(measure, DistinctCount) and kind == "other":
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
         if not isinstance(measure, DistinctCount) and kind not in VALUES:
             expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
-            # Advice for a column that is not numeric: in a proportion, a comparison is nearly always meant.
-            column = str(term)
-            if question.kind != "proportion":
-                how_else = "cast it, or declare its type"
-            else:
+            column, remedy = str(term), "cast it, or declare its type"
+            if question.kind == "proportion":  # a comparison is nearly always meant
                 written = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
-                how_else = f"say what counts as true, as in {written} == 'yes'"
-            raise SchemaError("column", str(term), expected, how_else)
+                remedy = f"say what counts as true, as in {written} == 'yes'"
+            raise SchemaError("column", column, expected, remedy)
 
 
-def _check_keys(question: Query, person: PrivacyUnit, schema: Schema) -> None:
-    """Check the kinds of listed keys; discovered keys must not be the person column, as such groups are too small."""
-    if question.row_count_steps:
-        return
-    if question.asked.keys is not None:
+def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
+    """Check the groups, and what is counted in them.
+
+    Listed keys have the kinds of their columns; discovered ones are not the person column, as such groups are too
+    small. Distinct values are not counted in the person column: people are counted with less noise. A count of
+    suppressed rows has discovered groups: listed and known groups are all shown.
+    """
+    if question.asked.keys is not None and not question.row_count_steps:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
-    elif person.column is not None and person.column in _grouping_terms(question):
+    elif not question.row_count_steps and person.column is not None and person.column in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "another column than the person's if groups are discovered", remedy)
-
-
-def _check_distinct_count(question: Query, person: PrivacyUnit) -> None:
-    """Check that distinct values are not counted in the person column: people are counted with less noise."""
     different = [vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)]
     if person.column is not None and any(one.column == person.column for one in different):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
         raise PlanError("column", person.column, "not the column of the person", remedy)
-
-
-def _check_suppressed_count(question: Query) -> None:
-    """Check that a count of suppressed rows has discovered groups: listed and known groups are all shown."""
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
@@ -293,16 +268,30 @@ def _check_suppressed_counts(together: Sequence[Query]) -> None:
 def _make_query_group(asked: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
     questions, places = tuple(asked.values()), tuple(asked)
     first = questions[0]
-    keys = _counted_keys(first)
-    count = _key_count(questions) if keys is None else None
+    keys, key_count = _counted_keys(first), None
+    if keys is None:
+        # The count that decides which keys are shown has the least noise among the row counts of the queries.
+        sizes = [vector.noise_spec.eighths for q in questions for vector in q.noisy_statistics() if vector.counts_rows]
+        plain = row_count(KEY_COUNT, 1.0)
+        spec = replace(plain.noise_spec, eighths=min(sizes, default=plain.noise_spec.eighths), needs_bound=True)
+        key_count = replace(plain, noise_spec=spec)
     questions = tuple(question.specialize(questions) for question in questions)
     bounds, where = person.bounds_for_query(first), first.asked.row_condition
-    served = {
-        question: _vectors_for_query(question, number, count, bounds.max_rows)
-        for number, question in enumerate(questions)
-    }
+    vectors_by_query = {}
+    for number, question in enumerate(questions):
+        vectors: dict[str, NoisyStatistic] = {}
+        for own in question.noisy_statistics():
+            vector = own
+            if own.over_all_groups:  # a person contributes all of their rows
+                vector = replace(vector, sensitivity=own.sensitivity * bounds.max_rows)
+            if own.block is None:  # counts of cells are shared by all queries that use the same ones
+                vector = vector.with_name(f"{number} {own.statistic_name}")
+            vectors[own.statistic_name] = key_count if key_count and own.counts_rows else vector
+        vectors_by_query[question] = MappingProxyType(vectors)
     cells = None if first.cell_expression is None else first.cell_expression.cell_count
-    found = QueryGroup(MappingProxyType(served), _grouping_terms(first), keys, bounds, where, cells, count)
+    found = QueryGroup(
+        MappingProxyType(vectors_by_query), _grouping_terms(first), keys, bounds, where, cells, key_count
+    )
     return replace(found, row_count_steps=first.row_count_steps, query_positions=places)
 
 
@@ -324,38 +313,6 @@ def _counted_keys(question: Query) -> Keys | None:
             "keys", f"{size // question.cell_expression.cell_count:,} groups", expected, "ask for fewer at once"
         )
     return tuple((*key, cell) for key in keys for cell in range(question.cell_expression.cell_count))
-
-
-def _key_count(questions: Sequence[Query]) -> NoisyStatistic:
-    """Return the count that decides which keys are shown, with the least noise among the row counts of the queries."""
-    wanted = [vector.noise_spec.eighths for q in questions for vector in q.noisy_statistics() if vector.counts_rows]
-    plain = row_count(KEY_COUNT, 1.0)
-    return replace(
-        plain,
-        noise_spec=replace(plain.noise_spec, eighths=min(wanted, default=plain.noise_spec.eighths), needs_bound=True),
-    )
-
-
-def _scale_over_all_groups(vector: NoisyStatistic, rows: int) -> NoisyStatistic:
-    return replace(vector, sensitivity=vector.sensitivity * rows) if vector.over_all_groups else vector
-
-
-def _with_unique_name(vector: NoisyStatistic, number: int) -> NoisyStatistic:
-    return vector.with_name(f"{number} {vector.statistic_name}") if vector.block is None else vector
-
-
-def _vectors_for_query(
-    question: Query, number: int, key_count: NoisyStatistic | None, rows: int
-) -> Mapping[str, NoisyStatistic]:
-    """Return the vectors of a query under unique names; a count of rows is the key count, if there is one.
-
-    Counts of cells are shared by all queries that use the same ones. To counts over all groups, a person contributes
-    all of their ``rows``.
-    """
-    return MappingProxyType({
-        vector.statistic_name: key_count if key_count and vector.counts_rows else
-        _with_unique_name(_scale_over_all_groups(vector, rows), number) for vector in question.noisy_statistics()
-    })  # fmt: skip
 
 
 # Descriptions of the rows in an answer: a count of bounded rows is not a count of all rows.
@@ -385,12 +342,12 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
     """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
     if bounds.person_column is None:
         return []
-    left_out = f"where one {person.unit_noun} has more rows, the others are left out"
-    nobody = (
-        f"rows whose {escape_control_chars(bounds.person_column)} is NULL, or a float but no whole "
-        f"number below 2^53, are left out"
-    )
-    said = [f"{left_out}: this speaks of the rows that count, not of the whole table", nobody]
+    noun, column = person.unit_noun, escape_control_chars(bounds.person_column)
+    notes = [
+        f"Where one {noun} has more rows, the others are left out: the answer describes the rows used, not the whole "
+        f"table.",
+        f"Rows whose {column} is NULL, or a float that is not an integer below 2^53, are left out.",
+    ]
     if not by and bounds.max_rows < person.rows:
-        said.append(f"without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} bounds it")
-    return said
+        notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} bounds it.")
+    return notes

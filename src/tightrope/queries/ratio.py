@@ -69,6 +69,12 @@ class RatioInterval:
         return None if found is None else (1 / found[1], 1 / found[0] if found[0] > 0 else math.inf)
 
 
+@lru_cache(maxsize=64)
+def cached_ratio_interval(top: Noise, bottom: Noise) -> RatioInterval:
+    """Return the ratio intervals for two noises of one group, computed once for all groups."""
+    return RatioInterval.from_noise_pair(noise_pair(top, bottom))
+
+
 TOP, BOTTOM = "numerator", "denominator"
 OUTWARDS = 1e-14
 """Relative margin for a few operations on doubles."""
@@ -103,10 +109,10 @@ class ratio(ColumnPairQuery):
     entries = (*given, "bounds", second_given)
     notes = (
         PAIRS,
-        "where the noisy denominator is less than one row may add to it, the ratio is withheld and the interval is all "
-        "that can be; an end that is missing has no limit",
-        "values are rounded to a grid of eight digits: the interval is that of the rounded values",
-        "errors are stated for values in the middle of their ranges",
+        "Where the noisy denominator is smaller than what one row can add to it, the ratio is suppressed and the "
+        "interval covers every possible value. A missing end means that there is no limit.",
+        "Values are rounded to eight digits; the interval is for the rounded values.",
+        "Errors are stated for values in the middle of their ranges.",
     )
 
     def __post_init__(self) -> None:
@@ -145,7 +151,7 @@ class ratio(ColumnPairQuery):
     def _likely_interval(self, integers: Integers, noises: Noises, scale: float) -> Range:
         """Return the ends in natural units; ``scale`` converts from a ratio of integers."""
         lower, upper = self.possible_ratios
-        odds = _cached_ratio_interval(noises[TOP], noises[BOTTOM])
+        odds = cached_ratio_interval(noises[TOP], noises[BOTTOM])
         low, high = odds.likely_ratios(integers[TOP], integers[BOTTOM], lower / scale, upper / scale)
         return max(lower, low * scale * (1 - math.copysign(OUTWARDS, low))), min(
             upper, high * scale * (1 + math.copysign(OUTWARDS, high))
@@ -167,9 +173,3 @@ class ratio(ColumnPairQuery):
 
 def _require_other_column(vector: NoisyStatistic, column: Term) -> NoisyStatistic:
     return replace(vector, measure=replace(vector.measure, second_column=column))
-
-
-@lru_cache(maxsize=64)
-def _cached_ratio_interval(top: Noise, bottom: Noise) -> RatioInterval:
-    """Return the ratio intervals, computed once for all groups."""
-    return RatioInterval.from_noise_pair(noise_pair(top, bottom))

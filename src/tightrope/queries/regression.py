@@ -194,11 +194,11 @@ class regression(MomentQuery):
     entries = (*given, "bounds", second_given)
     varies = (Y,)
     notes = (
-        "value is the slope, with its interval; intercept, in result.json and in .to_pandas(), is where the line is at "
-        "zero, with an interval of its own",
+        "The value is the slope, with its interval; result.json and .to_pandas() also have the intercept and its "
+        "interval.",
         PAIRS,
-        "where noise hides whether the values that the line goes along differ at all, the line is withheld; an end "
-        "that is missing has no limit",
+        "Where the noise is so large that the variance of the explanatory column could be zero, the line is suppressed. "
+        "A missing end means that there is no limit.",
         EVEN,
     )
 

@@ -43,11 +43,11 @@ class top_k(Query):
     uniform = True
     counts = True
     notes = (
-        "the order is that of the noisy counts; the intervals hold for all groups at once 95 % of the time, and so for "
-        "those that came out on top: they are wider than those of a count",
-        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given "
-        "these intervals: if worst_rank is k or less, the group is among the k largest; an empty rank means that "
-        "suppressed groups may be larger",
+        "Groups are ordered by noisy count. The intervals hold for all groups at once 95 % of the time, so they also "
+        "hold for the groups selected; they are wider than those of a count.",
+        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given these "
+        "intervals: if worst_rank is at most k, the group is among the k largest. An empty rank means that suppressed "
+        "groups may be larger.",
     )
     entries = ("k",)
 
@@ -79,9 +79,15 @@ class top_k(Query):
         lowers, uppers = (sorted(ends[value][side] for value in values) for side in (0, 1))
         hidden = 2 * (noises[ROW_COUNT].key_threshold or 0)
         chosen = sorted(range(len(values)), key=lambda place: -values[place])[: self.k]
-        return [
-            (place, _record_with_ranks(values[place], ends[values[place]], lowers, uppers, hidden)) for place in chosen
-        ]
+        shown: list[tuple[int, Record]] = []
+        for place in chosen:
+            lower, upper = ends[values[place]]
+            # The ranks that are possible given the other intervals; a suppressed group has at most ``hidden`` rows.
+            best = 1 + len(lowers) - bisect_right(lowers, upper)
+            worst = None if hidden > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
+            ranks = {"best_rank": best, "worst_rank": worst}
+            shown.append((place, {"value": values[place], "lower": lower, "upper": upper, **ranks}))
+        return shown
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise, with the half-width that holds for all groups simultaneously."""
@@ -92,20 +98,6 @@ class top_k(Query):
     def worst_error(self, noises: Noises) -> float:
         """Return the largest error of the noise."""
         return noises[ROW_COUNT].worst_error
-
-
-def _record_with_ranks(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[int], hidden: int) -> Record:
-    """Return the ranks that are possible given the other intervals. A suppressed group has at most ``hidden`` rows."""
-    lower, upper = ends
-    best = 1 + len(lowers) - bisect_right(lowers, upper)
-    worst = len(uppers) - bisect_left(uppers, lower)
-    return {
-        "value": value,
-        "lower": lower,
-        "upper": upper,
-        "best_rank": best,
-        "worst_rank": None if hidden > max(lower, 0) else worst,
-    }
 
 
 # The rows in suppressed groups, as one number.
@@ -133,7 +125,7 @@ class suppressed_count(Query):
     additive = True
     uniform = True
     counts = True
-    notes = (NOT_CLIPPED, "which groups are not shown was decided by noise, before and apart from the noise of this")
+    notes = (NOT_CLIPPED, "Which groups are suppressed was decided by other noise, before this answer was drawn.")
 
     @property
     def key_columns(self) -> tuple[str, ...]:

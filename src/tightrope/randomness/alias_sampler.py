@@ -44,7 +44,7 @@ class Columns:
     other: NDArray[np.int32]
 
     def outcome_weights(self, size: int) -> list[int]:
-        """The weight of each of ``size`` outcomes, added up from the columns in integers.
+        """Return the weight of each of ``size`` outcomes, added up from the columns in integers.
 
         This is the inverse of ``build_alias_table``.
 
@@ -95,7 +95,7 @@ def build_alias_table(weights: Wide) -> Columns:
 
 
 def build_constant_table(outcome: int) -> Columns:
-    """The table of an outcome of weight 2¹²⁸: two columns that it fills."""
+    """Return the table of an outcome of weight 2¹²⁸: two columns that it fills."""
     edges = Wide(np.array([0, 1 << 63], dtype=np.uint64), np.zeros(2, dtype=np.uint64))
     return Columns(1, edges, np.full(2, outcome, dtype=np.int32))
 

@@ -106,7 +106,7 @@ class Wide:
         return np.asarray((self.high < other.high) | ((self.high == other.high) & (self.low < other.low)))
 
     def cumulative_sums(self) -> Wide:
-        """Sums of the first 1, 2, …, n numbers."""
+        """Return the sums of the first 1, 2, …, n numbers."""
         low = np.cumsum(self.low, dtype=np.uint64)
         carries = low < self.low  # a sum that wrapped around is below what was added
         return Wide(np.cumsum(self.high, dtype=np.uint64) + np.cumsum(carries, dtype=np.uint64), low)
@@ -150,7 +150,7 @@ def bernoulli_from_bits(chance: Enclosure, randomness: Source, prefix: int = 0, 
 
 
 def falling_exponential(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Bounds on e^{−x} for x ≥ 0, about ``digits`` decimal digits apart.
+    """Return bounds on e^{−x} for x ≥ 0, about ``digits`` decimal digits apart.
 
     The quotient is rounded either way and ``decimal`` rounds exponentials correctly; one more unit each side allows
     for that rounding.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -71,35 +71,22 @@ def _arrow_array(found: list[Any], kind: Any) -> Any:
 def answer_html(answer: AnswerDocument) -> str:
     """Return an HTML table with the keys, the value and its interval; all names and keys are escaped."""
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
-    head = "".join(f"<th>{_escaped_text(name)}</th>" for name in names)
-    shown = (_table_cells(_field_values(_with_part(answer, row), names)) for row in answer.rows[:SHOWN_ROWS])
+    head = "".join(f"<th>{html_text(name)}</th>" for name in names)
+    lines = []
+    for row in answer.rows[:SHOWN_ROWS]:
+        # The bin of a histogram is labeled by both of its edges.
+        labeled = {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
+        lines.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
     more = len(answer.rows) - SHOWN_ROWS
     rest = f"<p>... and {more:,} more groups in .to_pandas()</p>" if more > 0 else ""
-    caption = f"{_escaped_text(answer.name)}: {_escaped_text(answer.question)}; 95 % intervals"
-    return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(shown)}</table>{rest}"
-
-
-def _field_values(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
-    return [row.get(name) for name in names]
-
-
-def _with_part(answer: AnswerDocument, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the row with the bin of a histogram labeled by both of its edges."""
-    return {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
-
-
-def _table_cells(fields: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<td>{_cell_text(field)}</td>' for field in fields)}</tr>"
+    caption = f"{html_text(answer.name)}: {html_text(answer.question)}; 95 % intervals"
+    return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(lines)}</table>{rest}"
 
 
 def _cell_text(field: object) -> str:
     if field is None:
         return "–"
-    return f"{field:.6g}" if isinstance(field, float) else _escaped_text(str(field))
-
-
-def _escaped_text(text: str) -> str:
-    return html_text(text)
+    return f"{field:.6g}" if isinstance(field, float) else html_text(str(field))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -46,6 +46,29 @@ class DiagnosticCount:
     column: Term | None
     limits: Range
 
+    def counted_expression(self, schema: Schema) -> ExpressionTree | None:
+        """Return an expression that has a value in exactly the rows to count, and is missing in the others.
+
+        Booleans are compared as the numbers 0 and 1, as in a sum.
+        """
+        if self.column is None:
+            return None
+        own = self.column if isinstance(self.column, ExpressionTree) else ColumnRef(self.column)
+        if self.counted_rows == "missing" or self.limits is None:
+            return Case((Missing(own),), (to_literal(1), None))
+        if own.infer_facts(schema).kind == "boolean":
+            own = Case((own, Not(own)), (to_literal(1), to_literal(0), None))
+        sign, end = ("<", self.limits[0]) if self.counted_rows == "below" else (">", self.limits[1])
+        return Case((Compare(sign, own, to_literal(float(end))),), (to_literal(1), None))
+
+    def moved_values_text(self) -> str:
+        """Return the part of the values that a tally of a column counts, in words."""
+        column = escape_control_chars(str(self.column))
+        if self.counted_rows == "missing" or self.limits is None:
+            return f"the fields of {column} were missing or did not fit its type"
+        end = format_range_end(self.limits[0] if self.counted_rows == "below" else self.limits[1])
+        return f"the values of {column} were {self.counted_rows} {end} and counted as {end}"
+
 
 def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
     """Return the tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
@@ -85,18 +108,14 @@ def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
     """Return the tallies of a task, in addition to its questions."""
     if not task.vectors_by_query or task.row_count_steps:
         return ()
-    used = () if task.bounds.person_column is None else (DiagnosticCount("used", None, None),)
+    tallies = [] if task.bounds.person_column is None else [DiagnosticCount("used", None, None)]
     ranges = dict.fromkeys(pair for question in task.ordered_queries for pair in question.clamped_columns)
-    return (*used, *(tally for term, limits in ranges for tally in _column_diagnostics(term, limits, task)))
-
-
-def _column_diagnostics(term: Term, limits: Range, task: QueryGroup) -> tuple[DiagnosticCount, ...]:
-    """Return tallies of values beyond each end, and of missing fields unless the task is counted in cells.
-
-    Rows without a value are in no cell.
-    """
-    ends = () if limits is None else (DiagnosticCount("below", term, limits), DiagnosticCount("above", term, limits))
-    return (*ends, *(() if task.cells_per_group is not None else (DiagnosticCount("missing", term, limits),)))
+    for term, limits in ranges:
+        if limits is not None:
+            tallies += [DiagnosticCount("below", term, limits), DiagnosticCount("above", term, limits)]
+        if task.cells_per_group is None:  # rows without a value are in no cell
+            tallies.append(DiagnosticCount("missing", term, limits))
+    return tuple(tallies)
 
 
 def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[QueryGroup]:
@@ -121,7 +140,7 @@ def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[Quer
             if (place := diagnostic_position(tally, task)) in left
         ]
         vectors = tuple(
-            _diagnostic_statistic(tally, task.bounds.max_rows, _counted_expression(tally, schema)) for tally, _ in own
+            _diagnostic_statistic(tally, task.bounds.max_rows, tally.counted_expression(schema)) for tally, _ in own
         )
         names = {vector.statistic_name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
         found.append(
@@ -136,11 +155,15 @@ def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[Quer
 
 def diagnostic_position(tally: DiagnosticCount, task: QueryGroup) -> object:
     """Return a key that is equal for tallies of the same rows; for column values it ignores the cells."""
-    return tally, used_rows_key(task) if tally.column is None else (
-        task.where,
-        _row_choice_key(task),
-        _listed_groups(task),
-    )
+    if tally.column is None:
+        return tally, used_rows_key(task)
+    # The listed groups; without a list, every row is in a group.
+    listed: object = None
+    by = task.by if task.cells_per_group is None else task.by[:-1]
+    if task.keys is not None and by:
+        keys = task.keys if task.cells_per_group is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
+        listed = by, keys
+    return tally, (task.where, _row_choice_key(task), listed)
 
 
 def used_rows_key(task: QueryGroup) -> object:
@@ -153,14 +176,6 @@ def _row_choice_key(task: QueryGroup) -> object:
     bounds = task.bounds
     by_group = bounds.max_rows_per_group < bounds.max_rows or (bool(task.by) and bounds.max_groups < bounds.max_rows)
     return bounds.max_rows, (task.by, bounds) if by_group else None
-
-
-def _listed_groups(task: QueryGroup) -> object:
-    """Return the listed groups, or None without a list, when every row is in a group."""
-    by = task.by if task.cells_per_group is None else task.by[:-1]
-    if task.keys is None or not by:
-        return None
-    return by, task.keys if task.cells_per_group is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
 
 
 def without_row_bounds(task: QueryGroup) -> QueryGroup:
@@ -213,22 +228,6 @@ def _column_and_end(tally: DiagnosticCount) -> str:
     return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
-def _counted_expression(tally: DiagnosticCount, schema: Schema) -> ExpressionTree | None:
-    """Return an expression that has a value in exactly the rows to count, and is missing in the others.
-
-    Booleans are compared as the numbers 0 and 1, as in a sum.
-    """
-    if tally.column is None:
-        return None
-    own = tally.column if isinstance(tally.column, ExpressionTree) else ColumnRef(tally.column)
-    if tally.counted_rows == "missing" or tally.limits is None:
-        return Case((Missing(own),), (to_literal(1), None))
-    if own.infer_facts(schema).kind == "boolean":
-        own = Case((own, Not(own)), (to_literal(1), to_literal(0), None))
-    sign, end = ("<", tally.limits[0]) if tally.counted_rows == "below" else (">", tally.limits[1])
-    return Case((Compare(sign, own, to_literal(float(end))),), (to_literal(1), None))
-
-
 def _relative_loss(unit: CompositionGroup) -> float:
     """Return the privacy loss of one person's rows in the unit, relative to other units."""
     return sum(unit.split_bounds.most_rows / spend.noise_size for spend in unit.noise_specs)
@@ -239,18 +238,18 @@ def _noise_share(own: Sequence[NoisyStatistic]) -> int:
 
 
 def _with_noise(task: QueryGroup, size: float) -> QueryGroup:
-    tallies = tuple(_with_size(vector, 8 * size / _noise_share((vector,))) for vector in task.diagnostic_counts)
-    return replace(task, diagnostic_counts=tallies)
-
-
-def _with_size(vector: NoisyStatistic, wanted: float) -> NoisyStatistic:
-    """Return the vector with the next larger relative noise size, in eighths."""
-    found = next((size for size in NOISE_SIZES if size >= wanted), None)
-    if found is None:
-        times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
-        expected = "large enough for the counts of this many questions"
-        raise PlanError("bias_check", "too little", expected, f"use {times:g} times as much, or ask fewer questions")
-    return replace(vector, noise_spec=replace(vector.noise_spec, eighths=found))
+    """Return the task with the next larger relative noise size for each tally, in eighths."""
+    tallies = []
+    for vector in task.diagnostic_counts:
+        wanted = 8 * size / _noise_share((vector,))
+        eighths = next((size for size in NOISE_SIZES if size >= wanted), None)
+        if eighths is None:
+            times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
+            expected = "large enough for the counts of this many questions"
+            remedy = f"use {times:g} times as much, or ask fewer questions"
+            raise PlanError("bias_check", "too little", expected, remedy)
+        tallies.append(replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths)))
+    return replace(task, diagnostic_counts=tuple(tallies))
 
 
 # The bias of bounding and clamping, estimated from noisy counts: shares with intervals, and sentences.
@@ -283,19 +282,20 @@ def diagnostics(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[Counts], person: PrivacyUnit
 ) -> tuple[BiasPart, ...]:
     """Return one statement per task and tally: the share of rows left out, of values moved, or of missing fields."""
-    every = [_noisy_counts_by_name(own, found) for own, found in zip(noises, counts, strict=True)]
-    pairs = [(task, own) for task, own in zip(tasks, every, strict=True) if own]
+    pairs = []
+    for task, task_noises, found in zip(tasks, noises, counts, strict=True):
+        drawn = [(noise, found[noise.vector]) for noise in task_noises if noise.vector in found]
+        own = {
+            noise.vector.statistic_name: NoisyCount(value, *noise.confidence_interval(value, OUTSIDE))
+            for noise, value in drawn
+        }
+        if own:
+            pairs.append((task, own))
     totals = {rows_key(task): own["all"] for task, own in pairs if "all" in own}
     used = {used_rows_key(task): (task, own["used"]) for task, own in pairs if "used" in own}
-    rows = {place: (found, totals[rows_key(without_row_bounds(task))]) for place, (task, found) in used.items()}
+    rows = {place: (count, totals[rows_key(without_row_bounds(task))]) for place, (task, count) in used.items()}
     asked = ((task, own) for task, own in pairs if "all" not in own)
     return tuple(cost for task, own in asked for cost in _query_group_costs(task, own, rows, person))
-
-
-def _noisy_counts_by_name(noises: Sequence[Noise], counts: Counts) -> dict[str, NoisyCount]:
-    """Return the counts over all groups, by tally name."""
-    found = ((noise, counts[noise.vector]) for noise in noises if noise.vector in counts)
-    return {n.vector.statistic_name: NoisyCount(value, *n.confidence_interval(value, OUTSIDE)) for n, value in found}
 
 
 Rows = Mapping[object, tuple[NoisyCount, NoisyCount]]
@@ -308,18 +308,19 @@ def _query_group_costs(
     found = None if task.bounds.person_column is None else rows.get(used_rows_key(task))
     if found is not None and "used" in own:
         shares = _estimate_share(*found)
-        yield _bias_cost(
-            task,
-            DiagnosticCount("used", None, None),
-            None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1]),
-            _left_out(task, person),
+        left_out = None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
+        most, noun = task.bounds.max_rows, person.unit_noun
+        what = (
+            f"the rows were not used, for at most {most:,} of one {noun} count; rows of one {noun} beyond "
+            f"{most * MANY_TIMES:,} and rows without a usable {noun} are not counted here"
         )
+        yield _bias_cost(task, DiagnosticCount("used", None, None), left_out, what)
     for tally in diagnostic_counts_of(task):
         if tally.column is not None and diagnostic_name(tally) in own:
             count = own[diagnostic_name(tally)]
             share = None if found is None else _estimate_share(count, found[0])
             hidden = found is not None and share is None
-            yield _bias_cost(task, tally, share, _moved_values_text(tally), None if hidden else count)
+            yield _bias_cost(task, tally, share, tally.moved_values_text(), None if hidden else count)
 
 
 Shares = tuple[float, float, float]
@@ -357,41 +358,28 @@ def _bias_cost(
 
 
 def _interval_statement(shares: Shares | None, what: str, found: NoisyCount | None) -> str:
-    """Return the interval in words; an end that was cut off is left out, because it would read as certain."""
+    """Return the interval in words, ends of shares rounded outwards.
+
+    An end that was cut off is left out, because it would read as certain.
+
+    >>> _interval_statement((0.03, 0.024, 0.036), "it", None), _interval_statement((0.0, 0.0, 0.0), "it", None)
+    ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it')
+    >>> _interval_statement((1.0, 0.97, 1.0), "it", None)
+    'at least 97 % of it'
+    """
     if shares is not None:
-        return _share_text(what, *shares)
+        low, high = _percent_text(min(shares[1], 1 - LEAST), DOWN), _percent_text(max(shares[2], LEAST), UP)
+        if low == NONE:
+            return f"at most {high} of {what}"
+        if high == ALL:
+            return f"at least {low} of {what}"
+        return f"about {_percent_text(shares[0])} of {what} ({low} to {high})"
     if found is None:
         return f"the noise is too large to say how many of {what}"
     if found.lower <= 0:
         noise = (found.upper - found.lower + 1) // 2
         return f"at most {max(found.upper, noise, 1):,} of {what}"
     return f"about {found.value:,} of {what} ({found.lower:,} to {found.upper:,})"
-
-
-def _share_text(what: str, value: float, lower: float, upper: float) -> str:
-    """Return a share with its interval in words, ends rounded outwards.
-
-    >>> _share_text("it", 0.03, 0.024, 0.036), _share_text("it", 0.0, 0.0, 0.0), _share_text("it", 1.0, 0.97, 1.0)
-    ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it', 'at least 97 % of it')
-    """
-    low, high = _percent_text(min(lower, 1 - LEAST), DOWN), _percent_text(max(upper, LEAST), UP)
-    if low == NONE:
-        return f"at most {high} of {what}"
-    return f"at least {low} of {what}" if high == ALL else f"about {_percent_text(value)} of {what} ({low} to {high})"
-
-
-def _left_out(task: QueryGroup, person: PrivacyUnit) -> str:
-    rows, noun = task.bounds.max_rows, person.unit_noun
-    beyond = f"rows of one {noun} beyond {rows * MANY_TIMES:,} and rows without a usable {noun} are not counted here"
-    return f"the rows were not used, for at most {rows:,} of one {noun} count; {beyond}"
-
-
-def _moved_values_text(tally: DiagnosticCount) -> str:
-    column = escape_control_chars(str(tally.column))
-    if tally.counted_rows == "missing" or tally.limits is None:
-        return f"the fields of {column} were missing or did not fit its type"
-    end = format_range_end(tally.limits[0] if tally.counted_rows == "below" else tally.limits[1])
-    return f"the values of {column} were {tally.counted_rows} {end} and counted as {end}"
 
 
 def _percent_text(share: float, rounding: str = NEAREST) -> str:

@@ -22,8 +22,7 @@ from tightrope.documents.release import (
     ReleaseCertificate,
     ReleasedMechanism,
 )
-from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
-from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
 from tightrope.release.answers import Answer, Answers
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from tightrope.queries.query import Query
     from tightrope.release.consistency import ConsistentFit
     from tightrope.release.draft import NoisePlan
-    from tightrope.tables import PublicTable, Table
+    from tightrope.tables import Table
     from tightrope.tables.request import Request
 
 # The certificate: inert data from which the privacy claim can be verified, independent of the table's rows.
@@ -64,6 +63,16 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         Profile(epsilon=epsilons, delta=tuple(draft.loss.delta(list(epsilons)).tolist())),
         Rates(false_positive_rate=FALSE_POSITIVE_RATES, true_positive_rate=tuple(rates)),
     )
+    public_tables = [
+        PublicTablePart(
+            name=table.name,
+            on=dict(table.key_pairs),
+            columns=table.added_schema.column_names,
+            rows=table.rows.num_rows,
+            sha256=table.content_digest,
+        )
+        for table in draft.public
+    ]
     data = {
         "document": "release certificate",
         "version": 3,
@@ -71,7 +80,7 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         "budget": plain_data(BudgetPart.from_budget(draft.budget)),
         "budget_fraction": str(draft.share),
         "neighbors": neighbors_data(draft.person),
-        "public_tables": [plain_data(_public_table_record(table)) for table in draft.public],
+        "public_tables": [plain_data(table) for table in public_tables],
         "mechanisms": [plain_data(mechanism) for mechanism in _mechanism_records(draft)],
         "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits()],
         "profile": plain_data(profile),
@@ -86,65 +95,46 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
 
 def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
     """Return the mechanism of every noisy vector, in the order of the draws."""
-    number, found = count(1), []
+    number, records = count(1), []
     for task, noises in zip(draft.tasks, draft.noises(), strict=True):
-        together = {own: next(number) for own in task.composition_sets}
-        found += [_mechanism_record(task, noise, together) for noise in noises]
-    return found
-
-
-def _mechanism_record(
-    task: QueryGroup, noise: Noise, together: Mapping[tuple[NoisyStatistic, ...], int]
-) -> ReleasedMechanism:
-    """Return the mechanism of one noisy vector; ``together`` numbers the sets of the task that compose as one unit."""
-    measure, label = noise.vector.measure, noise.vector.disjoint_set
-    own = next(own for own in together if noise.vector in own)
-    contribution = task.set_contribution(own)
-    return ReleasedMechanism(
-        answers=task.answered_by(noise.vector),
-        statistic=noise.vector.noise_spec.statistic,
-        column=" and ".join(map(str, measure.measured_terms)) or None,
-        by=() if noise.vector.over_all_groups else tuple(map(str, task.by)),
-        where=None if task.where is None else str(task.where),
-        family=noise.family,
-        unit=noise.vector.exact_step,
-        sensitivity_per_row=str(noise.vector.sensitivity),
-        table_steps_per_row=noise.shift,
-        rows=contribution.rows,
-        max_rows_per_group=contribution.max_rows_per_group,
-        groups=contribution.groups,
-        factor=str(noise.noise_mechanism.factor),
-        table=RELEASES.convert_data(_noise_table(noise.table).to_data(), TablePart),
-        exclusive=label,
-        together=together[own],
-        choice=_choice_record(task, noise),
-        box=noise.table.dimension if isinstance(noise.table, BoxTable) else None,
-    )
-
-
-def _noise_table(table: AnyTable) -> NoiseTable:
-    """Return the table that is sampled: the noise of a number, or the half-widths of a box."""
-    return table.radii if isinstance(table, BoxTable) else table
-
-
-def _choice_record(task: QueryGroup, noise: Noise) -> ChoicePart | None:
-    """Return the selection parameters of a vector of the exponential mechanism; None for additive noise."""
-    choice, cells = noise.vector.choice, task.cells_per_group
-    if choice is None or cells is None:
-        return None
-    target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
-    return ChoicePart(below=str(choice.below), cells=cells, root=str(noise.choice_distribution.root), target=target)
-
-
-def _public_table_record(table: PublicTable) -> PublicTablePart:
-    """Return the description of a public table for the certificate."""
-    return PublicTablePart(
-        name=table.name,
-        on=dict(table.key_pairs),
-        columns=table.added_schema.column_names,
-        rows=table.rows.num_rows,
-        sha256=table.content_digest,
-    )
+        numbers_by_set = {own: next(number) for own in task.composition_sets}  # each set composes as one unit
+        for noise in noises:
+            vector, cells = noise.vector, task.cells_per_group
+            own = next(own for own in numbers_by_set if vector in own)
+            contribution = task.set_contribution(own)
+            # The table that is sampled: the noise of a number, or the half-widths of a box.
+            box: int | None = None
+            if isinstance(noise.table, BoxTable):
+                sampled, box = noise.table.radii, noise.table.dimension
+            else:
+                sampled = noise.table
+            choice, selection = vector.choice, None
+            if choice is not None and cells is not None:
+                root = noise.choice_distribution.root
+                target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
+                selection = ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target)
+            record = ReleasedMechanism(
+                answers=task.answered_by(vector),
+                statistic=vector.noise_spec.statistic,
+                column=" and ".join(map(str, vector.measure.measured_terms)) or None,
+                by=() if vector.over_all_groups else tuple(map(str, task.by)),
+                where=None if task.where is None else str(task.where),
+                family=noise.family,
+                unit=vector.exact_step,
+                sensitivity_per_row=str(vector.sensitivity),
+                table_steps_per_row=noise.shift,
+                rows=contribution.rows,
+                max_rows_per_group=contribution.max_rows_per_group,
+                groups=contribution.groups,
+                factor=str(noise.noise_mechanism.factor),
+                table=RELEASES.convert_data(sampled.to_data(), TablePart),
+                exclusive=vector.disjoint_set,
+                together=numbers_by_set[own],
+                choice=selection,
+                box=box,
+            )
+            records.append(record)
+    return records
 
 
 Key = tuple[object, ...]
@@ -180,10 +170,15 @@ def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable
                 shown = rest if one.counts_suppressed_groups else groups
                 found[one] = replace(blank[one], rows=_answer_rows(accuracies[one], shown))
                 if one.asked.name in joined:
-                    drawn[one] = _integers_by_group(task, one, groups)
-            counts.append(
-                _over_all_groups([noise for noise in every if noise.vector in task.diagnostic_counts], integers)
-            )
+                    (vector,) = task.vectors_by_query[one].values()
+                    drawn[one] = {key: noisy[vector] for key, noisy in groups}
+            # The tallies are over all groups, including suppressed ones.
+            tallies = {
+                noise.vector: _add_noise(noise, (sum(integers.values[noise.vector.statistic_name]),))[0]
+                for noise in every
+                if noise.vector in task.diagnostic_counts
+            }
+            counts.append(tallies)
         for one, rows in _consistent_records(fitted, drawn):
             found[one] = replace(found[one], rows=rows)
         return Answers(
@@ -262,17 +257,6 @@ def _in_cells(cells: int, noises: tuple[Noise, ...], exact: GroupTotals) -> list
             first = place * cells // block
             found[noise.vector] = tuple(noisy[first : first + cells // block])
     return groups
-
-
-def _over_all_groups(noises: Sequence[Noise], exact: GroupTotals) -> dict[NoisyStatistic, int]:
-    """Return one noisy integer per vector, over all groups, including suppressed ones."""
-    return {noise.vector: _add_noise(noise, (sum(exact.values[noise.vector.statistic_name]),))[0] for noise in noises}
-
-
-def _integers_by_group(task: QueryGroup, question: Query, groups: list[Group]) -> dict[Key, int]:
-    """Return the noisy integers of a question with one vector, by key."""
-    (vector,) = task.vectors_by_query[question].values()
-    return {key: integers[vector] for key, integers in groups}
 
 
 def _consistent_records(

@@ -64,20 +64,16 @@ def axes_of(question: Query, schema: Schema) -> tuple[Axis, ...] | None:
     columns = [frozenset(column) for column in zip(*question.asked.keys, strict=True)]
     if math.prod(map(len, columns)) != len(question.asked.keys):
         return None
-    condition = question.asked.row_condition
-    return tuple(
-        Axis(term, values, _covers_all_rows(term, values, condition, schema), _remedy_condition(term, values, schema))
-        for term, values in zip(question.asked.terms, columns, strict=True)
-    )
-
-
-def _remedy_condition(term: Term, values: frozenset[object], schema: Schema) -> str:
-    facts, own = facts_of(term, schema), _as_tree(term)
-    if facts.possible_keys is not None and set(facts.possible_keys) - values == {None}:
-        return f"where='{escape_control_chars(str(Not(Missing(own))))}' in both leaves them out"
-    if facts.kind in COMPARED_ALIKE and None not in values:
-        return f"where='{escape_control_chars(str(own))} in [...]' with that list in both leaves them out"
-    return ""
+    axes = []
+    for term, values in zip(question.asked.terms, columns, strict=True):
+        covers_all_rows = _covers_all_rows(term, values, question.asked.row_condition, schema)
+        facts, own, remedy = facts_of(term, schema), _as_tree(term), ""
+        if facts.possible_keys is not None and set(facts.possible_keys) - values == {None}:
+            remedy = f"where='{escape_control_chars(str(Not(Missing(own))))}' in both leaves them out"
+        elif facts.kind in COMPARED_ALIKE and None not in values:
+            remedy = f"where='{escape_control_chars(str(own))} in [...]' with that list in both leaves them out"
+        axes.append(Axis(term, values, covers_all_rows, remedy))
+    return tuple(axes)
 
 
 def _as_tree(term: Term) -> ExpressionTree:
@@ -110,8 +106,8 @@ def _required_conditions(condition: Term | None) -> Iterator[ExpressionTree]:
 
 MOST_JOINED, MOST_AXES, MOST_COLUMNS = 20_000, 30, 4
 """Limits for answers that are made consistent: their groups, their key columns, and the key columns of one answer."""
-DISCOVERED = "groups that are discovered may be withheld, and then the sum lacks them"
-BOUNDED = "where a person has more rows than count, others of them may count in the one than in the other"
+DISCOVERED = "discovered groups can be suppressed, and would then be missing from the sum"
+BOUNDED = "where a person has more rows than the bound, the two may use different rows of that person"
 TOO_MANY = "together they have too many groups or key columns"
 
 
@@ -129,6 +125,13 @@ class ConsistentAnswers:
     agreement_level: Literal["groups", "total"]
     axes: tuple[tuple[object, ...], ...]
     axes_by_answer: tuple[tuple[int, ...], ...]
+
+    @property
+    def is_small_enough(self) -> bool:
+        """Return whether the numbers of groups and of key columns are within the limits."""
+        sizes = list(map(len, self.axes))
+        groups = sum(math.prod(sizes[axis] for axis in own) for own in self.axes_by_answer)
+        return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, self.axes_by_answer)) <= MOST_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,25 +189,39 @@ class _AdditiveAnswer:
         )
         return (self.measured_quantity, self.task.bounds.max_rows) if counted else None
 
+    def is_total_of(self, parts: _AdditiveAnswer) -> bool:
+        """Return whether the other answer divides the rows of this one further."""
+        return set(self.axes or ()) < set(parts.axes or ())
+
+    def reason_against_sum(self, parts: _AdditiveAnswer) -> str:
+        """Return why the groups of ``parts`` need not add up to this answer."""
+        if any(side.question.asked.by and side.question.asked.keys is None for side in (self, parts)):
+            return DISCOVERED
+        if self.axes is None or parts.axes is None:
+            return "the listed groups are not all combinations of their values"
+        if self.row_set_key is not None and self.row_set_key == parts.row_set_key:
+            return TOO_MANY if self.each_row_counts or not self.axes else BOUNDED
+        loose = [axis for axis in parts.axes if not axis.covers_all_rows and axis not in self.axes]
+        if loose:
+            return "; ".join(filter(None, ("rows of other groups count there", loose[0].remedy)))
+        return BOUNDED if not self.each_row_counts else "they list other groups"
+
 
 def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> ConsistencyPlan:
     """Return the answers proven to be about the same rows, from the schema, the questions and the bounds only."""
-    sides = list(_additive_answers(tasks, schema))
+    sides: list[_AdditiveAnswer] = []
+    for task in tasks:
+        for question, vectors in task.vectors_by_query.items():
+            if question.adds_up:
+                (vector,) = vectors.values()
+                sides.append(_AdditiveAnswer(question, task, vector, axes_of(question, schema)))
     gathered: dict[object, list[_AdditiveAnswer]] = {}
     for side in sides:
         if side.row_set_key is not None:
             gathered.setdefault(side.row_set_key, []).append(side)
     found = [_join_answers(own) for alike in gathered.values() for own in _connected_answers(alike)]
-    joined = tuple(one for one in found if _is_small_enough(one))
+    joined = tuple(one for one in found if one.is_small_enough)
     return ConsistencyPlan(joined, _inconsistency_notes(sides, joined))
-
-
-def _additive_answers(tasks: Sequence[QueryGroup], schema: Schema) -> Iterator[_AdditiveAnswer]:
-    for task in tasks:
-        for question, vectors in task.vectors_by_query.items():
-            if question.adds_up:
-                (vector,) = vectors.values()
-                yield _AdditiveAnswer(question, task, vector, axes_of(question, schema))
 
 
 def _connected_answers(alike: list[_AdditiveAnswer]) -> Iterator[list[_AdditiveAnswer]]:
@@ -217,15 +234,11 @@ def _connected_answers(alike: list[_AdditiveAnswer]) -> Iterator[list[_AdditiveA
     while left:
         own = [left.pop(0)]
         for side in own:  # grows
-            near = [other for other in left if _is_total_of(side, other) or _is_total_of(other, side)]
+            near = [other for other in left if side.is_total_of(other) or other.is_total_of(side)]
             left = [other for other in left if other not in near]
             own += near
         if len(own) > 1:
             yield own
-
-
-def _is_total_of(total: _AdditiveAnswer, parts: _AdditiveAnswer) -> bool:
-    return set(total.axes or ()) < set(parts.axes or ())
 
 
 def _join_answers(own: list[_AdditiveAnswer]) -> ConsistentAnswers:
@@ -245,12 +258,6 @@ def _join_answers(own: list[_AdditiveAnswer]) -> ConsistentAnswers:
     )
 
 
-def _is_small_enough(joined: ConsistentAnswers) -> bool:
-    sizes = list(map(len, joined.axes))
-    groups = sum(math.prod(sizes[axis] for axis in own) for own in joined.axes_by_answer)
-    return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, joined.axes_by_answer)) <= MOST_COLUMNS
-
-
 def _inconsistency_notes(
     sides: Sequence[_AdditiveAnswer], joined: Sequence[ConsistentAnswers]
 ) -> dict[str, tuple[str, ...]]:
@@ -262,24 +269,11 @@ def _inconsistency_notes(
         together = any(total.query_name in own.answers and parts.query_name in own.answers for own in joined)
         if nested and total.measured_quantity == parts.measured_quantity and not together:
             note = (
-                f"its groups are not made to add up to {escape_control_chars(total.query_name)}: "
-                f"{_inconsistency_reason(total, parts)}"
+                f"Its groups need not add up to {escape_control_chars(total.query_name)}: "
+                f"{total.reason_against_sum(parts)}."
             )
             found[parts.query_name] = (*found.get(parts.query_name, ()), note)
     return found
-
-
-def _inconsistency_reason(total: _AdditiveAnswer, parts: _AdditiveAnswer) -> str:
-    if any(side.question.asked.by and side.question.asked.keys is None for side in (total, parts)):
-        return DISCOVERED
-    if total.axes is None or parts.axes is None:
-        return "the groups that are listed are not all combinations of their values"
-    if total.row_set_key is not None and total.row_set_key == parts.row_set_key:
-        return TOO_MANY if total.each_row_counts or not total.axes else BOUNDED
-    loose = [axis for axis in parts.axes if not axis.covers_all_rows and axis not in total.axes]
-    if loose:
-        return "; ".join(filter(None, ("rows of other groups count there", loose[0].remedy)))
-    return BOUNDED if not total.each_row_counts else "they list other groups"
 
 
 # Quantiles of a weighted sum of independent noises: from the exact distributions, without a normal approximation.
@@ -368,16 +362,11 @@ def _on_grid(noise: WidenedNoise, scale: float, points: int) -> Floats:
 
 
 def _chernoff_bound(laws: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
-    """Return a bound on P(|sum| > ``beyond``): 2 e^{Σ log M(θ) − θ t}."""
-    moments = (count * math.log(_exponential_moment(law, slope)) for law, count in laws)
+    """Return a bound on P(|sum| > ``beyond``): 2 e^{Σ log M(θ) − θ t}, with M(θ) = Σ P(|K| = k) cosh(θ k)."""
+    with np.errstate(over="ignore"):
+        moments = [count * math.log(float(law @ np.cosh(slope * np.arange(len(law))))) for law, count in laws]
     exponent = sum(moments) - slope * beyond
     return 2 * math.exp(min(exponent, 0.0))
-
-
-def _exponential_moment(law: Floats, slope: float) -> float:
-    """Return E e^{θ K} = Σ P(|K| = k) cosh(θ k)."""
-    with np.errstate(over="ignore"):
-        return float(law @ np.cosh(slope * np.arange(len(law))))
 
 
 # Weighted least squares between tables of noisy numbers that count the same rows by different axes.
@@ -481,11 +470,11 @@ MUCH_LONGER = 1.02
 """Maximum growth of an interval, as a ratio: mixing noise that is nearly always zero makes all intervals longer."""
 IN_DOUBLES = 2.0**-50
 """Relative widening of an interval for the rounding of doubles."""
-LONE = "it is not made to agree with totals or parts: intervals would become longer"
+LONE = "Not adjusted to add up with totals or parts: its intervals would become longer."
 Key = tuple[object, ...]
 FITTED_STATEMENT = (
-    "Least squares on what was released made these answers consistent: each value is its noisy number moved by known "
-    "multiples of the others, weighted by one over the variances. It spends nothing. Intervals are those of that sum."
+    "Weighted least squares on the noisy numbers makes these answers add up: each value is a weighted sum of the noisy "
+    "numbers, with weights from the variances. This uses no privacy budget. The intervals are computed for that sum."
 )
 
 
@@ -603,7 +592,7 @@ class FittedNoise:
     def reader_note(self) -> str:
         """The note that is shown with the answer."""
         others = " and ".join(map(escape_control_chars, self.others))
-        return f"least squares made it consistent with {others}: values need not be whole, 'noisy' is what was drawn"
+        return f"Adjusted to add up to {others}, so it can be a fraction; the raw noisy number is in 'noisy'."
 
     def fitted_record(self, fitted: Fraction, noisy: int) -> Record:
         """Return the fitted number as the nearest double, its interval rounded outwards, and the raw noisy number."""

@@ -77,19 +77,17 @@ def allocate_best_arrangement(
         except InsufficientBudgetError:
             continue
     tasks, best = min(found, key=lambda pair: pair[1].total_error)
-    beside = {
-        _arrangement_name(other): one.total_error / best.total_error for other, one in found if other is not tasks
-    }
-    return tasks, replace(best, alternatives={**beside, **best.alternatives})
+    alternatives = {}
+    for other, one in found:
+        if other is not tasks:
+            boxed = any(vector.joint_noise for task in other for vector in task.noisy_statistics)
+            alternatives[TOGETHER if boxed else APART] = one.total_error / best.total_error
+    return tasks, replace(best, alternatives={**alternatives, **best.alternatives})
 
 
 def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]:
     """Return the composition units of all tasks, in order."""
     return [unit for task in tasks for unit in task.composition_groups]
-
-
-def _arrangement_name(tasks: Tasks) -> str:
-    return TOGETHER if any(vector.joint_noise for task in tasks for vector in task.noisy_statistics) else APART
 
 
 def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
@@ -154,12 +152,41 @@ class NoisePlan:
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """Return the noise of every vector, by task."""
-        choices = iter(self.allocation.selections)
-        return [_noise_of_group(task, [next(choices) for _ in task.composition_sets]) for task in self.tasks]
+        selections, found = iter(self.allocation.selections), []
+        for task in self.tasks:
+            # Vectors of an exclusive set or of a box share one choice.
+            choices: dict[NoisyStatistic, SelectedNoise] = {}
+            for draws in task.joint_draws_by_set:
+                for vectors, choice in zip(draws, next(selections), strict=True):
+                    choices |= dict.fromkeys(vectors, choice)
+            noises = []
+            for vector in task.noisy_statistics:
+                choice = choices[vector]
+                family = choice.family_name
+                if vector.choice is not None:
+                    family = "exponential mechanism"
+                elif vector.joint_noise:
+                    family = f"{family} in a box of {choice.noise_spec.dimension}"
+                discovers = vector == task.key_count
+                noises.append(Noise(vector, family, choice.table, choice.steps_per_row, discovers=discovers))
+            found.append(tuple(noises))
+        return found
 
     def accuracies(self) -> list[Accuracy]:
         """Return the errors of each question, in the order of ``questions``."""
-        found = [_accuracies_of_group(task, noises) for task, noises in zip(self.tasks, self.noises(), strict=True)]
+        found = []
+        for task, noises in zip(self.tasks, self.noises(), strict=True):
+            by_vector = {noise.vector: noise for noise in noises}
+            keys = None if task.key_count is None else by_vector[task.key_count]
+            task_accuracies = [
+                Accuracy(
+                    question,
+                    {name: by_vector[vector] for name, vector in own.items()},
+                    None if question.counts_suppressed_groups else keys,
+                )
+                for question, own in task.vectors_by_query.items()
+            ]
+            found.append(task_accuracies)
         return with_remaining_noise(self.sums, _in_query_order(self.tasks, found))
 
     def consistent_fits(self) -> tuple[ConsistentFit, ...]:
@@ -181,13 +208,12 @@ class NoisePlan:
             plan = self if budget == self.budget else self._with_budget(budget)
         except InsufficientBudgetError:
             return {**row, "attack_success": None, "answers": None}
-        return {
-            **row,
-            "attack_success": attack_success(plan.loss),
-            "answers": {
-                accuracy.question.asked.name: _error_widths(accuracy, self.sizes) for accuracy in plan.accuracies()
-            },
-        }
+        success, answers = attack_success(plan.loss), {}
+        for accuracy in plan.accuracies():
+            widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in self.sizes}
+            name = accuracy.question.asked.name
+            answers[name] = widths[str(self.sizes[0])] if accuracy.uniform_error else widths
+        return {**row, "attack_success": success, "answers": answers}
 
     def _with_budget(self, budget: Budget) -> NoisePlan:
         tasks, allocation = allocate_best_arrangement(
@@ -303,45 +329,6 @@ def _in_query_order(tasks: Sequence[QueryGroup], found: Sequence[Sequence[Found]
     by_task = (zip(task.query_positions, own, strict=True) for task, own in zip(tasks, found, strict=True))
     placed = dict(chain.from_iterable(by_task))
     return [placed[place] for place in sorted(placed)]
-
-
-def _noise_of_group(task: QueryGroup, choices: Sequence[tuple[SelectedNoise, ...]]) -> tuple[Noise, ...]:
-    """Return the noise of a task's vectors; vectors of an exclusive set or of a box share one choice."""
-    found: dict[NoisyStatistic, SelectedNoise] = {}
-    for parts, chosen in zip(task.joint_draws_by_set, choices, strict=True):
-        found |= {vector: choice for own, choice in zip(parts, chosen, strict=True) for vector in own}
-    kept = ((vector, found[vector]) for vector in task.noisy_statistics)
-    return tuple(
-        Noise(v, _noise_family(v, c), c.table, c.steps_per_row, discovers=v == task.key_count) for v, c in kept
-    )
-
-
-def _noise_family(vector: NoisyStatistic, choice: SelectedNoise) -> str:
-    """Return the name of the mechanism."""
-    if vector.choice is not None:
-        return "exponential mechanism"
-    return (
-        f"{choice.family_name} in a box of {choice.noise_spec.dimension}" if vector.joint_noise else choice.family_name
-    )
-
-
-def _accuracies_of_group(task: QueryGroup, noises: tuple[Noise, ...]) -> list[Accuracy]:
-    """Return the accuracy of each question: its vectors' noise, and the key count's if its groups are discovered."""
-    found = {noise.vector: noise for noise in noises}
-    keys = None if task.key_count is None else found[task.key_count]
-    return [
-        Accuracy(
-            question,
-            {name: found[vector] for name, vector in own.items()},
-            None if question.counts_suppressed_groups else keys,
-        )
-        for question, own in task.vectors_by_query.items()
-    ]
-
-
-def _error_widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
-    widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in sizes}
-    return widths[str(sizes[0])] if accuracy.uniform_error else widths
 
 
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:

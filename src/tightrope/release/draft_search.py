@@ -53,12 +53,13 @@ class AccuracyTarget:
 
     def relative_excess(self, draft: NoisePlan) -> float:
         """Return the largest ratio of a half-width to its target; at most 1 if every target is met."""
-        return max(
-            _half_width(accuracy.errors_at_size(self.rows or 1)["half_width_95"])
-            / self.half_widths[accuracy.question.asked.name]
-            for accuracy in draft.accuracies()
-            if accuracy.question.asked.name in self.half_widths
-        )
+        ratios = []
+        for accuracy in draft.accuracies():
+            name = accuracy.question.asked.name
+            if name in self.half_widths:
+                half = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
+                ratios.append((math.inf if half is None else half) / self.half_widths[name])
+        return max(ratios)
 
 
 def accuracy_target(
@@ -117,12 +118,18 @@ def minimal_budget_for(
     def draft_of_share(part: Decimal, like: NoisePlan | None) -> NoisePlan:
         return drafted(budget.scale_by(part), part, compare=False, like=like)
 
+    def draft_of_epsilon(epsilon: Decimal, like: NoisePlan | None) -> NoisePlan:
+        return drafted(Budget(epsilon=epsilon, delta=budget.scale_by(most).delta), most, compare=False, like=like)
+
     found = minimal_draft(draft_of_share, goal, most)
     if found is None:
-        short = budget.scale_by(most)
-        raise InsufficientBudgetError(
-            _refusal_text(lambda other, like: drafted(other, most, compare=False, like=like), goal, short)
-        )
+        asked = ", ".join(f"{escape_control_chars(name)} within ± {half:g}" for name, half in goal.half_widths.items())
+        tries = (minimal_draft(draft_of_epsilon, goal, epsilon) for epsilon in RAISED)
+        enough = next((tried for tried in tries if tried is not None), None)
+        remedy = "no budget suffices: tighten bounds or max_rows, or ask about larger groups"
+        if enough is not None:
+            remedy = f"epsilon={enough.budget.epsilon} is, within 0.2 % of the least"
+        raise InsufficientBudgetError(f"{budget.scale_by(most)} is not enough for {asked}; {remedy}")
     for _ in range(COMPARISONS):
         compared = drafted(found.budget, found.share)
         if goal.relative_excess(compared) > 1:
@@ -132,21 +139,6 @@ def minimal_budget_for(
             return compared
         found = better
     return found
-
-
-def _refusal_text(draft: Callable[[Budget, NoisePlan | None], NoisePlan], goal: AccuracyTarget, budget: Budget) -> str:
-    """Return the error message, with the smallest sufficient ε at the budget's δ if there is one."""
-    asked = ", ".join(f"{escape_control_chars(name)} within ± {half:g}" for name, half in goal.half_widths.items())
-
-    def draft_of_epsilon(epsilon: Decimal, like: NoisePlan | None) -> NoisePlan:
-        return draft(Budget(epsilon=epsilon, delta=budget.delta), like)
-
-    tries = (minimal_draft(draft_of_epsilon, goal, most) for most in RAISED)
-    found = next((tried for tried in tries if tried is not None), None)
-    if found is None:
-        remedy = "no budget suffices: tighten bounds or max_rows, or ask about larger groups"
-        return f"{budget} is not enough for {asked}; {remedy}"
-    return f"{budget} is not enough for {asked}; epsilon={found.budget.epsilon} is, within 0.2 % of the least"
 
 
 def _check_target(question: Query, half: MarginOfError | None, rows: int | None) -> None:
@@ -195,10 +187,6 @@ def _clamped_fraction(excess: float) -> Decimal:
     return Decimal(repr(min(max(excess, 1 / WIDER), WIDER))) if math.isfinite(excess) else Decimal(WIDER)
 
 
-def _half_width(found: float | None) -> float:
-    return math.inf if found is None else found
-
-
 # Plans on a limit that composes by log moments: a share of it is a share of its moments, not of its ε.
 
 MOST_TOGETHER = 1000
@@ -235,19 +223,15 @@ def draft_by_moments(
         allocation = allocation_of(recipe)
         return made(allocation, budget_of_share(limit, allocation.loss, part), part)
 
-    return draft_of_part(share) if goal is None else _minimal_draft_by_root(draft_of_part, goal, share, limit)
-
-
-def _minimal_draft_by_root(
-    one: Callable[[Decimal], NoisePlan], goal: AccuracyTarget, most: Decimal, limit: Limit
-) -> NoisePlan:
-    """Return the draft of nearly the smallest sufficient share; half-widths are about proportional to 1/√share."""
-    best, fails = one(most), Decimal(0)
+    best, fails = draft_of_part(share), Decimal(0)
+    if goal is None:
+        return best
     if goal.relative_excess(best) > 1:
         raise InsufficientBudgetError(
-            f"a share of {most} of {limit.rule_text} is not enough for the requested margins of error; "
+            f"a share of {share} of {limit.rule_text} is not enough for the requested margins of error; "
             f"nothing was spent"
         )
+    # Nearly the smallest sufficient share: half-widths are about proportional to 1/√share.
     for _ in range(DRAFTS):
         guess = UPWARDS_BY_MOMENTS.create_decimal(
             repr(float(best.share) * min(goal.relative_excess(best), 1.0) ** 2 * 1.005)
@@ -256,7 +240,7 @@ def _minimal_draft_by_root(
             guess = UPWARDS_BY_MOMENTS.divide(fails + best.share, Decimal(2))
         if guess >= best.share * Decimal(CLOSE_SHARE):
             break
-        draft = one(guess)
+        draft = draft_of_part(guess)
         best, fails = (draft, fails) if goal.relative_excess(draft) <= 1 else (best, guess)
     return best
 
@@ -277,7 +261,7 @@ def fit_noise_to_share(
     for strictness in STRICTER:
         if not found or together < FEW:
             budgets = _BudgetMultiples(units, together, limit, strictness)
-            found += [recipe for recipe in [_largest_fitting_noise(budgets, part)] if recipe is not None]
+            found += [recipe for recipe in [budgets.largest_fitting_noise(part)] if recipe is not None]
     if not found:
         raise InsufficientBudgetError(
             f"no noise fits into a share of {share} of {limit.rule_text}; plan with another share of it"
@@ -314,26 +298,25 @@ class _BudgetMultiples:
         own = found.selections[: len(self.units)]
         return NoiseRecord(self.units, own, found.loss_lattice, found.alternatives, found.avoidable_noise)
 
-
-def _largest_fitting_noise(budgets: _BudgetMultiples, part: Fraction) -> NoiseRecord | None:
-    """Return the noise of the largest factor tried, up to one, for which one release fits into the part."""
-    tried: list[tuple[Decimal, float]] = []
-    fits: dict[Decimal, NoiseRecord] = {}
-    factor = Decimal(1)
-    for _ in range(TRIES):
-        recipe = budgets.noise_for_factor(factor)
-        taken = (
-            None if recipe is None else _limit_moments(budgets.limit).charged_share(recipe.loss_of_separate_releases())
-        )
-        if recipe is None or taken is None:
-            break
-        ratio = float(taken / part)
-        tried.append((factor, ratio))
-        fits |= {factor: recipe} if ratio <= 1 else {}
-        if CLOSE_BY_MOMENTS <= ratio <= 1 or (factor == 1 and fits):
-            break
-        factor = _next_factor(tried)
-    return fits[max(fits)] if fits else None
+    def largest_fitting_noise(self, part: Fraction) -> NoiseRecord | None:
+        """Return the noise of the largest factor tried, up to one, for which one release fits into the part."""
+        tried: list[tuple[Decimal, float]] = []
+        fits: dict[Decimal, NoiseRecord] = {}
+        factor = Decimal(1)
+        for _ in range(TRIES):
+            recipe = self.noise_for_factor(factor)
+            if recipe is None:
+                break
+            taken = _limit_moments(self.limit).charged_share(recipe.loss_of_separate_releases())
+            if taken is None:
+                break
+            ratio = float(taken / part)
+            tried.append((factor, ratio))
+            fits |= {factor: recipe} if ratio <= 1 else {}
+            if CLOSE_BY_MOMENTS <= ratio <= 1 or (factor == 1 and fits):
+                break
+            factor = _next_factor(tried)
+        return fits[max(fits)] if fits else None
 
 
 def _total_error(recipe: NoiseRecord) -> float:
@@ -366,17 +349,14 @@ def allocation_of(recipe: NoiseRecord) -> NoiseAllocation:
 
 def budget_of_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
     """Return the budget that the noise meets: the smallest ε at the share of every δ, rounded up to six digits."""
-    points = [
-        _budget_point(loss, exact_product(delta, share))
-        if epsilon > 0
-        else (epsilon, _rounded_up(loss.total_variation()))
-        for epsilon, delta in limit.budget.checked_points
-    ]
+    points = []
+    for epsilon, delta in limit.budget.checked_points:
+        if epsilon > 0:
+            part = exact_product(delta, share)
+            points.append((_rounded_up(loss.epsilon(at_most(part))), part))
+        else:
+            points.append((epsilon, _rounded_up(loss.total_variation())))
     return Budget(points=points, delta=exact_product(limit.budget.delta, share))
-
-
-def _budget_point(loss: PrivacyLoss, delta: Decimal) -> tuple[Decimal, Decimal]:
-    return _rounded_up(loss.epsilon(at_most(delta))), delta
 
 
 def _rounded_up(value: float) -> Decimal:

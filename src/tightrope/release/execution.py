@@ -22,7 +22,7 @@ from tightrope.documents.release import RELEASES, BiasPart, LedgerEntry, LimitLe
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Claim, Identity, Limit
 from tightrope.ledger.account import FAILED_READING
-from tightrope.ledger.chain import canonical_json, sha256_hex
+from tightrope.ledger.chain import canonical_json, combined_digest, sha256_hex
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import left_by_addition, share_text
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from tightrope.documents.budget import Budget
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
-    from tightrope.ledger.state import State
-    from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+    from tightrope.queries.query_group import PrivacyUnit
     from tightrope.tables.schema import Schema
 
 # Conversion of answers to the text stored in a ledger and back; key values keep their types, such as dates.
@@ -77,7 +76,11 @@ def stored_text(answers: Answers) -> str:
 def restore_answers(text: str, draft: NoisePlan) -> Answers:
     """Return the answers of a draft from their ``stored_text``; the questions may be in another order."""
     data = json.loads(text)
-    kept = data["answers"] if "answers" in data else _rows_by_answer_name(draft, data["rows"])
+    if "answers" in data:
+        kept = data["answers"]
+    else:  # old ledgers stored the records by task
+        names = (question.asked.name for task in draft.tasks for question in task.ordered_queries)
+        kept = dict(zip(names, data["rows"], strict=True))
     found = [
         Answer(
             accuracy.question,
@@ -88,12 +91,6 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
     ]
     costs = tuple(RELEASES.convert_data(cost, BiasPart) for cost in data.get("costs", ()))
     return Answers(tuple(found), RELEASES.convert_data(data["certificate"], ReleaseCertificate), costs)
-
-
-def _rows_by_answer_name(draft: NoisePlan, rows: list[Any]) -> dict[str, Any]:
-    """Return the records by name from old ledgers, which stored them by task."""
-    names = (question.asked.name for task in draft.tasks for question in task.ordered_queries)
-    return dict(zip(names, rows, strict=True))
 
 
 def _json_form(value: Any) -> Any:
@@ -169,7 +166,23 @@ def plan_digest(draft: NoisePlan, audience: str | None) -> str:
         [table.name, table.content_digest, digest_text((table.key_pairs, table.key_kinds, table.added_schema))]
         for table in draft.public
     ]
-    said = [kept, str(Fraction(draft.budget.delta)), audience, [_query_group_data(task) for task in draft.tasks]]
+    groups = []
+    for task in draft.tasks:
+        # The full request of the group, its vectors, and the displayed text of its questions.
+        vectors = [
+            [
+                v.noise_spec.statistic,
+                v.noise_spec.eighths,
+                v.sensitivity,
+                v.disjoint_set,
+                v.block,
+                *([True] if v.over_all_groups else []),
+            ]
+            for v in task.noisy_statistics
+        ]
+        questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
+        groups.append([digest_text(task.table_request), vectors, questions])
+    said = [kept, str(Fraction(draft.budget.delta)), audience, groups]
     return sha256_hex(canonical_json([*said, *([public] if public else [])]))
 
 
@@ -202,33 +215,25 @@ def digest_text(value: object) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _query_group_data(task: QueryGroup) -> list[Any]:
-    """Return the full request of a task, its vectors, and the displayed text of its questions."""
-    vectors = [
-        [
-            v.noise_spec.statistic,
-            v.noise_spec.eighths,
-            v.sensitivity,
-            v.disjoint_set,
-            v.block,
-            *([True] if v.over_all_groups else []),
-        ]
-        for v in task.noisy_statistics
-    ]
-    questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
-    return [digest_text(task.table_request), vectors, questions]
-
-
 def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     """Return the claim with which a release of the draft is charged."""
-    recipe = recipe_of(draft).to_text
-    return Claim(key, sha256_hex(plan_digest(draft, audience) + sha256_hex(recipe)), draft.budget, recipe, audience)
+    recipe, questions = recipe_of(draft).to_text, plan_digest(draft, audience)
+    return Claim(key, combined_digest(questions, recipe), draft.budget, recipe, audience, questions)
 
 
 def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
     """Return the certificate with the ledger entry of its charge."""
     state, series = account.state_after(entry), entry.body_data["series"]
     running = None if series is None else state.series[series]
+    limits = []
+    for limit in account.limits:
+        if limit.applies_to(entry.body_data["audience"]):
+            # The remaining part of the limit, in the entry's period.
+            slot = limit.slot_at(entry.time)
+            added = None if limit.moments is None else left_by_addition(state, slot)
+            rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
+            left = share_text(state.balance_of(slot).fraction_left)
+            limits.append(LimitLeft(name=slot, rule=rule, left=left, left_by_addition=added))
     part = LedgerEntry(
         ledger=account.book.id,
         dataset=account.dataset_name,
@@ -239,23 +244,9 @@ def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Ac
         left=str(state.balance_of("total").fraction_left),
         position=state.releases if running is None else running.done,
         of=None if running is None else running.times,
-        limits=tuple(
-            _limit_left(limit, state, entry)
-            for limit in account.limits
-            if limit.applies_to(entry.body_data["audience"])
-        ),
+        limits=tuple(limits),
     )
     return structs.replace(certificate, ledger=part.entry_text, entry=part)
-
-
-def _limit_left(limit: Limit, state: State, entry: Entry) -> LimitLeft:
-    """Return the remaining part of a limit after an entry, in the entry's period."""
-    slot = limit.slot_at(entry.time)
-    added = None if limit.moments is None else left_by_addition(state, slot)
-    rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
-    return LimitLeft(
-        name=slot, rule=rule, left=share_text(state.balance_of(slot).fraction_left), left_by_addition=added
-    )
 
 
 WAITS, PAUSE = 120, 0.5

@@ -116,25 +116,22 @@ class PlanDocument(Part, frozen=True, kw_only=True):
 
     def make_queries(self) -> tuple[Query, ...]:
         """Return the questions; raises ``InputError`` with the name of an invalid one."""
-        return tuple(
-            _query_from_entry(f"question {number}", entry) for number, entry in enumerate(self.question, start=1)
-        )
-
-
-def _query_from_entry(place: str, entry: Mapping[str, Any]) -> Query:
-    kind = entry.get("kind")
-    kinds = (*KINDS, MEDIAN)
-    if kind not in kinds:
-        remedy = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
-        raise PlanError(f"{place} kind", kind, f"one of {quoted_names(kinds)}", remedy)
-    node = KINDS["quantile" if kind == MEDIAN else kind]
-    known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
-    for key in entry:
-        if key not in known:
-            remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else suggest_nearest(key, known)
-            raise PlanError(f"key in {place}, a {kind}", key, f"one of {quoted_names(known)}", remedy)
-    with named_keys(place):
-        return make_question(node, entry)
+        queries = []
+        for number, entry in enumerate(self.question, start=1):
+            place, kind = f"question {number}", entry.get("kind")
+            kinds = (*KINDS, MEDIAN)
+            if kind not in kinds:
+                remedy = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
+                raise PlanError(f"{place} kind", kind, f"one of {quoted_names(kinds)}", remedy)
+            node = KINDS["quantile" if kind == MEDIAN else kind]
+            known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
+            for key in entry:
+                if key not in known:
+                    remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else suggest_nearest(key, known)
+                    raise PlanError(f"key in {place}, a {kind}", key, f"one of {quoted_names(known)}", remedy)
+            with named_keys(place):
+                queries.append(make_question(node, entry))
+        return tuple(queries)
 
 
 def make_question(kind: type[Query], entry: Mapping[str, Any]) -> Query:
@@ -257,9 +254,18 @@ class PlanFile:
         if "://" not in self.ledger_location and not Path(self.ledger_location).exists():
             return None
         from tightrope.ledger import Ledger
+        from tightrope.ledger.store import MissingLedgerError
 
-        ledger = Ledger(self.ledger_location)
+        try:
+            ledger = Ledger(self.ledger_location)
+        except MissingLedgerError:  # a database without a ledger
+            return None
         return ledger.open_account(self.dataset_name) if self.dataset_name in ledger.dataset_names() else None
+
+    def last_ledger_entry(self) -> int:
+        """Return the number of the last entry of the dataset in the ledger; 0 before it is declared."""
+        account = self.find_account()
+        return 0 if account is None else account.book.list_entries(account.dataset_name)[-1].number
 
     @property
     def ledger_location(self) -> str:
@@ -366,17 +372,30 @@ def _plain_values(value: Any) -> Any:
 # The state of a plan's ledger before a release: the remaining budget, and whether a release would be refused.
 
 
-def describe_balance(file: PlanFile, plan: Plan) -> list[str]:
-    """Return sentences about the ledger, without writing to it; an empty list before the dataset is declared."""
+@dataclass(frozen=True, slots=True)
+class LedgerForecast:
+    """What the ledger would do with a release of the plan: sentences, and whether it would be refused."""
+
+    sentences: list[str]
+    would_refuse: bool
+
+
+def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> LedgerForecast:
+    """Return what the ledger would do, without writing to it; no sentences before the dataset is declared.
+
+    ``key`` is the name of the release, as in ``release_plan``.
+    """
     try:
         account = file.find_account()
         if account is None:
-            return []
+            return LedgerForecast([], would_refuse=False)
         file.open_ledger_session()  # the dataset exists, so this only raises if its declaration differs
         # The remaining part of every limit, in its latest period.
         from tightrope.ledger.overview import limit_overviews
 
-        said = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
+        left = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
+        refusal: str | None = None
+        verdict = []
         # Whether a release would be accepted now; for a series, its progress.
         from tightrope.release.execution import claim_of
 
@@ -385,18 +404,19 @@ def describe_balance(file: PlanFile, plan: Plan) -> list[str]:
             running = account.current_state().series.get(section.series)
             done = 0 if running is None else running.done
             if running is None or done < section.times:
-                verdict = [f"Of the series {section.series!r} {done} of {section.times} are released."]
-            else:
-                verdict = [f"A release would be refused: all {done} of the series {section.series!r} are released."]
+                verdict = [f"{done} of {section.times} releases of the series {section.series!r} are done."]
+            elif key is None:
+                refusal = f"all {done} releases of the series {section.series!r} are done"
         else:
-            claim = claim_of(plan.draft, secrets.token_hex(8), section.audience)
-            if account.unanswered_key(claim.plan) is not None:
-                verdict = [
-                    "A release of this very plan was paid and never answered: the next one takes it up, at no cost."
-                ]
-            else:
-                refusal = account.find_refusal(claim)
-                verdict = [] if refusal is None else [f"A release would be refused: {refusal}."]
-        return [*[f"The ledger has left: {', '.join(said)}."], *verdict]
+            claim = claim_of(plan.draft, secrets.token_hex(8) if key is None else key, section.audience)
+            if account.find_charge(claim) is not None:
+                verdict = [f"The release {key!r} was already charged: its answers would be written again at no cost."]
+            elif key is None and account.unanswered_key(claim.plan) is not None:
+                verdict = ["A release of this plan was charged but not finished: the next run finishes it at no cost."]
+            elif (found := account.find_refusal(claim)) is not None:
+                refusal = str(found)
+        if refusal is not None:
+            verdict = [f"A release would be refused: {refusal}."]
+        return LedgerForecast([f"Budget left: {', '.join(left)}.", *verdict], refusal is not None)
     except (InputError, LedgerError) as error:
-        return [f"A release would be refused: {error}."]
+        return LedgerForecast([f"A release would be refused: {error}."], would_refuse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from fractions import Fraction
@@ -98,7 +98,16 @@ def _confirm_charge(attempt: ChargeAttempt, attempts: Sequence[ChargeAttempt], *
         return
     if attempt.plan in charged:
         refuse_second_release()
-    _refuse_share(attempt.share, EXACT.subtract(Decimal(1), _sum_shares(charged.values())))
+    left = EXACT.subtract(Decimal(1), _sum_shares(charged.values()))
+    less = (
+        f"plan with budget_fraction={left} or less, or open"
+        if left > 0
+        else "the answers that were paid for are free: open"
+    )
+    raise InsufficientBudgetError(
+        f"this release needs a share of {attempt.share} of the budget and {left} is left; {less} a session with a "
+        f"larger budget; nothing was spent"
+    )
 
 
 def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:
@@ -127,7 +136,15 @@ def issue_plan(
         except InsufficientBudgetError:
             raise
         except BaseException as error:
-            annotate_error(error, _charge_outcome(share, charged=charges.was_charged(plan), kept=kept))
+            outcome = f"a share of {share} of the budget was spent"
+            if not charges.was_charged(plan):
+                outcome = "nothing was spent"
+            elif kept:
+                outcome = f"{outcome}, and plan.answers has the answers"
+            else:
+                again = "to ask again, at a further cost, make the plan again"
+                outcome = f"{outcome}, and nothing was published: {CHARGED_FIRST}; {again}"
+            annotate_error(error, outcome)
             raise
 
     def get_answers() -> Result:
@@ -162,29 +179,6 @@ def refuse_second_release() -> NoReturn:
     raise InsufficientBudgetError(
         "this plan was released before, and its share of the budget was spent then, once; plan.answers has what it "
         "gave; to draw anew, at a further cost, make the plan again with session.plan(...)"
-    )
-
-
-def _refuse_share(share: Decimal, left: Decimal) -> NoReturn:
-    less = (
-        f"plan with budget_fraction={left} or less, or open"
-        if left > 0
-        else "the answers that were paid for are free: open"
-    )
-    raise InsufficientBudgetError(
-        f"this release needs a share of {share} of the budget and {left} is left; {less} a session with a larger "
-        f"budget; nothing was spent"
-    )
-
-
-def _charge_outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
-    if not charged:
-        return "nothing was spent"
-    if kept:
-        return f"a share of {share} of the budget was spent, and plan.answers has the answers"
-    return (
-        f"a share of {share} of the budget was spent, and nothing was published: {CHARGED_FIRST}; to ask again, at a "
-        f"further cost, make the plan again"
     )
 
 

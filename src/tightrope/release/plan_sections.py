@@ -301,8 +301,8 @@ name = "total"
 """
 
 GROUPED = """
-# How many rows in each group. Left to itself, a group is shown when it is large enough; small ones are withheld.
-# Groups that everybody knows are better listed (in quotes where they are text): keys = [...]
+# How many rows in each group. Without keys, groups are discovered and small ones are left out.
+# If the groups are public knowledge, list them (text in quotes): keys = [...]
 # [[question]]
 # kind = "count"
 # by = {group}
@@ -339,10 +339,9 @@ def starter_plan_text(
     title = "a"
     """
     in_database = path.startswith(("postgresql://", "postgres://"))
-    title, column = (
-        (table or "") if in_database else PurePath(path).stem,
-        None if person is None else _privacy_unit_hint(schema, person),
-    )
+    title = (table or "") if in_database else PurePath(path).stem
+    if person is not None and schema.find_column(person).kind == "other":
+        raise SchemaError("person", person, "a column of plain values", "lists and structs cannot name people")
     others = [other for other in schema.columns if other.name != person]
     parts = [
         HEAD.format(title=toml_string(title), place=(DATABASE if in_database else FILE).format(path=toml_string(path))),
@@ -351,23 +350,14 @@ def starter_plan_text(
     typed = not path.lower().endswith(".csv")
     written = "".join(f"{key} = {toml_string(mark)}\n" for key, mark in dialect.items())
     parts += [DIALECT + written] if written else []
-    parts += [_column_comments(others) if typed else _type_lines(others)]
-    wishes = chosen or StarterOptions()
-    parts += [EACH_ROW if column is None else _privacy_unit_lines(column, wishes), BUDGET]
-    return "".join(
-        [*parts, *(map(_query_entry, wishes.questions) if wishes.questions else _example_queries(others, typed))]
-    )
-
-
-def _privacy_unit_lines(column: str, wishes: StarterOptions) -> str:
-    means = MEANS if wishes.means is None else f"noun = {toml_string(wishes.means)}"
-    return PERSON.format(column=toml_string(column), means=means, rows=wishes.rows)
-
-
-def _query_entry(question: Mapping[str, str | tuple[float, float]]) -> str:
-    """Return the TOML entry of a question."""
-    lines = [f"{key} = {toml_string(said) if isinstance(said, str) else list(said)}" for key, said in question.items()]
-    return "\n".join(["\n[[question]]", *lines, ""])
+    parts += [_column_lines(others, typed)]
+    options = chosen or StarterOptions()
+    if person is None:
+        parts += [EACH_ROW]
+    else:
+        means = MEANS if options.means is None else f"noun = {toml_string(options.means)}"
+        parts += [PERSON.format(column=toml_string(person), means=means, rows=options.rows)]
+    return "".join([*parts, BUDGET, *_question_entries(options, others, typed)])
 
 
 def toml_string(text: str) -> str:
@@ -379,20 +369,11 @@ def toml_string(text: str) -> str:
     return toml_value(text)
 
 
-def _privacy_unit_hint(schema: Schema, name: str) -> str:
-    if schema.find_column(name).kind == "other":
-        raise SchemaError("person", name, "a column of plain values", "lists and structs cannot name people")
-    return name
-
-
-def _type_lines(columns: list[Column]) -> str:
-    """Return commented lines that declare the type of each column."""
-    lines = [f'# {toml_string(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
-    return TYPES.format(columns="\n".join(lines) + _shortened_list(columns))
-
-
-def _column_comments(columns: list[Column]) -> str:
-    """Return a comment that lists the columns by kind."""
+def _column_lines(columns: list[Column], typed: bool) -> str:
+    """Return a comment that lists the columns by kind; without types, commented lines that declare them."""
+    if not typed:
+        lines = [f'# {toml_string(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
+        return TYPES.format(columns="\n".join(lines) + _shortened_list(columns))
     kinds = dict.fromkeys(column.kind for column in columns)
     named = {kind: [toml_string(column.name) for column in columns if column.kind == kind] for kind in kinds}
     lines = [f"{kind}: {', '.join(names[:MOST_COLUMNS])}{_shortened_list(names)}" for kind, names in named.items()]
@@ -404,11 +385,18 @@ def _shortened_list(names: Sequence[object]) -> str:
     return f" ... and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
 
 
-def _example_queries(columns: list[Column], typed: bool) -> list[str]:
-    """Return commented examples of a grouped count and a mean, for the most suitable columns.
+def _question_entries(options: StarterOptions, columns: list[Column], typed: bool) -> list[str]:
+    """Return the chosen questions or, without any, commented examples of a grouped count and a mean.
 
-    Without types the numeric columns are unknown, so the mean has a placeholder.
+    The examples use the most suitable columns. Without types the numeric columns are unknown, so the mean has a
+    placeholder.
     """
+    if options.questions:
+        entries = []
+        for question in options.questions:
+            lines = [f"{key} = {toml_string(v) if isinstance(v, str) else list(v)}" for key, v in question.items()]
+            entries.append("\n".join(["\n[[question]]", *lines, ""]))
+        return entries
     group = _first_of_kinds(columns, GROUPS)
     value = _first_of_kinds([column for column in columns if column != group], NUMBER_COLUMNS) or _first_of_kinds(
         columns, NUMBER_COLUMNS

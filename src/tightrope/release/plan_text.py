@@ -7,10 +7,14 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.reporting.wording.sentences import suppression_text
 
 MANY = 10_000
 """The largest group for which errors are stated: a larger error makes a count useless for smaller tables."""
-NOT_COUNTED = "What bounding and clamping cost is not counted: bias_check = 0.02 would take 2 % of this to tell it."
+NOT_COUNTED = (
+    "The bias from limiting rows and clamping values is not estimated; bias_check = 0.02 would use 2 % of this budget "
+    "for it."
+)
 
 
 def plan_text(data: Mapping[str, Any]) -> str:
@@ -23,7 +27,7 @@ def plan_text(data: Mapping[str, Any]) -> str:
     ]
     shared = shared_notes(data["answers"])
     answers = (_answer_text(answer, shared) for answer in data["answers"])
-    notes = [f"\nAll answers: {'; '.join(shared)}"] if shared else []
+    notes = [f"\nAll answers: {' '.join(shared)}"] if shared else []
     return "\n".join([*head, *answers, *notes, *costs_lines(data["bias_check"]), "Nothing has been spent."])
 
 
@@ -63,19 +67,14 @@ def _answer_text(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
         worst = "" if error["worst_error"] is None else f", never more than ± {rounded_up(error['worst_error'], 3)}"
         lines.append(f"  95 % of answers within ± {rounded_up(error['half_width_95'], 3)}{worst}")
     # Show errors by group size if they differ, or if small groups are suppressed.
-    lines += [
-        _group_size_text(size, withheld=answer["keys"] == "discovered")
-        for size in answer["error"]["by_group_size"]
-        if bool(answer["error"]["half_width_95"] is None or answer["keys"] == "discovered")
-    ]
+    discovered = answer["keys"] == "discovered"
+    for size in error["by_group_size"] if error["half_width_95"] is None or discovered else ():
+        half, chance = size["half_width_95"], ""
+        if size["suppressed"] > 0 or discovered:
+            chance = f", suppressed: {suppression_text(size['suppressed'])}"
+        width = "any error" if half is None else f"95 % within ± {rounded_up(half, 2)}"
+        lines.append(f"  with {size['rows']:,} rows: {width}{chance}")
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in shared)])
-
-
-def _group_size_text(size: Mapping[str, Any], *, withheld: bool) -> str:
-    chance = f", withheld: {_probability_text(size['suppressed'])}" if size["suppressed"] > 0 or withheld else ""
-    if size["half_width_95"] is None:
-        return f"  with {size['rows']:,} rows: any error{chance}"
-    return f"  with {size['rows']:,} rows: 95 % within ± {rounded_up(size['half_width_95'], 2)}{chance}"
 
 
 def _probability_text(share: float) -> str:

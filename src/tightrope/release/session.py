@@ -108,8 +108,8 @@ class Series(SingleUseObject):
         place = next(waiting, done + 1)
         if place > self._times:
             raise InsufficientBudgetError(
-                f"all {self._times} releases of the series {self._key!r} were released; declare another series, or "
-                f"plan with what is left"
+                f"all {self._times} releases of the series {self._key!r} are done; declare another series, or plan "
+                f"with the remaining budget"
             )
         return self._plan_under_key(self._release_name(place))
 
@@ -136,7 +136,17 @@ def series_of(account: Account, draft: NoisePlan, times: int, key: str, how: How
     said = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
     plan = sha256_hex(f"{plan_digest(said, how[0])} {times}")
     found = account.find_reservation(key)
-    recipe = _series_noise(draft, times, limit) if found is None else NoiseRecord.from_text(found[1])
+    if found is not None:
+        recipe = NoiseRecord.from_text(found[1])
+    elif limit is not None:
+        recipe = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+    else:
+        # The least noise with which all releases together meet the draft's budget; each gets the noise of the first.
+        tasks, together = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+        units = tuple(composition_groups_of(tasks))
+        selections = together.selections[: len(units)]
+        one = NoiseRecord(units, selections, together.loss_lattice, together.alternatives, together.avoidable_noise)
+        recipe = one.on_finer_lattice(at_most(draft.budget.delta))
     if found is not None and found[0].body_data["plan"] != plan:
         raise InputError("key", key, "new, or the key of this series", "the questions, the share and times are fixed")
     promised = draft.budget if limit is None else budget_of_share(limit, recipe.composed_loss(times), draft.share)
@@ -159,21 +169,6 @@ def series_of(account: Account, draft: NoisePlan, times: int, key: str, how: How
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
     return draft.possible_arrangements or (draft.tasks,)
-
-
-def _series_noise(draft: NoisePlan, times: int, limit: Limit | None) -> NoiseRecord:
-    """Return the least noise with which all releases together meet the draft's budget, or its share of the moments.
-
-    Each release gets the noise of the first.
-    """
-    if limit is not None:
-        return fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
-    tasks, together = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-    units = tuple(composition_groups_of(tasks))
-    one = NoiseRecord(
-        units, together.selections[: len(units)], together.loss_lattice, together.alternatives, together.avoidable_noise
-    )
-    return one.on_finer_lattice(at_most(draft.budget.delta))
 
 
 @final

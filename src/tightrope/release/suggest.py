@@ -81,8 +81,26 @@ def suggested_bounds(question: histogram, answers: Answers, noise: Noise) -> Sug
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
     reach = noise.half_width(1 - TAIL_SHARE / len(counts))
-    bounds, said, beyond = _read_range(counts, reach, NoiseSumBounds.from_noise(noise))
-    return SuggestedBounds(str(question.term), bounds, said, answers, beyond)
+    column, sums = str(question.term), NoiseSumBounds.from_noise(noise)
+    # Only bins whose count exceeds the reach determine the range; the stated shares use all bins. The first bin has
+    # no lower end and counts missing values, too; the last one has no upper end.
+    ends, (below, *inside) = decimal_edges(), counts
+    seen = [count if count > reach else 0 for count in inside]
+    total = sum(seen)
+    if not total:
+        warning = NOTHING_ELSE.format(end=ends[0]) if below > reach else SHARE_TOO_SMALL
+        return SuggestedBounds(column, None, warning, answers)
+    if seen[-1] > TAIL_SHARE * total:
+        share, _ = sums.share_bounds(inside[-1:], inside[:-1])
+        return SuggestedBounds(column, None, ABOVE.format(share=share, end=ends[-1]), answers)
+    low, high = _range_positions(seen)
+    outside = sums.share_bounds(inside[:low], inside[low:])[1], sums.share_bounds(inside[high:], inside[:high])[1]
+    share = sums.share_bounds([below], inside)[1] if below > reach else 0.0
+    beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
+    more = MORE if max(outside) > 2 * TAIL_SHARE else ""
+    most = _rounded_up_share(outside[0]), _rounded_up_share(outside[1])
+    warning = WARNING.format(low=most[0], high=most[1], more=more, beyond=beyond)
+    return SuggestedBounds(column, (ends[low], ends[high]), warning, answers, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,41 +147,6 @@ class NoiseSumBounds:
             least / (least + others_most) if least > 0 else 0.0,
             most / (most + others_least) if most > 0 else 0.0,
         )
-
-
-Pair = tuple[float, float]
-
-
-def _read_range(counts: Sequence[int], reach: float, noise: NoiseSumBounds) -> tuple[Pair | None, str, Pair | None]:
-    """Return the range, its warning, and the maximum shares beyond its ends; the outermost bins are unbounded.
-
-    Missing values are counted with the first bin.
-
-    Only bins whose count exceeds ``reach`` determine the range; the stated shares use all bins.
-    """
-    ends, (below, *inside) = decimal_edges(), counts
-    seen = [count if count > reach else 0 for count in inside]
-    total = sum(seen)
-    if not total:
-        return None, NOTHING_ELSE.format(end=ends[0]) if below > reach else SHARE_TOO_SMALL, None
-    if seen[-1] > TAIL_SHARE * total:
-        return None, ABOVE.format(share=noise.share_bounds(inside[-1:], inside[:-1])[0], end=ends[-1]), None
-    low, high = _range_positions(seen)
-    outside = [noise.share_bounds(part, rest)[1] for part, rest in _counts_outside_range(inside, (low, high))]
-    share = noise.share_bounds([below], inside)[1] if below > reach else 0.0
-    beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
-    more = MORE if max(outside) > 2 * TAIL_SHARE else ""
-    most = _rounded_up_share(outside[0]), _rounded_up_share(outside[1])
-    said = WARNING.format(low=most[0], high=most[1], more=more, beyond=beyond)
-    return (ends[low], ends[high]), said, most
-
-
-def _counts_outside_range(
-    counts: Sequence[int], places: tuple[int, int]
-) -> tuple[tuple[Sequence[int], Sequence[int]], ...]:
-    """Return the counts below a range and above it, each with the rest of the counts."""
-    low, high = places
-    return (counts[:low], counts[low:]), (counts[high:], counts[:high])
 
 
 def _rounded_up_share(share: float) -> float:

@@ -56,6 +56,7 @@ KINDS = (
     QuestionKind("histogram", "How the values of a column are spread", ("column", "bounds", "width"), NUMBER_KINDS),
     QuestionKind("standard_deviation", "How far values lie from their average", ("column", "bounds"), NUMBER_KINDS),
 )
+KINDS_BY_NAME = {kind.kind: kind for kind in KINDS}
 LADDERS: dict[Said, tuple[str, ...]] = {
     "attack_success": tuple(f"0.{percent}" for percent in (51, 52, 53, 54, 55, 57, 60, 63, 66, 70, 75, 80, 85, 90, 95)),
     "total_variation": (
@@ -182,26 +183,22 @@ def _reweighted_question(opened: EditorState, wish: QuestionForm) -> dict[str, A
 
 
 def _question_table(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
-    kind = next((kind for kind in KINDS if kind.kind == wish.kind), None)
+    kind = KINDS_BY_NAME.get(wish.kind or "")
     if kind is None:
-        raise PlanError("kind", wish.kind, f"one of {quoted_names(tuple(kind.kind for kind in KINDS))}")
-    said = {name: _field_value(opened, wish, name) for name in kind.fields}
+        raise PlanError("kind", wish.kind, f"one of {quoted_names(tuple(KINDS_BY_NAME))}")
+    said: dict[str, Any] = {}
+    for name in kind.fields:
+        value = getattr(wish, name)
+        if name == "column":
+            value = _require_column(opened, value or "")
+        said[name] = list(value) if isinstance(value, tuple) else value
     said |= {"by": [_require_column(opened, name) for name in wish.by], "keys": list(wish.keys), "weight": wish.weight}
     entry = {name: value for name, value in said.items() if value not in (None, [], 1.0)}
-    # Quantiles of one column differ by q, so q is part of the name.
-    if kind.kind != "quantile" or wish.q is None:
-        named = {}
-    else:
+    if kind.kind == "quantile" and wish.q is not None:
+        # Quantiles of one column differ by q, so q is part of the name.
         what = "median" if wish.q == 0.5 else f"quantile_{wish.q:g}"
-        named = {"name": "_".join([what, wish.column or "", *(["by", *wish.by] if wish.by else [])])}
-    return {"kind": kind.kind, **entry, **named}
-
-
-def _field_value(opened: EditorState, wish: QuestionForm, name: str) -> Any:
-    given = getattr(wish, name)
-    if name == "column":
-        return _require_column(opened, given or "")
-    return list(given) if isinstance(given, tuple) else given
+        entry["name"] = "_".join([what, entry["column"], *(["by", *wish.by] if wish.by else [])])
+    return {"kind": kind.kind, **entry}
 
 
 def _require_column(opened: EditorState, name: str) -> str:
@@ -233,7 +230,13 @@ def rows_needed(accuracy: Accuracy) -> int | None:
     """
     if not _reference_size(accuracy, 1):
         return None
-    place = bisect_left(SIZES, True, key=lambda rows: _is_close_enough(accuracy, rows))
+    # not accuracy.at: the suppression probability of such a large group is an exact fraction with too many digits
+    errors = accuracy.question.expected_error
+    place = bisect_left(
+        SIZES,
+        True,
+        key=lambda rows: errors(accuracy.named, rows)[1] <= CLOSE_ENOUGH * _reference_size(accuracy, rows),
+    )
     return SIZES[place] if place < len(SIZES) else None
 
 
@@ -244,12 +247,6 @@ def close_words(accuracy: Accuracy) -> str:
     if accuracy.question.kind == "sum":
         return "5 % of the largest sum possible"
     return f"± {significant_text(CLOSE_ENOUGH * _reference_size(accuracy, 1), 3)}, a twentieth of the range"
-
-
-def _is_close_enough(accuracy: Accuracy, rows: int) -> bool:
-    # not accuracy.at: the suppression probability of such a large group is an exact fraction with too many digits
-    _, half = accuracy.question.expected_error(accuracy.named, rows)
-    return half <= CLOSE_ENOUGH * _reference_size(accuracy, rows)
 
 
 def _reference_size(accuracy: Accuracy, rows: int) -> float:
@@ -322,7 +319,7 @@ def _answer_figures(answer: Json, accuracy: Accuracy) -> Json:
             {
                 "rows": significant_text(float(size["rows"])),
                 "within": significant_text(size["half_width_95"], 3, UP),
-                "withheld": suppression_text(size["suppressed"]),
+                "suppressed": suppression_text(size["suppressed"]),
             }
             for size in error["by_group_size"]
         ],

@@ -274,18 +274,16 @@ def open_editor_state(given: str, out: str | None, *, table: str | None = None) 
         return EditorState(PLAN_FILE.parse_toml(path), target, file.open_session().schema.columns, has_plan=True)
     data_out = Path(out or "plan.toml")
     columns = open_source(given, table=table).schema.columns
-    in_database = given.startswith(DATABASES)
-    named = {} if table is None else {"table": table}
-    source = {"postgres": given, **named} if in_database else {"path": _relative_data_path(given, data_out), **named}
-    title = (table or "table") if in_database else PurePath(given).stem
+    if given.startswith(DATABASES):
+        source, title = {"postgres": given}, table or "table"
+    else:
+        try:
+            path_text = Path(os.path.relpath(given, data_out.parent)).as_posix()
+        except ValueError:  # the plan is on another drive
+            path_text = Path(given).absolute().as_posix()
+        source, title = {"path": path_text}, PurePath(given).stem
+    if table is not None:
+        source["table"] = table
     return EditorState(
         {"title": title, "source": source, "budget": {"bias_check": COSTS}}, data_out, columns, has_plan=False
     )
-
-
-def _relative_data_path(data: str, plan: Path) -> str:
-    """Return the path of the data for the plan file: relative to the plan, or absolute on another drive."""
-    try:
-        return Path(os.path.relpath(data, plan.parent)).as_posix()
-    except ValueError:
-        return Path(data).absolute().as_posix()

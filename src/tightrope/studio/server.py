@@ -24,8 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tightrope.documents.numbers import UP, significant_text
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.release.plan import Plan
-from tightrope.release.plan_file import PlanFile, describe_balance, load_plan_file
+from tightrope.release.plan_file import forecast_release, load_plan_file
 from tightrope.studio.plan_editor import HostCallbacks, PlanEditor
 from tightrope.studio.plan_form import WISHES, EditorState, PlanForm, ReleaseConsent
 
@@ -126,7 +125,15 @@ class RequestGuard:
             return
         problem = self._refusal_reason(scope["method"], scope["path"], Headers(scope=scope))
         app = self.app if problem is None else PlainTextResponse(problem, status_code=403)
-        await app(scope, receive, _add_security_headers(send))
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)  # a policy that the response already has is kept
+            await send(message)
+
+        await app(scope, receive, send_with_headers)
 
     def _refusal_reason(self, method: str, path: str, headers: Headers) -> str | None:
         """Return the reason to refuse a request; None if it is valid."""
@@ -142,19 +149,6 @@ class RequestGuard:
             return "Request not allowed."
         said = headers.get(TOKEN, "").encode()
         return None if secrets.compare_digest(said, self.token.encode()) else "Open the link that the studio printed."
-
-
-def _add_security_headers(send: Send) -> Send:
-    """Add ``HEADERS`` to every response; a policy that the response already has is kept."""
-
-    async def sealed(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return sealed
 
 
 # Releases: the cost is shown first, and each confirmed ticket is released exactly once.
@@ -185,11 +179,21 @@ class ReleaseService:
             while len(self._open) >= MOST_TICKETS:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
+        data = plan.draft.to_data()
+        epsilon, delta = significant_text(data["epsilon"], 3, UP), significant_text(data["delta"], 2, UP)
+        part = "the whole budget" if plan.budget_fraction == 1 else f"a share of {plan.budget_fraction} of the budget"
+        ledger = file.ledger_location
+        if "://" in ledger:
+            ledger = ledger.rpartition("@")[2]  # without the credentials
+        spends = (
+            f"This spends epsilon {epsilon} at delta {delta}, {part} of {file.dataset_name!r}, in the ledger {ledger}. "
+            f"It cannot be taken back, and releasing again is charged again."
+        )
         return {
             "ticket": ticket,
             "plan": str(path),
-            "spends": _spending_summary(file, plan),
-            "standing": describe_balance(file, plan),
+            "spends": spends,
+            "standing": forecast_release(file, plan).sentences,
         }
 
     def release_plan(self, agreed: ReleaseConsent) -> Json:
@@ -226,23 +230,6 @@ class ReleaseService:
         return {"folder": str(folder), "report": f"/report/{name}"}
 
 
-def _spending_summary(file: PlanFile, plan: Plan) -> str:
-    """Return a sentence with the cost and the ledger that is charged."""
-    data = plan.draft.to_data()
-    epsilon, delta = significant_text(data["epsilon"], 3, UP), significant_text(data["delta"], 2, UP)
-    part = "the whole budget" if plan.budget_fraction == 1 else f"a share of {plan.budget_fraction} of the budget"
-    return (
-        f"This spends epsilon {epsilon} at delta {delta}, {part} of {file.dataset_name!r}, in the ledger "
-        f"{_ledger_location(file)}. "
-        f"It cannot be taken back, and releasing again is charged again."
-    )
-
-
-def _ledger_location(file: PlanFile) -> str:
-    """Return the ledger's location without credentials."""
-    return file.ledger_location.rpartition("@")[2] if "://" in file.ledger_location else file.ledger_location
-
-
 # The routes: static files and five API calls.
 
 Kind = TypeVar("Kind")
@@ -256,6 +243,14 @@ BODY_LIMIT = 64 * 1024
 def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
     """Return the application with its access control."""
     counter = ReleaseService(desk)
+
+    async def report_page(request: Request) -> Response:
+        path = counter.report_path(request.path_params["name"])
+        if path is None:
+            return Response("Report not found.", status_code=404, media_type="text/plain")
+        content = await run_in_threadpool(path.read_bytes)
+        return Response(content, media_type="text/html", headers={"content-security-policy": REPORT})
+
     asked: dict[str, Callable[[str], Any]] = {
         "start": lambda _: desk.initial_state(),
         "look": lambda text: desk.look_up_figures(_read_form(text, PlanForm)),
@@ -267,7 +262,7 @@ def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
     routes += [Route(path, _static_handler(*file)) for path, file in PAGE.items()]
     routes += [Route(f"/{name}.js", _static_handler(f"{name}.js", "text/javascript")) for name in SCRIPTS]
     routes.append(Route("/favicon.ico", _nothing))
-    routes.append(Route("/report/{name}", _report_handler(counter)))
+    routes.append(Route("/report/{name}", report_page))
     return RequestGuard(Starlette(routes=routes), token, port)
 
 
@@ -311,14 +306,3 @@ def _static_handler(name: str, kind: str) -> Handler:
 
 async def _nothing(_: Request) -> Response:
     return Response(status_code=204)
-
-
-def _report_handler(counter: ReleaseService) -> Handler:
-    async def page(request: Request) -> Response:
-        path = counter.report_path(request.path_params["name"])
-        if path is None:
-            return Response("Report not found.", status_code=404, media_type="text/plain")
-        content = await run_in_threadpool(path.read_bytes)
-        return Response(content, media_type="text/html", headers={"content-security-policy": REPORT})
-
-    return page

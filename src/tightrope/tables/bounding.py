@@ -57,6 +57,14 @@ class ProjectedRows:
         """The same columns of another table."""
         return ProjectedRows(table, self.keys, self.values)
 
+    def with_given_keys(self, given: GivenKeys) -> ProjectedRows:
+        """Only the rows of given keys, whose keys become their number; NULL equals NULL."""
+        table, keys = self.table, given.to_engine_table()
+        same = [table[name].identical_to(keys[name]) for name in self.keys]
+        joined = table.inner_join(keys, same)
+        kept = [table[name] for name in table.columns if name not in self.keys]
+        return ProjectedRows(joined.select(*kept, keys["number"]), ("number",), self.values)
+
 
 def used_columns(request: Request) -> tuple[str, ...]:
     """The columns of the user's table that a request reads, each once, in a fixed order."""
@@ -123,7 +131,7 @@ def project_rows(
         return rows, None
     kinds = (types[term] if isinstance(term, str) else key.type() for term, key in zip(request.by, found, strict=True))
     given = resolve_given_keys(request.keys, tuple(map(str, request.by)), tuple(kinds))
-    return _number_given_keys(rows, given), given
+    return rows.with_given_keys(given), given
 
 
 def filter_source(source: Source, request: Request) -> Source:
@@ -139,7 +147,15 @@ def filter_source(source: Source, request: Request) -> Source:
 def totals_by_group(rows: ProjectedRows, request: Request) -> ir.Table:
     """One row a group: its keys, ``rows`` (how many there are) and ``total0, total1, ...``, one a measure."""
     table = rows.table
-    sums = {f"total{place}": _total_column(table, place, measure) for place, measure in enumerate(request.measures)}
+    sums = {}
+    for place, measure in enumerate(request.measures):
+        if measure.column is None:
+            total = table.count()
+        elif measure.fixed_point is None:
+            total = table[f"value{place}"].count()
+        else:
+            total = table[f"value{place}"].sum().fill_null(0)
+        sums[f"total{place}"] = total.cast(WIDE_TOTAL)
     sums["rows"] = table.count().cast(WIDE_TOTAL)
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
@@ -190,17 +206,16 @@ def _row_contribution(source: Source, measure: Measure) -> ir.Column:
     ibis, columns = load_library("ibis"), [engine_column(term, source) for term in measure.measured_terms]
     if isinstance(measure, DistinctCount):
         return shorten_texts(to_comparable(columns[0]))
-    usable = reduce(and_, map(_is_usable, columns))
+    usable = reduce(
+        and_,
+        [column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull() for column in columns],
+    )
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
     values = [column.cast("float64") for column in columns]
     fixed = measure.fixed_point
     found = fixed_point_units(values[0], fixed) if isinstance(fixed, FixedPoint) else fixed_product_units(values, fixed)
     return ibis.ifelse(usable, found, ibis.null("int64"))
-
-
-def _is_usable(column: ir.Column) -> ir.BooleanColumn:
-    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
 
 
 def fixed_point_units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
@@ -228,24 +243,6 @@ def clamp_column(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
 def _double_literal(number: float) -> ir.Scalar:
     """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
     return load_library("ibis").literal(repr(float(number))).cast("float64")
-
-
-def _total_column(table: ir.Table, place: int, measure: Measure) -> ir.Column:
-    if measure.column is None:
-        return table.count().cast(WIDE_TOTAL)
-    value = table[f"value{place}"]
-    if measure.fixed_point is None:
-        return value.count().cast(WIDE_TOTAL)
-    return value.sum().fill_null(0).cast(WIDE_TOTAL)
-
-
-def _number_given_keys(rows: ProjectedRows, given: GivenKeys) -> ProjectedRows:
-    """Only the rows of given keys, whose keys become their number; NULL equals NULL."""
-    table, keys = rows.table, given.to_engine_table()
-    same = [table[name].identical_to(keys[name]) for name in rows.keys]
-    joined = table.inner_join(keys, same)
-    kept = [table[name] for name in table.columns if name not in rows.keys]
-    return ProjectedRows(joined.select(*kept, keys["number"]), ("number",), rows.values)
 
 
 COLUMNS_PER_TEXT = 16

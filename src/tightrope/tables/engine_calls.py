@@ -12,8 +12,8 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from tightrope.errors import EngineError, MissingExtraError, TightropeError
@@ -89,8 +89,17 @@ class _WarningSuppressor:
     def __enter__(self) -> None:
         with self._turn:
             if not self._inside:
-                self._restore.enter_context(_without_warnings())
-                self._restore.enter_context(_without_logger("SQLQueryContextLogger"))
+                self._restore.enter_context(warnings.catch_warnings())
+                warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
+                warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
+                warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
+                unsupported = "PySpark does not yet fully support pandas"
+                warnings.filterwarnings("ignore", message=unsupported, category=FutureWarning)
+                # This one may quote a value.
+                warnings.filterwarnings("ignore", message="toPandas attempted Arrow", category=UserWarning)
+                logger = logging.getLogger("SQLQueryContextLogger")
+                self._restore.callback(setattr, logger, "disabled", logger.disabled)
+                logger.disabled = True
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -101,24 +110,3 @@ class _WarningSuppressor:
 
 
 _QUIET = _WarningSuppressor()
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
-        warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
-        warnings.filterwarnings("ignore", message="toPandas attempted Arrow", category=UserWarning)  # may quote a value
-        yield
-
-
-@contextmanager
-def _without_logger(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before

@@ -46,6 +46,11 @@ class RowGroupWriter:
             if self._pending_rows == self.rows:
                 self.write_pending()
 
+    def add_batches(self, batches: Iterable[Any]) -> None:
+        """Take record batches, cast to the schema."""
+        for batch in batches:
+            self.add_batch(batch.cast(self.schema))
+
     def write_pending(self) -> None:
         """Write what waits as one group."""
         if self._pending_batches:
@@ -117,8 +122,17 @@ def spill_folder(database: Path | None = None) -> Path:
 def _process_folder(process: int) -> Path:
     """The folder of this process (a fork makes its own), held by a lock until the process ends."""
     parent = Path(tempfile.gettempdir())
-    for stale in _abandoned_folders(parent):
-        shutil.rmtree(stale, ignore_errors=True)
+    # Our folders whose process has ended, by their locks, because process numbers are reused.
+    for stale in parent.glob(f"{PREFIX}*"):
+        try:
+            facts = stale.lstat()
+        except OSError:
+            continue
+        ours = not stale.is_symlink() and stale.is_dir() and facts.st_uid == getattr(os, "getuid", lambda: -1)()
+        held = _open_locked(stale, create=False) if ours else None
+        if held is not None:
+            shutil.rmtree(stale, ignore_errors=True)
+            os.close(held)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))  # 0700
         held = _open_locked(folder, create=True)
@@ -133,24 +147,6 @@ def _remove_own_folder(folder: Path, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _abandoned_folders(parent: Path) -> Iterator[Path]:
-    """Our folders whose process has ended, by their locks, because process numbers are reused."""
-    for folder in parent.glob(f"{PREFIX}*"):
-        if _is_own_folder(folder):
-            held = _open_locked(folder, create=False)
-            if held is not None:
-                yield folder
-                os.close(held)
-
-
-def _is_own_folder(folder: Path) -> bool:
-    try:
-        facts = folder.lstat()
-    except OSError:
-        return False
-    return not folder.is_symlink() and folder.is_dir() and facts.st_uid == getattr(os, "getuid", lambda: -1)()
-
-
 def _open_locked(folder: Path, *, create: bool) -> int | None:
     """The lock of a folder, as an open file; None if another process holds it, or if it is missing."""
     place, flags = folder / LOCK, os.O_RDWR | (os.O_CREAT if create else 0)
@@ -158,23 +154,19 @@ def _open_locked(folder: Path, *, create: bool) -> int | None:
         file = os.open(place, flags, 0o600)
     except OSError:
         return None
-    if _try_lock(file) and place.exists():
+    locked = True
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # a system without such locks, on which no folder counts as abandoned
+        pass
+    except OSError:
+        locked = False
+    if locked and place.exists():
         return file
     os.close(file)
     return None
-
-
-def _try_lock(file: int) -> bool:
-    """Return whether we hold the lock now. On systems without such locks, folders never count as abandoned."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 # What is done to the rows of a table, batch by batch: plain data that travels to wherever the rows are.
@@ -242,6 +234,12 @@ class SumJob:
         if part.dtype != np.int64 or part.shape != (self.length,):
             raise EngineError("a job gave other numbers than it promised; nothing was added up")
         return part
+
+
+def iterate_batches(reader: Any) -> Iterator[Any]:
+    """The batches of a reader; every failure of it is an ``EngineError`` that shows no value."""
+    while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
+        yield batch
 
 
 def split_batches(batches: Iterable[Any], rows: int) -> Iterator[Any]:

@@ -148,12 +148,22 @@ def _canonical_entry(entry: object, name: str, dtype: dt.DataType) -> object:
     value = _convert_entry(entry, name, kind)
     if value is None:
         return None
-    if kind == "timestamp" and (value.tzinfo is None) != (dtype.timezone is None):
-        zone = "without a time zone" if dtype.timezone is None else "with a time zone"
-        raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
-    if kind == "timestamp" and value.tzinfo is not None:
-        return value.astimezone(UTC)
-    return _nearest_number(value, dtype) if kind == "number" else value
+    if kind == "timestamp":
+        if (value.tzinfo is None) != (dtype.timezone is None):
+            zone = "without a time zone" if dtype.timezone is None else "with a time zone"
+            raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
+        return value if value.tzinfo is None else value.astimezone(UTC)
+    if kind != "number":
+        return value
+    # The nearest value of a float column (0.1 in 32 bits), without a negative zero; the exact value for decimals.
+    if dtype.is_decimal():
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    try:
+        wide = float(value)
+        narrow = float(load_library("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
+    except OverflowError:
+        return value
+    return narrow + 0.0
 
 
 def _convert_entry(entry: object, name: str, kind: Kind) -> Any:
@@ -171,28 +181,13 @@ def _to_python_value(entry: object, kind: Kind) -> Any:
     """The entry as a Python value: numpy's and pandas' own, and UUIDs, are taken for what they say."""
     value: Any = entry
     if type(entry).__module__ == "numpy" and hasattr(entry, "item"):
-        value = _from_numpy_datetime(entry) if type(entry).__name__ == "datetime64" else entry.item()
+        # A day of numpy is a date; finer ones are instants, nanoseconds kept.
+        finer = type(entry).__name__ == "datetime64" and str(value.dtype) != "datetime64[D]"
+        value = load_library("pandas").Timestamp(entry) if finer else value.item()
     if kind == "text" and isinstance(value, UUID):
         return str(value)
     whole_day = kind == "date" and type(value).__name__ == "Timestamp" and value == value.normalize()
     return value.date() if whole_day and value.tzinfo is None else value
-
-
-def _from_numpy_datetime(entry: Any) -> Any:
-    """A day of numpy is a date; finer ones are instants, nanoseconds kept."""
-    return entry.item() if str(entry.dtype) == "datetime64[D]" else load_library("pandas").Timestamp(entry)
-
-
-def _nearest_number(value: Any, dtype: dt.DataType) -> object:
-    """The nearest value of a float column (0.1 in 32 bits), without a negative zero; the exact value for decimals."""
-    if dtype.is_decimal():
-        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    try:
-        wide = float(value)
-        narrow = float(load_library("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
-    except OverflowError:
-        return value
-    return narrow + 0.0
 
 
 _FLOAT32_END = 3.4028235677973366e38

@@ -20,7 +20,6 @@ from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import (
     ROWS,
     Progress,
-    RowGroupWriter,
     SumJob,
     Totals,
     Work,
@@ -168,11 +167,6 @@ def _sort_file(source: Path, destination: Path) -> None:
             query = engine_call("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
             reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(ROWS))
             with atomic_parquet_file(destination, rows.schema, ROWS) as groups:
-                engine_call("write what was sorted", lambda: _copy_batches(reader, groups, rows.schema))
+                engine_call("write what was sorted", lambda: groups.add_batches(reader))
         finally:
             connection.close()
-
-
-def _copy_batches(reader: Any, groups: RowGroupWriter, schema: Any) -> None:
-    for batch in reader:
-        groups.add_batch(batch.cast(schema))

@@ -54,7 +54,7 @@ def storage_type(given: Any) -> Any:
         (types.is_float16, arrow.float32()),
         (types.is_date64, arrow.date32()),
         (types.is_null, arrow.string()),
-        (_is_text_view, arrow.large_string()),
+        (lambda kind: str(kind) == "string_view", arrow.large_string()),
     )
     return next((stored for test, stored in rules if test(given)), given)
 
@@ -77,18 +77,15 @@ def _drop_long_entries(column: Any, longest: int) -> Any:
     arrow, compute, given = load_library("pyarrow"), load_library("pyarrow.compute"), column.type
     if arrow.types.is_dictionary(given):
         entries = _drop_long_entries(column.dictionary, longest)
-        return column if entries is column.dictionary else _with_dictionary(column, entries)
+        if entries is column.dictionary:
+            return column
+        return arrow.DictionaryArray.from_arrays(column.indices, entries, ordered=given.ordered)
     if not (arrow.types.is_string(given) or arrow.types.is_large_string(given)):
         return column
     too_long = compute.greater(compute.binary_length(column), longest)
     if not compute.any(too_long).as_py():
         return column
     return compute.if_else(too_long, arrow.scalar(None, given), column)
-
-
-def _with_dictionary(column: Any, entries: Any) -> Any:
-    dictionary = load_library("pyarrow").DictionaryArray
-    return dictionary.from_arrays(column.indices, entries, ordered=column.type.ordered)
 
 
 def _normalize_column(column: Any, wanted: Any) -> Any:
@@ -150,10 +147,6 @@ def _ticks_and_missing(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_
 
 def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any) -> Any:
     return load_library("pyarrow").array(values, mask=missing).view(wanted)
-
-
-def _is_text_view(given: Any) -> bool:
-    return str(given) == "string_view"
 
 
 TABLE = "tightrope_rows"
@@ -225,7 +218,13 @@ def _copy_from_parquet(connection: Any, rows: RowSource, longest: int | None) ->
     rows.check_unchanged()
     duckdb = load_library("duckdb")
     places = [glob.escape(str(path.absolute())) for path in rows.parquet_files]
-    columns = [_short_text_expression(field, longest).alias(f"c{place}") for place, field in enumerate(rows.schema)]
+    columns = []
+    for place, field in enumerate(rows.schema):
+        column = duckdb.ColumnExpression(field.name)
+        if longest is not None and DIRECT[str(field.type)] == "VARCHAR":  # texts that are too long are missing
+            fits = duckdb.FunctionExpression("strlen", column) <= duckdb.ConstantExpression(longest)
+            column = duckdb.CaseExpression(fits, column)
+        columns.append(column.alias(f"c{place}"))
     try:
         found = connection.read_parquet(places, hive_partitioning=False).select(*columns)
         if list(map(str, found.types)) != [DIRECT[str(field.type)] for field in rows.schema]:
@@ -235,16 +234,6 @@ def _copy_from_parquet(connection: Any, rows: RowSource, longest: int | None) ->
         return False
     rows.check_unchanged()
     return True
-
-
-def _short_text_expression(field: Any, longest: int | None) -> Any:
-    """DuckDB's expression for a column of a Parquet file, without texts that are too long."""
-    duckdb = load_library("duckdb")
-    column = duckdb.ColumnExpression(field.name)
-    if longest is None or DIRECT[str(field.type)] != "VARCHAR":
-        return column
-    fits = duckdb.FunctionExpression("strlen", column) <= duckdb.ConstantExpression(longest)
-    return duckdb.CaseExpression(fits, column)
 
 
 def _store_batch(connection: Any, batch: Any, stored: Any) -> None:

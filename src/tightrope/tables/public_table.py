@@ -77,12 +77,14 @@ def key_columns(source: Source, names: Sequence[str], kinds: Sequence[Kind]) -> 
 
     Integers that doubles cannot hold are missing if compared with numbers: rounded, they match other keys.
     """
-    return [to_comparable(_key_column(name, kind, source)) for name, kind in zip(names, kinds, strict=True)]
-
-
-def _key_column(name: str, kind: Kind, source: Source) -> ir.Column:
-    whole = kind == "number" and source.schema.find_column(name).kind == "integer"
-    return integer_to_double(Read(name).to_engine_column(source)) if whole else column_in_kind(Read(name), kind, source)
+    columns = []
+    for name, kind in zip(names, kinds, strict=True):
+        if kind == "number" and source.schema.find_column(name).kind == "integer":
+            column = integer_to_double(Read(name).to_engine_column(source))
+        else:
+            column = column_in_kind(Read(name), kind, source)
+        columns.append(to_comparable(column))
+    return columns
 
 
 def used_tables(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[PublicTable, ...]:

@@ -178,17 +178,14 @@ def _compute_totals(backend: Any, narrow: ProjectedRows, dropped: ProjectedRows 
 def _totals_without_dropped(narrow: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> ir.Table:
     """Return all totals, minus the totals of dropped rows."""
     whole = bounding.totals_by_group(narrow, request)
-    return (
-        whole if dropped is None else _subtract_totals(whole, bounding.totals_by_group(dropped, request), narrow.keys)
-    )
-
-
-def _subtract_totals(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return the difference of the totals, group by group."""
-    names = [name for name in minuend.columns if name not in keys]
-    alike = [subtrahend[name].cast(minuend[name].type()).name(name) for name in keys]  # Spark forgets a scale
-    negated = subtrahend.select(*alike, *((-subtrahend[name]).cast(bounding.WIDE_TOTAL).name(name) for name in names))
-    both = minuend.select(*keys, *names).union(negated, distinct=False)
+    if dropped is None:
+        return whole
+    # The difference of the totals, group by group.
+    less, keys = bounding.totals_by_group(dropped, request), narrow.keys
+    names = [name for name in whole.columns if name not in keys]
+    alike = [less[name].cast(whole[name].type()).name(name) for name in keys]  # Spark forgets a scale
+    negated = less.select(*alike, *((-less[name]).cast(bounding.WIDE_TOTAL).name(name) for name in names))
+    both = whole.select(*keys, *names).union(negated, distinct=False)
     sums = {name: both[name].sum().cast(bounding.WIDE_TOTAL) for name in names}
     return both.group_by(list(keys)).agg(**sums) if keys else both.agg(**sums)
 

@@ -16,7 +16,7 @@ from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import check_given_keys, check_request, used_columns
 from tightrope.tables.engine_calls import LazyValue, engine_call, load_library, require_libraries
 from tightrope.tables.expressions.tree import LONGEST_TEXT
-from tightrope.tables.files import ROWS
+from tightrope.tables.files import ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, materialize_rows, normalize_batch, storage_schema, storage_type
 from tightrope.tables.memory import check_row_memory
 from tightrope.tables.public_table import PublicTable, join_public_tables, private_names, used_tables
@@ -161,7 +161,7 @@ class Table:
             ours = engine_call("prepare the rows", lambda: to_portable_types(rows))
             with self.backend_adapter.open_stream(self._connected_backend, ours, ROWS) as reader:
                 backend, held = stack.enter_context(
-                    materialize_rows(RowSource(reader.schema, lambda: _read_batches(reader)), longest)
+                    materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), longest)
                 )
             yield types, backend, held
 
@@ -202,11 +202,6 @@ def _requested_columns(requests: Sequence[Request]) -> tuple[str, ...]:
 def _select_or_count(rows: ir.Table, names: Sequence[str]) -> ir.Table:
     """The named columns, or, where none is named, rows that can be counted."""
     return rows.select(*names) if names else rows.select(row=load_library("ibis").literal(1))
-
-
-def _read_batches(reader: Any) -> Iterator[Any]:
-    while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
-        yield batch
 
 
 def check_names(names: Iterable[object]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from operator import add
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
@@ -48,10 +46,9 @@ def compose_history(history: Iterable[Entry]) -> PrivacyLoss:
     >>> compose_history([]).epsilon(1e-5)
     0.0
     """
-    return reduce(add, [count * _step_loss(noise, rate) for noise, rate, count in history], 0 * gaussian(scale=1).loss)
-
-
-def _step_loss(noise: float, rate: float) -> PrivacyLoss:
-    """A step without noise reveals its whole batch."""
-    once = gaussian(scale=noise) if noise > 0 else approx_dp(0.0, delta=1.0)
-    return once.loss.poisson_sample(rate)
+    loss = 0 * gaussian(scale=1).loss
+    for noise, rate, count in history:
+        # A step without noise reveals its whole batch.
+        step = gaussian(scale=noise) if noise > 0 else approx_dp(0.0, delta=1.0)
+        loss = loss + count * step.loss.poisson_sample(rate)
+    return loss

@@ -400,17 +400,14 @@ def compare_on_grid(
     everyone = np.mean(list(laws.values()), axis=0)
     best = optimal_metric(everyone / everyone.sum(), cost, epsilon)
     maps = {"optimal": best.mechanism, "planar laplace": planar_laplace(shape, epsilon, metric=metric)}
-    rows = [_compare_map(name, found, (laws, everyone), cost) for name, found in maps.items()]
+    rows = []
+    for name, found in maps.items():
+        separation = _group_separation(found.matrix, list(laws.values()))
+        rows.append(ComparisonRow(name, expected_loss(found.matrix, everyone, cost), found.epsilon, *separation))
     mechanism = CouplingMechanism.fit(laws, cost)
     loss = float(np.mean(list(mechanism.loss.values())))
     point = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
     return [ComparisonRow("coupling", loss, point, *_group_separation(mechanism, list(mechanism.groups))), *rows]
-
-
-def _compare_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Floats) -> ComparisonRow:
-    laws, everyone = data
-    apart = _group_separation(found.matrix, list(laws.values()))
-    return ComparisonRow(name, expected_loss(found.matrix, everyone, cost), found.epsilon, *apart)
 
 
 def _group_separation(mechanism: Any, sides: list[Any]) -> tuple[float, float]:

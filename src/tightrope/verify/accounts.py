@@ -19,7 +19,7 @@ from tightrope.verify.claims import (
     unchecked_claim,
     upper_bound_claim,
 )
-from tightrope.verify.laws import Curve, Grid, GridDistribution, compose_all
+from tightrope.verify.laws import Curve, compose_all
 from tightrope.verify.promises import exact_interval, grids_of, least_of
 from tightrope.verify.steps import Profile, composed_gaussians_profile, law_of, profile_of, reversed_profile
 
@@ -44,7 +44,7 @@ def training_claims(data: dict[str, Any]) -> list[Claim]:
     else:
         step |= {"sensitivity": 2, "subset": [data["batch"], data["examples"]]}
     rate = equality_claim("sampling_rate", data["sampling_rate"], data["batch"] / data["examples"])
-    other = unchecked_claim("comparison, picture", "what others state, and a file")
+    other = unchecked_claim("comparison, picture", "results of other methods, and a file name")
     whose = equality_claim(
         "neighbors", data["neighbors"], "add-remove" if data["sampling"] == "poisson" else "replace-one"
     )
@@ -56,11 +56,11 @@ def _account_claims(data: dict[str, Any], steps: Any, epsilons: Any, deltas: Any
         equality_claim("attack_success", data["attack_success"], (1 + data["total_variation"]) / 2),
         *_bracket_width_claims(epsilons, deltas),
     ]
-    claims.append(unchecked_claim("neighbors, method, statement", "words about how it was made"))
+    claims.append(unchecked_claim("neighbors, method, statement", "descriptions of how it was made"))
     profiles = [profile_of(step) for step in steps]
     if None in profiles:
         unknown = sorted({step["mechanism"] for step, one in zip(steps, profiles, strict=True) if one is None})
-        return [*claims, Claim("steps", ", ".join(unknown), "no closed form is known here: not computed again", OPEN)]
+        return [*claims, Claim("steps", ", ".join(unknown), "not recomputed: no closed form is available", OPEN)]
     known = [(one, step["count"]) for one, step in zip(profiles, steps, strict=True) if one is not None]
     plain = all(step["poisson_rate"] is None and step["mechanism"] != "from_pair" for step in steps)
     ways = [known] if plain else [known, [(reversed_profile(one), count) for one, count in known]]
@@ -75,10 +75,6 @@ def _merge_gaussian_steps(steps: Any, ways: list[list[tuple[Profile, int]]]) -> 
     return [together + [step for step, one in zip(way, alike, strict=True) if not one] for way in ways]
 
 
-def _loss_distribution(grid: Grid, way: list[tuple[Profile, int]]) -> GridDistribution:
-    return compose_all(grid, [grid.convolve_power(law_of(grid, profile), count) for profile, count in way])
-
-
 def _refined_account_claims(
     data: dict[str, Any], ways: list[list[tuple[Profile, int]]], epsilons: Any, deltas: Any
 ) -> list[Claim]:
@@ -87,14 +83,20 @@ def _refined_account_claims(
     for step in ACCOUNT_STEPS:
         try:
             lows, highs = (
-                [Curve(grid, _loss_distribution(grid, way)) for way in ways] for grid in grids_of(step, least)
+                [
+                    Curve(
+                        grid, compose_all(grid, [grid.convolve_power(law_of(grid, one), count) for one, count in way])
+                    )
+                    for way in ways
+                ]
+                for grid in grids_of(step, least)
             )
         except TooMuchError as problem:
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = [*_bound_claims(data, (lows, highs), epsilons, deltas)]
-        near = any(claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims)
+        finer = any(claim.verdict == OPEN or claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims)
         large = max(len(curve.values) for curve in highs) > MOST_POINTS
-        if is_settled(claims) or large or not (near or any(claim.verdict == OPEN for claim in claims)):
+        if is_settled(claims) or large or not finer:
             break
     return claims
 
@@ -137,10 +139,10 @@ def _lower_end(name: str, stated: Any, low: Any, high: Any, *, above: bool) -> C
     """A lower end: δ(ε) ≥ δ there (``above``: of ε), or the truth is at least what is stated."""
     found = f"in [{shortest_float_text(low, -1)}, {shortest_float_text(high, 1)}]"
     if high < stated * (1 - (1e-9 if above else 0)):
-        return Claim(name, shortest_float_text(stated), f"{found}: the truth is below", REFUTED)
+        return Claim(name, shortest_float_text(stated), f"{found}: the true value is below the stated bound", REFUTED)
     if low >= stated:
         return Claim(name, shortest_float_text(stated), found, CONFIRMED)
-    return unchecked_claim(name, f"{found}: a lower end, of no weight for privacy, that the grid does not reach")
+    return unchecked_claim(name, f"{found}: a lower bound (not a privacy claim) that the grid does not reach")
 
 
 def _bracket_width_claims(epsilons: Any, deltas: Any) -> Iterator[Claim]:

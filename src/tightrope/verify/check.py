@@ -51,7 +51,10 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
         *release_claims(data["certificate"]),
         *served_claims(data),
         *answers_claims(data),
-        unchecked_claim("title, answers, costs, about", "what was answered: sums are checked, and how large noise is"),
+        unchecked_claim(
+            "title, answers, costs, about",
+            "texts and answers; only sums of answers and the size of the noise are checked",
+        ),
     ],
 }
 
@@ -62,7 +65,11 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
     What more than ``seconds`` of the processor would take is left open. With the default of the command line, any file
     that may be read ends within a minute and a gigabyte (docs/verify.md).
     """
-    data, around = _embedded_certificate(_parse_json(text))
+    try:
+        data = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys)
+    except RecursionError:
+        raise ValueError("nested too deeply: not a Tightrope document") from None
+    data, around = _embedded_certificate(data)
     data = upgraded(data)
     kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
     if kind not in KINDS:
@@ -77,16 +84,9 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
     except TooMuchError as problem:
         return [Claim(kind, "", str(problem), OPEN)]
     except MemoryError:
-        return [Claim(kind, "", "more memory than there is, so that it was not computed", OPEN)]
+        return [Claim(kind, "", "not computed: more memory needed than is available", OPEN)]
     except (KeyError, TypeError, ArithmeticError, AttributeError, IndexError) as problem:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys)
-    except RecursionError:
-        raise ValueError("tables within tables within tables: not a Tightrope document") from None
 
 
 def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
@@ -94,9 +94,7 @@ def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
     if not isinstance(data, dict) or "document" in data or not isinstance(data.get("certificate"), dict):
         return data, []
     others = ", ".join(name for name in data if name != "certificate")
-    return data["certificate"], [
-        unchecked_claim(others, "stands around the certificate, which alone is computed again")
-    ]
+    return data["certificate"], [unchecked_claim(others, "outside the certificate; only the certificate is recomputed")]
 
 
 def document_text(path: Path) -> str:
@@ -104,29 +102,23 @@ def document_text(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(MOST_TEXT + 1)
     if len(content) > MOST_TEXT:
-        raise ValueError(f"a file of more than {MOST_TEXT} bytes: not a Tightrope document")
+        raise ValueError(f"more than {MOST_TEXT:,} bytes: not a Tightrope document")
     return content.decode("utf-8")
 
 
 def verdict_text(claims: list[Claim]) -> str:
-    """One line a claim, and the verdict; what a document says begins no line and moves no cursor."""
-    lines = ["  ".join(map(_printable_line, (f"{one.verdict:13}", one.name, one.stated, one.found))) for one in claims]
-    return "\n".join([*lines, f"{worst_verdict(claims).upper()}: {_count_verdicts(claims)}."])
-
-
-def _printable_line(text: str) -> str:
-    """Return the text with unprintable characters escaped, on one line."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
-
-
-def _count_verdicts(claims: list[Claim]) -> str:
-    """Count the claims by verdict, and the claims that hold only up to a factor."""
+    """Return one line per claim, and the verdict. Texts of a document begin no line and move no cursor."""
+    lines = []
+    for one in claims:
+        line = "  ".join((f"{one.verdict:13}", one.name, one.stated, one.found))
+        lines.append("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line))
     counts = {one: sum(claim.verdict == one for claim in claims) for one in (CONFIRMED, REFUTED, OPEN, UNCHECKED)}
     nearly = sum(claim.confirms_nearly for claim in claims)
     parts = [f"{count} {word}" for word, count in counts.items() if count or word == CONFIRMED]
     if nearly:
-        parts[0] += f" ({nearly} of them for a little more than is stated: the line says how much)"
-    return f"of {len(claims)} lines {', '.join(parts)}"
+        parts[0] += f" ({nearly} of them with a small tolerance, stated on their lines)"
+    verdict = f"{worst_verdict(claims).upper()}: of {len(claims)} lines {', '.join(parts)}."
+    return "\n".join([*lines, verdict])
 
 
 def _reject_constant(constant: str) -> None:
@@ -135,7 +127,7 @@ def _reject_constant(constant: str) -> None:
 
 def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key that stands twice in one table")
+        raise ValueError("a key occurs twice in one table")
     return dict(pairs)
 
 

@@ -12,7 +12,9 @@ Item = TypeVar("Item")
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
 FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
-LOOSER = "true, and looser than what follows from the tables"
+LOOSER = "a valid bound, but looser than what follows from the tables"
+SHOULD_BE = "should be"
+"""Before the recomputed value where the stated one is refuted."""
 TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
 """A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
 
@@ -45,8 +47,7 @@ def in_time() -> None:
     """Raise ``TooMuchError`` if the document has used its processor seconds."""
     if time.process_time() - ProcessorClock.began > ProcessorClock.limit:
         raise TooMuchError(
-            f"more than {ProcessorClock.limit:g} processor seconds of work, so that it was not computed: "
-            f"--seconds allows more"
+            f"not computed: more than {ProcessorClock.limit:g} processor seconds of work (--seconds sets this limit)"
         )
 
 
@@ -61,7 +62,7 @@ def check_time(items: Iterable[Item]) -> Iterator[Item]:
 def require_affordable(work: int, most: int, words: str) -> None:
     """Raise ``TooMuchError`` for more than ``most``."""
     if work > most:
-        raise TooMuchError(f"{words}: more than {most}, so that it was not computed")
+        raise TooMuchError(f"not computed: more than {most} {words}")
 
 
 class Claim(NamedTuple):
@@ -79,13 +80,17 @@ class Claim(NamedTuple):
 
 
 def equality_claim(name: str, stated: object, wanted: object) -> Claim:
-    """Two things that must be the same."""
-    return Claim(name, str(stated), f"= {wanted}", CONFIRMED if stated == wanted else REFUTED)
+    """Check that a stated value equals the recomputed one."""
+    if stated == wanted:
+        return Claim(name, str(stated), f"= {wanted}", CONFIRMED)
+    return Claim(name, str(stated), f"{SHOULD_BE} {wanted}", REFUTED)
 
 
 def at_most(name: str, stated: object, limit: object, holds: bool) -> Claim:
     """Something that must not exceed a limit."""
-    return Claim(name, str(stated), f"<= {limit}", CONFIRMED if holds else REFUTED)
+    return Claim(
+        name, str(stated), f"<= {limit}" if holds else f"{SHOULD_BE} <= {limit}", CONFIRMED if holds else REFUTED
+    )
 
 
 def unchecked_claim(name: str, why: str) -> Claim:
@@ -108,7 +113,7 @@ def upper_bound_claim(
         f"{count_agreeing_digits(stated, high)} digits agree"
     )
     if stated < low:
-        return Claim(name, said, f"{found}: the truth is above what is stated", REFUTED)
+        return Claim(name, said, f"{found}: the true value exceeds the stated bound", REFUTED)
     if stated >= high:
         if stated * (1 - LOOSE) <= high + FAINT:
             return Claim(name, said, found, CONFIRMED)

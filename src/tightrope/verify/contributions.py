@@ -133,12 +133,10 @@ def _bounded_as(name: str, one: Mechanism, whose: Mechanism, parts: int) -> Iter
     if len(one["by"]) > 1 and (one["statistic"] in IN_CELLS or one.get("choice") is not None):
         yield equality_claim(f"{name}.rows: no group of its cells is bounded by itself", rows, most)
     if per_group < min(most, whose["max_rows_per_group"]):
-        fewer = (
-            f"{per_group}, of up to {whose['max_rows_per_group']}: that no more rows of a person count in a group here"
-        )
+        fewer = f"{per_group} of up to {whose['max_rows_per_group']}: that only this many rows of a person are used per group"
         yield unchecked_claim(f"{name}.max_rows_per_group", fewer)
     if one["by"] and groups < min(listed, rows):
-        yield unchecked_claim(f"{name}.groups", f"{groups}, of up to {listed}: that there are no more keys")
+        yield unchecked_claim(f"{name}.groups", f"{groups} of up to {listed}: that there are no more groups")
 
 
 def _sensitivity_of(name: str, one: Mechanism) -> Iterator[Claim]:
@@ -156,7 +154,7 @@ def _sensitivity_of(name: str, one: Mechanism) -> Iterator[Claim]:
         holds = size >= 1 and one["column"] is not None and Decimal(one["unit"]) > 0
         yield at_most(f"{name}.sensitivity_per_row: of a sum", "1", size, holds)
     else:
-        yield Claim(f"{name}.statistic", statistic, "a statistic that is not known here", OPEN)
+        yield Claim(f"{name}.statistic", statistic, "an unknown statistic", OPEN)
 
 
 def disjoint_parts_claim(parts: Sequence[Mechanism]) -> tuple[str, str]:

@@ -42,34 +42,32 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a coupling, in whole numbers."""
     target, groups = normalized_masses(data["target"]), data["groups"]
     points = len(target)
-    require_affordable(
-        sum(_count_weights(group, points) for group in groups),
-        MOST_DRAWN,
-        "weights that the points of all groups draw from",
-    )
+    weights = 0
+    for group in groups:
+        # The table of each point, and the target for each point without mass.
+        sizes = [len(table["outcomes"]) for table in group["tables"]]
+        empty = sum(1 for mass in group["law"] if not mass.strip("0"))
+        drawn = sum(sizes[row] for row in group["rows"] if row < len(sizes))
+        weights += drawn + points * min(empty, len(sizes)) + points
+    require_affordable(weights, MOST_DRAWN, "weights that the points of all groups draw from")
     claims = [
         equality_claim("groups", len(groups), len(data["group"]["names"])),
         *_check_support(data["support"], points),
-    ]
-    claims += [
         *_labels_of("group.names", data["group"]["names"]),
-        *_check_stray_mass(data["stray"]),
-        *_check_origin(data["origin"]),
     ]
+    # The share of the mass that a fit moved is one, and small.
+    above, below = (int(part, 16) for part in data["stray"])
+    small = below > 0 and above * 10**9 <= below
+    claims.append(equality_claim("stray: a share of the mass, of at most 1e-9", small, True))
+    # Laws that were learned say how, and no others.
+    learned, private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
+    claims.append(equality_claim("origin: learned exactly if private", learned, private))
     for number, group in enumerate(groups):
         claims += _group_claims(f"groups[{number}]", group, target)
         claims += _coupling_loss(f"groups[{number}].loss", group, data["support"], data["objective"])
-    claims.append(unchecked_claim("stray, objective", "how far values move: no claim of privacy"))
-    claims.append(unchecked_claim("support, group.column, group.names", "what points, columns and groups are called"))
-    return [*claims, unchecked_claim("origin", "where the laws came from: nobody can recompute it")]
-
-
-def _count_weights(group: dict[str, Any], points: int) -> int:
-    """Count the weights to add: the table of each point, and the target for each point without mass."""
-    sizes = [len(table["outcomes"]) for table in group["tables"]]
-    empty = sum(1 for mass in group["law"] if not mass.strip("0"))
-    drawn = sum(sizes[row] for row in group["rows"] if row < len(sizes))
-    return int(drawn + points * min(empty, len(sizes)) + points)
+    claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
+    claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
+    return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
 
 
 def _check_support(support: dict[str, Any], points: int) -> Iterator[Claim]:
@@ -84,17 +82,18 @@ def _check_support(support: dict[str, Any], points: int) -> Iterator[Claim]:
     axes = support["axes"]
     yield equality_claim("support.axes: cells of all", math.prod(axis["cells"] for axis in axes), points)
     yield equality_claim("support.axes: columns", len({axis["column"] for axis in axes}), len(axes))
-    parted = [axis["lower"] < axis["upper"] < math.inf and _can_hold(axis) for axis in axes]
+    parted = []
+    for axis in axes:
+        holds = axis["lower"] < axis["upper"] < math.inf
+        if holds:
+            # Half a cell has to exceed the rounding of its range.
+            lower, upper = float(axis["lower"]), float(axis["upper"])
+            half = (upper - lower) / axis["cells"] / 2
+            holds = math.isfinite(half) and lower + half > lower and upper - half < upper
+        parted.append(holds)
     yield equality_claim("support.axes: a range for each, that holds its cells", all(parted), True)
     known = LINE_METRICS if len(axes) == 1 else MAP_METRICS
     yield equality_claim("support.metric", support["metric"] in known, True)
-
-
-def _can_hold(axis: dict[str, Any]) -> bool:
-    """Return whether half a cell exceeds the rounding of its range."""
-    lower, upper = float(axis["lower"]), float(axis["upper"])
-    half = (upper - lower) / axis["cells"] / 2
-    return math.isfinite(half) and lower + half > lower and upper - half < upper
 
 
 def _labels_of(name: str, names: list[Any]) -> Iterator[Claim]:
@@ -103,19 +102,6 @@ def _labels_of(name: str, names: list[Any]) -> Iterator[Claim]:
     wide = kinds == {int} and not all(-(1 << 63) <= one < 1 << 63 for one in names)
     yield equality_claim(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not wide, True)
     yield equality_claim(f"{name}: different ones", len(set(map(str, names))), len(names))
-
-
-def _check_stray_mass(stray: list[str]) -> Iterator[Claim]:
-    """The share of the mass that a fit moved is one, and small."""
-    above, below = (int(part, 16) for part in stray)
-    yield equality_claim("stray: a share of the mass, of at most 1e-9", below > 0 and above * 10**9 <= below, True)
-
-
-def _check_origin(origin: dict[str, Any]) -> Iterator[Claim]:
-    """Laws that were learned say how, and no others."""
-    yield equality_claim(
-        "origin: learned exactly if private", origin["learning"] is not None, origin["kind"] == "private"
-    )
 
 
 def _coupling_loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
@@ -168,7 +154,7 @@ def normalized_masses(masses: list[str]) -> list[Fraction]:
     """A law in proportion to masses in hexadecimal."""
     whole = [int(mass, 16) for mass in masses]
     if not sum(whole):
-        raise BrokenError("a law of which all masses are 0")
+        raise BrokenError("a distribution with total mass 0")
     total = sum(whole)
     return [Fraction(mass, total) for mass in check_time(whole)]
 
@@ -185,7 +171,7 @@ def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> I
         for outcome, weight in check_time(tables[row].items()) if mass else ():
             written[outcome] += mass * Fraction(weight, DRAWN)
     off = max(abs(a - b) for a, b in zip(written, target, strict=True))
-    yield at_most(f"{name}: its law of what is written is the target", float(off), float(OFF), off <= OFF)
+    yield at_most(f"{name}: its output distribution is the target", float(off), float(OFF), off <= OFF)
     empty = {row for mass, row in zip(law, group["rows"], strict=True) if not mass}
     gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in check_time(enumerate(target)))
     gap = max(gaps, default=Fraction(0))
@@ -194,5 +180,5 @@ def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> I
 
 def _outcome_weights(table: dict[str, Any]) -> dict[int, int]:
     if len(set(table["outcomes"])) != len(table["outcomes"]):
-        raise BrokenError("a point that stands twice in one table")
+        raise BrokenError("a point occurs twice in one table")
     return dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
 from tightrope.verify.claims import (
@@ -50,9 +50,9 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
             equality_claim(f"probabilities[{number}].value", chance["value"], float(Fraction(chance["exact"])))
         )
     claims.append(at_most("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
-    why = "what one report tells follows from the whole table of the mechanism, which findings do not hold"
+    why = "the privacy loss of a report follows from the mechanism's whole table, which findings do not contain"
     claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, OPEN))
-    return [*claims, unchecked_claim("estimates, effort, confidence, title", "what was found: no claim of privacy")]
+    return [*claims, unchecked_claim("estimates, effort, confidence, title", "the results: not a privacy claim")]
 
 
 class AnswerNumbers(NamedTuple):
@@ -62,6 +62,20 @@ class AnswerNumbers(NamedTuple):
     drawn: dict[tuple[str, ...], float]
     fitted: dict[tuple[str, ...], float]
     variance: float
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any], part: dict[str, Any], place: int) -> AnswerNumbers:
+        """Return the numbers of the answer at a place of a consistent set; raises ``BrokenError`` for one cut short."""
+        axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
+        for row in answer["rows"]:
+            key = [row[name] for name in answer["by"]]
+            cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
+            if len(cell) != len(axes) or cell in drawn or not _width_matches(answer, row):
+                raise BrokenError("an answer whose groups or intervals differ from what it states")
+            drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
+        if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
+            raise BrokenError("an answer that lacks a group, so that its parts cannot add up to a total")
+        return cls(axes, drawn, fitted, float(part["variances"][place]))
 
     @property
     def total_magnitude(self) -> float:
@@ -80,6 +94,13 @@ class AnswerNumbers(NamedTuple):
             found.setdefault(tuple(named[axis] for axis in axes), []).append(value)
         return {cell: math.fsum(values) for cell, values in found.items()}
 
+    def agrees_with(self, other: AnswerNumbers) -> bool:
+        """Return whether both have equal sums over the axes that only one of them has."""
+        shared = [axis for axis in self.axes if axis in other.axes]
+        first, second = self.sums_by_axes(shared), other.sums_by_axes(shared)
+        most = ROUNDED_ANSWERS * (self.total_magnitude + other.total_magnitude)
+        return set(first) == set(second) and not any(abs(first[cell] - second[cell]) > most for cell in first)
+
 
 def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """That values lie in their intervals; of each set of answers that least squares made consistent: that they are, and
@@ -87,23 +108,23 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """
     answers = {one["name"]: one for one in data["answers"]}
     if len(answers) < len(data["answers"]):
-        raise BrokenError("two answers of one name")
+        raise BrokenError("two answers with the same name")
     consistent = data["certificate"].get("consistent", [])
     fitted = {name for part in consistent for name in part["answers"]}
-    outside = [name for name, one in answers.items() if not all(map(_value_in_interval, one["rows"]))]
+    outside = [
+        name
+        for name, one in answers.items()  # a suppressed answer has no value
+        if not all(row.get("value") is None or row["lower"] <= row["value"] <= row["upper"] for row in one["rows"])
+    ]
     yield equality_claim("answers: values outside of their intervals", outside, [])
     moved = [name for name, one in answers.items() if any("noisy" in row for row in one["rows"]) != (name in fitted)]
     yield equality_claim("answers: moved, and not by what the certificate says", moved, [])
     for part in consistent:
         named = ", ".join(map(ascii, part["answers"]))
-        numbers = [_answer_numbers(answers[name], part, place) for place, name in enumerate(part["answers"])]
-        _named_alike([answers[name] for name in part["answers"]], part)
-        if any(
-            len({frozenset(one.axis_values(axis)) for one in numbers if axis in one.axes}) > 1
-            for axis in _all_axes(numbers)
-        ):
-            raise BrokenError("answers that divide the same rows by other groups")
-        yield _verdict_claim(f"answers {named}", "parts add up to totals", _shared_sums_agree(numbers))
+        numbers = [AnswerNumbers.from_answer(answers[name], part, k) for k, name in enumerate(part["answers"])]
+        _check_same_groups(answers, part, numbers)
+        agree = all(starmap(AnswerNumbers.agrees_with, combinations(numbers, 2)))
+        yield _verdict_claim(f"answers {named}", "parts add up to totals", agree)
         yield _verdict_claim(f"answers {named}", "nearest to what was drawn", _is_least_squares(numbers))
 
 
@@ -173,27 +194,23 @@ def mean_absolute_error(one: dict[str, Any]) -> float:
     return (factor * noise.mean_absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
 
 
-def _value_in_interval(row: dict[str, Any]) -> bool:
-    """Return whether an answer lies in its interval; a suppressed answer has no value."""
-    value = row.get("value")
-    return value is None or bool(row["lower"] <= value <= row["upper"])
-
-
-def _all_axes(numbers: Sequence[AnswerNumbers]) -> list[int]:
-    return list(dict.fromkeys(axis for one in numbers for axis in one.axes))
-
-
 def _verdict_claim(name: str, words: str, holds: bool) -> Claim:
     return Claim(name, words, "computed again from the noisy numbers", CONFIRMED if holds else REFUTED)
 
 
-def _named_alike(answers: Sequence[dict[str, Any]], part: dict[str, Any]) -> None:
-    """Raise ``BrokenError`` if key columns of two names divide the rows in the same way."""
+def _check_same_groups(
+    answers: dict[str, dict[str, Any]], part: dict[str, Any], numbers: Sequence[AnswerNumbers]
+) -> None:
+    """Raise ``BrokenError`` if key columns of two names divide the rows in the same way, or one name in two ways."""
     named: dict[int, str] = {}
-    for answer, own in zip(answers, part["divided_by"], strict=True):
+    for answered, own in zip(part["answers"], part["divided_by"], strict=True):
+        answer = answers[answered]
         columns = answer["by"] if part["shared"] == "groups" else [json.dumps(answer["by"])] * len(own)
         if any(named.setdefault(axis, name) != name for axis, name in zip(own, columns, strict=True)):
-            raise BrokenError("columns of two names that divide the same rows by the same groups")
+            raise BrokenError("two column names for the same groups of the same rows")
+    for axis in dict.fromkeys(axis for one in numbers for axis in one.axes):
+        if len({frozenset(one.axis_values(axis)) for one in numbers if axis in one.axes}) > 1:
+            raise BrokenError("answers about the same rows with different groups")
 
 
 def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -201,30 +218,6 @@ def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
     half, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
     return all(abs(end - half) <= ROUNDED_ANSWERS * (half + size) for end in ends)
-
-
-def _answer_numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> AnswerNumbers:
-    axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
-    for row in answer["rows"]:
-        key = [row[name] for name in answer["by"]]
-        cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
-        if len(cell) != len(axes) or cell in drawn or not _width_matches(answer, row):
-            raise BrokenError("an answer whose groups or intervals are not those that it says")
-        drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
-    if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
-        raise BrokenError("an answer that lacks a group: parts without it add up to no total")
-    return AnswerNumbers(axes, drawn, fitted, float(part["variances"][place]))
-
-
-def _shared_sums_agree(numbers: Sequence[AnswerNumbers]) -> bool:
-    """Return whether any two have equal sums over the axes that only one of them has."""
-    for one, other in combinations(numbers, 2):
-        shared = [axis for axis in one.axes if axis in other.axes]
-        first, second = one.sums_by_axes(shared), other.sums_by_axes(shared)
-        most = ROUNDED_ANSWERS * (one.total_magnitude + other.total_magnitude)
-        if set(first) != set(second) or any(abs(first[cell] - second[cell]) > most for cell in first):
-            return False
-    return True
 
 
 def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:

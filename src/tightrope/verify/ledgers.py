@@ -22,15 +22,28 @@ ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
 
 def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of an exported ledger."""
-    entries = data["entries"]
-    claims = [
-        *_chain_claims(data["ledger"], entries),
-        *_text_claims(data["documents"], entries),
-        *_answer_charge_claims(data["documents"], entries),
-    ]
+    entries, documents = data["entries"], data["documents"]
+    claims: list[Claim] = []
+    ledger, last, keys = data["ledger"], "", set()
+    previous = sha256(f"tightrope ledger {ledger}")
+    for number, entry in enumerate(entries, start=1):
+        place = f"entries[{number - 1}]"
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        holds = (entry["number"], entry["previous"], entry["time"] >= last) == (number, previous, True)
+        own = (entry["dataset"], entry["kind"], entry["key"])
+        follows = f"{place} follows the one before, later and with a key of its own"
+        claims.append(equality_claim(follows, holds and own not in keys, True))
+        claims.append(equality_claim(f"{place}.hash", entry["hash"], sha256(canonical_text(held))))
+        previous, last = entry["hash"], entry["time"]
+        keys |= {own} if entry["key"] is not None else set()
+    for name, text in documents.items():
+        claims.append(equality_claim(f"documents.{name[:12]}", name, sha256(text)))
+    named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
+    claims.append(equality_claim("documents that entries name are there", named <= set(documents), True))
+    claims += _answer_charge_claims(documents, entries)
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
         claims += _spent_share_claims(dataset, [entry for entry in entries if entry["dataset"] == dataset])
-    why = "entries left out at the end, or a ledger written anew, show in what a certificate says of its entry alone"
+    why = "entries missing at the end, or a rewritten ledger, can only be detected with a release's certificate"
     return [*claims, unchecked_claim("the last entry", f"{why}: tightrope ledger check")]
 
 
@@ -42,28 +55,6 @@ def sha256(text: str) -> str:
 def canonical_text(data: Any) -> str:
     """Return the canonical JSON text of the data."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _chain_claims(name: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
-    previous, time, keys = sha256(f"tightrope ledger {name}"), "", set()
-    for number, entry in enumerate(entries, start=1):
-        place = f"entries[{number - 1}]"
-        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
-        holds = (entry["number"], entry["previous"], entry["time"] >= time) == (number, previous, True)
-        own = (entry["dataset"], entry["kind"], entry["key"])
-        yield equality_claim(
-            f"{place} follows the one before, later and with a key of its own", holds and own not in keys, True
-        )
-        yield equality_claim(f"{place}.hash", entry["hash"], sha256(canonical_text(held)))
-        previous, time = entry["hash"], entry["time"]
-        keys |= {own} if entry["key"] is not None else set()
-
-
-def _text_claims(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
-    for name, text in documents.items():
-        yield equality_claim(f"documents.{name[:12]}", name, sha256(text))
-    named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
-    yield equality_claim("documents that entries name are there", named <= set(documents), True)
 
 
 def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
@@ -79,8 +70,12 @@ def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any
         if entry["kind"] not in {"answered", "retried"}:
             continue
         yield equality_claim(f"entries[{place}] is of a charge before it", own in charged, True)
-        said = _answer_certificate(documents.get(str(entry["body"].get("document"))))
-        if own in charged and isinstance(said.get("entry"), dict):
+        try:
+            answer = json.loads(documents.get(str(entry["body"].get("document"))) or "{}")
+        except (ValueError, RecursionError):
+            answer = {}
+        said = answer.get("certificate") if isinstance(answer, dict) else None
+        if own in charged and isinstance(said, dict) and isinstance(said.get("entry"), dict):
             paid, named = charged[own], said["entry"]
             found = [named.get("number"), named.get("hash")]
             yield equality_claim(
@@ -91,16 +86,6 @@ def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any
                 yield equality_claim(f"entries[{place}]: its certificate keeps what was charged", kept, True)
 
 
-def _answer_certificate(text: str | None) -> dict[str, Any]:
-    """Return the certificate in the text of an answer, if it has one."""
-    try:
-        data = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    found = data.get("certificate") if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
 def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
     """Check the share spent of the limit of a dataset with one limit; other limits are not added up again."""
     limits = entries[0]["body"].get("limits", [])
@@ -108,7 +93,7 @@ def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator
     simple = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
     if not simple or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
         yield unchecked_claim(
-            f"balances of {dataset!r}", "limits by moments, of audiences, that renew: tightrope ledger check"
+            f"balances of {dataset!r}", "limits by moments, for audiences or periods: run tightrope ledger check"
         )
         return
     limit, spent, releases = limits[0], Fraction(0), 0
@@ -118,7 +103,7 @@ def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator
             spent, releases = spent + part, releases + 1
             if part < 0:
                 yield Claim(
-                    f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "no share of the limit", REFUTED
+                    f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "not a fraction of the limit", REFUTED
                 )
         state = entry["state"]
         balance = [str(spelled_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
@@ -134,7 +119,7 @@ def spelled_number(text: object) -> Fraction:
     Raises ``BrokenError`` for others: 1e999999999 would take gigabytes.
     """
     if not isinstance(text, str) or len(text) > LONGEST_LEDGER_NUMBER or LEDGER_NUMBER.fullmatch(text) is None:
-        raise BrokenError("an invalid or too long number in a ledger")
+        raise BrokenError("an invalid number in a ledger, or one that is too long")
     return Fraction(text)
 
 

@@ -33,44 +33,52 @@ FAINT_TAIL = 2.0**-200
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a noise certificate."""
-    claims = [*_certificate_claims(data), *_cost_bound_claims(data), *_other_words()]
+    lower, upper = data["lower"], data["upper"]
+    gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
+    claims = [
+        at_most("version", data["version"], 2, data["version"] > 1 or data.get("table") is None),
+        equality_claim("gap", data["gap"], gap),
+        at_most("lower", lower, upper, lower <= upper),
+        *_cost_bound_claims(data),
+        unchecked_claim("shape, shape_lower, unimodal_price", "the cost of noise of another shape"),
+        unchecked_claim("argument.kind, argument.statement", "text; the proof is in docs/proofs/optimal-noise.md"),
+        unchecked_claim("argument.numbers, table.steps", "other numbers may prove the same bound"),
+    ]
     if data.get("table") is None:
-        why = "the certificate holds no table: version 1, or real-valued noise"
+        why = "the certificate contains no table (version 1, or real-valued noise)"
         return [*claims, Claim("guarantee", str(data["guarantee"]), why, OPEN)]
     noise, shift = Noise(data["table"]), round(data["sensitivity"])
     if shift != data["sensitivity"] or shift < 1 or data["releases"] < 1:
-        return [*claims, Claim("sensitivity", str(data["sensitivity"]), "no whole number", REFUTED)]
+        return [*claims, Claim("sensitivity", str(data["sensitivity"]), "not an integer", REFUTED)]
     if data["shape"] == "unimodal":
         claims.append(equality_claim("shape", noise.is_unimodal, True))
     claims += _cost_claims(data, noise)
     if data["releases"] == 1:
         return [*claims, *_realized_delta_claims(data, lambda epsilon: (noise.delta(epsilon, shift),) * 2)]
-    largest = _largest_shift_loss(noise, shift, data["releases"])
+    return claims + _composed_claims(data, noise, shift)
+
+
+def _composed_claims(data: dict[str, Any], noise: Noise, shift: int) -> list[Claim]:
+    """Claims about several releases of one noise."""
+    # The largest loss of all under any shift, from which on δ is 0; None for an infinite one.
+    shifts = [shift] if noise.is_unimodal else range(1, shift + 1)
+    infinite = any(noise.one_sided_mass(s) > 0 for s in shifts)
+    largest = None if infinite else max(noise.largest_loss(s) for s in shifts) * data["releases"]
     deltas = [data["guarantee"]["delta"], *(point[2] for point in data["realised"])]
 
     def loss_on_grid(grid: Grid) -> GridDistribution:
         return grid.convolve_power(noise.loss_on_grid(grid, shift), data["releases"])
 
     def realized_claims(ends: Ends) -> list[Claim]:
-        return [*_realized_delta_claims(data, lambda epsilon: _delta_ends(ends, epsilon, largest))]
+        def delta_ends(epsilon: Any) -> tuple[Any, Any]:
+            if largest is not None and epsilon >= largest:
+                return arb(0), arb(0)
+            return ends[0].delta(epsilon), ends[1].delta(epsilon)
+
+        return [*_realized_delta_claims(data, delta_ends)]
 
     scales = max([data["guarantee"]["epsilon"], *(point[0] for point in data["realised"])]), least_of(*deltas)
-    return claims + refine_claims(loss_on_grid, scales, realized_claims, common_spacing(noise.log_ratios))
-
-
-def _largest_shift_loss(noise: Noise, shift: int, releases: int) -> Any:
-    """Return the largest loss under any shift; None for an infinite loss."""
-    shifts = [shift] if noise.is_unimodal else range(1, shift + 1)
-    if any(noise.one_sided_mass(s) > 0 for s in shifts):
-        return None
-    return max(noise.largest_loss(s) for s in shifts) * releases
-
-
-def _delta_ends(ends: Ends, epsilon: Any, largest: Any) -> tuple[Any, Any]:
-    """The ends of δ(ε); 0 from the largest loss on."""
-    if largest is not None and epsilon >= largest:
-        return arb(0), arb(0)
-    return ends[0].delta(epsilon), ends[1].delta(epsilon)
+    return refine_claims(loss_on_grid, scales, realized_claims, common_spacing(noise.log_ratios))
 
 
 def _realized_delta_claims(data: dict[str, Any], profile: Callable[[Any], tuple[Any, Any]]) -> Iterator[Claim]:
@@ -99,7 +107,7 @@ def _cost_claims(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
     yield equality_claim("worst_error", data["worst_error"], None if noise.block else float(reach))
     power = POWERS.get(data["cost"])
     if power is None:
-        yield unchecked_claim("upper, lower, cost, argument, gap", "a cost that the document does not hold")
+        yield unchecked_claim("upper, lower, cost, argument, gap", "a cost that the document does not contain")
     else:
         exact = exactly_of(first if power == 1 else second)
         yield upper_bound_claim("upper", exact_interval(data["upper"]), exact, exact)
@@ -125,50 +133,36 @@ def exactly_of(value: Fraction) -> Any:
     return arb(value.numerator) / value.denominator
 
 
-def _certificate_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """The gap, and the order of the bounds; whether a version has a table."""
-    yield at_most("version", data["version"], 2, data["version"] > 1 or data.get("table") is None)
-    lower, upper = data["lower"], data["upper"]
-    gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
-    yield equality_claim("gap", data["gap"], gap)
-    yield at_most("lower", lower, upper, lower <= upper)
-
-
 def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """The lower bound on the cost of every noise, from the numbers of its argument."""
     why, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
     promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}
     if power is None or data["releases"] != 1 or data.get("table") is None:
         yield unchecked_claim(
-            "lower, gap", f"proven by {why['kind']}; not computed again for several or for real-valued noises"
+            "lower, gap", f"proven by {why['kind']}; not recomputed for several answers or real-valued noise"
         )
         return
     if why["kind"] == "dual":
         points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
         found = _dual_lower_bound(numbers["multipliers"], power, round(data["sensitivity"]))
-    elif "points" in numbers and data["sensitivity"] == 1:
-        points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
-        yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
-        found = _tail_lower_bound(sorted(points), power)
     elif "points" in numbers:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
-        found = _next_to_zero(sorted(points), power, round(data["sensitivity"]))
+        if data["sensitivity"] == 1:
+            found = _tail_lower_bound(sorted(points), power)
+        else:
+            found = _next_to_zero(sorted(points), power, round(data["sensitivity"]))
     else:
-        yield unchecked_claim("lower, gap", "the argument is not computed again")
+        yield unchecked_claim("lower, gap", "the argument is not recomputed")
         return
-    yield _at_least(exact_interval(data["lower"]), found)
-
-
-def _at_least(stated: Any, found: Any) -> Claim:
-    """A lower bound that is stated, against one that was proven."""
-    shown = found.lower()
-    words = f"proven: >= {shortest_float_text(shown, -1)}"
+    # The lower bound that is stated, against the one that was proven.
+    stated, shown = exact_interval(data["lower"]), found.lower()
+    said, words = f">= {shortest_float_text(stated)}", f"proven: >= {shortest_float_text(shown, -1)}"
     if stated * (1 - CLOSE**1.5) > shown:
-        return Claim("lower", f">= {shortest_float_text(stated)}", f"{words}: what is stated could not be shown", OPEN)
-    loose = stated < shown * (1 - LOOSE)
-    return Claim("lower", f">= {shortest_float_text(stated)}", words, REFUTED if loose else CONFIRMED)
+        yield Claim("lower", said, f"{words}: the stated bound could not be shown", OPEN)
+    else:
+        yield Claim("lower", said, words, REFUTED if stated < shown * (1 - LOOSE) else CONFIRMED)
 
 
 def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
@@ -218,9 +212,3 @@ def _next_to_zero(points: list[tuple[float, float]], power: int, sensitivity: in
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
     levels = [(total / (exact_interval(e).exp() + 2 * sensitivity), exact_interval(delta)) for e, delta in points]
     return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))
-
-
-def _other_words() -> Iterator[Claim]:
-    yield unchecked_claim("shape, shape_lower, unimodal_price", "what noise of another shape costs")
-    yield unchecked_claim("argument.kind, argument.statement", "words; the proof is in docs/proofs/optimal-noise.md")
-    yield unchecked_claim("argument.numbers, table.steps", "other numbers may prove the same")

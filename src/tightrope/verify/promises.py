@@ -102,7 +102,6 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         *_spelled_twice_claims(data),
         *contribution_claims(data["mechanisms"], data["neighbors"]),
         *_parameter_claims(data, composition),
-        *_weight_claims(data, composition),
     ]
     if not all(noise.is_unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
@@ -110,11 +109,19 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     if ways > MOST_WAYS:
         return [
             *claims,
-            Claim("epsilon", str(data["epsilon"]), f"one person's rows fall in {ways} ways: too many", OPEN),
+            Claim("epsilon", str(data["epsilon"]), f"not computed: {ways} ways to distribute one person's rows", OPEN),
         ]
     deltas = [data["delta"], *data["profile"]["delta"]]
     largest = composition.largest_loss() if 0 in deltas else None
-    claims += _pure_epsilon_claims(data, largest) if Decimal(data["delta_exact"]) == 0 else []
+    if Decimal(data["delta_exact"]) == 0:
+        # No loss is infinite then, and the largest of all is at most ε.
+        if largest is None:
+            claims.append(
+                Claim("epsilon", str(data["epsilon"]), "an output that gives somebody away: infinite", REFUTED)
+            )
+        else:
+            stated = exact_interval(data["epsilon_exact"])
+            claims.append(upper_bound_claim("epsilon: the largest loss", stated, largest, largest))
 
     def promise_claims(ends: Ends) -> list[Claim]:
         return [*_promised_claims(data, ends, largest, tight=ways <= FEW_WAYS)]
@@ -142,7 +149,7 @@ def _spelled_twice_claims(data: dict[str, Any]) -> Iterator[Claim]:
 
 
 def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
-    """Check the stated parameters of each mechanism, and the neighboring relation of its rows."""
+    """Check the stated parameters of each mechanism, the neighboring relation of its rows, and consistent answers."""
     whose = data["neighbors"]
     if whose["privacy_unit"] is None:
         bounds = tuple(whose[name] for name in ("max_rows", "max_rows_per_group", "max_groups"))
@@ -153,14 +160,11 @@ def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterato
         yield equality_claim(f"{name}.table is unimodal", composition.noises[id(one)].is_unimodal, True)
         yield from choice_claims(name, one, composition.noises[id(one)])
     yield from pair_claims(data["mechanisms"])
-
-
-def _weight_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
-    """Answers that were made consistent have the weights of the noise that ran."""
+    # Answers that were made consistent have the weights of the noise that ran.
     for place, part in enumerate(data.get("consistent", [])):
         for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
-            own = (one for one in data["mechanisms"] if name in one["answers"])
-            ran = [one for one in own if one.get("exclusive") is None]  # what bounding costs is counted under labels
+            # What bounding costs is counted under labels.
+            ran = [one for one in data["mechanisms"] if name in one["answers"] and one.get("exclusive") is None]
             if len(ran) != 1:
                 raise BrokenError("an answer that was made consistent and has not one noise")
             square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]
@@ -192,54 +196,46 @@ def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: b
 
     delta = data["delta_exact"]
     yield delta_claim(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta)
-    yield from _tight_epsilon(data, high) if tight else ()
+    if tight:
+        # An ε that is larger than needed is true, but follows from no table here: it, or they, may have been altered.
+        smaller = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
+        shown = smaller > 0 and high.delta(smaller).upper() < exact_interval(delta)
+        needed = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
+        yield Claim(needed, str(data["epsilon"]), "<= 1.01 of the least", OPEN if shown else CONFIRMED)
     yield delta_claim("total_variation: delta(0)", 0, data["total_variation_exact"], tight=tight)
     for number, (epsilon, allowed) in enumerate(data["budget"]["points"]):
         yield delta_claim(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed)
     for number, (at, stated) in enumerate(zip(data["profile"]["epsilon"], data["profile"]["delta"], strict=True)):
         yield delta_claim(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
-    rates = zip(*(data["tradeoff"][name] for name in ("false_positive_rate", "true_positive_rate")), strict=True)
+    tradeoff = data["tradeoff"]
+    rates = zip(tradeoff["false_positive_rate"], tradeoff["true_positive_rate"], strict=True)
     for number, (alarms, stated) in enumerate(rates):
         share = exact_interval(alarms)
         name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
         yield upper_bound_claim(name, exact_interval(stated), low.power_at(share), high.power_at(share), tight=False)
 
 
-def _tight_epsilon(data: dict[str, Any], high: Curve) -> Iterator[Claim]:
-    """An ε that is larger than needed is true, but follows from no table here: it, or they, may have been altered."""
-    smaller = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
-    shown = smaller > 0 and high.delta(smaller).upper() < exact_interval(data["delta_exact"])
-    name = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
-    yield Claim(name, str(data["epsilon"]), "<= 1.01 of the least", OPEN if shown else CONFIRMED)
-
-
-def _pure_epsilon_claims(data: dict[str, Any], largest: Any) -> Iterator[Claim]:
-    """Δ = 0: no loss is infinite, and the largest of all is at most ε."""
-    if largest is None:
-        yield Claim("epsilon", str(data["epsilon"]), "an output that gives somebody away: infinite", REFUTED)
-        return
-    yield upper_bound_claim("epsilon: the largest loss", exact_interval(data["epsilon_exact"]), largest, largest)
-
-
 def _unchecked_name_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """List the statements that cannot be confirmed by computation."""
     if data["version"] == 1:
-        why = "version 1 does not say which mechanisms the same rows shift: each was taken by itself, which costs more"
+        why = "version 1 does not state which mechanisms the same rows shift: each is composed by itself (upper bound)"
         yield unchecked_claim("mechanisms.together", why)
     parts = "answers", "statistic", "column", "by", "where", "unit", "family", "table.steps", "choice"
-    yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in parts), "names of what ran, in which units")
+    yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in parts), "descriptions of the mechanisms")
     bounds = ("rows", "max_rows_per_group", "groups", "together", "exclusive", "sensitivity_per_row")
-    why = "that rows were bounded so, say those who ran it: all above holds for what is written here"
+    why = "row limits are the publisher's statement; the results above assume that they are true"
     yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in bounds), why)
-    yield unchecked_claim("neighbors", "whom it protects, in words; of the bounds, what the mechanisms say counts")
     yield unchecked_claim(
-        "budget.points, budget_fraction", "what was asked for: kept by the guarantee, but not fixed by it"
+        "neighbors", "description of the privacy unit; where its limits differ, those of the mechanisms are used"
+    )
+    yield unchecked_claim(
+        "budget.points, budget_fraction", "the requested budget: the guarantee meets it, but does not determine it"
     )
     if data.get("consistent"):
         sums = "consistent.shared, consistent.divided_by, consistent.statement"
         yield unchecked_claim(
-            sums, "that these answers count the same rows follows from the questions, which are not here"
+            sums, "that these answers count the same rows follows from the questions, which the certificate lacks"
         )
-    yield unchecked_claim("alternatives", "what other noise would have cost: no claim of privacy")
-    yield unchecked_claim("computed, versions, public_tables", "words about how it was made")
-    yield unchecked_claim("ledger, entry", "whether it was charged says the ledger: tightrope ledger check")
+    yield unchecked_claim("alternatives", "errors of other noise families: not a privacy claim")
+    yield unchecked_claim("computed, versions, public_tables", "descriptions of how it was made")
+    yield unchecked_claim("ledger, entry", "to check that it was charged, run: tightrope ledger check")

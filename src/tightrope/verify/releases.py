@@ -40,21 +40,27 @@ class CompositionGroup(NamedTuple):
             return 1
         return self.rows * self.largest * (1 if self.groups >= self.rows else self.groups)
 
+    def count_cells(self, one: dict[str, Any]) -> int:
+        """Count the cells of a table over all composed shifts: each number of rows, or only the largest."""
+        shift, half = self.largest * one["table_steps_per_row"], len(one["table"]["half"])
+        shifts = 1 if self.groups == 1 or self.largest == 1 else self.largest
+        return int(shifts * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
+
 
 def composition_groups(mechanisms: Sequence[dict[str, Any]]) -> list[CompositionGroup]:
     """The units of a document."""
-    return [_composition_group(own) for own in gathered_units(mechanisms)]
-
-
-def _composition_group(own: list[dict[str, Any]]) -> CompositionGroup:
-    shared = {(one["rows"], one["max_rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
-    if len(shared) != 1:
-        raise BrokenError("mechanisms of one unit whose rows fall in different ways")
-    rows, per_group, groups, label = shared.pop()
-    if min(rows, per_group, groups) < 1:
-        raise BrokenError("fewer than one row, or one group")
-    largest = min(rows, per_group)
-    return CompositionGroup(tuple(_noise_draws(own)), label is not None, min(rows, largest * groups), largest, groups)
+    found = []
+    for own in gathered_units(mechanisms):
+        shared = {(one["rows"], one["max_rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
+        if len(shared) != 1:
+            raise BrokenError("mechanisms of one unit whose rows fall in different ways")
+        rows, per_group, groups, label = shared.pop()
+        if min(rows, per_group, groups) < 1:
+            raise BrokenError("fewer than one row, or one group")
+        largest = min(rows, per_group)
+        draws, most = tuple(_noise_draws(own)), min(rows, largest * groups)
+        found.append(CompositionGroup(draws, label is not None, most, largest, groups))
+    return found
 
 
 def _noise_draws(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -166,19 +172,12 @@ def noise_of(one: dict[str, Any]) -> Noise:
     return Noise(one["table"]) if one.get("box") is None else BoxNoise(one["table"], one["box"])
 
 
-def _count_cells(one: dict[str, Any], unit: CompositionGroup) -> int:
-    """Count the cells of its table over all composed shifts: each number of rows, or only the largest."""
-    shift, half = unit.largest * one["table_steps_per_row"], len(one["table"]["half"])
-    shifts = 1 if unit.groups == 1 or unit.largest == 1 else unit.largest
-    return int(shifts * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
-
-
 class Composition:
     """All mechanisms of a certificate, composed on a grid."""
 
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
         self.units = composition_groups(mechanisms)
-        cells = (_count_cells(one, unit) for unit in self.units for one in unit.mechanisms)
+        cells = (unit.count_cells(one) for unit in self.units for one in unit.mechanisms)
         require_affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}

@@ -29,7 +29,7 @@ ORDER = (
     "findings",
     "check",
 )
-HEAD = '''"""Checks a document of Tightrope: python check.py FILE. Needs Python and python-flint alone."""
+HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Python and python-flint."""
 
 from __future__ import annotations
 '''
@@ -49,19 +49,17 @@ class CodePart(NamedTuple):
 
 def standalone_text(document: str | None = None) -> str:
     """The text of check.py; for a ``document`` alone, as text, without what that needs not."""
-    whole = "\n".join(
-        [HEAD, *(_module_without_imports(Path(__file__).with_name(f"{name}.py").read_text("utf-8")) for name in ORDER)]
-    )
+    modules = [HEAD]
+    for name in ORDER:
+        # The module without the imports that one file does not need.
+        text = Path(__file__).with_name(f"{name}.py").read_text("utf-8")
+        lines = text.split("\n")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("tightrope.", "__future__")):
+                lines[node.lineno - 1 : node.end_lineno] = [""] * (_last_line(node) - node.lineno + 1)
+        modules.append("\n".join(lines).strip() + "\n\n")
+    whole = "\n".join(modules)
     return whole if document is None else _keep_needed_parts(whole, *_kind_and_steps(document))
-
-
-def _module_without_imports(text: str) -> str:
-    """A module's text without the imports that one file does not need."""
-    lines = text.split("\n")
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("tightrope.", "__future__")):
-            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
-    return "\n".join(lines).strip() + "\n\n"
 
 
 def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
@@ -69,7 +67,7 @@ def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
     try:
         data = json.loads(document)
     except RecursionError:
-        raise ValueError("tables within tables within tables: not a Tightrope document") from None
+        raise ValueError("nested too deeply: not a Tightrope document") from None
     data = data.get("certificate", data) if isinstance(data, dict) and "document" not in data else data
     kind = data.get("document") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in FORMS:
@@ -81,26 +79,18 @@ def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
 
 
 def _keep_needed_parts(text: str, kind: str, steps: frozenset[str]) -> str:
-    """Return the text without unreferenced parts, from the last statement on."""
+    """Return the text without unreferenced parts, from the last statement on; no more than two empty lines together."""
     parts = list(_code_parts(ast.parse(text).body, kind, steps))
-    names, kept = {"__name__"}, set[int]()
-    while True:
-        new = {
-            k
-            for k, part in enumerate(parts)
-            if k not in kept and part.defines & names and (part.inside is None or part.inside in kept)
-        }
-        if not new:
-            break
+    names = {"__name__"}
+    kept: set[int | None] = {None}  # what a part outside of all others is inside
+    while new := {k for k, part in enumerate(parts) if k not in kept and part.defines & names and part.inside in kept}:
         kept |= new
-        names |= {name for k in new for name in parts[k].names}
-    return _drop_lines(text, [part for k, part in enumerate(parts) if k not in kept])
-
-
-def _drop_lines(text: str, gone: list[CodePart]) -> str:
-    """The lines that are left; no more than two empty ones together."""
+        names.update(*(parts[k].names for k in new))
     lines: list[str] = []
-    dropped = {line for part in gone for line in range(part.first, part.last + 1)}
+    dropped = set[int]()
+    for k, part in enumerate(parts):
+        if k not in kept:
+            dropped.update(range(part.first, part.last + 1))
     for number, line in enumerate(text.split("\n"), start=1):
         if number not in dropped and (line or lines[-2:] != ["", ""]):
             lines.append(line)

@@ -236,21 +236,19 @@ def _discrete_stairs(step: dict[str, Any]) -> Profile:
     """Levels e^(−iε), i one more every ``size`` cells from ``first`` on: η is the mass of the cells around 0."""
     epsilon, size = _above_zero(step).min(arb(LARGEST_FALL)), _integer_shift(step)
     fall = (-epsilon).exp()
-    first = _first_cells(fall, size) if step["gamma"] is None else max(1, math.floor(step["gamma"] * size + 0.5))
+
+    def expected_cost(first: int) -> float:
+        mass = first + fall * (size - first)
+        inner = (first * (first - 1) + fall * (size * (size - 1) - first * (first - 1))) / 2
+        return float((inner + size * fall * mass / (1 - fall)) / (2 * mass - (1 - fall)))
+
+    if step["gamma"] is None:  # the least E|X|
+        first = min(range(1, size + 1), key=expected_cost)
+    else:
+        first = max(1, math.floor(step["gamma"] * size + 0.5))
     total = 2 * (first + fall * (size - first)) / (1 - fall) - 1
     around = sum((arb(1) if abs(y) < first else fall for y in range(-(size // 2), (size + 1) // 2)), arb(0))
     return triple_profile(epsilon, arb(0), around / total)
-
-
-def _first_cells(fall: Any, size: int) -> int:
-    """The number of cells on the highest level with the least E|X|."""
-
-    def expected_cost(first: int) -> Any:
-        mass = first + fall * (size - first)
-        inner = (first * (first - 1) + fall * (size * (size - 1) - first * (first - 1))) / 2
-        return (inner + size * fall * mass / (1 - fall)) / (2 * mass - (1 - fall))
-
-    return min(range(1, size + 1), key=lambda first: float(expected_cost(first)))
 
 
 def _discrete_gaussian(step: dict[str, Any]) -> Profile:

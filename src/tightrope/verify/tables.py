@@ -31,7 +31,7 @@ class Noise:
         if self.center + 2 * sum(self.half) + 2 * self.escape_in != TOTAL:
             raise BrokenError("weights that do not add up to 2^128: the table was altered")
         if tail is not None and not sum(self.block):
-            raise BrokenError("a tail that never ends in a number")
+            raise BrokenError("a tail without a finite sum")
         if tail is not None and sum(self.block) + self.escape != TOTAL:
             raise BrokenError("weights of a tail that do not add up to 2^128: the table was altered")
         if min([self.center, *self.half, *self.block, self.escape_in, self.escape]) < 0:

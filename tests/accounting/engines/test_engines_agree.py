@@ -253,7 +253,7 @@ def agreeing(total: Composition, epsilon: float) -> Iterator[str]:
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gridded, "GRIDS", COARSE)
     monkeypatch.setattr(smoothing, "MOST_NODES", FEW_NODES)
-    monkeypatch.setattr(smoothing, "DEAREST", FEW_PRICED)
+    monkeypatch.setattr(smoothing, "MAX_NODE_ATOMS", FEW_PRICED)
 
 
 @cache

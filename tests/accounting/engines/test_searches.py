@@ -60,7 +60,7 @@ def _two_steps(epsilon: float) -> float:
     x = 2.0**-12 * np.arange(-(12 << 12), 14 << 12)
     removed, kept = np.exp(-((x - law.mu) ** 2) / 2), np.exp(-(x**2) / 2)
     masses = (law.rate * removed + (1 - law.rate) * kept) * 2.0**-12 / math.sqrt(2 * math.pi)
-    inner = law.profile(epsilon - law.sampled_loss(x))
+    inner = law.profile(epsilon - law.loss_at_outcome(x))
     assert inner is not None
     return math.fsum(masses * inner)
 

@@ -20,7 +20,7 @@ def two_steps(scale, rate, epsilon):
 
     def integrand(x):
         density = ((1 - rate) * math.exp(-(x**2) / 2) + rate * math.exp(-((x - mu) ** 2) / 2)) / math.sqrt(2 * math.pi)
-        return density * float(law.profile(epsilon - law.sampled_loss(np.array([x])))[0])
+        return density * float(law.profile(epsilon - law.loss_at_outcome(np.array([x])))[0])
 
     edges = np.linspace(-12, 12 + mu, 200)
     parts = [integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in pairwise(edges)]

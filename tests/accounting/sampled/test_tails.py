@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian, cut_for
+from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian, tail_cutoff
 from tightrope.accounting.distributions.subset import SubsetGaussian
 from tightrope.accounting.methods.grid import compose_on_grid
 
@@ -37,8 +37,8 @@ def exact_tail(mu: float, rate: float, cut: float, power: int) -> mp.mpf:
 @given(SCALES, RATES, MASSES, st.integers(2, 300))
 def test_a_tail_is_all_there_wherever_its_peak_is(scale, rate, mass, power):
     """Beside the whole law next to nothing, a peak far beyond the cut may hold nearly all of the tail."""
-    mu, cut = 1 / scale, cut_for(mass, 1 / scale, rate)
-    found, error = PoissonGaussian(mu, rate, remove=True, end=cut).log_tail_integral(np.array([complex(power - 1)]))
+    mu, cut = 1 / scale, tail_cutoff(mass, 1 / scale, rate)
+    found, error = PoissonGaussian(mu, rate, remove=True, cut=cut).log_tail_integral(np.array([complex(power - 1)]))
     assert abs(float(found[0].real - exact_tail(mu, rate, cut, power))) <= error[0] < 1e-8
 
 
@@ -46,7 +46,7 @@ def test_a_tail_is_all_there_wherever_its_peak_is(scale, rate, mass, power):
 @given(st.sampled_from([PoissonGaussian, SubsetGaussian]), SCALES, RATES, MASSES, st.floats(0.01, 3), st.floats(0.0, 3))
 def test_body_and_tail_are_the_whole(law, scale, rate, mass, c, y):
     whole = law(1 / scale, rate, True) if law is PoissonGaussian else law(1 / scale, rate)
-    body = replace(whole, end=cut_for(mass, whole.mu, rate))
+    body = replace(whole, cut=tail_cutoff(mass, whole.mu, rate))
     z = np.array([complex(c, y)])
     (total, off), (inner, lost), (outer, gone) = (
         whole.enclose_cumulant(z),

@@ -54,7 +54,7 @@ def test_what_a_person_is_and_a_wrong_answer_is_asked_again():
     person, chosen = collect_settings(SCHEMA, ask, None, each_row=False)
     assert (person, chosen.rows, chosen.means) == ("user", 3, "an aircraft")
     assert chosen.questions == ({"kind": "mean", "column": "age", "bounds": (0.0, 99.5)},)
-    assert "not read off the data" in " ".join(words for words, _ in asked)
+    assert "not from the data" in " ".join(words for words, _ in asked)
     assert "user" not in asked[-4][1]
 
 

@@ -52,7 +52,7 @@ def test_a_plan_is_not_overwritten(run, folder):
 
 def test_nonsense(run, folder):
     data, out = folder / "visits.parquet", ("--out", folder / "new.toml")
-    run("init", data, *out).refused_with("--privacy-unit", "--each-row", "all rows of one person are hidden together")
+    run("init", data, *out).refused_with("--privacy-unit", "--each-row", "identifies the person of each row")
     run("init", data, "--privacy-unit", "user", "--each-row", *out).refused_with("--each-row")
     run("init", data, "--privacy-unit", "usr", *out).refused_with("'usr'", "did you mean 'user'?")
     run("init", folder / "nothing.parquet", "--each-row", *out).refused_with("nothing.parquet", "exists")

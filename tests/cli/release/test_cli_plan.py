@@ -11,7 +11,7 @@ def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
     shown = run("plan", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "epsilon 1 at delta", "right at most", "count_by_city", "age: mean of age", "1,000",
-                  "withheld", "Nothing has been spent", "tightrope release"):  # fmt: skip
+                  "suppressed", "Nothing has been spent", "tightrope release"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out
 
@@ -29,7 +29,7 @@ def test_it_says_the_promise_in_plain_words(run, folder):
     assert shown.out.count("●") == 51  # 50 guesses, and the legend
     refused = run("plan", folder / "plan.toml", "--explain", "--json")
     assert refused.code == 2
-    assert "left out beside --json and --table" in refused.err
+    assert "--explain cannot be combined with --json or --table" in refused.err
 
 
 def test_json_is_one_object_of_finite_numbers(run, folder):

@@ -31,7 +31,7 @@ def test_answers_and_promise_in_words(run, folder):
     shown = run("release", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "City 00", "±", "right at most", "more in", "report.html", "certificate.json",
-                  "release 1 of the dataset", "Releasing again is charged again"):  # fmt: skip
+                  "release 1 of the dataset", "Another release will be refused"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out  # neither colors nor what a key smuggles in
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -62,7 +62,8 @@ def test_json_is_exactly_one_object(run, folder):
 def test_a_dry_run_looks_for_the_table_and_charges_nothing(run, folder):
     shown = run("release", folder / "plan.toml", "--dry-run")
     assert (shown.code, shown.err) == (0, "")
-    assert "Nothing was read, charged or drawn" in " ".join(shown.out.split())
+    assert "No row was read, and nothing was charged" in " ".join(shown.out.split())
+    assert "the first release declares it" in " ".join(shown.out.split())
     assert not (folder / "tightrope.ledger").exists()
     assert not (folder / "result.json").exists()
     (folder / "visits.parquet").write_bytes(b"PAR1 damaged PAR1")
@@ -70,13 +71,27 @@ def test_a_dry_run_looks_for_the_table_and_charges_nothing(run, folder):
 
 
 def test_a_dry_run_replaces_nothing_and_so_is_hindered_by_nothing(run, folder):
-    assert run("release", folder / "plan.toml").code == 0
+    shared(folder, "0.5")
+    assert run("release", folder / "plan.toml", "--key", "march").code == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     shown = run("release", folder / "plan.toml", "--dry-run")
     assert (shown.code, shown.err) == (0, "")
-    assert "already and is kept: add --out DIR, or --force." in " ".join(shown.out.split())
+    said = " ".join(shown.out.split())
+    assert "There is already a release in" in said and "use --out DIR, or --force." in said
+    assert "Budget left: 0.5 of 'total'" in said and "To release:" in said
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert "already" not in run("release", folder / "plan.toml", "--dry-run", "--force").out
+    again = " ".join(run("release", folder / "plan.toml", "--dry-run", "--key", "march", "--force").out.split())
+    assert "The release 'march' was already charged" in again
+
+
+def test_a_dry_run_says_that_the_ledger_would_refuse(run, folder):
+    assert run("release", folder / "plan.toml").code == 0
+    shown = run("release", folder / "plan.toml", "--dry-run", "--out", folder / "more")
+    said = " ".join(shown.out.split())
+    assert shown.code == 3 and "A release would be refused: this release needs the whole privacy budget" in said
+    assert "To release" not in said
+    assert "refused" not in run("ledger", "history", folder / "plan.toml").out  # a dry run is not an attempt
 
 
 def test_a_shell_can_complete_commands(run):
@@ -123,7 +138,7 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
     assert run("release", folder / "plan.toml").code == 0
     before = (folder / "result.json").read_text(encoding="utf-8")
     words = (
-        "share of 1 of the budget 'total' and 0 is left",
+        "needs the whole privacy budget and 0 is left",
         "nothing was spent",
         "tightrope ledger show",
         "--key KEY",
@@ -140,7 +155,7 @@ def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
         shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
         assert shown.code == 0 and f"release {number} of the dataset" in shown.out and f"{left} is left" in shown.out
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with(
-        "0.2 is left", "plan with 0.5 of this share", code=3
+        "0.2 is left", "plan with 0.5 of this fraction", code=3
     )
 
 
@@ -168,6 +183,7 @@ def test_paid_answers_can_be_written_again_under_their_key(run, folder):
     again = run("release", folder / "plan.toml", "--key", "march", "--out", folder / "again")
     assert again.code == 0
     assert (folder / "again" / "result.json").read_text(encoding="utf-8") == before
+    assert "were charged before; nothing was charged now" in " ".join(again.out.split())
 
 
 def test_a_release_that_was_stopped_after_it_paid_is_taken_up_again(run, folder, monkeypatch):
@@ -176,7 +192,7 @@ def test_a_release_that_was_stopped_after_it_paid_is_taken_up_again(run, folder,
         fails_after_the_charge(patch, KeyboardInterrupt())
         run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=130)
     shown = run("release", folder / "plan.toml")
-    assert shown.code == 0 and "whole privacy budget" in shown.out
+    assert shown.code == 0 and "nothing was charged now" in " ".join(shown.out.split())
 
 
 def test_a_release_whose_reading_failed_is_spent(run, folder, monkeypatch):
@@ -194,7 +210,7 @@ def test_a_series_is_declared_in_the_plan(run, folder):
         assert f"release {month} of 2" in shown.out, shown.err
         said = " ".join(shown.out.split())
         assert ("1 of 2 remain, reserved" if month == "1" else "it was the last of 2") in said
-        assert "All 2 were paid when the series was declared" in said and "charged again" not in said
+        assert "All 2 were charged when the series was declared" in said and "charged again" not in said
         assert f"release {month} of 2" in (folder / month / "report.html").read_text(encoding="utf-8")
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with("all 2 releases", code=3)
     again = run("release", folder / "plan.toml", "--key", "2026 1/2", "--out", folder / "again")
@@ -352,4 +368,4 @@ def test_ctrl_c_while_a_series_is_planned_does_not_say_that_nothing_is_reserved(
     text = (folder / "plan.toml").read_text(encoding="utf-8")
     (folder / "plan.toml").write_text(f"{text}\n[ledger]\ntimes = 2\n", encoding="utf-8")
     monkeypatch.setattr("tightrope.release.session.Session.series", interrupt)
-    run("release", folder / "plan.toml").refused_with("nothing was released, and a series that was reserved", code=130)
+    run("release", folder / "plan.toml").refused_with("nothing was released; a series that was reserved", code=130)

@@ -219,7 +219,7 @@ def outside(choice, law, counts, cell):
     """The largest chance, over all centers, that the interval leaves the cell out: exactly, by the weights."""
     excess, target = choice.excess_at_edges(np.array(counts)), choice.target_excess(law, len(counts))
     for center in range(len(counts)):
-        weights = law.weighed(width_distances(excess, center, target))
+        weights = law.candidate_weights(width_distances(excess, center, target))
         yield Fraction(sum(weights[i] for i in left_out(counts, center, cell)), sum(weights))
 
 

@@ -103,7 +103,9 @@ def test_what_is_said_of_one_number_is_its_marginal(table):
     assert table.exact_mean_squared == sum(y * y * chance for y, chance in marginal.items())
     absolute = sum(abs(y) * chance for y, chance in marginal.items())
     assert absolute <= table.exact_mean_absolute <= absolute + fine
-    assert table.listed() == pytest.approx([float(marginal[y]) for y in range(1, int(table.worst) + 1)], rel=1e-15)
+    assert table.positive_probabilities() == pytest.approx(
+        [float(marginal[y]) for y in range(1, int(table.largest_magnitude) + 1)], rel=1e-15
+    )
     width = table.half_width(0.9)
     assert sum(chance for y, chance in marginal.items() if abs(y) > width) <= Fraction(0.1)
     assert width == 0 or sum(chance for y, chance in marginal.items() if abs(y) >= width) > Fraction(1, 10)

@@ -19,7 +19,7 @@ epsilons = st.floats(-3, 6)
 
 def bracket(atoms, epsilon):
     """δ with the declared slack on either side, and a little for the sum in floats."""
-    low, high = atoms.profile(np.array([epsilon + atoms.slack, epsilon - atoms.slack]))
+    low, high = atoms.profile(np.array([epsilon + atoms.rounding_bound, epsilon - atoms.rounding_bound]))
     return Fraction(low) * (1 - Fraction(1, 10**14)), Fraction(high) * (1 + Fraction(1, 10**14)) + Fraction(1, 10**38)
 
 

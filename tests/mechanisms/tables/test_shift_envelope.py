@@ -47,7 +47,7 @@ def test_for_unimodal_laws_it_is_the_largest_shift(table, sensitivity, epsilon):
     assert (
         both.profile(here - both.rounding_bound)[0] * (1 + 1e-14) >= shifts[-1].profile(here + both.rounding_bound)[0]
     )
-    assert both.profile(here)[0] <= shifts[-1].profile(here - shifts[-1].slack)[0] * (1 + 1e-9) + 1e-300
+    assert both.profile(here)[0] <= shifts[-1].profile(here - shifts[-1].rounding_bound)[0] * (1 + 1e-9) + 1e-300
 
 
 @given(ragged_tables, st.integers(2, 4), st.floats(0.1, 6))

@@ -77,7 +77,7 @@ def test_moments_of_a_finite_table(table):
     p = law(table, len(table.half))
     assert table.exact_mean_absolute == sum(abs(x) * w for x, w in p.items())
     assert table.exact_mean_squared == sum(x * x * w for x, w in p.items())
-    assert table.worst == len(table.half)
+    assert table.largest_magnitude == len(table.half)
 
 
 @given(any_table, st.floats(1e-12, 1 - 1e-12) | st.sampled_from([0.5, 0.25, 0.75, 1e-30, 1 - 2**-53]))

@@ -100,7 +100,7 @@ def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...
         own = opened._table.collect_totals(task.table_request)
         for question, vectors in task.vectors_by_query.items():
             (vector,) = vectors.values()
-            found[question.name] = dict(zip(own.keys, own.values[vector.name], strict=True))
+            found[question.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
     return found
 
 

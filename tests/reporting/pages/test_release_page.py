@@ -91,11 +91,12 @@ def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:
 
 
 def test_how_often_a_group_is_withheld_is_said_as_in_the_plan() -> None:
-    assert [sentences.suppression_text(share) for share in (0, 1e-12, 0.00026, 0.4)] == [
+    assert [sentences.suppression_text(share) for share in (0, 1e-12, 0.00026, 0.4, 0.999999)] == [
         "never",
-        "0.0001 %",
+        "below 0.0001 %",
         "0.026 %",
         "40 %",
+        "above 99.99 %",
     ]
 
 

@@ -106,7 +106,7 @@ def test_answers_with_their_intervals() -> None:
     assert "Texas " + " ".join(f"{number:,}" for number in shown) in said
     assert any(row["state"] is None for row in states)
     withheld = sum(row["value"] is None for row in released.answer("income")["rows"])
-    assert 0 < withheld == len(re.findall(r"withheld – 2\.0 10\.0", said))
+    assert 0 < withheld == len(re.findall(r"suppressed – 2\.0 10\.0", said))
     assert released.answer("states")["notes"][0] in said
     assert "2100 groups" in said
 

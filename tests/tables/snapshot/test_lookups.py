@@ -137,7 +137,7 @@ def test_what_is_said_wrongly_is_told():
     for said in ({"on": "town"}, {"on": "city", "columns": ["regoin"]}):
         with pytest.raises(SchemaError):
             beside(rows, PUBLIC, **said)
-    with pytest.raises(InputError, match=r"tr\.lookup"):
+    with pytest.raises(InputError, match=r"tr\.public_table"):
         attach_public_tables(open_source(rows), ["city"])  # type: ignore[list-item]
 
 

@@ -176,7 +176,7 @@ def test_one_person_changes_the_total_of_all_rows_by_their_own(seed, bounds):
     alone = collected(draw, own, request)
     rest = collected(draw, [row for row in table if not is_newcomer(row)] or [(0, None, None, None)], request)
     check_promise(collected(draw, table, request), rest, alone)
-    assert alone[()][0] == min(bounds.rows, bounds.max_rows_per_group, len(own))
+    assert alone[()][0] == min(bounds.max_rows, bounds.max_rows_per_group, len(own))
 
 
 def test_threads_and_memory_do_not_change_the_answer(monkeypatch):

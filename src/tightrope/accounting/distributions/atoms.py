@@ -94,7 +94,7 @@ class Atoms(LossDistribution):
         return float(self.losses[-1]) if len(self.losses) else -math.inf
 
     def log_moment(self, z: Complexes) -> Complexes:
-        """Log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
+        """Return log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
         flat = np.asarray(z, dtype=np.complex128).ravel()
         rows = max(1, CELLS_AT_ONCE // max(1, len(self.losses)))
         parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
@@ -146,7 +146,7 @@ class Atoms(LossDistribution):
         return Atoms(self.losses + self.rounding_bound, self.masses, self.infinite_mass, self.opposite_mass)
 
     def reverse_distribution(self) -> Atoms:
-        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
+        """Return the other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
 
         The absent mass counts as infinite loss, which dominates.
         """
@@ -160,12 +160,12 @@ class Atoms(LossDistribution):
         return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.rounding_bound, inexact, slacks, formula)
 
     def profile(self, epsilon: Floats) -> Floats:
-        """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
+        """Return δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
         flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
         return np.array([self._delta_and_count(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """Relative rounding error of the terms and of their sum (pairwise summation)."""
+        """Return the relative rounding error of the terms and of their sum (pairwise summation)."""
         return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.relative_mass_error)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
@@ -181,13 +181,13 @@ class Atoms(LossDistribution):
         )
 
     def _delta_sums(self, epsilon: Floats) -> Ends:
-        """δ at each ε, shape [n], and the most that underflow can have removed from it."""
+        """Return δ at each ε, shape [n], and the most that underflow can have removed from it."""
         found = [self._delta_and_count(e) for e in epsilon.tolist()]
         values, terms = (np.array(column) for column in zip(*found, strict=True))
         return values, terms * LEAST_DOUBLE
 
     def _delta_and_count(self, epsilon: float) -> tuple[float, int]:
-        """δ, and the number of finite losses above ε."""
+        """Return δ, and the number of finite losses above ε."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
         gains = -np.expm1(epsilon - self.losses[first:])
         return self.infinite_mass + float(np.sum(self.masses[first:] * gains)), len(gains)
@@ -197,51 +197,49 @@ class Atoms(LossDistribution):
 
 TABLE_AT_ONCE = 1 << 20
 """Cells of a (nodes × points) table held at once: 16 MiB of complex numbers."""
-FEWEST_NODES = 16
+MIN_NODES_FOR_ROWS = 16
 """From this many on, equidistant nodes are taken in rows: e^{i(y + jh)l} = e^{iyl} e^{ijhl}, a matrix product."""
-LONGEST_ROW = 64
+MAX_ROW_LENGTH = 64
 """Number of nodes in a row."""
 FAR_MOMENTS = 0.5
 """Above this value of |z| times the mean absolute loss, summing e^{zl} − 1 has no advantage."""
 
 
 def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
-    """Log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it with the peak pulled out."""
+    """Return log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it divided by the largest term."""
     weight = np.exp(log_weight)
-    steep = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
+    overflows = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
     # True if there are many nodes, equidistant on one line of equal Re z.
-    if len(z) < FEWEST_NODES or not np.all(z.real == z.real[0]):
-        even = False
+    if len(z) < MIN_NODES_FOR_ROWS or not np.all(z.real == z.real[0]):
+        equidistant = False
     else:
         steps = np.diff(z.imag)
-        even = bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
-    if even and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
-        # Log Σ w e^{zl} at equidistant nodes of equal Re z, the peak pulled out.
-        along, length, most = _row_sizes(z, loss)
-        inner = _unit_phases(along[:, None] * loss)
+        equidistant = bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
+    if equidistant and (overflows or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
+        # The sum at equidistant nodes of equal Re z, divided by its largest term.
+        offsets, length, rows = _row_sizes(z, loss)
+        inner = _unit_phases(offsets[:, None] * loss)
         exponent = log_weight + z.real[0] * loss
         peak = float(np.max(exponent))
         tilted = np.exp(exponent - peak)
         starts = z.imag[::length]
         parts = [
-            inner @ (tilted[:, None] * _unit_phases(loss[:, None] * starts[i : i + most]))
-            for i in range(0, len(starts), most)
+            inner @ (tilted[:, None] * _unit_phases(loss[:, None] * starts[i : i + rows]))
+            for i in range(0, len(starts), rows)
         ]
         total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
         return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
-    if steep:
+    if overflows:
         return _in_chunks(z, loss, lambda part: _log_weighted_sum(part, loss, log_weight))
-    if even:
+    if equidistant:
         # Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), in sum at most |zl|.
-        excess_on_line_along, excess_on_line_length, excess_on_line_most = _row_sizes(z, loss)
-        excess_on_line_inner = _expm1_excess(np.asarray(1j * excess_on_line_along, dtype=np.complex128), loss).T
-        excess_on_line_parts = []
-        for start in range(0, len(z), excess_on_line_length * excess_on_line_most):
-            first = _expm1_excess(
-                z[start : start + excess_on_line_length * excess_on_line_most : excess_on_line_length], loss
-            )
-            excess_on_line_parts.append((first @ weight)[:, None] + ((first + 1) * weight) @ excess_on_line_inner)
-        return log1p(np.asarray(np.concatenate(excess_on_line_parts).ravel()[: len(z)]))
+        offsets, length, rows = _row_sizes(z, loss)
+        excess_in_row = _expm1_excess(np.asarray(1j * offsets, dtype=np.complex128), loss).T
+        blocks = []
+        for start in range(0, len(z), length * rows):
+            excess_at_start = _expm1_excess(z[start : start + length * rows : length], loss)
+            blocks.append((excess_at_start @ weight)[:, None] + ((excess_at_start + 1) * weight) @ excess_in_row)
+        return log1p(np.asarray(np.concatenate(blocks).ravel()[: len(z)]))
     if not np.any(z.imag):
         return np.asarray(np.log1p(np.expm1(z.real[:, None] * loss) @ weight), dtype=np.complex128)
     return _in_chunks(z, loss, lambda part: log1p(_expm1_excess(part, loss) @ weight))
@@ -268,13 +266,13 @@ def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complex
 
 def _row_sizes(z: Complexes, loss: Floats) -> tuple[Floats, int, int]:
     """Return j·h for the nodes of a row, the number of nodes in a row, and the number of rows held at once."""
-    length = min(LONGEST_ROW, math.isqrt(len(z)))
+    length = min(MAX_ROW_LENGTH, math.isqrt(len(z)))
     step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
     return step * np.arange(length), length, max(1, TABLE_AT_ONCE // len(loss))
 
 
 def _unit_phases(angle: Floats) -> Complexes:
-    """e^{ia}, by cosine and sine: several times as fast as numpy's complex exponential."""
+    """Return e^{ia}, by cosine and sine: several times as fast as numpy's complex exponential."""
     result = np.empty(angle.shape, dtype=np.complex128)
     np.cos(angle, out=result.real)
     np.sin(angle, out=result.imag)
@@ -288,7 +286,7 @@ def _log_weighted_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complex
 
 
 def _expm1_excess(z: Complexes, loss: Floats) -> Complexes:
-    """e^{zl} − 1 [n, k] without cancellation: expm1(a) cos b − 2 sin²(b/2) + i e^a sin b."""
+    """Return e^{zl} − 1 [n, k] without cancellation: expm1(a) cos b − 2 sin²(b/2) + i e^a sin b."""
     a, half = z.real[:, None] * loss, z.imag[:, None] * (loss / 2)
     sine, growth = np.sin(half), np.expm1(a)
     result = np.empty(a.shape, dtype=np.complex128)

@@ -98,12 +98,12 @@ class LossDistribution(ABC):
         return 0.0
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """K(z) = log E[e^{zL}; L < ∞] for Re z > 0, on any branch (theory §3); None if unknown."""
+        """Return K(z) = log E[e^{zL}; L < ∞] for Re z > 0, on any branch (theory §3); None if unknown."""
         del z
         return None
 
     @property
-    def knows_moment(self) -> bool:
+    def has_moment(self) -> bool:
         """Return whether ``log_moment`` returns a value."""
         return self.log_moment(np.array([1.0 + 0j])) is not None
 
@@ -113,12 +113,12 @@ class LossDistribution(ABC):
         return False
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """A bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
+        """Return a bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
         del z
         return np.asarray(1e-15 * np.abs(moment))
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None if K is unknown.
+        """Return K(z) and a bound on the modulus of its error, for z of equal Re z or real; None if K is unknown.
 
         If the error is ∞, the real part returned is only an upper bound on the real part of K.
         """
@@ -131,7 +131,7 @@ class LossDistribution(ABC):
         return self
 
     def log_tail_integral(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """Log E[e^{zL}; the part removed by ``trim_tail``] and its error; None if nothing was removed."""
+        """Return log E[e^{zL}; the part removed by ``trim_tail``] and its error; None if nothing was removed."""
         del z
         return None
 
@@ -156,17 +156,17 @@ class LossDistribution(ABC):
         return 0.0
 
     def moment_decay_bound(self, c: float, y: float) -> float:
-        """An upper bound on |M(c+iy')| / M(c) for |y'| ≥ y; 1 if unknown."""
+        """Return an upper bound on |M(c+iy')| / M(c) for |y'| ≥ y; 1 if unknown."""
         del c, y
         return 1.0
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """δ(ε) in closed form, to a few units in the last place; None without a closed form."""
+        """Return δ(ε) in closed form, to a few units in the last place; None without a closed form."""
         del epsilon
         return None
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """Upper bound on the relative error of ``profile``; a few units in the last place by default."""
+        """Return an upper bound on the relative error of ``profile``; a few units in the last place by default."""
         return np.full(np.shape(epsilon), 2e-15)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
@@ -183,7 +183,7 @@ class LossDistribution(ABC):
         return low[0], found[1]
 
     def overlap_bounds(self, epsilon: Ends) -> Ends | None:
-        """Bounds on 1 − δ likewise, if they are more accurate than by subtraction; None otherwise."""
+        """Return bounds on 1 − δ likewise, if they are more accurate than by subtraction; None otherwise."""
         del epsilon
         return None
 
@@ -201,7 +201,7 @@ LEAST_DOUBLE = 5e-324
 
 
 def relative_bounds(value: Floats, error: Floats | float) -> Ends:
-    """Value · (1 ∓ error) inside [0, 1], each end rounded outwards; an exact zero stays zero."""
+    """Return value · (1 ∓ error) inside [0, 1], each end rounded outwards; an exact zero stays zero."""
     return _round_outward_in_unit(value * (1 - np.minimum(error, 1.0)), value * (1 + error), value > 0)
 
 
@@ -221,14 +221,14 @@ def widen_bounds(ends: Ends, slack: float) -> Ends:
 
 
 def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
-    """1 − e^ε + e^ε δ' at ε ≤ 0, with δ' at −ε in the reverse order: both terms are positive."""
+    """Return 1 − e^ε + e^ε δ' at ε ≤ 0, with δ' at −ε in the reverse order: both terms are positive."""
     base, factor = -np.expm1(epsilon), np.exp(epsilon)
     low, high = (relative_bounds(base + factor * end, 8 * ROUND_OFF) for end in reverse)
     return low[0], high[1]
 
 
 def by_sign(epsilon: Floats, ahead: Callable[[Ends], Ends | None], back: Callable[[Ends], Ends | None]) -> Ends | None:
-    """``ahead`` at ε ≥ 0; below, the mirror image of ``back``, the same function of the reverse order."""
+    """Return ``ahead`` at ε ≥ 0; below, the mirror image of ``back``, the same function of the reverse order."""
     negative = epsilon < 0
     if not np.any(negative):
         return ahead((epsilon, epsilon))

@@ -108,13 +108,13 @@ class Composition:
         return -math.inf if -math.inf in ends else sum(ends) if math.inf in ends else math.fsum(ends)
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """K = Σ k_i K_i; None if one of them is unknown."""
+        """Return K = Σ k_i K_i; None if one of them is unknown."""
         parts = [(law.log_moment(z), n) for law, n in self._distribution_counts()]
         known = [n * moment for moment, n in parts if moment is not None]
         return sum(known, 0 * z) if len(known) == len(parts) else None
 
     def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
-        """K on a line of equal Re z, with every K_i known, and a bound on its error at each z."""
+        """Return K on a line of equal Re z, with every K_i known, and a bound on its error at each z."""
         total, error = np.zeros(np.shape(z), dtype=np.complex128), np.zeros(np.shape(z))
         for law, count in self._distribution_counts():
             known = law.enclose_cumulant(z)
@@ -123,7 +123,7 @@ class Composition:
         return total, error
 
     def log_decay(self, c: float, y: float) -> float:
-        """Log of a bound on |M(c+iy')|/M(c) for |y'| ≥ y."""
+        """Return log of a bound on |M(c+iy')|/M(c) for |y'| ≥ y."""
         factors = [(law.moment_decay_bound(c, y), n) for law, n in self._distribution_counts()]
         return math.fsum(n * (math.log(factor) if factor > 0 else -math.inf) for factor, n in factors)
 
@@ -132,7 +132,7 @@ class Composition:
 
 
 def any_of(chances: Iterable[tuple[float, int]]) -> float:
-    """1 − Π(1 − p)^n, without cancellation."""
+    """Return 1 − Π(1 − p)^n, without cancellation."""
     logs = [n * math.log1p(-p) if p < 1 else -math.inf for p, n in chances]
     return 0.0 - math.expm1(math.fsum(logs))
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from tightrope.accounting.distributions.base import Ends, FlatForm
-from tightrope.accounting.distributions.line_moment import Enclosed, log_one_plus
+from tightrope.accounting.distributions.line_moment import CumulantEnclosure, log_one_plus
 from tightrope.accounting.distributions.loss_cells import HALF
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
@@ -44,7 +44,7 @@ SHIFT = 2.0**300
 
 
 def log_mixture(loss: Floats, rate: float) -> Floats:
-    """log(1 − q + q e^l), to ``INNER`` of itself, for any finite l and 0 < q < 1.
+    """Return log(1 − q + q e^l), to ``INNER`` of itself, for any finite l and 0 < q < 1.
 
     >>> log_mixture(np.array([-50.0, 0.0, 1e-20, 1e3]), 1 - 2.0**-30).round(9).tolist()
     [-20.794415417, 0.0, 0.0, 999.999999999]
@@ -68,7 +68,7 @@ def log_mixture_slope(loss: float, rate: float) -> float:
 
 
 def asked_above(epsilon: Ends, rate: float) -> Ends:
-    """Bounds on ε' = log(1 + (e^ε − 1)/q), ε ≥ 0: the point where a sampled distribution evaluates its base."""
+    """Return bounds on ε' = log(1 + (e^ε − 1)/q), ε ≥ 0: the point where a sampled distribution evaluates its base."""
     low = _asked_above(epsilon[0], rate)
     high = low if epsilon[0] is epsilon[1] else _asked_above(epsilon[1], rate)
     return _relative_interval(low)[0], _relative_interval(high)[1]
@@ -88,7 +88,7 @@ def _asked_above(epsilon: Floats, rate: float) -> Floats:
 
 
 def asked_below(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
-    """Bounds on w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and on ε' = ε − log(1 − y), for ε ≥ 0.
+    """Return bounds on w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and on ε' = ε − log(1 − y), for ε ≥ 0.
 
     If y ≥ 1, w is 0 and ε' has no meaning.
     """
@@ -123,7 +123,7 @@ STEEPEST_ERROR = 500.0
 """Logarithms of errors are clipped here, beyond any use."""
 CHUNK_TERMS = 1 << 21
 """Number of powers computed at once."""
-Known = Callable[[Complexes], Enclosed]
+Known = Callable[[Complexes], CumulantEnclosure]
 """K and its error at z."""
 
 
@@ -150,8 +150,8 @@ class FlatMoment:
             return None
         return moment
 
-    def moment_excess(self, w: Complexes) -> Enclosed:
-        """∫ (e^{wg} − 1) dA at powers w, and a bound on the error; for moderate powers."""
+    def moment_excess(self, w: Complexes) -> CumulantEnclosure:
+        """Return ∫ (e^{wg} − 1) dA at powers w, and a bound on the error; for moderate powers."""
         growth, weights, size = self._quadrature_rule(w)
         value, total = np.empty(len(w), dtype=np.complex128), np.empty(len(w))
         rows = max(1, CHUNK_TERMS // len(growth))
@@ -162,8 +162,8 @@ class FlatMoment:
         moved = np.abs(w) * float(np.dot(weights, np.abs(growth))) + total * np.abs(w) * float(np.max(np.abs(growth)))
         return value, ROUND_OFF * ((len(growth) + 24) * total + 24 * moved) + np.abs(w) * size
 
-    def log_power(self, w: Complexes) -> Enclosed:
-        """Log E_A e^{wg} over all of A: log(1 + ``moment_excess``) unless powers are steep."""
+    def log_power(self, w: Complexes) -> CumulantEnclosure:
+        """Return log E_A e^{wg} over all of A: log(1 + ``moment_excess``) unless powers are steep."""
         if self.largest_exponent(w) < STEEP_POWER:
             value, error = self.moment_excess(w)
             return log_one_plus(value, error)
@@ -202,7 +202,7 @@ class FlatMoment:
         return flat.spread / flat.epsilon * gone + self.atom_moment(0.0)
 
     def atom_moment(self, power: float) -> float:
-        """∫ e^{wg} dA over the atoms, w real."""
+        """Return ∫ e^{wg} dA over the atoms, w real."""
         flat, ends = self.flat, np.array([self.flat.epsilon, self.low])
         with np.errstate(over="ignore"):  # ∞ is a valid bound, but 0 · ∞ is not
             held = np.exp(power * self.sampled_loss(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
@@ -211,7 +211,7 @@ class FlatMoment:
         return float(held[0]) + second + lost
 
     def oscillation_bound(self, power: float) -> float:
-        """A bound on y |∫ e^{(w + iy)g} over the density|: both ends and the total variation of F = f e^{wg}/g'.
+        """Return a bound on y |∫ e^{(w + iy)g} over the density|: both ends and the total variation of F = f e^{wg}/g'.
 
         Log F = (w + 1) g − 3l/2 + const is convex or falls, so it has no maximum inside.
         """
@@ -244,7 +244,7 @@ class FlatMoment:
         raise PrecisionError(f"powers up to {powers[1]:.3g} ± {reach:.3g}i of a sampled loss need too many nodes")
 
     def _log_error(self, size: int, b: float, powers: tuple[float, float], reach: float) -> float:
-        """Log of a bound on the error of the rule of this size, over |w|, for the ellipse with distance b."""
+        """Return log of a bound on the error of the rule of this size, over |w|, for the ellipse with distance b."""
         half, middle = (self.flat.epsilon - self.low) / 2, (self.flat.epsilon + self.low) / 2
         ratio = b / half + math.hypot(1, b / half)
         out = half * (ratio + 1 / ratio) / 2

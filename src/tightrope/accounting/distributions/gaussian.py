@@ -31,55 +31,48 @@ from tightrope.numerics.rounding import ROUND_OFF
 # last place (4u), and m to 16u; a and μ are taken as exact.
 
 ROOT_HALF = math.sqrt(0.5)
-NARROW = 0.5
+SMALL_MU = 0.5
 """Below this μ both ratios are nearly equal, and their difference is integrated instead."""
 FARTHEST_DEVIATION = 100.0
 """The density is negligible here: moving further out changes no result."""
 NORMAL_NODES, NORMAL_WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
-Known = tuple["Floats", "Floats"]
+ValueWithError = tuple["Floats", "Floats"]
 """A value and a bound on its relative error, shape [n] each."""
 
 
 def mills_ratio(t: Floats) -> Floats:
-    """(1 − Φ(t)) / φ(t)."""
+    """Return Mills' ratio (1 − Φ(t)) / φ(t)."""
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(t * ROOT_HALF))
 
 
-def told_apart(a: Floats, mu: Floats) -> Known:
-    """Φ(−a) − φ(a) m(a + μ) for a ≥ −μ/2: it falls with a, and rises with μ."""
+def threshold_delta(a: Floats, mu: Floats) -> ValueWithError:
+    """Return Φ(−a) − φ(a) m(a + μ) for a ≥ −μ/2: it falls with a, and rises with μ."""
     a = np.minimum(a, FARTHEST_DEVIATION)
-    return _near_by(a, mu) if np.max(mu) < NARROW else _mills_difference(a, mu)
-
-
-def _near_by(a: Floats, mu: Floats) -> Known:
-    """φ(a) ∫ (1 − t m(t)) dt from a to a + μ, a sum of positive terms; for large t, t m(t) is nearly one."""
-    density, off = _normal_density(a)
-    t = a[..., None] + mu[..., None] / 2 * (1 + NORMAL_NODES)
-    product = t * mills_ratio(t)
-    mean = (1 - product) @ (NORMAL_WEIGHTS / 2)
-    lost = (20 * np.abs(product) + 2) @ (NORMAL_WEIGHTS / 2)
-    return density * mean * mu, off + ROUND_OFF * (12 + lost / mean)
-
-
-def _mills_difference(a: Floats, mu: Floats) -> Known:
-    """φ(a) (m(a) − m(b)) right of 0, Φ(−a) − φ(a) m(b) left of it: without severe cancellation."""
-    density, off = _normal_density(a)
+    density, density_error = _normal_density(a)
+    if np.max(mu) < SMALL_MU:
+        # φ(a) ∫ (1 − t m(t)) dt from a to a + μ, a sum of positive terms; for large t, t m(t) is nearly one.
+        t = a[..., None] + mu[..., None] / 2 * (1 + NORMAL_NODES)
+        product = t * mills_ratio(t)
+        mean = (1 - product) @ (NORMAL_WEIGHTS / 2)
+        rounding = (20 * np.abs(product) + 2) @ (NORMAL_WEIGHTS / 2)
+        return density * mean * mu, density_error + ROUND_OFF * (12 + rounding / mean)
+    # φ(a) (m(a) − m(b)) right of 0, Φ(−a) − φ(a) m(b) left of it: without severe cancellation.
     first, second = mills_ratio(np.maximum(a, 0.0)), mills_ratio(a + mu)
-    kept, lost = np.where(a > 0, density * first, special.ndtr(-a)), density * second
-    value = np.where(a > 0, density * (first - second), kept - lost)
-    share = np.divide(kept + lost, value, out=np.ones_like(value), where=value > 0)
-    return value, np.where(a > 0, off, 2 * off * lost * share) + 24 * ROUND_OFF * share
+    minuend, subtrahend = np.where(a > 0, density * first, special.ndtr(-a)), density * second
+    value = np.where(a > 0, density * (first - second), minuend - subtrahend)
+    growth = np.divide(minuend + subtrahend, value, out=np.ones_like(value), where=value > 0)
+    return value, np.where(a > 0, density_error, 2 * density_error * subtrahend * growth) + 24 * ROUND_OFF * growth
 
 
-def not_told(a: Floats, mu: Floats) -> Known:
-    """The complement Φ(a) + φ(a) m(a + μ): both terms are positive, so it keeps its accuracy when tiny."""
+def threshold_overlap(a: Floats, mu: Floats) -> ValueWithError:
+    """Return the complement Φ(a) + φ(a) m(a + μ): both terms are positive, so it keeps its accuracy when tiny."""
     density, off = _normal_density(a)
     left = np.where(a > 0, special.ndtr(np.maximum(a, 0.0)), density * mills_ratio(np.maximum(-a, 0.0)))
     return left + density * mills_ratio(a + mu), ROUND_OFF * 40 + np.where(a > 0, 0.0, off)
 
 
-def _normal_density(a: Floats) -> Known:
-    """φ(a), with an error that includes the rounding of a²."""
+def _normal_density(a: Floats) -> ValueWithError:
+    """Return φ(a), with an error that includes the rounding of a²."""
     with np.errstate(over="ignore"):
         square = a * a
     return np.exp(-square / 2) / math.sqrt(2 * math.pi), ROUND_OFF * (np.minimum(square, 2000.0) / 2 + 8)
@@ -143,18 +136,18 @@ class GaussianLossDistribution(LossDistribution):
         return np.asarray(self.mu * self.mu * (z + z * z) / 2)
 
     def moment_decay_bound(self, c: float, y: float) -> float:
-        """|M(c+iy)|/M(c) = e^{−μ²y²/2}, exactly."""
+        """Return |M(c+iy)|/M(c) = e^{−μ²y²/2}, exactly."""
         del c
         return math.exp(-(self.mu * y) * (self.mu * y) / 2)
 
     def compute_deltas(self, epsilon: Ends) -> Ends:
-        """δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it decreases with a, and increases with μ for fixed a."""
-        least, most = relative_bounds(*told_apart(*self._argument_bounds(epsilon)))
+        """Return δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it decreases with a, and increases with μ for fixed a."""
+        least, most = relative_bounds(*threshold_delta(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(least[1], most[0])
 
     def overlap_bounds(self, epsilon: Ends) -> Ends:
-        """Bounds on 1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ); monotone in the opposite directions."""
-        least, most = relative_bounds(*not_told(*self._argument_bounds(epsilon)))
+        """Return bounds on 1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ); monotone in the opposite directions."""
+        least, most = relative_bounds(*threshold_overlap(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(least[0], most[1])
 
     def _argument_bounds(self, epsilon: Ends) -> Ends:
@@ -170,7 +163,7 @@ class GaussianLossDistribution(LossDistribution):
         return scaled - mu / 2 + sign * error * (scaled + mu), np.maximum(mu - sign * (error * mu + LEAST_DOUBLE), 0.0)
 
     def profile(self, epsilon: Floats) -> Floats:
-        """The closed form, mirrored below 0."""
+        """Return the closed form, mirrored below 0."""
         return np.asarray(bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas)))
 
     def profile_error(self, epsilon: Floats) -> Floats:
@@ -233,7 +226,7 @@ LEFT_OF_DELTA = 1e-3
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """μ of G_μ with δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) = δ (theory §2), to nine digits; 0 < δ < 1.
+    """Return μ of G_μ with δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) = δ (theory §2), to nine digits; 0 < δ < 1.
 
     >>> round(gaussian_mu(1.0, 1e-5), 6)
     0.268051

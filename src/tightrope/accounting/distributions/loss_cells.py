@@ -50,7 +50,7 @@ class LossCells:
         return _tilt_masses(self.low, self.lower) + _tilt_masses(self.high, self.upper)
 
     def dominating_atoms(self) -> tuple[Floats, Floats]:
-        """Losses and P-masses [2n] of the dominating atoms."""
+        """Return losses and P-masses [2n] of the dominating atoms."""
         return np.concatenate([self.lower, self.upper]), np.concatenate([self.low, self.high])
 
     def join_bounds(self, other: LossCells) -> LossCells:
@@ -119,13 +119,13 @@ def step_multiples(low: float, high: float, step: float) -> Floats:
 
 
 def _tilt_masses(masses: Floats, losses: Floats) -> Floats:
-    """Masses times e^{−loss}, at most 1: masses under Q."""
+    """Return masses times e^{−loss}, at most 1: masses under Q."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.exp(np.minimum(np.log(masses) - losses, 0.0)))
 
 
 def _sampled_losses(loss: Floats, rate: float) -> Floats:
-    """log(1 − q + q e^l), exact near l = 0 and without overflow."""
+    """Return log(1 − q + q e^l), exact near l = 0 and without overflow."""
     keep = math.log1p(-rate) if rate < 1 else -math.inf
     return np.where(loss > 30, np.logaddexp(math.log(rate) + loss, keep), mixed_loss(loss, rate))
 

@@ -98,21 +98,20 @@ def check_shape(
 
 def hull_indices(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> list[int]:
     """Return the indices of the vertices of the lower convex hull in γ = e^ε."""
-    kept: list[int] = []
+    hull: list[int] = []
     gammas = np.exp(epsilons)
     if np.all(np.diff(np.diff(deltas) / np.diff(gammas)) > 0):
         return list(range(len(epsilons)))
-    for here in range(len(epsilons)):
-        while len(kept) > 1 and _turns_down(gammas, deltas, kept[-2], kept[-1], here):
-            kept.pop()
-        kept.append(here)
-    return kept
-
-
-def _turns_down(gammas: ProfileCheckFloats, deltas: ProfileCheckFloats, first: int, middle: int, last: int) -> bool:
-    left = (deltas[middle] - deltas[first]) * (gammas[last] - gammas[middle])
-    right = (deltas[last] - deltas[middle]) * (gammas[middle] - gammas[first])
-    return bool(left >= right)
+    for last in range(len(epsilons)):
+        while len(hull) > 1:
+            first, middle = hull[-2:]
+            left = (deltas[middle] - deltas[first]) * (gammas[last] - gammas[middle])
+            right = (deltas[last] - deltas[middle]) * (gammas[middle] - gammas[first])
+            if not left >= right:
+                break
+            hull.pop()
+        hull.append(last)
+    return hull
 
 
 CUT_HALVINGS = 60
@@ -164,7 +163,7 @@ class ProfileLossDistribution(LossDistribution):
         return ProfileLossDistribution(self.below, self.above, self.limits[::-1], self.reach[::-1], self.relative_error)
 
     def profile(self, epsilon: ProfileLawFloats) -> ProfileLawFloats:
-        """The given function, mirrored below 0: 1 − e^ε (1 − δ'(−ε))."""
+        """Return the given function, mirrored below 0: 1 − e^ε (1 − δ'(−ε))."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(epsilon)
         mirrored = 1 - np.exp(-size) * (1 - checked_values(self.below, size))
@@ -217,23 +216,20 @@ def _kink_masses(
     above: Half, below: Half, start: float
 ) -> tuple[ProfileLawFloats, ProfileLawFloats, tuple[float, float]]:
     """Return losses, masses under the first distribution, and the mass beyond either end, with η = ``start``."""
-    (top, up, infinite), (bottom, down, opposite) = (_kinks_above_zero(*half, start) for half in (above, below))
+    # Of each half: the kinks above 0, their masses, and the mass beyond the last one.
+    halves = []
+    for points, values in (above, below):
+        deltas = np.append(start, np.minimum(values[1:], start))
+        hull = hull_indices(points, deltas)
+        epsilons, deltas = points[hull], deltas[hull]
+        slopes = np.append(np.diff(deltas) / np.diff(np.exp(epsilons)), 0.0)
+        masses = np.exp(epsilons[1:]) * np.diff(slopes)
+        halves.append((epsilons[1:], np.maximum(masses, 0.0), float(deltas[-1])))
+    (top, up, infinite), (bottom, down, opposite) = halves
     down = down * np.exp(-bottom)
     center = 1 - infinite - math.fsum(up) - math.fsum(down)
     losses, masses = np.concatenate([-bottom[::-1], [0.0], top]), np.concatenate([down[::-1], [center], up])
     return losses, masses, (infinite, opposite)
-
-
-def _kinks_above_zero(
-    places: ProfileLawFloats, deltas: ProfileLawFloats, start: float
-) -> tuple[ProfileLawFloats, ProfileLawFloats, float]:
-    """Return the kinks above 0, their masses, and the mass beyond the last one."""
-    deltas = np.append(start, np.minimum(deltas[1:], start))
-    kept = hull_indices(places, deltas)
-    epsilons, found = places[kept], deltas[kept]
-    slopes = np.append(np.diff(found) / np.diff(np.exp(epsilons)), 0.0)
-    masses = np.exp(epsilons[1:]) * np.diff(slopes)
-    return epsilons[1:], np.maximum(masses, 0.0), float(found[-1])
 
 
 # Bounds on a nonincreasing function that are nonincreasing themselves: each answer agrees with all earlier ones.

@@ -1,10 +1,11 @@
-"""Nodes for moments of a sampled Gaussian, on a line parallel to the real one (``docs/proofs/sampled-gaussian.md``).
+"""Quadrature nodes for the moments of the Poisson-subsampled Gaussian on a contour Im x = b; a bound on |M(c + iy)|.
 
 M(z) = ∫ φ(x) g(x)^p dx, g = 1 + a, a = q (e^u − 1), u = μx − μ²/2, and p = z + 1 (removing a record) or −z (adding
-one). On the real line g^{iy} rotates ever faster as y = Im z grows. On Im x = b with the sign for which y arg g > 0
-the far part decays instead, so one rule, whose step does not depend on y, works for every y ≥ 0. For real z the
-line is the real one, on which all terms have one sign. A distribution whose tail is split off ends at a point of the
-real axis, and the tail begins there: these parts use curves that leave the axis at an angle and level off.
+one). On the real line g^{iy} rotates ever faster as y = Im z grows. On the line Im x = b, with the sign of b for
+which y arg g > 0, the integrand decays in y away from its peak, so one rule, whose step does not depend on y, works
+for every y ≥ 0. For real z the line is the real one, on which all terms have one sign. If the tail of a distribution
+is integrated separately (``trim_tail``), both parts have an endpoint on the real axis; they use curves that leave the
+axis there at an angle and level off. Proofs: ``docs/proofs/sampled-gaussian.md``.
 """
 
 from __future__ import annotations
@@ -16,404 +17,471 @@ import numpy as np
 import scipy
 from scipy import special
 
-from tightrope.accounting.distributions.line_moment import MomentLine
+from tightrope.accounting.distributions.line_moment import MomentQuadrature
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
-from tightrope.numerics.complex_functions import expm1, log1p, logarithm_rest
+from tightrope.numerics.complex_functions import expm1, log1p, log1p_minus_argument
 from tightrope.numerics.rounding import ROUND_OFF
 
 QUADRATURE_NATS = 56.0
 """Errors of the trapezoidal rule and of the cut-off are below e^{−56} of the integral of the modulus on its strip."""
-TAIL = 13.0
+NORMAL_TAIL_WIDTH = 13.0
 """Standard deviations beyond which a normal distribution has a mass below e^{−84}."""
 CUT_OFF_NATS = 75.0
 """Integrands are cut off when they are this many nats below their peak."""
 WIDEST_SHIFT = 1.5
 """Largest distance from the real line: there the normal density grows by at most e^{1.5²/2}."""
-LARGEST_SIZE = 1e13
-"""Logarithms of integrands above this are off by more than a hundredth, so they are not used."""
-STEEP_VALUE = 30.0
+MAX_LOG_INTEGRAND = 1e13
+"""Above this, the rounding error of log φ g^p exceeds 0.01, and ``PrecisionError`` is raised."""
+LARGE_EXPONENT = 30.0
 """From this u on, log g is computed as u + log q plus a remainder."""
-FINE = 2.0**-30
-"""Steps and shifts are multiples of this: their multiples are exact."""
-ANGLE = math.pi / 4
-"""τ is taken on the line Im τ = α in the middle of a strip."""
-SHORT = 44.0
-"""τ from which on x is distinguished from the cut, where relative errors of e^{−44} are small enough."""
-LEVEL = 1.9
-"""β: a curve that leaves the real axis levels off at height βα; at the strip's top φ has grown by e^{(2βα)²/2}."""
-MOST_NODES = 1 << 17
+STEP_GRID = 2.0**-30
+"""Steps and shifts are rounded to multiples of this, so that step · k is exact in floating point."""
+CURVE_ANGLE = math.pi / 4
+"""α: the nodes lie on Im τ = α, the middle of the strip 0 < Im τ < 2α."""
+CUT_APPROACH_NATS = 44.0
+"""The smallest τ is −44: the part of the integral closer to the cut, a relative e^{−44}, is negligible."""
+LARGEST_BETA = 1.9
+"""A curve that leaves the real axis levels off at height βα; on the strip's upper edge φ is larger by e^{(2βα)²/2}."""
+MAX_NODES = 1 << 17
+PATH_CELLS = 2000
+MAX_PATH_HEIGHT = 1.5
+"""Height at which the path of ``LiftedPath`` levels off."""
+SCALES_PER_Y = (0.125, 0.5, 1.0)
+"""Multiples of y that are tried for s."""
+LIMIT_FACTORS = (1.0, 30.0, 1000.0)
+"""Upper limits of s, as multiples of the s that lifts nearly all of the distribution to ``MAX_PATH_HEIGHT``."""
+MIN_EXCESS = -1 + 1e-15
+"""Lower limit of a sum of rounded parts minus one, so that the sum stays positive."""
+MASS_OUTSIDE_CELLS = 1e-21
+"""Upper bound on the mass beyond the cells, on any path."""
 
 
 @dataclass(frozen=True, slots=True)
-class PowerIntegrand:
-    """The integrand φ g^p with Re p = ``real`` and Im p = ``sign`` · y."""
+class MomentIntegrand:
+    """The integrand φ g^p with Re p = ``real_exponent`` and Im p = ``sign_of_y`` · y."""
 
     mu: float
     rate: float
-    real: float
-    sign: int
+    real_exponent: float
+    sign_of_y: int
     cut: float = math.inf
     """Upper end of the integral."""
 
-    def log_size(self, x: Floats) -> Floats:
-        """Log φ g^p at real x."""
-        return np.asarray(-(x**2) / 2 - math.log(2 * math.pi) / 2 + self.real * self.log_g(x))
+    def log_values(self, x: Floats) -> Floats:
+        """Return log(φ(x) g(x)^p) at real x, shape [n]."""
+        return np.asarray(-(x**2) / 2 - math.log(2 * math.pi) / 2 + self.real_exponent * self.log_g(x))
 
     def log_g(self, x: Floats) -> Floats:
-        """Log g at real x."""
-        keep = math.log1p(-self.rate)
-        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, keep))
+        """Return log g(x) at real x, shape [n]."""
+        log_rest = math.log1p(-self.rate)
+        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, log_rest))
 
     def integration_range(self) -> tuple[float, float]:
-        """Return ends beyond which the integrand holds less than e^{−CUT_OFF_NATS} of it, on every line used."""
-        return self._range_rising_power() if self.real >= 0 else self._range_falling_power()
+        """Return (low, high): outside, the integral of |φ g^p| is below e^{−CUT_OFF_NATS} of it, on every contour."""
+        return self._range_for_positive_exponent() if self.real_exponent >= 0 else self._range_for_negative_exponent()
 
-    def _range_rising_power(self) -> tuple[float, float]:
-        """Ends for p ≥ 0: a second peak may be near pμ, or at the cut; (log φ g^p)'' is at least −1."""
-        low, high = -TAIL, min(TAIL + self.mu, self.cut)
-        last = min(self.real * self.mu + TAIL, self.cut)
+    def _range_for_positive_exponent(self) -> tuple[float, float]:
+        """Return the range for p ≥ 0: a second peak may be near pμ, or at the cut; (log φ g^p)'' is at least −1."""
+        low, high = -NORMAL_TAIL_WIDTH, min(NORMAL_TAIL_WIDTH + self.mu, self.cut)
+        last = min(self.real_exponent * self.mu + NORMAL_TAIL_WIDTH, self.cut)
         if last <= high:
             return low, high
-        if last < self.cut and self.log_size(np.array(self.real * self.mu)) > 0:
+        if last < self.cut and self.log_values(np.array(self.real_exponent * self.mu)) > 0:
             return low, last  # a second peak near pμ, not negligible relative to the rest
         x = np.linspace(low, last, math.ceil(4 * (last - low)) + 1)
-        sizes = self.log_size(x)
-        return low, max(high, min(self._last_visible_point(x, sizes), last))
+        return low, max(high, min(self._end_of_support(x, self.log_values(x)), last))
 
-    def _last_visible_point(self, x: Floats, sizes: Floats) -> float:
-        """Return the first place after the last one at which the integrand is not negligible relative to its peak."""
-        if not np.max(np.abs(sizes)) < LARGEST_SIZE:
-            raise PrecisionError(f"a moment of {self!r} is too large for double precision")
-        seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
-        return float(x[min(seen[-1] + 1, len(x) - 1)])
+    def _end_of_support(self, x: Floats, log_values: Floats) -> float:
+        """Return the grid point after the last one whose integrand is within ``CUT_OFF_NATS`` of the peak."""
+        if not np.max(np.abs(log_values)) < MAX_LOG_INTEGRAND:
+            raise PrecisionError(f"{self.describe_moment()} exceeds double precision; use more noise or fewer steps")
+        within = np.flatnonzero(log_values > np.max(log_values) - CUT_OFF_NATS)
+        return float(x[min(within[-1] + 1, len(x) - 1)])
 
-    def tail_end(self) -> float:
-        """The end beyond which the part after the cut holds less than e^{−CUT_OFF_NATS} of itself, p ≥ 0.
+    def describe_moment(self) -> str:
+        """Return words for an error message: the moment's order and the mechanism."""
+        order = self.real_exponent - 1 if self.sign_of_y > 0 else -self.real_exponent
+        return f"the moment of order {order:.3g} of a sampled Gaussian (scale {1 / self.mu:.3g}, rate {self.rate:.3g})"
+
+    def end_of_tail(self) -> float:
+        """Return the x beyond which the tail integral (x > cut) is negligible. Requires p ≥ 0.
 
         Right of pμ, and of the cut, log φ g^p decreases at least as fast as a normal log density right of its mean.
         """
-        last = max(self.cut, self.real * self.mu) + TAIL
-        if last <= self.cut + TAIL or self.log_size(np.array(self.real * self.mu)) > 0:
+        last = max(self.cut, self.real_exponent * self.mu) + NORMAL_TAIL_WIDTH
+        if last <= self.cut + NORMAL_TAIL_WIDTH or self.log_values(np.array(self.real_exponent * self.mu)) > 0:
             return last
         x = np.linspace(self.cut, last, math.ceil(4 * (last - self.cut)) + 1)
-        return max(self.cut + TAIL, self._last_visible_point(x, self.log_size(x)))
+        return max(self.cut + NORMAL_TAIL_WIDTH, self._end_of_support(x, self.log_values(x)))
 
-    def _range_falling_power(self) -> tuple[float, float]:
-        """Ends for p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1.
+    def _range_for_negative_exponent(self) -> tuple[float, float]:
+        """Return the range for p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1.
 
-        The linear term needs ∫ φ a up to the end, whose mass is around μ: all of it is included, or none if μ is far.
+        The linear term needs ∫ φ a, which is concentrated near μ: the range includes μ if it is at most
+        2 · ``NORMAL_TAIL_WIDTH`` away; otherwise ``to_quadrature`` adds it in closed form.
         """
-        peak = float(self.log_size(np.array(self._mode_position())))
-        out = CUT_OFF_NATS - peak - self.real * -math.log1p(-self.rate)
-        return -math.sqrt(2 * max(out, CUT_OFF_NATS)), TAIL + self.mu * (self.mu < 2 * TAIL)
-
-    def _mode_position(self) -> float:
-        """Return the x that maximizes the log-concave φ g^p, p < 0."""
         odds = math.log(self.rate) - math.log1p(-self.rate)
 
-        def log_slope(x: float) -> float:
-            return x - self.real * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + odds))
+        def minus_slope(x: float) -> float:  # of log φ g^p, which is concave
+            return x - self.real_exponent * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + odds))
 
-        return float(scipy.optimize.brentq(log_slope, self.real * self.mu - 1, 1.0, xtol=1e-3))
+        mode = float(scipy.optimize.brentq(minus_slope, self.real_exponent * self.mu - 1, 1.0, xtol=1e-3))
+        peak = float(self.log_values(np.array(mode)))
+        nats = CUT_OFF_NATS - peak - self.real_exponent * -math.log1p(-self.rate)
+        right = NORMAL_TAIL_WIDTH + (self.mu if self.mu < 2 * NORMAL_TAIL_WIDTH else 0.0)
+        return -math.sqrt(2 * max(nats, CUT_OFF_NATS)), right
 
-    def analytic_strip(self, log_moment: float) -> tuple[float, float]:
-        """Angle θ of the line and 2π over its step: the strip from the real line to 2θ is free of singularities."""
+    def choose_line(self, log_moment: float) -> tuple[float, float]:
+        """Return (θ, 2π/step) of the line Im x = θ/μ with the fewest nodes; g^p is analytic for 0 ≤ Im x ≤ 2θ/μ."""
         best = (0.0, math.inf)
         angle = min(math.pi / 2, WIDEST_SHIFT * self.mu)
-        for _ in range(8 if self.real < 0 else 1):
+        for _ in range(8 if self.real_exponent < 0 else 1):
             width = angle / self.mu
             log_loss = (2 * width) ** 2 / 2 + self._log_strip_growth(2 * angle, log_moment)
             frequency = (QUADRATURE_NATS + log_loss) / width
-            best = min(best, (angle, frequency), key=lambda found: found[1])
+            best = min(best, (angle, frequency), key=lambda candidate: candidate[1])
             angle /= 2
         return best
 
     def _log_strip_growth(self, angle: float, log_moment: float) -> float:
-        """Log of a bound on ∫ φ |g|^p on the far side of the strip, over e^{angle²/2μ²} M: |g| ≤ g, so 0 for p ≥ 0."""
-        if self.real >= 0:
+        """Return log of a bound on ∫ φ |g|^p along the strip's upper edge, divided by e^{angle²/2μ²} M.
+
+        For p ≥ 0 it is 0, since |g(x + ib)| ≤ g(x).
+        """
+        if self.real_exponent >= 0:
             return 0.0
-        narrow = self.real * math.log(math.cos(angle / 2)) if angle < math.pi else math.inf
-        flat = self.real * math.log1p(-self.rate) - log_moment if angle <= math.pi / 2 else math.inf
-        return max(0.0, min(narrow, flat))
+        bound_from_angle = self.real_exponent * math.log(math.cos(angle / 2)) if angle < math.pi else math.inf
+        left_limit = self.real_exponent * math.log1p(-self.rate)
+        bound_from_left_limit = left_limit - log_moment if angle <= math.pi / 2 else math.inf
+        return max(0.0, min(bound_from_angle, bound_from_left_limit))
 
 
-def build_moment_line(power: PowerIntegrand, log_moment: float | None) -> MomentLine:
-    """Nodes for real z without ``log_moment``; with ``log_moment`` = log M(c), for all z = c + iy, y > 0."""
-    if power.cut < math.inf:
-        return cut_line(power, log_moment)
-    low, high = power.integration_range()
-    angle, frequency = _real_strip(power) if log_moment is None else power.analytic_strip(log_moment)
-    step = math.floor(2 * math.pi / frequency / FINE) * FINE
-    if not (step > 0 and (high - low) / step <= MOST_NODES):
-        raise PrecisionError(f"a moment of {power!r} needs {(high - low) * frequency / 6.28:.3g} points")
-    shift = power.sign * math.floor(angle / power.mu / FINE) * FINE if log_moment is not None else 0.0
+def build_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
+    """Return the quadrature of ∫ φ g^p up to the cut: for real z if ``log_moment`` is None.
+
+    Otherwise ``log_moment`` is log M(c), and the nodes serve every z = c + iy, y > 0.
+    """
+    if integrand.cut < math.inf:
+        return quadrature_up_to_cut(integrand, log_moment)
+    low, high = integrand.integration_range()
+    if log_moment is None:  # the real line, with a strip on both sides of it
+        half_width = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / integrand.mu, 20.0)
+        log_growth = min(integrand.real_exponent, 0.0) * np.log(np.cos(half_width * integrand.mu / 2))
+        angle, frequency = 0.0, float(np.min(half_width / 2 + (QUADRATURE_NATS + log_growth) / half_width))
+    else:
+        angle, frequency = integrand.choose_line(log_moment)
+    step = math.floor(2 * math.pi / frequency / STEP_GRID) * STEP_GRID
+    if not (step > 0 and (high - low) / step <= MAX_NODES):
+        raise too_many_nodes(integrand, (high - low) * frequency / 6.28)
+    distance = math.floor(angle / integrand.mu / STEP_GRID) * STEP_GRID
+    shift = integrand.sign_of_y * distance if log_moment is not None else 0.0
     x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
     curve = IntegrandCurve.from_points(
-        power, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128)
+        integrand, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128)
     )
     # e^{shift²/2} covers the part beyond the ends on this line; the strip's own growth is included in the step.
-    missing = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
-    return curve.tilted_mass(power, high, missing, log_moment)
+    truncation_error = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
+    return curve.to_quadrature(integrand, high, truncation_error, log_moment)
 
 
-def cut_line(power: PowerIntegrand, log_moment: float | None) -> MomentLine:
-    """The same up to ``power.cut``: x = cut − β log(1 + e^{−τ − iα}) leaves the real axis there, and levels off."""
-    beta = min(LEVEL, 2 / power.mu)
-    top = math.pi * beta / 2
-    start = power.integration_range()[0]
+def too_many_nodes(integrand: MomentIntegrand, count: float) -> PrecisionError:
+    """Return the error for a quadrature that would need this many nodes."""
+    needed = f"{integrand.describe_moment()} needs {count:.3g} quadrature nodes, more than {MAX_NODES:,}"
+    return PrecisionError(f"{needed}; use more noise or fewer steps")
+
+
+def quadrature_up_to_cut(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
+    """Return the nodes on x = cut − β log(1 + e^{−τ − iα}), which leaves the real axis at the cut and levels off."""
+    beta = min(LARGEST_BETA, 2 / integrand.mu)
+    strip_height = math.pi * beta / 2
+    start = integrand.integration_range()[0]
     # Log of the largest ratio of the integrand near the cut to the integral.
     # The slope of log φ g^p is at most pμ + |x|, so the integral is at least the peak divided by that.
-    steep = power.real * power.mu + abs(power.cut) + TAIL
-    near_cut_near = power.log_size(power.cut - min(LEVEL, 2 / power.mu) * np.linspace(0, 1, 65))
-    peak = max(float(np.max(near_cut_near)), float(np.max(power.log_size(np.linspace(start, power.cut, 257)))))
-    near = float(np.max(near_cut_near)) - peak + math.log(1 + steep)
-    step = _strip_factor(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + max(near, 0.0) + 4)
-    nearest = max(QUADRATURE_NATS + near + math.log(beta), 1.0)
-    if not (nearest + (power.cut - start) / beta) / step <= MOST_NODES:
-        raise PrecisionError(f"a moment of {power!r} needs {(power.cut - start) / beta / step:.3g} points")
-    tau = step * np.arange(math.floor((start - power.cut) / beta / step), math.ceil(nearest / step) + 1)
-    exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
-    away = complex_softplus(exponent)
-    curve = IntegrandCurve.from_points(power, power.cut - beta * away, math.log(step * beta) + exponent - away)
-    missing = 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * ANGLE) ** 2 / 2)
-    return curve.tilted_mass(power, power.cut, missing, log_moment)
+    slope_bound = integrand.real_exponent * integrand.mu + abs(integrand.cut) + NORMAL_TAIL_WIDTH
+    peak_near_cut = float(np.max(integrand.log_values(integrand.cut - beta * np.linspace(0, 1, 65))))
+    peak = max(peak_near_cut, float(np.max(integrand.log_values(np.linspace(start, integrand.cut, 257)))))
+    log_ratio = peak_near_cut - peak + math.log(1 + slope_bound)
+    nats = QUADRATURE_NATS + strip_height**2 / 2 + max(log_ratio, 0.0) + 4
+    step = _strip_side_count(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
+    largest_tau = max(QUADRATURE_NATS + log_ratio + math.log(beta), 1.0)
+    if not (largest_tau + (integrand.cut - start) / beta) / step <= MAX_NODES:
+        raise too_many_nodes(integrand, (integrand.cut - start) / beta / step)
+    tau = step * np.arange(math.floor((start - integrand.cut) / beta / step), math.ceil(largest_tau / step) + 1)
+    exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else CURVE_ANGLE), dtype=np.complex128)
+    distance = complex_softplus(exponent)
+    log_step = math.log(step * beta) + exponent - distance
+    curve = IntegrandCurve.from_points(integrand, integrand.cut - beta * distance, log_step)
+    truncation_error = 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * CURVE_ANGLE) ** 2 / 2)
+    return curve.to_quadrature(integrand, integrand.cut, truncation_error, log_moment)
 
 
 def complex_softplus(w: Complexes) -> Complexes:
     """Return log(1 + e^w)."""
-    held = np.where(w.real > STEEP_VALUE, 0.0, w)
-    return np.asarray(
-        np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held)))
-    )
+    is_large = w.real > LARGE_EXPONENT
+    large = w + np.exp(-np.where(is_large, w, LARGE_EXPONENT))
+    return np.asarray(np.where(is_large, large, log1p(np.exp(np.where(is_large, 0.0, w)))))
 
 
-def _strip_factor(log_moment: float | None) -> int:
+def _strip_side_count(log_moment: float | None) -> int:
     """Return 2 for real z, where the strip may extend below the real axis as far as above it; otherwise 1."""
     return 2 if log_moment is None else 1
 
 
-def tail_line(power: PowerIntegrand, log_moment: float | None) -> MomentLine:
-    """The part beyond ``power.cut``, given its log M(c): x = cut + β log(1 + e^{τ + iα})."""
-    beta = min(LEVEL, 2 / power.mu)
-    top = math.pi * beta / 2
-    step = (
-        _strip_factor(log_moment)
-        * 2
-        * math.pi
-        * ANGLE
-        / (QUADRATURE_NATS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
-    )
-    last = power.tail_end()
-    if not (SHORT + (last - power.cut) / beta) / step <= MOST_NODES:
-        raise PrecisionError(f"a moment of {power!r} needs {(last - power.cut) / beta / step:.3g} points")
-    tau = step * np.arange(math.floor(-SHORT / step), math.ceil(((last - power.cut) / beta + 2) / step) + 1)
-    exponent = np.asarray(tau + complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
-    away = complex_softplus(exponent)
-    curve = IntegrandCurve.from_points(power, power.cut + beta * away, math.log(step * beta) + exponent - away)
-    missing = 16 * (math.exp(-QUADRATURE_NATS) + math.exp(-SHORT) * power.cut) * math.exp((beta * ANGLE) ** 2 / 2)
-    at_c = math.nan if log_moment is None else log_moment
-    return MomentLine(
-        curve.log_weight, curve.loss, curve.blurred, curve.moved, 0.0, 0.0, 0.0, missing, at_c, 0.0, whole=False
+def quadrature_beyond_cut(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
+    """Return the nodes for x > cut, on x = cut + β log(1 + e^{τ + iα}); ``log_moment`` is that of this part."""
+    beta = min(LARGEST_BETA, 2 / integrand.mu)
+    strip_height = math.pi * beta / 2
+    nats = QUADRATURE_NATS + strip_height**2 / 2 + 2 * math.log(integrand.cut + 2) + 4
+    step = _strip_side_count(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
+    length = (integrand.end_of_tail() - integrand.cut) / beta
+    if not (CUT_APPROACH_NATS + length) / step <= MAX_NODES:
+        raise too_many_nodes(integrand, length / step)
+    tau = step * np.arange(math.floor(-CUT_APPROACH_NATS / step), math.ceil((length + 2) / step) + 1)
+    exponent = np.asarray(tau + complex(0.0, 0.0 if log_moment is None else CURVE_ANGLE), dtype=np.complex128)
+    distance = complex_softplus(exponent)
+    log_step = math.log(step * beta) + exponent - distance
+    curve = IntegrandCurve.from_points(integrand, integrand.cut + beta * distance, log_step)
+    end_errors = math.exp(-QUADRATURE_NATS) + math.exp(-CUT_APPROACH_NATS) * integrand.cut
+    return MomentQuadrature(
+        curve.log_weight,
+        curve.loss,
+        curve.weight_error,
+        curve.loss_error,
+        linear=0.0,
+        linear_error=0.0,
+        zero_loss_mass=0.0,
+        truncation_error=16 * end_errors * math.exp((beta * CURVE_ANGLE) ** 2 / 2),
+        log_moment=math.nan if log_moment is None else log_moment,
+        near_one=False,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegrandCurve:
-    """Points x [k], logarithms of weights, log g, g − 1, and the rounding errors of weights and of log g."""
+    """Points x [k] of a contour with the weights of a quadrature rule and the values of g."""
 
     x: Complexes
     log_weight: Complexes
+    """Log of step · φ(x)."""
     loss: Complexes
-    gain: Complexes
-    blurred: Floats
-    moved: Floats
+    """Log g."""
+    g_minus_one: Complexes
+    weight_error: Floats
+    """Relative rounding error of the weight, in units of 2⁻⁵³."""
+    loss_error: Floats
+    """Absolute rounding error of log g, in units of 2⁻⁵³."""
 
     @classmethod
     def from_points(
-        cls, power: PowerIntegrand, x: Complexes, log_step: Complexes, away: Complexes | None = None
+        cls, integrand: MomentIntegrand, x: Complexes, log_step: Complexes, x_minus_half_mu: Complexes | None = None
     ) -> IntegrandCurve:
-        """With weights step · φ(x); ``away`` is a more accurate x − μ/2, if available."""
-        mu = power.mu
-        exponent = np.asarray(mu * x - mu**2 / 2 if away is None else mu * away)
+        """Return the points x with weights step · φ(x).
+
+        Pass ``x_minus_half_mu`` if x − μ/2 is known without cancellation: u = μ (x − μ/2) is computed from it.
+        """
+        mu = integrand.mu
+        exponent = np.asarray(mu * x - mu**2 / 2 if x_minus_half_mu is None else mu * x_minus_half_mu)
         log_weight = log_step - x * x / 2 - math.log(2 * math.pi) / 2
-        loss, gain = log_g(exponent, power.rate)
-        blurred = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
+        loss, g_minus_one = log_g(exponent, integrand.rate)
+        weight_error = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
         # u is off by some units of its parts; if x is given relative to μ/2, by some units of itself.
-        own = np.minimum(np.abs(gain), power.rate) / power.rate
-        off = 4 * np.abs(mu * x) + mu**2 + 6 if away is None else 8 * np.abs(exponent) + 6 * own
-        # The error of log g, in units of 2⁻⁵³, if u is off by `off` of them.
-        share = np.abs(np.exp(np.minimum(math.log(power.rate) + exponent.real - loss.real, 700.0)))
+        if x_minus_half_mu is None:
+            u_error = 4 * np.abs(mu * x) + mu**2 + 6
+        else:
+            u_error = 8 * np.abs(exponent) + 6 * (np.minimum(np.abs(g_minus_one), integrand.rate) / integrand.rate)
+        # q e^u / g, the posterior probability of B, is the derivative of log g by u.
+        sigma = np.abs(np.exp(np.minimum(math.log(integrand.rate) + exponent.real - loss.real, 700.0)))
         with np.errstate(over="ignore", invalid="ignore"):
-            relative = np.abs(gain) * np.exp(np.minimum(-loss.real, 700.0))
-        moved_own = np.where(relative < 1 + share, relative, 1 + share)
-        return cls(x, log_weight, loss, gain, blurred, np.asarray(off * share + 6 * moved_own + 6 * np.abs(loss)))
+            relative = np.abs(g_minus_one) * np.exp(np.minimum(-loss.real, 700.0))
+        direct_error = np.where(relative < 1 + sigma, relative, 1 + sigma)
+        loss_error = np.asarray(u_error * sigma + 6 * direct_error + 6 * np.abs(loss))
+        return cls(x, log_weight, loss, g_minus_one, weight_error, loss_error)
 
-    def tilted_mass(self, power: PowerIntegrand, end: float, missing: float, log_moment: float | None) -> MomentLine:
-        """M = ∫ φ g^p up to the cut, from points up to ``end``."""
+    def to_quadrature(
+        self, integrand: MomentIntegrand, end: float, truncation_error: float, log_moment: float | None
+    ) -> MomentQuadrature:
+        """Return the quadrature of M = ∫ φ g^p up to the cut, from points up to ``end``.
+
+        The linear term beyond the end is added in closed form.
+        """
         weight = np.exp(self.log_weight)
-        with np.errstate(over="ignore", invalid="ignore"):  # far out a is ∞; then the error is, too
-            rest, size = logarithm_rest(self.gain, self.loss), np.abs(weight)
-            # d(E(pL) + p (L − a)) = p (e^{pL} − 1 − a) dL, so a node's share of the linear term is off by a times dL.
-            off = float((np.abs(rest) * self.blurred + np.abs(self.gain) * self.moved) @ size) * ROUND_OFF
-            linear = complex(np.dot(rest, weight))
-        beyond = float(special.ndtr(-power.cut))
-        # ∫ φ a is 0, and the part beyond the end is known in closed form.
-        linear -= power.rate * float(special.ndtr(power.mu - end) - special.ndtr(-end))
-        at_c = math.nan if log_moment is None else log_moment
-        return MomentLine(self.log_weight, self.loss, self.blurred, self.moved, linear, off, 0.0, missing, at_c, beyond)
-
-
-def _real_strip(power: PowerIntegrand) -> tuple[float, float]:
-    """The same for the real line and real z: a strip on both sides of it."""
-    a = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / power.mu, 20.0)
-    swollen = min(power.real, 0.0) * np.log(np.cos(a * power.mu / 2))
-    return 0.0, float(np.min(a / 2 + (QUADRATURE_NATS + swollen) / a))
+        with np.errstate(over="ignore", invalid="ignore"):  # for large x, a overflows to ∞, and so does the error
+            remainder, size = log1p_minus_argument(self.g_minus_one, self.loss), np.abs(weight)
+            # d(E(pL) + p (L − a)) = p (e^{pL} − 1 − a) dL, so a node's part of the linear term is off by a times dL.
+            node_error = np.abs(remainder) * self.weight_error + np.abs(self.g_minus_one) * self.loss_error
+            linear_error = float(node_error @ size) * ROUND_OFF
+            linear = complex(np.dot(remainder, weight))
+        # ∫ φ a is 0 over the whole line.
+        linear -= integrand.rate * float(special.ndtr(integrand.mu - end) - special.ndtr(-end))
+        return MomentQuadrature(
+            self.log_weight,
+            self.loss,
+            self.weight_error,
+            self.loss_error,
+            linear=linear,
+            linear_error=linear_error,
+            zero_loss_mass=0.0,
+            truncation_error=truncation_error,
+            log_moment=math.nan if log_moment is None else log_moment,
+            mass_beyond_cut=float(special.ndtr(-integrand.cut)),
+        )
 
 
 def log_g(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
-    """Return log g and a = g − 1 = q (e^u − 1) at u; far from 1, log g is computed from g, a sum in one half-plane."""
-    held = np.where(exponent.real > STEEP_VALUE, STEEP_VALUE + 1j * exponent.imag, exponent)
-    gain = rate * expm1(held)
-    loss = log1p(gain)
-    far = np.abs(gain) > 0.5
-    loss[far] = np.log((1 - rate) + rate * np.exp(held[far]))
-    steep = exponent.real > STEEP_VALUE
-    beyond = exponent[steep]
+    """Return log g and a = g − 1 = q (e^u − 1) at u.
+
+    Where |a| > 1/2, log g is computed from g directly; g stays in one half-plane, so the principal branch is right.
+    """
+    is_large = exponent.real > LARGE_EXPONENT
+    clipped = np.where(is_large, LARGE_EXPONENT + 1j * exponent.imag, exponent)
+    g_minus_one = rate * expm1(clipped)
+    loss = log1p(g_minus_one)
+    far = np.abs(g_minus_one) > 0.5
+    loss[far] = np.log((1 - rate) + rate * np.exp(clipped[far]))
+    large = exponent[is_large]
     with np.errstate(over="ignore", invalid="ignore"):
-        loss[steep] = (
-            beyond + math.log(rate) + log1p(np.asarray((1 - rate) / rate * np.exp(-beyond), dtype=np.complex128))
-        )
-        gain[steep] = rate * np.exp(beyond)
-    return loss, gain
-
-
-# A bound on |M(c + iy')| / M(c) for every y' ≥ y: the integral of the modulus on a path above the real axis.
-#
-# M(c + iy) = ∫ φ g^p is the same on x + i b(x), where |g^p| ≤ |g|^{Re p} e^{−|y| arg g}: it decreases as y grows. It is
-# bounded with cells of the distribution tilted by c: cell i contributes at most its mass times exp(b²/2 + ½ log(1 +
-# b'²) + more − y arg g) at its worst ends, so that the sum minus M(c) keeps its sign and digits however near to one the
-# modulus is. With b = s κ, s = y, where −(w κ')' + w κ = w l' for the tilted density w, the bound is exact to second
-# order in y (for one part; approximately for two): ``docs/proofs/sampled-gaussian.md``.
-
-PATH_CELLS = 2000
-FARTHEST = 1.5
-"""Height at which the path levels off."""
-SLOPES = (0.125, 0.5, 1.0)
-"""Multiples of y that are tried for s."""
-STEEPER = (1.0, 30.0, 1000.0)
-"""Upper limits of s, as multiples of the s that lifts nearly all of the distribution to ``FARTHEST``."""
-NEARLY_ALL = -1 + 1e-15
-"""Lower limit of a sum of rounded parts minus one, so that it stays positive."""
-BEYOND = 1e-21
-"""Upper bound on the mass beyond the cells, on any path."""
+        rest = np.asarray((1 - rate) / rate * np.exp(-large), dtype=np.complex128)
+        loss[is_large] = large + math.log(rate) + log1p(rest)
+        g_minus_one[is_large] = rate * np.exp(large)
+    return loss, g_minus_one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TiltedCells:
-    """φ g^power / M(c) in cells [n] between points x [n + 1]: bounds on their masses."""
+    """φ g^exponent / M(c) in cells [n] between points x [n + 1]: bounds on their masses."""
 
-    power: float
-    least: Floats
-    most: Floats
+    exponent: float
+    mass_lower: Floats
+    mass_upper: Floats
 
     @classmethod
-    def from_losses(cls, x: Floats, loss: Floats, share: Floats, power: PowerIntegrand, at_c: float) -> TiltedCells:
+    def from_losses(
+        cls, x: Floats, loss: Floats, sigma: Floats, integrand: MomentIntegrand, log_moment_at_c: float
+    ) -> TiltedCells:
         """Build it from log g and σ = (log g)'/μ at x, and log M(c). The slope of the log is pμσ − x.
 
         A cell that contains the cut counts fully if its term is positive, and as 0 if negative; later cells are empty.
         """
-        apart = np.diff(x)
-        steepness = abs(power.real) * power.mu * share[1:] + np.maximum(np.abs(x[1:]), np.abs(x[:-1]))
-        logs = power.real * loss - x**2 / 2 - math.log(2 * math.pi) / 2 - at_c
-        high = np.maximum(logs[1:], logs[:-1]) + steepness * apart / 2
-        low = np.minimum(logs[1:], logs[:-1]) - steepness * apart / 2
-        least = np.where(x[1:] <= power.cut, np.exp(np.minimum(low, 600.0)) * apart, 0.0)
-        return cls(power.real, least, np.where(x[:-1] < power.cut, np.exp(np.minimum(high, 600.0)) * apart, 0.0))
+        width = np.diff(x)
+        slope_bound = abs(integrand.real_exponent) * integrand.mu * sigma[1:]
+        slope_bound = slope_bound + np.maximum(np.abs(x[1:]), np.abs(x[:-1]))
+        log_density = integrand.real_exponent * loss - x**2 / 2 - math.log(2 * math.pi) / 2 - log_moment_at_c
+        high = np.maximum(log_density[1:], log_density[:-1]) + slope_bound * width / 2
+        low = np.minimum(log_density[1:], log_density[:-1]) - slope_bound * width / 2
+        mass_lower = np.where(x[1:] <= integrand.cut, np.exp(np.minimum(low, 600.0)) * width, 0.0)
+        mass_upper = np.where(x[:-1] < integrand.cut, np.exp(np.minimum(high, 600.0)) * width, 0.0)
+        return cls(integrand.real_exponent, mass_lower, mass_upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiftedPath:
-    """Data for a path's bound: points x, the shape of b, log g's exponent and the parts of the tilted distribution."""
+    """A bound on |M(c + iy')| / M(c) for every y' ≥ y: the integral of the modulus on a path above the real axis.
+
+    M(c + iy) = ∫ φ g^p is the same on x + i b(x), where |g^p| ≤ |g|^{Re p} e^{−|y| arg g}: it decreases as y grows.
+    The integral is a sum over cells of the tilted density φ g^{Re p} / M(c): each cell contributes at most its mass
+    times exp(b²/2 + ½ log(1 + b'²) + log (|g|/g)^{Re p} − y arg g), with every term of the exponent taken at the end of
+    the cell where it is largest. Summing (factor − 1) instead of the factor avoids cancellation where the ratio is near
+    one. With b = y κ, where −(w κ')' + w κ = w l' for the tilted density w, the bound is exact to second order in y
+    (for one part; approximately for two): ``docs/proofs/sampled-gaussian.md``.
+    """
 
     x: Floats
-    kernel: Floats
-    share: Floats
+    path_shape: Floats
+    """κ at x; a path is b = s κ, up to ``MAX_PATH_HEIGHT``."""
+    sigma: Floats
+    """q e^u / g at x."""
     mu: float
     parts: tuple[TiltedCells, ...]
-    still: float
-    drop: float
-    steep: float
-    """The s that lifts all but one percent to the height at which paths level off."""
+    zero_loss_mass: float
+    cut_contribution: float
+    reference_scale: float
+    """The s that lifts all but one percent of the distribution to the height at which paths level off."""
 
     @classmethod
-    def from_powers(
-        cls, power: PowerIntegrand, powers: tuple[float, ...], at_c: float, still: float = 0.0
+    def from_exponents(
+        cls,
+        integrand: MomentIntegrand,
+        exponents: tuple[float, ...],
+        log_moment_at_c: float,
+        zero_loss_mass: float = 0.0,
     ) -> LiftedPath:
-        """Build the path for the integrand's power; for two, c + 1 and −c, from the point μ/2 of the real axis on.
+        """Build the path; with two exponents, c + 1 and −c, it starts at the point μ/2 of the real axis.
 
-        ``still`` bounds the mass with loss 0, which does not decay, over M(c) = e^{at_c}. Only the first power is cut.
+        ``log_moment_at_c`` is a lower bound on log M(c). ``zero_loss_mass`` bounds the mass with loss 0, which does not
+        decay, divided by M(c). Only the first exponent's integral ends at the cut.
         """
-        low, high = power.integration_range()
-        if len(powers) > 1:
-            low, high = power.mu / 2, max(high, TAIL + power.mu)
+        low, high = integrand.integration_range()
+        if len(exponents) > 1:
+            low, high = integrand.mu / 2, max(high, NORMAL_TAIL_WIDTH + integrand.mu)
         x = np.linspace(low, high, PATH_CELLS + 1)
-        loss, cut = power.log_g(x), power.cut < math.inf
-        share = np.asarray(
-            special.expit(power.mu * x - power.mu**2 / 2 + math.log(power.rate) - math.log1p(-power.rate))
-        )
-        each = [replace(power, real=real, cut=power.cut if i == 0 else math.inf) for i, real in enumerate(powers)]
-        parts = tuple(TiltedCells.from_losses(x, loss, share, one, at_c) for one in each)
-        logs = np.logaddexp.reduce([one.real * loss - x**2 / 2 for one in each])
-        # At the cut a path returns to the real axis, along which the integrand need not decay.
-        at_cut = FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c if cut else -math.inf
-        drop = FARTHEST * math.exp(min(at_cut, 700.0))  # e^700 is as uninformative as ∞
-        # The b that minimizes ∫ w ((b² + b'²)/2 − l' b), w = e^{logs}: −(w b')' + w b = w l'; then made nondecreasing.
-        # Free ends have b' = 0; `pinned` has b = 0 at the first point, where the path must leave the real axis.
-        kernel_logs = np.asarray(logs)
-        kernel_slope = power.mu * share
-        pinned = len(powers) > 1
-        apart = float(x[1] - x[0])
-        up, down = np.zeros_like(x), np.zeros_like(x)
-        up[:-1] = np.exp(np.clip(np.diff(kernel_logs) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, over w_i
-        down[1:] = np.exp(np.clip(-np.diff(kernel_logs) / 2, -600.0, 600.0))
-        right = apart**2 * kernel_slope
-        if pinned:
-            up[0], right[0] = 0.0, 0.0
-        bands = np.zeros((3, len(x)))
-        bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + apart**2, -down[1:]
-        kernel = np.asarray(np.maximum.accumulate(np.maximum(scipy.linalg.solve_banded((1, 1), bands, right), 0.0)))
-        masses = np.cumsum(sum(part.most for part in parts))
-        steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
-        return cls(x, kernel, share, power.mu, parts, still, drop, steep)
+        loss = integrand.log_g(x)
+        log_odds = integrand.mu * x - integrand.mu**2 / 2 + math.log(integrand.rate) - math.log1p(-integrand.rate)
+        sigma = np.asarray(special.expit(log_odds))
+        integrands = [
+            replace(integrand, real_exponent=exponent, cut=integrand.cut if i == 0 else math.inf)
+            for i, exponent in enumerate(exponents)
+        ]
+        parts = tuple(TiltedCells.from_losses(x, loss, sigma, part, log_moment_at_c) for part in integrands)
+        log_density = np.asarray(np.logaddexp.reduce([part.real_exponent * loss - x**2 / 2 for part in integrands]))
+        at_cut = -math.inf
+        if integrand.cut < math.inf:
+            # There a path returns to the real axis, along which the integrand need not decay.
+            at_cut = MAX_PATH_HEIGHT**2 / 2 + float(integrand.log_values(np.array(integrand.cut))) - log_moment_at_c
+        cut_contribution = MAX_PATH_HEIGHT * math.exp(min(at_cut, 700.0))  # beyond e^700 the bound is useless anyway
+        path_shape = _best_path_shape(x, log_density, integrand.mu * sigma, starts_on_axis=len(exponents) > 1)
+        masses = np.cumsum(sum(part.mass_upper for part in parts))
+        nearly_all = int(np.searchsorted(masses, 0.99 * masses[-1]))
+        reference_scale = MAX_PATH_HEIGHT / max(float(path_shape[nearly_all]), 1e-300)
+        return cls(x, path_shape, sigma, integrand.mu, parts, zero_loss_mass, cut_contribution, reference_scale)
 
     def log_bound(self, y: float) -> float:
-        """Log of the bound, at most 0: the best of several paths, each of which gives a bound that decreases with y."""
-        paths = {min(slope * y, self.steep * more) for slope in SLOPES for more in STEEPER}
-        return min(0.0, *(self._log_bound_on_path(y, path) for path in paths))
+        """Return log of the bound, at most 0: the best of several paths, whose bounds decrease with y."""
+        scales = {min(factor * y, self.reference_scale * limit) for factor in SCALES_PER_Y for limit in LIMIT_FACTORS}
+        return min(0.0, *(self._log_bound_at_scale(y, scale) for scale in scales))
 
-    def _log_bound_on_path(self, y: float, slope: float) -> float:
-        """Bound for the path s = ``slope``: Σ mass (e^{…} − 1), with M(c) subtracted from the start, where cells with a
-        negative bracket count with their smallest possible mass; or Σ mass e^{…}, a better bound if little is left.
+    def _log_bound_at_scale(self, y: float, scale: float) -> float:
+        """Return log of the smaller of two bounds for the path s = ``scale``.
+
+        1 + Σ mass (e^{…} − 1) is accurate near 1; cells with a negative bracket use the lower bound of their mass.
+        Σ mass e^{…} is accurate near 0.
         """
-        height = np.minimum(slope * self.kernel, min(FARTHEST, math.pi / 2 / self.mu))
+        height = np.minimum(scale * self.path_shape, min(MAX_PATH_HEIGHT, math.pi / 2 / self.mu))
         rise = np.diff(height) / np.diff(self.x)
         angle = self.mu * height
-        odds = self.share / (1 - self.share + 1e-300)  # q e^u / (1 − q)
-        turned = np.arctan2(odds * np.sin(angle), 1 + odds * np.cos(angle))
-        common = height[1:] ** 2 / 2 + np.log1p(rise**2) / 2 - y * turned[:-1] * (1 - 1e-12)
-        excess, left = BEYOND + self.drop, self.still + BEYOND + self.drop
+        odds = self.sigma / (1 - self.sigma + 1e-300)  # q e^u / (1 − q)
+        arg_g = np.arctan2(odds * np.sin(angle), 1 + odds * np.cos(angle))
+        exponent = height[1:] ** 2 / 2 + np.log1p(rise**2) / 2 - y * arg_g[:-1] * (1 - 1e-12)
+        excess = MASS_OUTSIDE_CELLS + self.cut_contribution
+        total = self.zero_loss_mass + MASS_OUTSIDE_CELLS + self.cut_contribution
         for part in self.parts:
-            bracket = np.expm1(np.minimum(common + self._log_modulus_growth(part.power, angle), 700.0))
-            excess += float(np.dot(np.where(bracket > 0, part.most, part.least), bracket))
-            left += float(np.dot(part.most, bracket + 1))
-        return min(math.log1p(max(excess, NEARLY_ALL)), math.log(left))
+            bracket = np.expm1(np.minimum(exponent + self._log_modulus_growth(part.exponent, angle), 700.0))
+            excess += float(np.dot(np.where(bracket > 0, part.mass_upper, part.mass_lower), bracket))
+            total += float(np.dot(part.mass_upper, bracket + 1))
+        return min(math.log1p(max(excess, MIN_EXCESS)), math.log(total))
 
-    def _log_modulus_growth(self, power: float, angle: Floats) -> Floats | float:
-        """Log of a bound on (|g|/g)^power: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)); 0 if power ≥ 0."""
-        if power >= 0:
+    def _log_modulus_growth(self, exponent: float, angle: Floats) -> Floats | float:
+        """Return log of a bound on (|g|/g)^exponent: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)); 0 if exponent ≥ 0."""
+        if exponent >= 0:
             return 0.0
-        spread = self.share * (1 - self.share)
-        most = np.maximum(spread[1:], spread[:-1])
-        most[(self.share[:-1] < 0.5) & (self.share[1:] > 0.5)] = 0.25
-        return np.asarray(power / 2 * np.log1p(-2 * most * (1 - np.cos(angle[1:]))))
+        variance = self.sigma * (1 - self.sigma)
+        largest = np.maximum(variance[1:], variance[:-1])
+        largest[(self.sigma[:-1] < 0.5) & (self.sigma[1:] > 0.5)] = 0.25
+        return np.asarray(exponent / 2 * np.log1p(-2 * largest * (1 - np.cos(angle[1:]))))
+
+
+def _best_path_shape(x: Floats, log_density: Floats, slope: Floats, *, starts_on_axis: bool) -> Floats:
+    """Return the b at x that minimizes ∫ w ((b² + b'²)/2 − l' b), made nondecreasing; l' is ``slope``.
+
+    It solves −(w b')' + w b = w l'. At free ends b' is 0; at a first point on the real axis b is 0.
+    """
+    width = float(x[1] - x[0])
+    up, down = np.zeros_like(x), np.zeros_like(x)
+    up[:-1] = np.exp(np.clip(np.diff(log_density) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, divided by w_i
+    down[1:] = np.exp(np.clip(-np.diff(log_density) / 2, -600.0, 600.0))
+    right = width**2 * slope
+    if starts_on_axis:
+        up[0], right[0] = 0.0, 0.0
+    bands = np.zeros((3, len(x)))
+    bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + width**2, -down[1:]
+    return np.asarray(np.maximum.accumulate(np.maximum(scipy.linalg.solve_banded((1, 1), bands, right), 0.0)))

@@ -30,7 +30,7 @@ from tightrope.accounting.distributions.flat_moment import (
     log_mixture_slope,
     relative_modulus_bound,
 )
-from tightrope.accounting.distributions.line_moment import Enclosed
+from tightrope.accounting.distributions.line_moment import CumulantEnclosure
 from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss, step_multiples
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -79,7 +79,7 @@ class PoissonRemove(LossDistribution):
         )
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
+        """Return E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
         base = self.base.compute_deltas(asked_above(epsilon, self.rate))
         return None if base is None else scale_bounds(base, self.rate * (1 - INNER), self.rate * (1 + INNER))
 
@@ -109,7 +109,7 @@ class PoissonRemove(LossDistribution):
         return None if known is None else known[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """E_A (1 − q + q e^l)^{z+1}, for Laplace-type bases."""
+        """Return E_A (1 − q + q e^l)^{z+1}, for Laplace-type bases."""
         moment = _flat_moment(self.base, self.rate)
         return None if moment is None else moment.log_power(z + 1)
 
@@ -156,7 +156,7 @@ class PoissonAdd(LossDistribution):
         return steepest * self.base.rounding_bound + rounding_of(self.largest_loss, self.base.largest_loss)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
+        """Return E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
 
         For fixed ε and q it is the maximum of w A(S) − γq B(S) over events S, so it is nondecreasing in w and
         nonincreasing in ε.
@@ -192,7 +192,7 @@ class PoissonAdd(LossDistribution):
         return None if known is None else known[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), for Laplace-type bases."""
+        """Return E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), for Laplace-type bases."""
         moment = _flat_moment(self.base.reverse_distribution(), self.rate)
         return None if moment is None else moment.log_power(-z)
 
@@ -202,14 +202,14 @@ class PoissonAdd(LossDistribution):
 
 
 def _flat_moment(base: LossDistribution, rate: float) -> FlatMoment | None:
-    """Moments of the sampled distribution, if the base is of Laplace type."""
+    """Return the moments of the sampled distribution, if the base is of Laplace type."""
     return FlatMoment.from_base(base.flat_form, rate, opposite=base.opposite_mass)
 
 
 def _modulus_bound(law: PoissonRemove | PoissonAdd, moment: FlatMoment, place: complex, power: float) -> float:
     """Return a bound on the modulus from ``place`` on."""
 
-    def enclose_cumulant(z: Complexes) -> Enclosed:
+    def enclose_cumulant(z: Complexes) -> CumulantEnclosure:
         return moment.log_power(z + 1 if isinstance(law, PoissonRemove) else -z)
 
     return relative_modulus_bound(
@@ -286,25 +286,27 @@ def sampled_add(base: Atoms, rate: float) -> Atoms:
     )
 
 
-def _finite_sampled_distribution(law: PoissonRemove | PoissonAdd, base: Atoms, atoms: tuple[Floats, Floats]) -> Atoms:
-    """Loss errors are a fraction of the base's; mass errors a factor e^slack, as a mass includes one of either side.
+def _finite_sampled_distribution(
+    law: PoissonRemove | PoissonAdd, base: Atoms, losses_and_masses: tuple[Floats, Floats]
+) -> Atoms:
+    """Return the finite distribution with its errors.
+
+    Loss errors are a fraction of the base's; mass errors a factor e^slack, as a mass includes one of either side.
 
     A single step uses the formula of the base, whose losses are not rounded again and each have their own error.
     """
-    losses, masses = atoms
+    losses, masses = losses_and_masses
     farthest = base.largest_loss if isinstance(law, PoissonRemove) else -float(np.min(base.losses, initial=math.inf))
     slack = log_mixture_slope(farthest + base.rounding_bound, law.rate) * base.rounding_bound + INNER * float(
         np.max(np.abs(losses), initial=0.0)
     )
     outside = {"infinite_mass": law.infinite_mass, "opposite_mass": law.opposite_mass}
-    found = Atoms.merge_losses(losses, masses, **outside, slack=slack)
-    inexact = base.relative_mass_error + math.expm1(min(base.rounding_bound, 1.0)) + 8 * ROUND_OFF
-    slacks = base.rounding_bound * _sampled_share(law, found.losses) * (1 + 1e-9) + INNER * np.abs(found.losses)
-    return replace(found, relative_mass_error=inexact, formula=law if base.has_exact_reverse else None, slacks=slacks)
-
-
-def _sampled_share(law: PoissonRemove | PoissonAdd, losses: Floats) -> Floats:
-    """The sampled part's fraction of a loss, 1 − (1 − q) e^{∓l}: its change relative to the base's."""
+    atoms = Atoms.merge_losses(losses, masses, **outside, slack=slack)
+    mass_error = base.relative_mass_error + math.expm1(min(base.rounding_bound, 1.0)) + 8 * ROUND_OFF
+    # The change of a loss relative to the base's is 1 − (1 − q) e^{∓l}.
     sign = -1 if isinstance(law, PoissonRemove) else 1
     with np.errstate(over="ignore"):
-        return np.clip(1 - (1 - law.rate) * np.exp(sign * losses), 0.0, 1.0) + 8 * ROUND_OFF
+        change = np.clip(1 - (1 - law.rate) * np.exp(sign * atoms.losses), 0.0, 1.0) + 8 * ROUND_OFF
+    slacks = base.rounding_bound * change * (1 + 1e-9) + INNER * np.abs(atoms.losses)
+    formula = law if base.has_exact_reverse else None
+    return replace(atoms, relative_mass_error=mass_error, formula=formula, slacks=slacks)

@@ -2,8 +2,8 @@
 
 With A = N(0, 1), B = N(μ, 1) and l(x) = log g(x), g = 1 − q + q e^{μx − μ²/2}, removing a record compares (1−q)A + qB
 with A (loss l) and adding one compares A with (1−q)A + qB (loss −l). So M(z) is ∫ φ g^{z+1} or ∫ φ g^{−z}, taken on a
-line parallel to the real axis (``shifted_line``). ``docs/proofs/sampled-gaussian.md`` bounds the errors, and the
-modulus far out.
+line parallel to the real axis (``shifted_line``). ``docs/proofs/sampled-gaussian.md`` bounds the errors, and |M(z)|
+for large Im z.
 """
 
 from __future__ import annotations
@@ -18,32 +18,37 @@ from scipy import special
 
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.line_moment import Enclosed, MomentLine
+from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature
 from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss
-from tightrope.accounting.distributions.shifted_line import LiftedPath, PowerIntegrand, build_moment_line, tail_line
+from tightrope.accounting.distributions.shifted_line import (
+    LiftedPath,
+    MomentIntegrand,
+    build_quadrature,
+    quadrature_beyond_cut,
+)
 from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 
-SHORT_POWER = 64.0
-"""Larger powers have many nodes, so only a few such lines are cached."""
-LEAST_DYING = 1e-9
-"""At lower rates the losses are too small for the moment to decay at their scale."""
-ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 73))])
-"""Real powers of a size between two of these share their nodes;"""
-ALIKE_CUT = np.array([2.0**i for i in range(12, 73, 12)])
-"""and between two of these for a truncated distribution, where larger powers do not need nodes further out."""
+MAX_CACHED_POWER = 64.0
+"""For larger powers the node arrays are long, so only 16 of them are cached."""
+MIN_DECAY_RATE = 1e-9
+"""Below this sampling rate the moment's decay in y is too slow to be used."""
+POWER_CLASSES = np.array([2.0**i for i in (3, 6, *range(9, 73))])
+"""Real powers with a modulus between two neighbors of this list share the nodes of the larger one."""
+TRUNCATED_POWER_CLASSES = np.array([2.0**i for i in range(12, 73, 12)])
+"""The same list for truncated distributions; it is coarser, because larger powers need no wider range."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoissonGaussian(LossDistribution):
-    """One direction; ``remove`` selects it."""
+    """Privacy loss of one step in one direction: removing a record if ``remove``, otherwise adding one."""
 
     mu: float
     rate: float
     remove: bool
-    end: float = math.inf
-    """Outcomes beyond it count as infinite loss; only for removing."""
+    cut: float = math.inf
+    """Outcomes x beyond it count as infinite loss; only for removing."""
 
     @property
     def needs_quadrature(self) -> bool:
@@ -51,19 +56,22 @@ class PoissonGaussian(LossDistribution):
 
     @property
     def infinite_mass(self) -> float:
-        return float((1 - self.rate) * special.ndtr(-self.end) + self.rate * special.ndtr(self.mu - self.end))
+        return float((1 - self.rate) * special.ndtr(-self.cut) + self.rate * special.ndtr(self.mu - self.cut))
 
     def trim_tail(self, mass: float) -> PoissonGaussian:
-        """Return it with at most this mass of its largest losses counted as infinite, if they are unbounded."""
-        return replace(self, end=cut_for(mass, self.mu, self.rate)) if self.remove else self
+        """Return a copy that counts the largest losses, of total mass at most ``mass``, as infinite.
+
+        Adding a record has bounded losses: then return self.
+        """
+        return replace(self, cut=tail_cutoff(mass, self.mu, self.rate)) if self.remove else self
 
     @property
-    def knows_moment(self) -> bool:
+    def has_moment(self) -> bool:
         return True
 
     @property
     def moment_decays(self) -> bool:
-        return self.end == math.inf and self.rate > LEAST_DYING
+        return self.cut == math.inf and self.rate > MIN_DECAY_RATE
 
     @property
     def opposite_mass(self) -> float:
@@ -74,160 +82,182 @@ class PoissonGaussian(LossDistribution):
         return math.inf if self.remove else -math.log1p(-self.rate)
 
     def reverse_distribution(self) -> PoissonGaussian:
-        """The other direction of the same pair: log A/((1−q)A+qB) under A, or its opposite."""
+        """Return the loss distribution of the pair in the other direction, without truncation."""
         return PoissonGaussian(self.mu, self.rate, not self.remove)
 
-    def sampled_loss(self, x: Floats) -> Floats:
-        """l(x), without overflow and exact near zero."""
+    def loss_at_outcome(self, x: Floats) -> Floats:
+        """Return l(x) = log g(x) without overflow or cancellation near 0."""
         exponent = self.mu * x - self.mu**2 / 2
-        near = mixed_loss(exponent, self.rate)
-        return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), near)
+        loss = mixed_loss(exponent, self.rate)
+        return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), loss)
 
     @property
-    def _general_distribution(self) -> PoissonRemove | PoissonAdd:
+    def _generic_subsampled(self) -> PoissonRemove | PoissonAdd:
+        """The same distribution from the generic subsampling code, which has a closed-form profile."""
         base = GaussianLossDistribution(self.mu)
         return PoissonRemove(base, self.rate) if self.remove else PoissonAdd(base, self.rate)
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """The closed form of a single step."""
-        return None if self.end < math.inf else self._general_distribution.profile(epsilon)
+        """Return the closed form of a single step; None if the distribution is truncated."""
+        return None if self.cut < math.inf else self._generic_subsampled.profile(epsilon)
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """The same error as that of a sampled general distribution (``subsampled``)."""
-        return self._general_distribution.profile_error(epsilon)
+        """Return the error bound of the generic subsampled distribution's profile."""
+        return self._generic_subsampled.profile_error(epsilon)
 
     @property
     def power_sign(self) -> int:
         """Sign of z in the power of g: p = z + 1 or −z."""
         return 1 if self.remove else -1
 
-    def log_tail_integral(self, z: Complexes) -> Enclosed:
-        """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
-        if np.any(z.imag):
-            return _tail_moment_line(self, float(z.real[0])).enclose_cumulants(z + 1)
-        return by_class(z + 1, ALIKE, lambda widest: _real_tail(self._power_integrand(widest)))
+    def log_tail_integral(self, z: Complexes) -> CumulantEnclosure:
+        """Return log of the tail integral ∫_{x > cut} φ g^{z+1} and its error.
 
-    def integrand_power(self, c: float) -> PowerIntegrand:
-        """The integrand of M(c + iy)."""
-        return PowerIntegrand(self.mu, self.rate, c + 1 if self.remove else -c, self.power_sign, self.end)
+        All z must be real, or have the same real part.
+        """
+        if np.any(z.imag):
+            return _tail_quadrature(self, float(z.real[0])).enclose_cumulants(z + 1)
+        return log_moments_by_power_class(
+            z + 1, POWER_CLASSES, lambda power: _real_tail_quadrature(self._integrand_with_exponent(power))
+        )
+
+    def moment_integrand(self, c: float) -> MomentIntegrand:
+        """Return the integrand of M(c + iy)."""
+        return self._integrand_with_exponent(c + 1 if self.remove else -c)
+
+    def _integrand_with_exponent(self, exponent: float) -> MomentIntegrand:
+        return MomentIntegrand(self.mu, self.rate, exponent, self.power_sign, self.cut)
 
     def log_moment(self, z: Complexes) -> Complexes:
-        """K(z), any shape; see ``enclose_cumulant``."""
+        """Return K(z), any shape; see ``enclose_cumulant``."""
         return self.enclose_cumulant(z)[0]
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """See ``enclose_cumulant``."""
+        """Return the error bound of ``enclose_cumulant`` at z."""
         del moment
         return self.enclose_cumulant(z)[1]
 
-    def enclose_cumulant(self, z: Complexes) -> Enclosed:
-        """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
-        return by_line(z, self._on_axis, self._above_axis)
+    def enclose_cumulant(self, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error for z of any shape.
 
-    def _on_axis(self, z: Complexes) -> Enclosed:
-        """K(z) and its error at real z, with cached nodes that are shared by all powers of a class."""
-        sizes = ALIKE_CUT if self.end < math.inf else ALIKE
-        return by_class(z + 1 if self.remove else -z, sizes, lambda widest: _real_line(self._power_integrand(widest)))
+        Values below the real axis are conjugates of those above; z with equal Re z share one set of nodes.
+        """
+        return cumulants_by_real_part(z, self._cumulants_on_axis, self._cumulants_above_axis)
 
-    def _power_integrand(self, power: float) -> PowerIntegrand:
-        """The integrand of this power."""
-        return PowerIntegrand(self.mu, self.rate, power, self.power_sign, self.end)
+    def _cumulants_on_axis(self, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error at real z, with cached nodes that all powers of a class share."""
+        classes = TRUNCATED_POWER_CLASSES if self.cut < math.inf else POWER_CLASSES
+        return log_moments_by_power_class(
+            z + 1 if self.remove else -z,
+            classes,
+            lambda power: _real_axis_quadrature(self._integrand_with_exponent(power)),
+        )
 
-    def _above_axis(self, c: float, z: Complexes) -> Enclosed:
-        """K(z) and its error at z with Re z = c and Im z > 0."""
-        return _moment_line(self, c).enclose_cumulants(z + 1 if self.remove else -z)
+    def _cumulants_above_axis(self, c: float, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error at z with Re z = c and Im z > 0."""
+        return _line_quadrature(self, c).enclose_cumulants(z + 1 if self.remove else -z)
 
     def moment_decay_bound(self, c: float, y: float) -> float:
-        """See ``LiftedPath``."""
-        return math.exp(_log_tail_bound(self, c, y)) if y > 0 else 1.0
+        """Return an upper bound on |M(c + iy')| / M(c) for all |y'| ≥ y (``LiftedPath``)."""
+        return math.exp(_log_decay_bound(self, c, y)) if y > 0 else 1.0
 
     def loss_cells(self, step: float) -> LossCells:
-        return self._general_distribution.loss_cells(step)
+        return self._generic_subsampled.loss_cells(step)
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return self._general_distribution.cells_between(step, low, high)
+        return self._generic_subsampled.cells_between(step, low, high)
 
     def cells_by_count(self, count: int) -> LossCells:
-        return self._general_distribution.cells_by_count(count)
+        return self._generic_subsampled.cells_by_count(count)
 
 
-def cut_for(mass: float, mu: float, rate: float) -> float:
+def tail_cutoff(mass: float, mu: float, rate: float) -> float:
     """Return the x beyond which (1 − q) N(0, 1) + q N(μ, 1) has at most this mass."""
     return max(-float(special.ndtri(mass / 2)), mu - float(special.ndtri(min(0.5, mass / 2 / rate))))
 
 
-def by_class(powers: Complexes, sizes: Floats, nodes: Callable[[float], MomentLine]) -> Enclosed:
-    """Log M at real powers [n]: powers of one sign between two ``sizes`` use the nodes of the larger one."""
+def log_moments_by_power_class(
+    powers: Complexes, class_limits: Floats, quadrature_for: Callable[[float], MomentQuadrature]
+) -> CumulantEnclosure:
+    """Return log M and its error at real powers [n].
+
+    Powers of one sign between two ``class_limits`` use the quadrature of the larger limit.
+    """
     values, errors = np.empty_like(powers), np.empty(len(powers))
-    places = np.searchsorted(sizes, np.abs(powers.real))
-    if np.max(places) == len(sizes):
-        raise PrecisionError(f"powers as large as {float(np.max(np.abs(powers.real))):.3g} are not known")
-    widests = np.copysign(sizes[places], powers.real)
-    for widest in set(widests.tolist()):
-        chosen = widests == widest
-        values[chosen], errors[chosen] = nodes(widest).enclose_cumulants(powers[chosen])
+    class_index = np.searchsorted(class_limits, np.abs(powers.real))
+    if np.max(class_index) == len(class_limits):
+        order = float(np.max(np.abs(powers.real)))
+        raise PrecisionError(f"a moment of order {order:.3g} is beyond the supported range; use more noise")
+    class_powers = np.copysign(class_limits[class_index], powers.real)
+    for class_power in set(class_powers.tolist()):
+        in_class = class_powers == class_power
+        values[in_class], errors[in_class] = quadrature_for(class_power).enclose_cumulants(powers[in_class])
     return values, errors
 
 
-def by_line(
-    z: Complexes, on_axis: Callable[[Complexes], Enclosed], above: Callable[[float, Complexes], Enclosed]
-) -> Enclosed:
-    """K at z of any shape: real ones ``on_axis``, the others by lines of equal Re z above it, conjugates below."""
+def cumulants_by_real_part(
+    z: Complexes,
+    on_axis: Callable[[Complexes], CumulantEnclosure],
+    above: Callable[[float, Complexes], CumulantEnclosure],
+) -> CumulantEnclosure:
+    """Return K and its error at z of any shape.
+
+    ``on_axis`` is called for the real ones, ``above`` for each group with equal Re z; below the axis, K is conjugate.
+    """
     flat = np.asarray(z, dtype=np.complex128).ravel()
     values, errors = np.empty_like(flat), np.empty(len(flat))
     real = flat.imag == 0
     if np.any(real):
         values[real], errors[real] = on_axis(flat[real])
     for c in set(flat.real[~real].tolist()):
-        chosen = np.flatnonzero(~real & (flat.real == c))
-        found, errors[chosen] = above(c, np.asarray(c + 1j * np.abs(flat.imag[chosen])))
-        values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
+        on_line = np.flatnonzero(~real & (flat.real == c))
+        upper, errors[on_line] = above(c, np.asarray(c + 1j * np.abs(flat.imag[on_line])))
+        values[on_line] = np.where(flat.imag[on_line] > 0, upper, upper.conj())
     return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
 
 
-def _real_line(power: PowerIntegrand) -> MomentLine:
-    return _short_line(power) if abs(power.real) <= SHORT_POWER or power.cut < math.inf else _long_line(power)
+# Cached quadratures and bounds. Few of the long node arrays of large powers are kept.
 
 
-@lru_cache(maxsize=512)
-def _short_line(power: PowerIntegrand) -> MomentLine:
-    return build_moment_line(power, None)
+def _real_axis_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
+    is_small = abs(integrand.real_exponent) <= MAX_CACHED_POWER or integrand.cut < math.inf
+    return (_cached_small if is_small else _cached_large)(integrand, None)
 
 
-@lru_cache(maxsize=16)
-def _long_line(power: PowerIntegrand) -> MomentLine:
-    return build_moment_line(power, None)
+_cached_small = lru_cache(maxsize=512)(build_quadrature)
+_cached_large = lru_cache(maxsize=16)(build_quadrature)
 
 
 @lru_cache(maxsize=64)
-def _real_tail(power: PowerIntegrand) -> MomentLine:
-    return tail_line(power, None)
+def _real_tail_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
+    return quadrature_beyond_cut(integrand, None)
 
 
 @lru_cache(maxsize=4096)
-def _cumulant_at(law: PoissonGaussian, c: float) -> tuple[float, float]:
-    """K(c) and its error."""
-    value, error = law.enclose_cumulant(np.array([complex(c)]))
+def _cumulant_at(distribution: PoissonGaussian, c: float) -> tuple[float, float]:
+    """Return K(c) and its error."""
+    value, error = distribution.enclose_cumulant(np.array([complex(c)]))
     return float(value[0].real), float(error[0])
 
 
 @lru_cache(maxsize=512)
-def _moment_line(law: PoissonGaussian, c: float) -> MomentLine:
-    return build_moment_line(law.integrand_power(c), _cumulant_at(law, c)[0])
+def _line_quadrature(distribution: PoissonGaussian, c: float) -> MomentQuadrature:
+    return build_quadrature(distribution.moment_integrand(c), _cumulant_at(distribution, c)[0])
 
 
 @lru_cache(maxsize=512)
-def _lifted_path(law: PoissonGaussian, c: float) -> LiftedPath:
-    power = law.integrand_power(c)
-    return LiftedPath.from_powers(power, (power.real,), _cumulant_at(law, c)[0] - _cumulant_at(law, c)[1])
+def _lifted_path(distribution: PoissonGaussian, c: float) -> LiftedPath:
+    integrand = distribution.moment_integrand(c)
+    log_moment, error = _cumulant_at(distribution, c)
+    return LiftedPath.from_exponents(integrand, (integrand.real_exponent,), log_moment - error)
 
 
 @lru_cache(maxsize=8192)
-def _log_tail_bound(law: PoissonGaussian, c: float, y: float) -> float:
-    return _lifted_path(law, c).log_bound(y)
+def _log_decay_bound(distribution: PoissonGaussian, c: float, y: float) -> float:
+    return _lifted_path(distribution, c).log_bound(y)
 
 
 @lru_cache(maxsize=512)
-def _tail_moment_line(law: PoissonGaussian, c: float) -> MomentLine:
-    value, error = law.log_tail_integral(np.array([complex(c)]))
-    return tail_line(law.integrand_power(c), float(value[0].real + error[0]))
+def _tail_quadrature(distribution: PoissonGaussian, c: float) -> MomentQuadrature:
+    value, error = distribution.log_tail_integral(np.array([complex(c)]))
+    return quadrature_beyond_cut(distribution.moment_integrand(c), float(value[0].real + error[0]))

@@ -7,6 +7,7 @@ with the distribution pP + (1−p)Q against Q; losses below are their mirror ima
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
@@ -24,24 +25,30 @@ from tightrope.accounting.distributions.base import (
 )
 from tightrope.accounting.distributions.flat_moment import STEEP_POWER, FlatMoment, relative_modulus_bound
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.line_moment import Enclosed, MomentLine, log_one_plus
+from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature, log_one_plus
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.shifted_line import (
-    ANGLE,
+    CURVE_ANGLE,
+    CUT_APPROACH_NATS,
     CUT_OFF_NATS,
-    LEVEL,
-    MOST_NODES,
+    LARGEST_BETA,
+    MAX_NODES,
+    NORMAL_TAIL_WIDTH,
     QUADRATURE_NATS,
-    SHORT,
-    TAIL,
     IntegrandCurve,
     LiftedPath,
-    PowerIntegrand,
+    MomentIntegrand,
     complex_softplus,
+    too_many_nodes,
 )
 from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
-from tightrope.accounting.distributions.subsampled_gaussian import ALIKE, PoissonGaussian, by_class, by_line
-from tightrope.accounting.distributions.subsampled_gaussian import cut_for as subset_cut_for
+from tightrope.accounting.distributions.subsampled_gaussian import (
+    POWER_CLASSES,
+    PoissonGaussian,
+    cumulants_by_real_part,
+    log_moments_by_power_class,
+    tail_cutoff,
+)
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -98,33 +105,35 @@ class Subset(LossDistribution):
         return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        known = self.enclose_cumulant(z)
-        return None if known is None else known[0]
+        enclosure = self.enclose_cumulant(z)
+        return None if enclosure is None else enclosure[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """1 − δ_∞ + ∫ (e^{(z+1)g} − e^g + e^{−zg} − 1) dQ over base losses above 0, for Laplace-type bases."""
+        """Return K(z) and its error for Laplace-type bases; None for others.
+
+        M(z) = 1 − δ_∞ + ∫ (e^{(z+1)g} − e^g + e^{−zg} − 1) dQ over base losses above 0.
+        """
         moment = self._flat_moment
         if moment is None:
             return None
         if not moment.largest_exponent(z + 1) < STEEP_POWER:
             raise PrecisionError(f"a sampled loss has no moment of powers up to {float(np.max(np.abs(z))):.3g}")
-        (up, off), (one, wrong), (down, away) = (moment.moment_excess(w) for w in (z + 1, POWER_ONE, -z))
-        error = off + wrong + away + 4 * ROUND_OFF * (np.abs(up) + np.abs(one) + np.abs(down) + self.infinite_mass)
+        (up, up_error), (one, one_error) = (moment.moment_excess(w) for w in (z + 1, POWER_ONE))
+        down, down_error = moment.moment_excess(-z)
+        error = up_error + one_error + down_error
+        error = error + 4 * ROUND_OFF * (np.abs(up) + np.abs(one) + np.abs(down) + self.infinite_mass)
         return log_one_plus(up - one + down - self.infinite_mass, error)
 
     def moment_decay_bound(self, c: float, y: float) -> float:
         moment = self._flat_moment
         if moment is None:
             return 1.0
-        middle = (
-            1 - self.infinite_mass - float(moment.moment_excess(POWER_ONE)[0][0].real) - 2 * moment.conditional_mass
-        )
-        still = moment.atom_moment(c + 1) + moment.atom_moment(-c) + max(middle, 0.0) + 1e-12
-        swing = moment.oscillation_bound(c + 1) + moment.oscillation_bound(-c)
-        return relative_modulus_bound(self._cumulant_bounds, complex(c, y), still, swing, 2 * moment.sampled_loss_span)
-
-    def _cumulant_bounds(self, z: Complexes) -> Enclosed:
-        return cast(Enclosed, self.enclose_cumulant(z))
+        excess = float(moment.moment_excess(POWER_ONE)[0][0].real)
+        zero_loss_mass = max(1 - self.infinite_mass - excess - 2 * moment.conditional_mass, 0.0)
+        atoms = moment.atom_moment(c + 1) + moment.atom_moment(-c) + zero_loss_mass + 1e-12
+        oscillation = moment.oscillation_bound(c + 1) + moment.oscillation_bound(-c)
+        cumulant = cast(Callable[[Complexes], CumulantEnclosure], self.enclose_cumulant)
+        return relative_modulus_bound(cumulant, complex(c, y), atoms, oscillation, 2 * moment.sampled_loss_span)
 
     @property
     def _flat_moment(self) -> FlatMoment | None:
@@ -140,22 +149,22 @@ class Subset(LossDistribution):
 
     def cells_by_count(self, count: int) -> LossCells:
         base = self.base.cells_by_count(count)
-        astride = bool(np.any((base.lower < 0) & (base.upper > 0)))
-        return super().cells_by_count(count) if astride else _both_sides(base, self.rate)
+        contains_zero = bool(np.any((base.lower < 0) & (base.upper > 0)))
+        return super().cells_by_count(count) if contains_zero else _both_sides(base, self.rate)
 
 
-def subset_distribution(law: LossDistribution, rate: float) -> LossDistribution:
-    """The loss distribution of a symmetric loss run on a subset; finite distributions stay finite."""
-    if not isinstance(law, Atoms):
-        return Subset(law, rate)
-    cells = _both_sides(law.loss_cells(0.0), rate)
+def subset_distribution(distribution: LossDistribution, rate: float) -> LossDistribution:
+    """Return the loss distribution of a symmetric loss run on a subset; finite distributions stay finite."""
+    if not isinstance(distribution, Atoms):
+        return Subset(distribution, rate)
+    cells = _both_sides(distribution.loss_cells(0.0), rate)
     infinite = cells.infinite_mass
-    sampled = Subset(law, rate)
-    found = Atoms.merge_losses(
+    sampled = Subset(distribution, rate)
+    atoms = Atoms.merge_losses(
         cells.lower, cells.p_masses, infinite_mass=infinite, opposite_mass=infinite, slack=sampled.rounding_bound
     )
-    inexact = law.relative_mass_error + math.expm1(min(law.rounding_bound, 1.0)) + 8e-16
-    return replace(found, relative_mass_error=inexact, formula=sampled if law.has_exact_reverse else None)
+    mass_error = distribution.relative_mass_error + math.expm1(min(distribution.rounding_bound, 1.0)) + 8e-16
+    return replace(atoms, relative_mass_error=mass_error, formula=sampled if distribution.has_exact_reverse else None)
 
 
 def _both_sides(base: LossCells, rate: float) -> LossCells:
@@ -183,80 +192,82 @@ def _both_sides(base: LossCells, rate: float) -> LossCells:
 # as on the real axis. The linear term is ∫ φ (g − 1) log g, of one sign on the real axis. If the distribution is
 # truncated, the first curve ends on the axis.
 
-NEAREST = -22.0
-"""τ from which on x is distinguished from μ/2: the integrand, and so the error of cutting off, is O(e^{2τ}) there."""
+SMALLEST_TAU = -22.0
+"""Closer to μ/2 than e^{−22} the integrand, and so the error of leaving that part out, is O(e^{2τ})."""
 
 PANEL = 0.25
 GAUSS = np.polynomial.legendre.leggauss(16)
 
 
-def power_of(mu: float, rate: float, c: float, cut: float) -> PowerIntegrand:
-    """Return the integrand of the larger part, g^{c+1}."""
-    return PowerIntegrand(mu, rate, max(c + 1, 0.0), 1, cut)
+def subset_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
+    """Return the quadrature of M: for real z up to c if ``log_moment`` is None.
 
-
-def subset_line(power: PowerIntegrand, log_moment: float | None) -> MomentLine:
-    """Nodes for real z up to c without ``log_moment``; with ``log_moment`` = log M(c), for all z = c + iy, y > 0."""
-    beta = min(LEVEL, 1 / power.mu)
-    top = math.pi * beta / 2
-    # On the strip's far side φ is larger, and where the curve is steep, x stands for its whole neighborhood.
-    step = 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + power.mu / 2 + 4)
-    angle = 0.0 if log_moment is None else ANGLE
-    high = power.integration_range()[1]
-    above = _integration_curve(power, (beta, step, angle), high, ends_there=high == power.cut)
-    below = _integration_curve(power, (beta, step, angle), TAIL + power.mu, ends_there=False)
-    real = below if angle == 0 else _integration_curve(power, (beta, step, 0.0), TAIL + power.mu, ends_there=False)
+    Otherwise ``log_moment`` is log M(c), and the nodes serve every z = c + iy, y > 0. ``integrand`` has the larger
+    part, g^{c+1}.
+    """
+    beta = min(LARGEST_BETA, 1 / integrand.mu)
+    strip_height = math.pi * beta / 2
+    # On the strip's upper edge φ is larger, and where the curve is steep, x stands for its whole neighborhood.
+    step = 2 * math.pi * CURVE_ANGLE / (QUADRATURE_NATS + strip_height**2 / 2 + integrand.mu / 2 + 4)
+    angle = 0.0 if log_moment is None else CURVE_ANGLE
+    high, normal_end = integrand.integration_range()[1], NORMAL_TAIL_WIDTH + integrand.mu
+    above = _integration_curve(integrand, (beta, step, angle), high, ends_there=high == integrand.cut)
+    below = _integration_curve(integrand, (beta, step, angle), normal_end, ends_there=False)
+    real = below if angle == 0 else _integration_curve(integrand, (beta, step, 0.0), normal_end, ends_there=False)
     weight = np.exp(real.log_weight).real
     # ∫ φ g beyond the cut, in closed form, and ∫ φ g log g, by Gauss's rule: it falls by at most e^{−10} a panel.
-    if power.cut == math.inf:
-        subset_line_beyond = 0.0, 0.0
-    else:
-        mass = power.rate * special.ndtr(power.mu - power.cut) + (1 - power.rate) * special.ndtr(-power.cut)
-        panels = power.cut + PANEL * np.arange(math.ceil(TAIL / PANEL))
+    mass_beyond, linear_beyond = 0.0, 0.0
+    if integrand.cut < math.inf:
+        q = integrand.rate
+        mass_beyond = float(q * special.ndtr(integrand.mu - integrand.cut) + (1 - q) * special.ndtr(-integrand.cut))
+        panels = integrand.cut + PANEL * np.arange(math.ceil(NORMAL_TAIL_WIDTH / PANEL))
         x = (panels[:, None] + PANEL * (GAUSS[0] + 1) / 2).ravel()
-        density = np.exp(power.log_size(x) + (1 - power.real) * power.log_g(x))
-        subset_line_beyond_weight = np.tile(GAUSS[1] * PANEL / 2, len(panels))
-        subset_line_beyond = float(mass), float((subset_line_beyond_weight * density) @ power.log_g(x))
-    terms, gone = (weight * real.gain * real.loss).real, subset_line_beyond
-    relative = real.blurred + 2 * real.moved / np.maximum(np.abs(real.loss), 1e-300) + 8
-    return MomentLine(
+        density = np.exp(integrand.log_values(x) + (1 - integrand.real_exponent) * integrand.log_g(x))
+        gauss_weight = np.tile(GAUSS[1] * PANEL / 2, len(panels))
+        linear_beyond = float((gauss_weight * density) @ integrand.log_g(x))
+    terms = (weight * real.g_minus_one * real.loss).real
+    term_error = real.weight_error + 2 * real.loss_error / np.maximum(np.abs(real.loss), 1e-300) + 8
+    linear_error = float(terms @ term_error) * ROUND_OFF + 1e-12 * linear_beyond
+    return MomentQuadrature(
         np.concatenate([above.log_weight + above.loss, below.log_weight.conj()]),
         np.concatenate([above.loss, -below.loss.conj()]),
-        np.concatenate([above.blurred, below.blurred]) + len(above.x) + len(below.x) + 8,
-        np.concatenate([above.moved, below.moved]),
-        complex(math.fsum(terms) - gone[1]),
-        float(terms @ relative) * ROUND_OFF + 1e-12 * gone[1] + 16 * math.exp(-QUADRATURE_NATS) * power.rate**2,
-        max(1 - float(np.sum(weight * (2 + real.gain.real))), 0.0),
-        16 * math.exp(-QUADRATURE_NATS) * (1 + (power.mu * power.rate) ** 2),
-        math.nan if log_moment is None else log_moment,
-        gone[0],
+        np.concatenate([above.weight_error, below.weight_error]) + len(above.x) + len(below.x) + 8,
+        np.concatenate([above.loss_error, below.loss_error]),
+        linear=complex(math.fsum(terms) - linear_beyond),
+        linear_error=linear_error + 16 * math.exp(-QUADRATURE_NATS) * integrand.rate**2,
+        zero_loss_mass=max(1 - float(np.sum(weight * (2 + real.g_minus_one.real))), 0.0),
+        truncation_error=16 * math.exp(-QUADRATURE_NATS) * (1 + (integrand.mu * integrand.rate) ** 2),
+        log_moment=math.nan if log_moment is None else log_moment,
+        mass_beyond_cut=mass_beyond,
     )
 
 
 def _integration_curve(
-    power: PowerIntegrand, shape: tuple[float, float, float], high: float, *, ends_there: bool
+    integrand: MomentIntegrand, shape: tuple[float, float, float], high: float, *, ends_there: bool
 ) -> IntegrandCurve:
-    """The curve from μ/2 to ``high``, for given β, step of τ and angle α; it ends there at a cut, or continues."""
+    """Return the curve from μ/2 to ``high`` for given β, step of τ and angle α; it ends at a cut, or continues."""
     beta, step, angle = shape
-    length = (high - power.mu / 2) / beta
-    farthest = length + (SHORT if ends_there else CUT_OFF_NATS / 20)  # at the cut the integrand is of first order
-    if not (farthest - NEAREST) / step <= MOST_NODES:
-        raise PrecisionError(f"a moment of {power!r} on a subset needs {farthest / step:.3g} points")
-    tau = step * np.arange(math.floor(NEAREST / step), math.ceil(farthest / step) + 1)
-    first = np.asarray(tau + complex(0.0, angle), dtype=np.complex128)
-    away = complex_softplus(first)
-    log_slope = first - away
-    if ends_there:  # away = s(w) − s(w − T) and its slope is e^w (1 − e^{−T}) / (1 + e^w)(1 + e^{w−T})
-        late = complex_softplus(np.asarray(first - length))
-        away, log_slope = away - late, log_slope - late + math.log(-math.expm1(-length))
-    return IntegrandCurve.from_points(power, power.mu / 2 + beta * away, math.log(step * beta) + log_slope, beta * away)
+    length = (high - integrand.mu / 2) / beta
+    largest_tau = length + (CUT_APPROACH_NATS if ends_there else CUT_OFF_NATS / 20)  # of first order at the cut
+    if not (largest_tau - SMALLEST_TAU) / step <= MAX_NODES:
+        raise too_many_nodes(integrand, largest_tau / step)
+    tau = step * np.arange(math.floor(SMALLEST_TAU / step), math.ceil(largest_tau / step) + 1)
+    w = np.asarray(tau + complex(0.0, angle), dtype=np.complex128)
+    distance = complex_softplus(w)
+    log_slope = w - distance
+    if ends_there:  # distance = s(w) − s(w − T) and its slope is e^w (1 − e^{−T}) / (1 + e^w)(1 + e^{w−T})
+        shifted = complex_softplus(np.asarray(w - length))
+        distance, log_slope = distance - shifted, log_slope - shifted + math.log(-math.expm1(-length))
+    x_minus_half_mu = beta * distance
+    log_step = math.log(step * beta) + log_slope
+    return IntegrandCurve.from_points(integrand, integrand.mu / 2 + x_minus_half_mu, log_step, x_minus_half_mu)
 
 
 # Gaussian on a subset of fixed size: the step of DP-SGD with shuffled batches of m of n (GI Prop. 1; replace-one).
 #
 # With A = N(0, 1), B = N(μ, 1), g = 1 − p + p e^{μx − μ²/2} and l = log g, outcomes x > μ/2 have loss l and P-mass φ
 # g; their mirror images have loss −l and P-mass φ; the rest is an atom at 0. So M(z) = 1 + ∫_{x > μ/2} φ (g (g^z − 1)
-# + g^{−z} − 1), on a curve off the real axis (``subset_line``; ``docs/proofs/sampled-gaussian.md``).
+# + g^{−z} − 1), on a curve off the real axis (``subset_quadrature``; ``docs/proofs/sampled-gaussian.md``).
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +276,8 @@ class SubsetGaussian(LossDistribution):
 
     mu: float
     rate: float
-    end: float = math.inf
-    """Outcomes beyond it count as infinite loss."""
+    cut: float = math.inf
+    """Outcomes x beyond it count as infinite loss."""
 
     @property
     def needs_quadrature(self) -> bool:
@@ -274,14 +285,14 @@ class SubsetGaussian(LossDistribution):
 
     @property
     def infinite_mass(self) -> float:
-        return _moment_line(self, 1.0).cut if self.end < math.inf else 0.0
+        return _line_quadrature(self, 1.0).mass_beyond_cut if self.cut < math.inf else 0.0
 
     def trim_tail(self, mass: float) -> SubsetGaussian:
-        """Return it with at most this mass of its largest losses counted as infinite."""
-        return replace(self, end=subset_cut_for(mass, self.mu, self.rate))
+        """Return a copy that counts the largest losses, of total mass at most ``mass``, as infinite."""
+        return replace(self, cut=tail_cutoff(mass, self.mu, self.rate))
 
     @property
-    def knows_moment(self) -> bool:
+    def has_moment(self) -> bool:
         return True
 
     @property
@@ -296,78 +307,90 @@ class SubsetGaussian(LossDistribution):
         return self
 
     @property
-    def _general_distribution(self) -> Subset:
+    def _generic_subsampled(self) -> Subset:
+        """The same distribution from the generic subsampling code, which has a closed-form profile."""
         return Subset(GaussianLossDistribution(self.mu), self.rate)
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """The closed form of a single step."""
-        return None if self.end < math.inf else self._general_distribution.profile(epsilon)
+        """Return the closed form of a single step; None if the distribution is truncated."""
+        return None if self.cut < math.inf else self._generic_subsampled.profile(epsilon)
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        return self._general_distribution.profile_error(epsilon)
+        return self._generic_subsampled.profile_error(epsilon)
 
-    def _power_integrand(self, c: float) -> PowerIntegrand:
-        return power_of(self.mu, self.rate, c, self.end)
+    def _moment_integrand(self, c: float) -> MomentIntegrand:
+        """Return the integrand of the larger part of M(c + iy), g^{c+1}."""
+        return MomentIntegrand(self.mu, self.rate, max(c + 1, 0.0), 1, self.cut)
 
     def loss_cells(self, step: float) -> LossCells:
-        return self._general_distribution.loss_cells(step)
+        return self._generic_subsampled.loss_cells(step)
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return self._general_distribution.cells_between(step, low, high)
+        return self._generic_subsampled.cells_between(step, low, high)
 
     def cells_by_count(self, count: int) -> LossCells:
-        return self._general_distribution.cells_by_count(count)
+        return self._generic_subsampled.cells_by_count(count)
 
-    def log_tail_integral(self, z: Complexes) -> Enclosed:
-        """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
-        return PoissonGaussian(self.mu, self.rate, remove=True, end=self.end).log_tail_integral(z)
+    def log_tail_integral(self, z: Complexes) -> CumulantEnclosure:
+        """Return log of the tail integral ∫_{x > cut} φ g^{z+1} and its error.
+
+        All z must be real, or have the same real part.
+        """
+        return PoissonGaussian(self.mu, self.rate, remove=True, cut=self.cut).log_tail_integral(z)
 
     def log_moment(self, z: Complexes) -> Complexes:
-        """K(z), any shape; see ``enclose_cumulant``."""
+        """Return K(z), any shape; see ``enclose_cumulant``."""
         return self.enclose_cumulant(z)[0]
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """See ``enclose_cumulant``."""
+        """Return the error bound of ``enclose_cumulant`` at z."""
         del moment
         return self.enclose_cumulant(z)[1]
 
-    def enclose_cumulant(self, z: Complexes) -> Enclosed:
-        """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
-        return by_line(z, self._on_axis, lambda c, upper: _moment_line(self, c).enclose_cumulants(upper))
+    def enclose_cumulant(self, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error for z of any shape.
 
-    def _on_axis(self, z: Complexes) -> Enclosed:
-        """K(z) and its error at real z, with cached nodes that are shared by all z of a class."""
-        return by_class(z, ALIKE, lambda widest: _real_line(self._power_integrand(widest)))
+        Values below the real axis are conjugates of those above; z with equal Re z share one set of nodes. Real z of a
+        class share cached nodes.
+        """
+        return cumulants_by_real_part(
+            z,
+            lambda real: log_moments_by_power_class(
+                real, POWER_CLASSES, lambda power: _real_axis_quadrature(self._moment_integrand(power))
+            ),
+            lambda c, upper: _line_quadrature(self, c).enclose_cumulants(upper),
+        )
 
     def moment_decay_bound(self, c: float, y: float) -> float:
-        """See ``LiftedPath``; the atom at 0 does not decay."""
-        return math.exp(_log_tail_bound(self, c, y)) if y > 0 else 1.0
+        """Return an upper bound on |M(c + iy')| / M(c) for all |y'| ≥ y (``LiftedPath``), 0's atom included."""
+        return math.exp(_log_decay_bound(self, c, y)) if y > 0 else 1.0
 
 
 @lru_cache(maxsize=4096)
-def _cumulant_at(law: SubsetGaussian, c: float) -> tuple[float, float]:
-    """K(c) and its error."""
-    value, error = law.enclose_cumulant(np.array([complex(c)]))
+def _cumulant_at(distribution: SubsetGaussian, c: float) -> tuple[float, float]:
+    """Return K(c) and its error."""
+    value, error = distribution.enclose_cumulant(np.array([complex(c)]))
     return float(value[0].real), float(error[0])
 
 
 @lru_cache(maxsize=64)
-def _real_line(power: PowerIntegrand) -> MomentLine:
-    return subset_line(power, None)
+def _real_axis_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
+    return subset_quadrature(integrand, None)
 
 
 @lru_cache(maxsize=512)
-def _moment_line(law: SubsetGaussian, c: float) -> MomentLine:
-    return subset_line(law._power_integrand(c), _cumulant_at(law, c)[0])
+def _line_quadrature(distribution: SubsetGaussian, c: float) -> MomentQuadrature:
+    return subset_quadrature(distribution._moment_integrand(c), _cumulant_at(distribution, c)[0])
 
 
 @lru_cache(maxsize=512)
-def _lifted_path(law: SubsetGaussian, c: float) -> LiftedPath:
-    at_c = _cumulant_at(law, c)[0] - _cumulant_at(law, c)[1]
-    still = min(1.0, _moment_line(law, c).still * math.exp(-at_c) * (1 + 1e-9) + 1e-15)
-    return LiftedPath.from_powers(law._power_integrand(c), (c + 1, -c), at_c, still)
+def _lifted_path(distribution: SubsetGaussian, c: float) -> LiftedPath:
+    log_moment, error = _cumulant_at(distribution, c)
+    lower = log_moment - error
+    zero_loss_mass = min(1.0, _line_quadrature(distribution, c).zero_loss_mass * math.exp(-lower) * (1 + 1e-9) + 1e-15)
+    return LiftedPath.from_exponents(distribution._moment_integrand(c), (c + 1, -c), lower, zero_loss_mass)
 
 
 @lru_cache(maxsize=8192)
-def _log_tail_bound(law: SubsetGaussian, c: float, y: float) -> float:
-    return _lifted_path(law, c).log_bound(y)
+def _log_decay_bound(distribution: SubsetGaussian, c: float, y: float) -> float:
+    return _lifted_path(distribution, c).log_bound(y)

@@ -236,6 +236,6 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
 
 
 def _largest_loss(direction: Composition) -> float:
-    """Supremum of the finite loss, rounding error included."""
+    """Return the supremum of the finite loss, rounding error included."""
     slack = math.fsum(n * law.rounding_bound for law, n in zip(direction.laws, direction.counts, strict=True))
     return direction.largest_loss + slack

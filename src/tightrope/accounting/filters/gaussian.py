@@ -31,7 +31,7 @@ TRUSTED = 1e-9
 
 
 def squared_mu(direction: Composition) -> float | None:
-    """Σ n μ_i², rounded up; None if one distribution is not provably dominated by a Gaussian."""
+    """Return Σ n μ_i², rounded up; None if one distribution is not provably dominated by a Gaussian."""
     mus = [(gaussian_mu(law), n) for law, n in zip(direction.laws, direction.counts, strict=True)]
     known = [n * mu * mu for mu, n in mus if mu is not None]
     total = math.fsum(known) * (1 + 1e-15)
@@ -40,7 +40,7 @@ def squared_mu(direction: Composition) -> float | None:
 
 @lru_cache(maxsize=1024)
 def gaussian_mu(law: LossDistribution) -> float | None:
-    """μ of one loss distribution (theory §2, F4; ``docs/proofs/filters.md``).
+    """Return μ of one loss distribution (theory §2, F4; ``docs/proofs/filters.md``).
 
     The trade-off function of a distribution with finitely many bounded losses is a polygon; the Gaussian one is
     convex, so it lies below everywhere if it does at the corners. At the corner behind loss l that is
@@ -70,7 +70,7 @@ def gaussian_mu(law: LossDistribution) -> float | None:
 
 
 def _normal_quantile(masses: Floats) -> Floats:
-    """Φ⁻¹ of the mass above each corner, from the smaller of the two tails: relative errors stay small."""
+    """Return Φ⁻¹ of the mass above each corner, from the smaller of the two tails: relative errors stay small."""
     above, below = np.cumsum(masses[::-1])[::-1][1:], np.cumsum(masses)[:-1]
     return np.where(above <= below, ndtri(np.minimum(above, 0.5)), -ndtri(np.minimum(below, 0.5)))
 

@@ -1,4 +1,4 @@
-"""F2 and F6: an adaptive choice from a fixed menu, for a fixed number of steps."""
+"""F1, F2 and F6: losses declared beforehand: tokens, and an adaptive choice from a menu for a fixed number of steps."""
 
 from __future__ import annotations
 
@@ -24,18 +24,12 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 
-# The worst adaptive choice from a menu: D_k(ε) = max_o E_o[D_{k−1}(ε − L_o)] on a lattice, per direction (theory §2).
-#
-# D is convex in γ = e^ε, so its chords between lattice points lie above it, and moving a menu entry onto the lattice
-# along chords only raises E[D(ε − L)]. All sums have positive terms: the values keep their relative accuracy and are
-# rounded up. Proofs: ``docs/proofs/filters.md``.
-
-POINTS = 1 << 13
+WINDOW_POINTS = 1 << 13
 """Number of lattice points of the window, unless a step is given."""
 CHERNOFF_ORDERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 ESCAPE_NATS = 70.0
 """The summed loss leaves the window with probability at most e^{−70}; then it counts as infinite."""
-FARTHEST_WINDOW = 300.0
+MAX_REACH = 300.0
 """Largest reach of a window; larger losses count as infinite: e^{−loss} must stay in double precision."""
 
 
@@ -49,8 +43,18 @@ class WorstProfile:
 
 
 def worst_profile(menu: Sequence[Composition], steps: int, window: LossLattice) -> WorstProfile:
-    """Return the profile of the worst adaptive choice of ``steps`` from the menu, in one direction."""
-    options = [_on_window(option, window) for option in menu]
+    """Return the profile of the worst adaptive choice of ``steps`` from the menu, in one direction.
+
+    D_k(ε) = max_o E_o[D_{k−1}(ε − L_o)] on a lattice (theory §2). D is convex in γ = e^ε, so its chords between lattice
+    points lie above it, and moving a menu entry onto the lattice along chords only raises E[D(ε − L)]. All sums have
+    positive terms: the values keep their relative accuracy and are rounded up. Proofs: ``docs/proofs/filters.md``.
+    """
+    options = []
+    for entry in menu:  # an entry that is a composition is composed on the lattice
+        total = LossPMF.zero_loss(window)
+        for law, count in zip(entry.laws, entry.counts, strict=True):
+            total = total * LossPMF.from_cells(law.loss_cells(window.step), window) ** count
+        options.append(total)
     values = -np.expm1(np.minimum(window.lattice_losses, 0.0))
     for _ in range(steps):
         values = np.max([_expected_delta(option, values) for option in options], axis=0)
@@ -61,7 +65,7 @@ def worst_profile(menu: Sequence[Composition], steps: int, window: LossLattice) 
 
 
 def _expected_delta(option: LossPMF, values: Floats) -> Floats:
-    """δ_∞ + Σ_j p_j D(ε_i − l_j) at every i.
+    """Return δ_∞ + Σ_j p_j D(ε_i − l_j) at every i.
 
     Below the window D is at most the chord from (γ = 0, 1) to its first point, above it at most its value at the top.
     """
@@ -72,85 +76,83 @@ def _expected_delta(option: LossPMF, values: Floats) -> Floats:
     return np.asarray(option.infinite_mass + np.convolve(padded, masses, "valid"))
 
 
-def _on_window(option: Composition, window: LossLattice) -> LossPMF:
-    """Return a menu entry on the lattice; an entry that is a composition is composed there."""
-    total = LossPMF.zero_loss(window)
-    for law, count in zip(option.laws, option.counts, strict=True):
-        total = total * LossPMF.from_cells(law.loss_cells(window.step), window) ** count
-    return total
-
-
 def window_for(menu: Sequence[Composition], steps: int, step: float | None) -> LossLattice:
     """Return a window for the sum of all steps, or for all but e^{−70} of it; ``step`` nats, or the atoms' lattice."""
     moments = np.max([log_moments(option, CHERNOFF_ORDERS).values for option in menu], axis=0)
     chernoff = float(np.min((steps * moments + ESCAPE_NATS) / np.array(CHERNOFF_ORDERS)))
     largest = max(0.0, *(option.largest_loss for option in menu))
-    reach = min(steps * largest, chernoff, FARTHEST_WINDOW)
-    width = step or _lattice_width(menu, max(2 * reach / POINTS, 1e-9))
+    reach = min(steps * largest, chernoff, MAX_REACH)
+    width = step
+    if not width:
+        # At most this width, on the lattice of the menu's atoms if they have one; finer than that lattice, because
+        # the entries' profiles may cross between its points.
+        width = max(2 * reach / WINDOW_POINTS, 1e-9)
+        atoms = [law.losses for option in menu for law in option.laws if isinstance(law, Atoms)]
+        common = common_step(atoms) if atoms else None
+        if common is not None and common >= width:
+            width = common / math.ceil(common / width)
     # Moving onto the lattice can cost each step one more lattice point.
     points = math.ceil(reach / width)
-    return LossLattice(width, min(points + min(steps, points) + 1, math.ceil(FARTHEST_WINDOW / width)))
+    return LossLattice(width, min(points + min(steps, points) + 1, math.ceil(MAX_REACH / width)))
 
-
-def _lattice_width(menu: Sequence[Composition], wanted: float) -> float:
-    """Return a step of at most the given width, on the lattice of the menu's atoms if they have one.
-
-    Finer than that lattice, because the entries' profiles may cross between its points.
-    """
-    atoms = [law.losses for option in menu for law in option.laws if isinstance(law, Atoms)]
-    common = common_step(atoms) if atoms else None
-    return wanted if common is None or common < wanted else common / math.ceil(common / wanted)
-
-
-# A pair of distributions from upper bounds on both directions of a profile, at the lattice losses 0, h, 2h, …
-#
-# Positive losses come from the profile of one direction; negative ones from the other, seen from Q. Masses are
-# enlarged until the profile of the pair is at least the bounds everywhere, rounding included
-# (``docs/proofs/filters.md``).
 
 SMALLEST_DELTA = 1e-150
 """Positive values of δ below this are raised to it."""
 
 
 def direction_pair(remove: WorstProfile, add: WorstProfile) -> tuple[Atoms, Atoms]:
-    """Return the distributions of both directions; a single one if both bounds are the same object."""
-    (up, leak), (down, opposite) = _masses_from_bound(remove), _masses_from_bound(add)
-    near, far = _masses_total_variation(up, leak, remove.step), _masses_total_variation(down, opposite, remove.step)
+    """Return the distributions of both directions; a single one if both bounds are the same object.
+
+    Positive losses come from the profile of one direction; negative ones from the other, under Q. Masses are enlarged
+    until the profile of the pair is at least the bounds everywhere, rounding included (``docs/proofs/filters.md``).
+    """
+    (up, infinite), (down, opposite) = _masses_from_bound(remove), _masses_from_bound(add)
+    up_variation = _masses_total_variation(up, infinite, remove.step)
+    down_variation = _masses_total_variation(down, opposite, remove.step)
     # Both are upper bounds on one total variation: the smaller one is raised, by mass at the smallest positive loss.
-    up[0] += max(0.0, far - near) / -math.expm1(-remove.step)
-    down[0] += max(0.0, near - far) / -math.expm1(-remove.step)
+    up[0] += max(0.0, down_variation - up_variation) / -math.expm1(-remove.step)
+    down[0] += max(0.0, up_variation - down_variation) / -math.expm1(-remove.step)
+    total_variation = max(up_variation, down_variation)
     losses = np.asarray(remove.step * np.arange(1, len(up) + 1), dtype=np.float64)
     slack = max(remove.slack, add.slack)
-    law = _symmetric_distribution(losses, (up, down), (leak, opposite), max(near, far), slack)
-    return (
-        (law, law)
-        if remove is add
-        else (law, _symmetric_distribution(losses, (down, up), (opposite, leak), max(near, far), slack))
-    )
+    forward = _symmetric_distribution(losses, (up, down), (infinite, opposite), total_variation, slack)
+    if remove is add:
+        return forward, forward
+    return forward, _symmetric_distribution(losses, (down, up), (opposite, infinite), total_variation, slack)
 
 
 def _symmetric_distribution(
-    losses: Floats, masses: tuple[Floats, Floats], infinite: tuple[float, float], distance: float, slack: float
+    losses: Floats,
+    masses: tuple[Floats, Floats],
+    infinite_masses: tuple[float, float],
+    total_variation: float,
+    slack: float,
 ) -> Atoms:
-    """P-masses at the losses and at their negatives, the rest at 0.
+    """Return the distribution with these masses at the losses and at their negatives, and the rest at 0.
 
     If Q adds up to 1 + c, the profile may be too low by c·γ at γ = e^ε < 1, where δ is at least the total variation:
     growing all masses by 2c/TV compensates for it.
     """
-    (up, down), (leak, opposite) = masses, infinite
+    (up, down), (infinite, opposite) = masses, infinite_masses
     mirrored = down * np.exp(-losses)
-    center = max(0.0, 1 - math.fsum([leak, *up, *mirrored]))
+    center = max(0.0, 1 - math.fsum([infinite, *up, *mirrored]))
     under_q = math.fsum([opposite, center, *down, *(up * np.exp(-losses))])
     excess = max(0.0, under_q - 1) + 16 * ROUND_OFF
-    grown = 1 + 2 * excess / distance if distance > 0 else 1.0
-    every = np.concatenate([-losses, [0.0], losses])
-    values = np.minimum(np.concatenate([mirrored, [center], up]) * grown, 1.0)
-    sides = (min(1.0, leak * grown), min(1.0, opposite * grown))
-    return Atoms.merge_losses(every, values, infinite_mass=sides[0], opposite_mass=sides[1], slack=slack)
+    factor = 1 + 2 * excess / total_variation if total_variation > 0 else 1.0
+    return Atoms.merge_losses(
+        np.concatenate([-losses, [0.0], losses]),
+        np.minimum(np.concatenate([mirrored, [center], up]) * factor, 1.0),
+        infinite_mass=min(1.0, infinite * factor),
+        opposite_mass=min(1.0, opposite * factor),
+        slack=slack,
+    )
 
 
 def _masses_from_bound(bound: WorstProfile) -> tuple[Floats, float]:
-    """Masses at h, 2h, … and at +∞ whose profile reaches the bound: P_j = γ_j · (jump of the slope in γ at γ_j)."""
+    """Return masses at h, 2h, … and at +∞ whose profile reaches the bound.
+
+    P_j = γ_j · (jump of the profile's slope in γ at γ_j).
+    """
     values = bound.values
     infinite = float(np.max(values[values < SMALLEST_DELTA], initial=values[-1]))
     infinite = max(infinite, SMALLEST_DELTA) if infinite > 0 else 0.0
@@ -158,13 +160,13 @@ def _masses_from_bound(bound: WorstProfile) -> tuple[Floats, float]:
     rise = np.append(-np.diff(values), 0.0)
     masses = rise[:-1] / -math.expm1(-bound.step) - rise[1:] / math.expm1(bound.step)
     masses = np.where(masses > 16 * ROUND_OFF / bound.step * values[:-1], masses, 0.0)  # drop rounding
-    short = values > infinite
+    is_finite = values > infinite
     # δ at 0, h, …: δ(γ_i) = δ(γ_{i+1}) + (γ_{i+1} − γ_i) Q(L > l_i), only positive terms.
     losses = bound.step * np.arange(len(masses) + 1)
     under_q = np.append(np.cumsum((masses * np.exp(-losses[1:]))[::-1])[::-1], 0.0)
     gains = math.expm1(bound.step) * np.exp(losses) * under_q
-    reached = np.asarray(infinite + np.cumsum(gains[::-1])[::-1])[short]
-    factor = float(np.max(values[short] / reached, initial=1.0)) * (1 + 8 * len(values) * ROUND_OFF)
+    profile = np.asarray(infinite + np.cumsum(gains[::-1])[::-1])[is_finite]
+    factor = float(np.max(values[is_finite] / profile, initial=1.0)) * (1 + 8 * len(values) * ROUND_OFF)
     return masses * factor, min(1.0, infinite * factor)
 
 
@@ -174,20 +176,17 @@ def _masses_total_variation(masses: Floats, infinite: float, step: float) -> flo
     return math.fsum([infinite, *(masses * gains)])
 
 
-# Finding a loss among the declared ones: equal distributions in both directions, atom by atom.
-
-
 def check_losses(name: str, losses: object) -> list[PrivacyLoss]:
     """Return the losses of a non-empty list, all of one relation; raises ``InputError`` otherwise."""
     if not isinstance(losses, (list, tuple)) or not losses:
         raise InputError(name, losses, "a list of at least one PrivacyLoss", "such as [tr.laplace(scale=1).loss]")
-    found = [require_privacy_loss(name, loss) for loss in losses]
-    common_relation(found)
-    return found
+    privacy_losses = [require_privacy_loss(name, loss) for loss in losses]
+    common_relation(privacy_losses)
+    return privacy_losses
 
 
 def common_relation(losses: Sequence[PrivacyLoss]) -> Neighbors:
-    """Return the neighboring relation of all of them."""
+    """Return the neighboring relation of all these losses; raises ``InputError`` if they differ."""
     common = Neighbors.UNSPECIFIED
     for loss in losses:
         common = common.with_other(loss.neighbors)
@@ -211,18 +210,16 @@ def _same_composition(one: Composition, other: Composition) -> bool:
 def _same_law(one: LossDistribution, other: LossDistribution) -> bool:
     if one == other:
         return True
-    return isinstance(one, Atoms) and isinstance(other, Atoms) and _same_atoms(one, other)
-
-
-def _same_atoms(one: Atoms, other: Atoms) -> bool:
+    if not (isinstance(one, Atoms) and isinstance(other, Atoms)):
+        return False
     numbers = ((a.infinite_mass, a.opposite_mass, a.rounding_bound) for a in (one, other))
     arrays = np.array_equal(one.losses, other.losses) and np.array_equal(one.masses, other.masses)
     return len(set(numbers)) == 1 and arrays
 
 
-MOST_MENU_STEPS = 1000
+MAX_MENU_STEPS = 1000
 """Largest number of steps of the dynamic program of F2."""
-COARSEST = 50.0
+MAX_LATTICE_STEP = 50.0
 """Largest lattice step in nats; coarser ones give trivial bounds."""
 
 
@@ -233,8 +230,10 @@ class MenuBoundFilter(DominatedFilter[None]):
         self._menu = check_losses("menu", menu)
         self._steps = check_integer("steps", steps, remedy="how many mechanisms may run at most?")
         self._step = None if step is None else check_positive("step", step, "the lattice step in nats; None chooses it")
-        if not (self._step or 0) <= COARSEST:
-            raise InputError("step", step, f"at most {COARSEST} nats", "smaller is tighter; None selects a step")
+        if not (self._step or 0) <= MAX_LATTICE_STEP:
+            raise InputError(
+                "step", step, f"at most {MAX_LATTICE_STEP} nats", "smaller is tighter; None selects a step"
+            )
         self._left = self._steps
         super().__init__(common_relation(self._menu))
 
@@ -265,7 +264,10 @@ class MenuBoundFilter(DominatedFilter[None]):
         removals, additions = [loss.remove for loss in self._menu], [loss.add for loss in self._menu]
         window = window_for([*removals, *additions], steps, self._step)
         remove = worst_profile(removals, steps, window)
-        add = remove if all(map(_is_symmetric, self._menu)) else worst_profile(additions, steps, window)
+        symmetric = all(
+            loss.remove.laws == loss.add.laws and loss.remove.counts == loss.add.counts for loss in self._menu
+        )
+        add = remove if symmetric else worst_profile(additions, steps, window)
         law, reverse = direction_pair(remove, add)
         return PrivacyLoss.from_distribution(law, reverse=reverse, neighbors=common_relation(self._menu))
 
@@ -291,8 +293,8 @@ class MenuFilter(MenuBoundFilter):
 
     def __init__(self, menu: Sequence[PrivacyLoss], *, steps: int, step: float | None = None) -> None:
         super().__init__(menu, steps=steps, step=step)
-        if not self._steps <= MOST_MENU_STEPS:
-            raise InputError("steps", steps, f"at most {MOST_MENU_STEPS}", "EnvelopeFilter takes any number of steps")
+        if not self._steps <= MAX_MENU_STEPS:
+            raise InputError("steps", steps, f"at most {MAX_MENU_STEPS}", "EnvelopeFilter takes any number of steps")
 
     @cached_property
     def loss(self) -> PrivacyLoss:
@@ -320,13 +322,6 @@ class EnvelopeFilter(MenuBoundFilter):
         return self._steps * self._worst_choice(1)
 
 
-def _is_symmetric(loss: PrivacyLoss) -> bool:
-    return loss.remove.laws == loss.add.laws and loss.remove.counts == loss.add.counts
-
-
-# F1: a declared list of losses, each spent at most once, in any order.
-
-
 @final
 class TokenFilter(DominatedFilter[int]):
     """Tokens declared beforehand, each spent at most once, in any adaptively chosen order, stopping at any time.
@@ -347,21 +342,17 @@ class TokenFilter(DominatedFilter[int]):
     """
 
     def __init__(self, tokens: Sequence[PrivacyLoss]) -> None:
-        listed = check_losses("tokens", tokens)
         self._kinds: list[PrivacyLoss] = []
         self._counts: list[int] = []
-        for token in listed:
-            self._declare_tokens(token)
+        for token in check_losses("tokens", tokens):
+            kind = equal_loss_index(token, self._kinds)
+            if kind is None:
+                self._kinds.append(token)
+                self._counts.append(1)
+            else:
+                self._counts[kind] += 1
         self._left = list(self._counts)
         super().__init__(common_relation(self._kinds))
-
-    def _declare_tokens(self, token: PrivacyLoss) -> None:
-        kind = equal_loss_index(token, self._kinds)
-        if kind is None:
-            self._kinds.append(token)
-            self._counts.append(1)
-        else:
-            self._counts[kind] += 1
 
     @cached_property
     def loss(self) -> PrivacyLoss:

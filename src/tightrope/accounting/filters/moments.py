@@ -27,7 +27,7 @@ from tightrope.numerics.checks import check_finite, check_positive, non_negative
 Orders = tuple[float, ...]
 FINEST_CELLS = 1e-4
 """Width of cells, as a fraction of the range of losses."""
-FAINT_CELL = 1e-40
+NEGLIGIBLE_MASS = 1e-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,51 +39,49 @@ class LogMoments:
 
 
 def log_moments(total: Composition, orders: Orders) -> LogMoments:
-    """K of a composition of one direction, at every order; includes rounding and the slack of the losses.
+    """Return K of a composition of one direction, at every order; includes rounding and the slack of the losses.
 
     A negative K, possible if much of the distribution is infinite, counts as 0.
     """
-    parts = [(_of_law(law, orders), n) for law, n in zip(total.laws, total.counts, strict=True)]
+    parts = [(_distribution_moments(law, orders), n) for law, n in zip(total.laws, total.counts, strict=True)]
     values = sum((n * np.maximum(part.values, 0.0) for part, n in parts), np.zeros(len(orders)))
     infinite = any_of((part.infinite_mass, n) for part, n in parts)
     return LogMoments(values * (1 + 1e-15 * (len(parts) + 1)), min(1.0, infinite * (1 + 1e-15)))
 
 
 @lru_cache(maxsize=1024)
-def _of_law(law: LossDistribution, orders: Orders) -> LogMoments:
-    """K of one distribution; one that is infinite with certainty has no finite part."""
+def _distribution_moments(law: LossDistribution, orders: Orders) -> LogMoments:
+    """Return K of one distribution; one that is infinite with certainty has no finite part."""
     if law.infinite_mass == 1:
         return LogMoments(np.zeros(len(orders)), 1.0)
     z = np.array(orders)
     points = z.astype(np.complex128)
-    known = law.log_moment(points)
-    if known is None:
+    closed_form = law.log_moment(points)
+    if closed_form is None:
         # The distribution of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is at least as large.
-        outline = law.loss_cells(0.25)
-        held = outline.p_masses > FAINT_CELL
-        extent = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
+        coarse = law.loss_cells(0.25)
+        has_mass = coarse.p_masses > NEGLIGIBLE_MASS
+        extent = float(np.max(coarse.upper[has_mass]) - np.min(coarse.lower[has_mass]))
         cells = law.loss_cells(max(extent * FINEST_CELLS, 1e-300))
         losses, masses = cells.dominating_atoms()
-        held = masses > 0
-        losses, logs = losses[held], np.log(masses[held])
-        values = np.array([float(logsumexp(z * losses + logs)) for z in orders])
-        far = float(np.max(np.abs(losses), initial=0.0))
-        error = 1e-15 * (np.array(orders) * far + 64) + math.ulp(1.0) * len(losses)
-        return LogMoments(
-            values + error + np.array(orders) * cells.slack,
-            max(cells.infinite_mass, law.infinite_mass * (1 + law.infinite_error)),
-        )
+        has_mass = masses > 0
+        losses, log_masses = losses[has_mass], np.log(masses[has_mass])
+        values = np.array([float(logsumexp(order * losses + log_masses)) for order in orders])
+        largest = float(np.max(np.abs(losses), initial=0.0))
+        error = 1e-15 * (z * largest + 64) + math.ulp(1.0) * len(losses)
+        infinite_mass = max(cells.infinite_mass, law.infinite_mass * (1 + law.infinite_error))
+        return LogMoments(values + error + z * cells.slack, infinite_mass)
     one_by_one = [slice(i, i + 1) for i in range(len(orders))]
-    errors = np.concatenate([law.moment_error(points[i], known[i]) for i in one_by_one])
+    errors = np.concatenate([law.moment_error(points[i], closed_form[i]) for i in one_by_one])
     return LogMoments(
-        known.real + errors + z * law.rounding_bound + 4e-16 * np.abs(known.real),
+        closed_form.real + errors + z * law.rounding_bound + 4e-16 * np.abs(closed_form.real),
         law.infinite_mass * (1 + law.infinite_error),
     )
 
 
 LOG_ORDERS = (-7.0, 9.0)
 """Natural logarithms of the range of orders searched by ``MomentFilter.fit_to_plan``."""
-Spent = tuple[Fraction, Fraction, Fraction]
+MomentCost = tuple[Fraction, Fraction, Fraction]
 """K of removing, K of adding, infinite mass."""
 
 
@@ -108,11 +106,11 @@ class MomentBound:
         delta = check_finite("delta", delta)
         if not 0 <= delta < 1:
             raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
-        return least_epsilon(self.delta, delta, private=True) if delta > self.infinite_mass else math.inf
+        return least_epsilon(self.delta, delta, upper_bound=True) if delta > self.infinite_mass else math.inf
 
 
 @final
-class MomentFilter(Filter[Spent]):
+class MomentFilter(Filter[MomentCost]):
     """Any losses while ΣK_i(z) ≤ ``budget`` in both directions and Σδ_∞,i ≤ ``infinite_mass`` (theory §2, F3).
 
     K(z) = log E[e^{zL}; L < ∞]; ``order`` z > 0, the budget B (nats) and the infinite mass are declared beforehand.
@@ -147,7 +145,7 @@ class MomentFilter(Filter[Spent]):
         if not infinite < 1:
             raise InputError("infinite_mass", infinite_mass, "a number in [0, 1)", "declare the sum of all deltas")
         self._bound = MomentBound(order, budget, infinite)
-        self._spent: Spent = (Fraction(0), Fraction(0), Fraction(0))
+        self._spent: MomentCost = (Fraction(0), Fraction(0), Fraction(0))
         super().__init__(neighbors)
 
     @classmethod
@@ -162,19 +160,20 @@ class MomentFilter(Filter[Spent]):
         2.419
         """
         delta = check_finite("delta", delta)
-        reserved = _sum_with_margin(sum(n * law.infinite_mass for law, n in _direction_distributions(plan)))
+        directions = [list(zip(d.laws, d.counts, strict=True)) for d in (plan.remove, plan.add)]
+        reserved = _sum_with_margin(max(sum(n * law.infinite_mass for law, n in direction) for direction in directions))
         if not reserved < delta < 1:
             raise InputError("delta", delta, f"in ({reserved!r}, 1)", "above the probability of an infinite loss")
 
         def epsilon_at_order(log_order: float) -> float:
             z = math.exp(log_order)
-            return (_worst_moment(plan, z) + log_peak(z) - math.log(delta - reserved)) / z
+            return (_larger_moment(plan, z) + log_peak(z) - math.log(delta - reserved)) / z
 
-        found = scipy.optimize.minimize_scalar(
+        minimum = scipy.optimize.minimize_scalar(
             epsilon_at_order, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4}
         )
-        order = math.exp(float(found.x))
-        budget = _sum_with_margin(_worst_moment(plan, order))
+        order = math.exp(float(minimum.x))
+        budget = _sum_with_margin(_larger_moment(plan, order))
         return cls(order=order, budget=budget, infinite_mass=reserved, neighbors=plan.neighbors)
 
     @property
@@ -190,7 +189,7 @@ class MomentFilter(Filter[Spent]):
             f"{bound.infinite_mass:.12g}: delta(epsilon) is what these three numbers imply"
         )
 
-    def _charge_cost(self, loss: PrivacyLoss) -> Spent:
+    def _charge_cost(self, loss: PrivacyLoss) -> MomentCost:
         remove, add = (log_moments(direction, (self._bound.order,)) for direction in (loss.remove, loss.add))
         infinite = Fraction(max(remove.infinite_mass, add.infinite_mass))
         moments = [float(direction.values[0]) for direction in (remove, add)]
@@ -200,7 +199,7 @@ class MomentFilter(Filter[Spent]):
             )
         return Fraction(moments[0]), Fraction(moments[1]), infinite
 
-    def _refusal_reason(self, cost: Spent) -> str:
+    def _refusal_reason(self, cost: MomentCost) -> str:
         limits = (self._bound.budget, self._bound.budget, self._bound.infinite_mass)
         needed = [spent + more for spent, more in zip(self._spent, cost, strict=True)]
         if all(need <= limit for need, limit in zip(needed, limits, strict=True)):
@@ -212,22 +211,17 @@ class MomentFilter(Filter[Spent]):
             f"add more noise, or stop"
         )
 
-    def _spend_cost(self, cost: Spent) -> None:
+    def _spend_cost(self, cost: MomentCost) -> None:
         self._spent = (self._spent[0] + cost[0], self._spent[1] + cost[1], self._spent[2] + cost[2])
 
 
 def log_peak(order: float) -> float:
-    """Log of max_u (1 − u) u^z = z^z/(1+z)^{1+z}."""
+    """Return log of max_u (1 − u) u^z = z^z/(1+z)^{1+z}."""
     return -order * math.log1p(1 / order) - math.log1p(order)
 
 
-def _worst_moment(plan: PrivacyLoss, order: float) -> float:
+def _larger_moment(plan: PrivacyLoss, order: float) -> float:
     return max(float(log_moments(direction, (order,)).values[0]) for direction in (plan.remove, plan.add))
-
-
-def _direction_distributions(plan: PrivacyLoss) -> list[tuple[LossDistribution, int]]:
-    pairs = [list(zip(d.laws, d.counts, strict=True)) for d in (plan.remove, plan.add)]
-    return max(pairs, key=lambda laws: sum(n * law.infinite_mass for law, n in laws))
 
 
 def _sum_with_margin(total: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.accounting.bounds import Interval, round_outward
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.contour_line import FINENESS, ContourIntegral, LineIntegral
-from tightrope.accounting.methods.method import DeltaGuess, Method
+from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
@@ -27,15 +27,15 @@ from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 # sampling rates δ consists of j = 0 and a little of j = 1 and 2, each with its own saddle; all other paths have mass
 # t³/3! at most, t the mass of all tails.
 
-MOST_JUMPS = 2
+MAX_JUMPS = 2
 """Largest number of jumps (losses from tails) in a path that is integrated."""
-BLOCKS_KEPT = 64
+CACHED_BLOCKS = 64
 """Blocks of real points whose moments are cached, since bodies and jumps use the same ones."""
-STEEPEST_RATIO = 300.0
+MAX_LOG_RATIO = 300.0
 """Cutoff for logs of ratios and errors, beyond which they are useless: products of two stay finite."""
-NOT_KNOWN = 1e300
+UNKNOWN_LOG = 1e300
 """Logarithm that stands for an unknown upper bound."""
-Each = list[tuple[Complexes, Floats]]
+CumulantsByLaw = list[tuple[Complexes, Floats]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,33 +43,33 @@ class BodyMoments:
     """Moments of a trimmed composition, in which every loss comes from a body."""
 
     total: Composition
-    kept: dict[bytes, Each] = field(default_factory=dict)
+    cached: dict[bytes, CumulantsByLaw] = field(default_factory=dict)
 
     @property
     def rounding_bound(self) -> float:
         return self.total.rounding_bound
 
-    def cumulants_by_law(self, z: Complexes) -> Each:
+    def cumulants_by_law(self, z: Complexes) -> CumulantsByLaw:
         """Return K of every distribution, and its error."""
         key = z.tobytes()
-        if key in self.kept:
-            return self.kept[key]
-        found = [law.enclose_cumulant(z) for law in self.total.laws]
-        known = [one for one in found if one is not None]
+        if key in self.cached:
+            return self.cached[key]
+        enclosures = [law.enclose_cumulant(z) for law in self.total.laws]
+        cumulants = [enclosure for enclosure in enclosures if enclosure is not None]
         if not np.any(z.imag):
-            while len(self.kept) >= BLOCKS_KEPT:
-                self.kept.pop(next(iter(self.kept)))
-            self.kept[key] = known
-        return known
+            while len(self.cached) >= CACHED_BLOCKS:
+                self.cached.pop(next(iter(self.cached)))
+            self.cached[key] = cumulants
+        return cumulants
 
     def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
         return self.sum_steps(self.cumulants_by_law(z))
 
-    def sum_steps(self, each: Each) -> tuple[Complexes, Floats]:
+    def sum_steps(self, cumulants: CumulantsByLaw) -> tuple[Complexes, Floats]:
         """Return the sum over all steps, and its error."""
-        value, error = np.zeros_like(each[0][0]), np.zeros_like(each[0][1])
-        for (one, off), count in zip(each, self.total.counts, strict=True):
-            value, error = value + count * one, error + count * off
+        value, error = np.zeros_like(cumulants[0][0]), np.zeros_like(cumulants[0][1])
+        for (law_value, law_error), count in zip(cumulants, self.total.counts, strict=True):
+            value, error = value + count * law_value, error + count * law_error
         return value, error
 
     def log_decay(self, c: float, y: float) -> float:
@@ -88,41 +88,39 @@ class TailJumpMoments:
 
     def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
         """Return K and its error, which for log(e_1 + e_2) is relative to the sum that is left after cancellation."""
-        each = self.bodies.cumulants_by_law(z)
-        total, error = self.bodies.sum_steps(each)
-        ratios, wrong, counts = self._log_tail_ratios(z, each)
-        top = np.max(ratios.real, axis=0)
-        parts = np.exp(ratios - top)
-        sizes = np.abs(parts)
-        single, square, size = counts @ parts, counts @ parts**2, counts @ sizes
-        off = np.sum(sizes * wrong * counts[:, None], axis=0) + 1e-14 * size
-        scale = np.exp(np.minimum(top, STEEPEST_RATIO))
+        cumulants = self.bodies.cumulants_by_law(z)
+        total, error = self.bodies.sum_steps(cumulants)
+        log_ratios, ratio_errors, counts = self._log_tail_ratios(z, cumulants)
+        top = np.max(log_ratios.real, axis=0)
+        ratios = np.exp(log_ratios - top)
+        sizes = np.abs(ratios)
+        single, square, size = counts @ ratios, counts @ ratios**2, counts @ sizes
+        single_error = np.sum(sizes * ratio_errors * counts[:, None], axis=0) + 1e-14 * size
+        scale = np.exp(np.minimum(top, MAX_LOG_RATIO))
         value = single + scale * (single**2 - square) / 2
-        lost = off * (1 + scale * size)
-        relative = lost / np.maximum(np.abs(value), 1e-300)
-        unknown = (top >= STEEPEST_RATIO) | (np.max(wrong, axis=0) >= math.expm1(STEEPEST_RATIO))
-        beyond = unknown | (relative >= 0.5)
-        log = np.log(np.where(beyond, np.abs(value) + lost + 1e-300, value)) + np.where(unknown, NOT_KNOWN, top)
-        return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
+        value_error = single_error * (1 + scale * size)
+        relative = value_error / np.maximum(np.abs(value), 1e-300)
+        unknown = (top >= MAX_LOG_RATIO) | (np.max(ratio_errors, axis=0) >= math.expm1(MAX_LOG_RATIO))
+        inaccurate = unknown | (relative >= 0.5)
+        bound = np.where(inaccurate, np.abs(value) + value_error + 1e-300, value)
+        log = np.log(bound) + np.where(unknown, UNKNOWN_LOG, top)
+        return total + log, error + np.where(inaccurate, np.inf, -np.log1p(-np.where(inaccurate, 0.0, relative)))
 
-    def _log_tail_ratios(self, z: Complexes, each: Each) -> tuple[Complexes, Floats, Floats]:
+    def _log_tail_ratios(self, z: Complexes, cumulants: CumulantsByLaw) -> tuple[Complexes, Floats, Floats]:
         """Return log T_i/B_i of the distributions [laws, n], their relative errors, and counts."""
         ratios, errors, counts = [], [], []
-        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, each, strict=True):
+        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, cumulants, strict=True):
             tail = law.log_tail_integral(z)
             if tail is not None:
                 ratios.append(tail[0] - body[0])
-                errors.append(np.expm1(np.minimum(tail[1] + body[1], STEEPEST_RATIO)))
+                errors.append(np.expm1(np.minimum(tail[1] + body[1], MAX_LOG_RATIO)))
                 counts.append(float(count))
         return np.array(ratios), np.array(errors), np.array(counts)
 
     def log_decay(self, c: float, y: float) -> float:
         """Return the bodies' decay without up to two bodies replaced by tails, whose moments peak on the real axis."""
-        each = [math.log(max(law.moment_decay_bound(c, y), 5e-324)) for law in self.bodies.total.laws]
-        return min(0.0, self.bodies.log_decay(c, y) - MOST_JUMPS * min(each))
-
-
-# A composition with tails of some mass split off: the sum over its body and the paths through the tails.
+        log_decays = [math.log(max(law.moment_decay_bound(c, y), 5e-324)) for law in self.bodies.total.laws]
+        return min(0.0, self.bodies.log_decay(c, y) - MAX_JUMPS * min(log_decays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,24 +129,24 @@ class TailSplit:
 
     body: ContourIntegral
     jumps: LineIntegral | None
-    gone: float
+    tail_mass: float
     """A bound on the mass of all tails."""
 
     @classmethod
     def from_tail_mass(cls, total: Composition, mass: float, near: int | None) -> TailSplit:
         """Return the level with tails of at most this mass; saddles are searched from index ``near``."""
         trimmed = total.trim_tail(mass) if mass > 0 else total
-        if all(one is other for one, other in zip(trimmed.laws, total.laws, strict=True)):
+        if all(body is law for body, law in zip(trimmed.laws, total.laws, strict=True)):
             return cls(ContourIntegral.for_source(total, None, near), None, 0.0)
-        gone = math.fsum(
-            count * (one.infinite_mass - other.infinite_mass)
-            for one, other, count in zip(trimmed.laws, total.laws, total.counts, strict=True)
+        tail_mass = math.fsum(
+            count * (body.infinite_mass - law.infinite_mass)
+            for body, law, count in zip(trimmed.laws, total.laws, total.counts, strict=True)
         )
         bodies = BodyMoments(trimmed)
         return cls(
             ContourIntegral.for_source(trimmed, bodies, near),
             LineIntegral.for_source(TailJumpMoments(bodies), near),
-            gone * (1 + 1e-9) + 1e-300,
+            tail_mass * (1 + 1e-9) + 1e-300,
         )
 
     def delta(self, epsilon: float, aim: float) -> Interval:
@@ -157,18 +155,18 @@ class TailSplit:
         if self.jumps is not None:
             # Search well below the bodies' saddle: where jumps have a relevant probability, K has not reached its wall.
             self.jumps.right.start_search_at(self.body.lines.right.latest[0] // 2)
-            more, off = self.jumps.integrate_line(epsilon, between_poles=False, aim=aim)
-            value, error = value + more, error + off
-        return value - error, value + error + self.gone ** (MOST_JUMPS + 1) / math.factorial(MOST_JUMPS + 1)
+            jump_value, jump_error = self.jumps.integrate_line(epsilon, between_poles=False, aim=aim)
+            value, error = value + jump_value, error + jump_error
+        return value - error, value + error + self.tail_mass ** (MAX_JUMPS + 1) / math.factorial(MAX_JUMPS + 1)
 
 
-MANY = 10**6
-FAR, FARTHEST = 3e5, 1e12
+MANY_STEPS = 10**6
+FLAT_DECAY_RANGE, DECAY_RANGE = 3e5, 1e12
 """Values of Im z by which the integrand must be negligible for the integral to be tried: losses may be as small as a
 rate. Laplace-type losses, whose moments decay slowly or not at all, have their own sums."""
-TRIMMED = 1e-20
+INITIAL_TRIM = 1e-20
 """Mass that is trimmed at first, all steps together."""
-SEEN_PART = 1e-11
+NEGLIGIBLE_PART = 1e-11
 """Fraction of δ that may be omitted."""
 NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is narrow enough to stop trimming less."""
@@ -176,10 +174,10 @@ FEW_STEPS = 10**4
 """Number of steps above which a grid is slow and imprecise."""
 FINE_WIDTH = 1e-8
 """Relative width beyond which the other approach is tried, too."""
-MOST_TRIES = 4
-NEAR_POLES = 16.0
+MAX_TRIES = 4
+REUSE_FACTOR = 16.0
 """Tails chosen for a δ within this factor are reused."""
-ANSWERS_KEPT = 4
+CACHED_ANSWERS = 4
 WIDE_BRACKET = 1e-5
 """Relative width beyond which the fallback method is tried, too."""
 
@@ -189,12 +187,12 @@ def contour_applies(total: Composition) -> bool:
 
     For very many steps grids are imprecise: Chernoff's bounds, which need only moments, are then the fallback.
     """
-    if not (total.laws and all(law.knows_moment for law in total.laws)):
+    if not (total.laws and all(law.has_moment for law in total.laws)):
         return False
     flat = any(law.flat_form is not None for law in total.laws)
-    if sum(total.counts) > MANY or (not flat and any(law.moment_decays for law in total.laws)):
+    if sum(total.counts) > MANY_STEPS or (not flat and any(law.moment_decays for law in total.laws)):
         return True
-    return total.log_decay(0.01, FAR if flat else FARTHEST) < -34
+    return total.log_decay(0.01, FLAT_DECAY_RANGE if flat else DECAY_RANGE) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +200,7 @@ class ContourMethod(Method):
     """The contour integral, with another method as fallback if it loses all digits."""
 
     total: Composition
-    instead: Method
+    fallback: Method
     levels: dict[float, TailSplit] = field(default_factory=dict)
     aims: list[float] = field(default_factory=list)
     """The last δ found by the integrals over jumps."""
@@ -213,19 +211,19 @@ class ContourMethod(Method):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The name of the method, including the fallback once it was used."""
-        return f"contour (with {self.instead.name} and Chernoff's bound)" if self.troubles else "contour"
+        return f"contour (with {self.fallback.name} and Chernoff's bound)" if self.troubles else "contour"
 
     def delta(self, epsilon: float) -> Interval:
         if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.total.infinite_bounds
         if epsilon not in self.answers:
-            while len(self.answers) >= ANSWERS_KEPT:
+            while len(self.answers) >= CACHED_ANSWERS:
                 self.answers.pop(next(iter(self.answers)))
             self.answers[epsilon] = self._evaluate_delta(epsilon)
         return self.answers[epsilon]
 
     def _evaluate_delta(self, epsilon: float) -> Interval:
-        low, high, trouble = self._by_levels(epsilon)
+        low, high, trouble = self._integrate_levels(epsilon)
         if high - low <= WIDE_BRACKET * high or high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
         low, high = self._fallback_bounds(epsilon, (low, high))
@@ -233,48 +231,50 @@ class ContourMethod(Method):
             self.troubles[epsilon] = trouble
         return low, high
 
-    def _by_levels(self, epsilon: float) -> tuple[float, float, str]:
+    def _integrate_levels(self, epsilon: float) -> tuple[float, float, str]:
         """Integrate directly if K rises gently, with the tails split off if it has a wall, both if one is too wide."""
-        ways = (self._as_it_is, self._by_jumps) if self._trims_tails else (self._as_it_is,)
+        approaches = [self._integrate_untrimmed]
+        if self._trims_tails:
+            approaches.append(self._integrate_with_jumps)
         if self.aims:
-            ways = ways[::-1]
+            approaches.reverse()
         low, high, troubles = self.total.infinite_bounds[0], 1.0, []
-        for way in ways:
-            below, above, trouble = way(epsilon)
+        for integrate in approaches:
+            below, above, trouble = integrate(epsilon)
             low, high = max(low, below), min(high, above)
             if high - low <= FINE_WIDTH * high:
                 break
             troubles.append(trouble)
         return low, high, "; ".join(dict.fromkeys(troubles))
 
-    def _by_jumps(self, epsilon: float) -> tuple[float, float, str]:
+    def _integrate_with_jumps(self, epsilon: float) -> tuple[float, float, str]:
         """Integrate with tails split off, so heavy that paths with three tail losses are just negligible."""
         low, high = self.total.infinite_bounds[0], 1.0
         aim = self.aims[0] if self.aims else self._approximate_delta(epsilon)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             try:
                 below, above = self._integrate_jump_terms(epsilon, aim)
             except PrecisionError as caught:
                 self.aims.clear()
                 return low, high, str(caught)
             low, high = max(low, below), min(high, above)
-            found = max(above - self.total.infinite_bounds[0], 1e-300)
-            self.aims[:] = [found]
-            if high - low <= NARROW_ENOUGH * high or aim / NEAR_POLES < found < aim * NEAR_POLES:
+            finite_delta = max(above - self.total.infinite_bounds[0], 1e-300)
+            self.aims[:] = [finite_delta]
+            if high - low <= NARROW_ENOUGH * high or aim / REUSE_FACTOR < finite_delta < aim * REUSE_FACTOR:
                 break
-            aim = found
+            aim = finite_delta
         return low, high, "the integral cancels"
 
-    def _as_it_is(self, epsilon: float) -> tuple[float, float, str]:
+    def _integrate_untrimmed(self, epsilon: float) -> tuple[float, float, str]:
         """Return the bracket of the untrimmed distribution."""
         try:
             return *self._select_level(0.0).body.delta(epsilon), "the integral cancels"
         except PrecisionError as caught:
-            return self.total.infinite_bounds[0], self.cheap_upper_bound(epsilon), str(caught)
+            return self.total.infinite_bounds[0], self.cheap_delta_bound(epsilon), str(caught)
 
     def _approximate_delta(self, epsilon: float) -> float:
         """Return δ by the saddle-point formula, with tails of negligible mass trimmed."""
-        lines = self._select_level(TRIMMED).body.lines
+        lines = self._select_level(INITIAL_TRIM).body.lines
         try:
             return max(math.exp(lines.approximate_log_value(epsilon, lines.right.find_saddle(epsilon))), 1e-300)
         except PrecisionError:
@@ -282,15 +282,15 @@ class ContourMethod(Method):
 
     @property
     def _trims_tails(self) -> bool:
-        return self._select_level(TRIMMED).body.total is not self.total
+        return self._select_level(INITIAL_TRIM).body.total is not self.total
 
     def _integrate_jump_terms(self, epsilon: float, high: float) -> Interval:
         """Return bounds from the bodies and up to two losses from the tails, for a δ of about ``high``."""
-        below, above = self._select_level(_round_to_decade(_negligible_tail_mass(high))).delta(epsilon, math.log(high))
-        least, most = self.total.infinite_bounds
-        return round_outward(least + below, 4 * ROUND_OFF * below)[0], round_outward(
-            most + above, 4 * ROUND_OFF * above
-        )[1]
+        below, above = self._select_level(_negligible_tail_mass(high)).delta(epsilon, math.log(high))
+        infinite_low, infinite_high = self.total.infinite_bounds
+        low, _ = round_outward(infinite_low + below, 4 * ROUND_OFF * below)
+        _, high = round_outward(infinite_high + above, 4 * ROUND_OFF * above)
+        return low, high
 
     def _select_level(self, mass: float) -> TailSplit:
         if mass not in self.levels:
@@ -300,28 +300,28 @@ class ContourMethod(Method):
     @property
     def _nearest_saddle_index(self) -> int | None:
         """The index of the most recent saddle over all levels."""
-        last = [level.body.lines.right.latest for level in self.levels.values()]
-        return next((index for found in reversed(last) for index in found), None)
+        saddles = [level.body.lines.right.latest for level in self.levels.values()]
+        return next((index for latest in reversed(saddles) for index in latest), None)
 
     def _fallback_bounds(self, epsilon: float, known: Interval) -> Interval:
-        """Combine ``known`` with the fallback method and with Chernoff's bounds."""
+        """Return ``known``, narrowed by the fallback method and by Chernoff's bounds."""
         low, high = self._select_level(0.0).body.chernoff_bounds(epsilon)
-        low, high = max(low, known[0]), min(high, known[1], self.cheap_upper_bound(epsilon))
+        low, high = max(low, known[0]), min(high, known[1], self.cheap_delta_bound(epsilon))
         if sum(self.total.counts) > FEW_STEPS:
             return low, max(low, high)
         try:
-            below, above = self.instead.delta(epsilon)
+            below, above = self.fallback.delta(epsilon)
         except PrecisionError:
             return low, max(low, high)
         low = max(low, below)
         return low, max(low, min(high, above))
 
-    def cheap_upper_bound(self, epsilon: float) -> float:
+    def cheap_delta_bound(self, epsilon: float) -> float:
         """Return Chernoff's bound, also of the slightly trimmed distribution, or only of that one if K has a wall."""
         if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.total.infinite_bounds[1]
-        apart = [TRIMMED] if self._trims_tails else []
-        levels = [self._select_level(mass) for mass in (apart if self.aims else [0.0, *apart])]
+        trimmed = [INITIAL_TRIM] if self._trims_tails else []
+        levels = [self._select_level(mass) for mass in (trimmed if self.aims else [0.0, *trimmed])]
         for level in levels:
             level.body.lines.right.start_search_at(self._nearest_saddle_index or 0)
         return min(level.body.chernoff_upper_bound(epsilon) for level in levels)
@@ -329,49 +329,31 @@ class ContourMethod(Method):
     def precision_limit(self, epsilon: float) -> str:
         return self.troubles.get(epsilon, "")
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         """Return ε of the saddle point; if that is hidden behind a wall, of the bodies' saddle: jumps add little."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
         lines = self._select_level(0.0).body.lines
-        found = self._first_guess(lines, rest)
-        if self._trims_tails and not (found and _integral_matches_target(lines, found[0], rest)):
-            found = (
-                self._first_guess(self._select_level(_round_to_decade(_negligible_tail_mass(rest))).body.lines, rest)
-                or found
-            )
+        guess = self._guess_from_saddle(lines, rest)
+        if self._trims_tails and not (guess and lines.matches_target(guess[0], rest, REUSE_FACTOR, FINE_WIDTH)):
+            trimmed_lines = self._select_level(_negligible_tail_mass(rest)).body.lines
+            guess = self._guess_from_saddle(trimmed_lines, rest) or guess
             self.aims[:] = [rest]
-        return None if found is None or not found[0] > 0 else DeltaGuess(found[0], math.exp(found[1] / FINENESS))
+        return None if guess is None or not guess[0] > 0 else EpsilonGuess(guess[0], math.exp(guess[1] / FINENESS))
 
     @staticmethod
-    def _first_guess(lines: LineIntegral, target: float) -> tuple[float, int] | None:
+    def _guess_from_saddle(lines: LineIntegral, target: float) -> tuple[float, int] | None:
         try:
             return lines.right.approximate_epsilon(math.log(target))
         except PrecisionError:
             return None
 
 
-def _integral_matches_target(lines: LineIntegral, epsilon: float, target: float) -> bool:
-    """Return whether the integral confirms that δ is about ``target`` at ε; its nodes are reused later.
-
-    Near a wall K bends so sharply around the saddle that the saddle-point formula is useless: then the integral
-    would lose all digits, and is skipped.
-    """
-    try:
-        if lines.approximate_log_value(epsilon, lines.right.find_saddle(epsilon)) < math.log(target / NEAR_POLES):
-            return False
-        value, error = lines.integrate_line(epsilon, between_poles=False)
-    except PrecisionError:
-        return False
-    return error <= FINE_WIDTH * value and target / NEAR_POLES < value < target * NEAR_POLES
-
-
 def _negligible_tail_mass(delta: float) -> float:
-    """Return the mass t of tails for which paths with more jumps, t³/3!, are negligible compared with δ."""
-    return float((math.factorial(MOST_JUMPS + 1) * SEEN_PART * delta) ** (1 / (MOST_JUMPS + 1)))
+    """Return the mass t of tails for which paths with more jumps, t³/3!, are negligible compared with δ.
 
-
-def _round_to_decade(mass: float) -> float:
-    """Round down to a power of ten, so that levels are reused for other ε."""
+    It is rounded down to a power of ten, so that levels are reused for other ε.
+    """
+    mass = float((math.factorial(MAX_JUMPS + 1) * NEGLIGIBLE_PART * delta) ** (1 / (MAX_JUMPS + 1)))
     return float(10.0 ** max(math.floor(math.log10(mass)), -300))

@@ -25,11 +25,11 @@ from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 
 FINENESS = 16
 """Points are c = e^{i/16}; between the poles c = −1/(1 + e^{−(i + ½)/16})."""
-FARTHEST_INDEX = 40 * FINENESS
-ALL_POINTS = np.exp(np.arange(-FARTHEST_INDEX, FARTHEST_INDEX) / FINENESS)
-BLOCK = FINENESS
+MAX_INDEX = 40 * FINENESS
+ALL_POINTS = np.exp(np.arange(-MAX_INDEX, MAX_INDEX) / FINENESS)
+BLOCK_SIZE = FINENESS
 """Number of neighboring points computed at once."""
-STRIDES = (FINENESS, 4, 1)
+STRIDES: tuple[int, ...] = (FINENESS, 4, 1)
 """Strides of a saddle search, in points, one after the other."""
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -45,7 +45,7 @@ class MomentSource(Protocol):
         """Return K on a line of equal Re z, or at real z, and a bound on its error at each point."""
 
     def log_decay(self, c: float, y: float) -> float:
-        """Log of a bound on |M(c + iy')| / M(c) for |y'| ≥ y."""
+        """Return log of a bound on |M(c + iy')| / M(c) for |y'| ≥ y."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class RealAxis:
 
     source: MomentSource
     between_poles: bool
-    known: dict[int, tuple[float, float]] = field(default_factory=dict)
+    evaluated: dict[int, tuple[float, float]] = field(default_factory=dict)
     latest: list[int] = field(default_factory=list)
 
     def points_at(self, indices: Indices) -> Floats:
@@ -66,37 +66,37 @@ class RealAxis:
     def cumulants_at(self, indices: Indices) -> Floats:
         """Return K at the indices [n]; ∞ if it is infinite or unknown."""
         self._evaluate_blocks(indices)
-        return np.array([self.known[i][0] for i in indices.tolist()])
+        return np.array([self.evaluated[i][0] for i in indices.tolist()])
 
     def cumulant_errors(self, indices: Indices) -> Floats:
         """Return bounds on the error of K at the indices [n]."""
         self._evaluate_blocks(indices)
-        return np.array([self.known[i][1] for i in indices.tolist()])
+        return np.array([self.evaluated[i][1] for i in indices.tolist()])
 
     def _evaluate_blocks(self, indices: Indices) -> None:
         """Evaluate whole blocks of neighbors at once, which share most of the work."""
-        new = sorted({i // BLOCK for i in indices.tolist() if i not in self.known})
+        new = sorted({i // BLOCK_SIZE for i in indices.tolist() if i not in self.evaluated})
         if new:
-            self._learn_all((BLOCK * np.array(new)[:, None] + np.arange(BLOCK)).ravel())
+            self._evaluate_points((BLOCK_SIZE * np.array(new)[:, None] + np.arange(BLOCK_SIZE)).ravel())
 
-    def _learn_all(self, new: Indices) -> None:
+    def _evaluate_points(self, new: Indices) -> None:
         try:
-            found, error = self.source.log_moments(self.points_at(new).astype(np.complex128))
+            cumulant, error = self.source.log_moments(self.points_at(new).astype(np.complex128))
         except PrecisionError:
             if len(new) > 1:
                 for half in np.array_split(new, 2):
-                    self._learn_all(half)
+                    self._evaluate_points(half)
                 return
-            found, error = np.array([complex(math.inf)]), np.zeros(1)
-        good = np.isfinite(found.real) & np.isfinite(error)
-        values = np.where(good, found.real, np.inf)
-        self.known.update(zip(new.tolist(), zip(values.tolist(), error.tolist(), strict=True), strict=True))
+            cumulant, error = np.array([complex(math.inf)]), np.zeros(1)
+        is_finite = np.isfinite(cumulant.real) & np.isfinite(error)
+        values = np.where(is_finite, cumulant.real, np.inf)
+        self.evaluated.update(zip(new.tolist(), zip(values.tolist(), error.tolist(), strict=True), strict=True))
 
-    def learn_alone(self, indices: Indices) -> None:
+    def evaluate_separately(self, indices: Indices) -> None:
         """Evaluate only these points, not whole blocks: for points that lie far apart."""
-        new = np.unique(indices[[i not in self.known for i in indices.tolist()]])
+        new = np.unique(indices[[i not in self.evaluated for i in indices.tolist()]])
         if len(new):
-            self._learn_all(new)
+            self._evaluate_points(new)
 
     def log_integrand(self, indices: Indices, epsilon: float) -> Floats:
         """Return the logarithm of the integrand at c, K(c) − cε − log |c| − log(1 + c), a convex function."""
@@ -110,45 +110,44 @@ class RealAxis:
 
     def find_saddle(self, epsilon: float) -> int:
         """Return the index of the smallest integrand, searched from the last saddle with decreasing strides."""
-        here, strides = (
-            (self.latest[0], STRIDES[1:]) if self.latest else (self._gaussian_saddle_index(epsilon), STRIDES)
-        )
-        if here and not math.isfinite(float(self.log_integrand(np.array([here]), epsilon)[0])):
-            here, strides = 0, STRIDES
+        index = self.latest[0] if self.latest else self._gaussian_saddle_index(epsilon)
+        strides = STRIDES[1:] if self.latest else STRIDES
+        if index and not math.isfinite(float(self.log_integrand(np.array([index]), epsilon)[0])):
+            index, strides = 0, STRIDES
         for stride in strides:
-            here = self._descend_to_minimum(here, stride, epsilon)
-        if not math.isfinite(float(self.log_integrand(np.array([here]), epsilon)[0])):
+            index = self._descend_to_minimum(index, stride, epsilon)
+        if not math.isfinite(float(self.log_integrand(np.array([index]), epsilon)[0])):
             raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
-        self.latest[:] = [here]
-        return here
+        self.latest[:] = [index]
+        return index
 
-    def _descend_to_minimum(self, here: int, stride: int, epsilon: float) -> int:
+    def _descend_to_minimum(self, index: int, stride: int, epsilon: float) -> int:
         while True:
-            around = here + stride * np.arange(-2, 3)
-            around = around[np.abs(around) <= FARTHEST_INDEX]
-            if stride >= BLOCK:
-                self.learn_alone(around)
-            heights = self.log_integrand(around, epsilon)
-            best = int(around[np.argmin(heights)])
-            if best == here or not np.min(heights) < heights[around == here][0]:
-                return here
-            here = best
+            neighbors = index + stride * np.arange(-2, 3)
+            neighbors = neighbors[np.abs(neighbors) <= MAX_INDEX]
+            if stride >= BLOCK_SIZE:
+                self.evaluate_separately(neighbors)
+            heights = self.log_integrand(neighbors, epsilon)
+            best = int(neighbors[np.argmin(heights)])
+            if best == index or not np.min(heights) < heights[neighbors == index][0]:
+                return index
+            index = best
 
     def approximate_epsilon(self, log_target: float) -> tuple[float, int] | None:
         """Return an ε where the saddle-point formula gives about e^{log_target}, and the index of its saddle, or None.
 
         ε(c) = K'(c) − 1/c − 1/(1+c) has its saddle at c, and there the formula falls as c grows.
         """
-        block, stride = (self.latest[0] if self.latest else self._as_gaussian(log_target)) // BLOCK, 1
+        block, stride = (self.latest[0] if self.latest else self._gaussian_index_for_value(log_target)) // BLOCK_SIZE, 1
         low, high = -math.inf, math.inf
-        while high - low > 1 and abs(block) <= FARTHEST_INDEX // BLOCK:
-            epsilons, logs = self._saddle_point_formula(block * BLOCK + np.arange(BLOCK + 1))
-            known = bool(np.all(np.isfinite(logs)))
-            if known and logs[-1] <= log_target <= logs[0]:
-                place = float(np.interp(-log_target, -logs, np.arange(BLOCK + 1)))
-                self.latest[:] = [block * BLOCK + round(place)]
-                return float(np.interp(place, np.arange(BLOCK + 1), epsilons)), self.latest[0]
-            if known and logs[-1] > log_target:
+        while high - low > 1 and abs(block) <= MAX_INDEX // BLOCK_SIZE:
+            epsilons, logs = self._saddle_point_formula(block * BLOCK_SIZE + np.arange(BLOCK_SIZE + 1))
+            all_finite = bool(np.all(np.isfinite(logs)))
+            if all_finite and logs[-1] <= log_target <= logs[0]:
+                position = float(np.interp(-log_target, -logs, np.arange(BLOCK_SIZE + 1)))
+                self.latest[:] = [block * BLOCK_SIZE + round(position)]
+                return float(np.interp(position, np.arange(BLOCK_SIZE + 1), epsilons)), self.latest[0]
+            if all_finite and logs[-1] > log_target:
                 low = block
             else:  # beyond a wall K is infinite
                 high = block
@@ -166,29 +165,29 @@ class RealAxis:
         if not variance:
             return 0
         c = ALL_POINTS
-        return int(np.argmin(variance * c * (1 + c) / 2 - c * epsilon - np.log(c) - np.log1p(c))) - FARTHEST_INDEX
+        return int(np.argmin(variance * c * (1 + c) / 2 - c * epsilon - np.log(c) - np.log1p(c))) - MAX_INDEX
 
     @property
     def _matched_variance(self) -> float:
         """The variance of the Gaussian with the same K(1) = variance; 0 if K(1) is unusable."""
-        self.learn_alone(np.array([0]))
-        variance = self.known[0][0]
+        self.evaluate_separately(np.array([0]))
+        variance = self.evaluated[0][0]
         return variance if 0 < variance < math.inf else 0.0
 
-    def _as_gaussian(self, log_target: float) -> int:
+    def _gaussian_index_for_value(self, log_target: float) -> int:
         """Return the index of the saddle of a Gaussian, K(1) c (1 + c)/2."""
         variance, c = self._matched_variance, ALL_POINTS
         if not variance:
             return 0
         bend = variance + 1 / c**2 + 1 / (1 + c) ** 2
         logs = 2 - variance * c**2 / 2 - np.log(c) - np.log1p(c) - np.log(2 * math.pi * bend) / 2
-        return int(np.argmax(logs < log_target)) - FARTHEST_INDEX
+        return int(np.argmax(logs < log_target)) - MAX_INDEX
 
     def _saddle_point_formula(self, indices: Indices) -> tuple[Floats, Floats]:
-        """ε(c) and log of the saddle-point formula at indices [n], by differences of K in log c."""
-        wider = np.arange(indices[0] - 1, indices[-1] + 2)
-        self.learn_alone(wider)
-        values = self.cumulants_at(wider)
+        """Return ε(c) and log of the saddle-point formula at indices [n], by differences of K in log c."""
+        with_neighbors = np.arange(indices[0] - 1, indices[-1] + 2)
+        self.evaluate_separately(with_neighbors)
+        values = self.cumulants_at(with_neighbors)
         c = self.points_at(indices)
         with np.errstate(invalid="ignore", divide="ignore"):  # K may be infinite beyond a wall
             slope = (values[2:] - values[:-2]) * FINENESS / 2
@@ -223,15 +222,15 @@ class RealAxis:
 
 TOLERANCE = 1e-14
 """Aliasing allowed, relative to δ."""
-DEAR = 6.0
+MAX_EXTRA_HEIGHT = 6.0
 """Nats of height above the saddle traded for a longer step: six digits of rounding become three and a half."""
-EXACT, WORTH = 1e-10, 0.35
+ACCURATE, NATS_PER_STEP = 1e-10, 0.35
 """If the integrand's relative error exceeds the first number, each nat more must make the step e^0.35 as long."""
-DEEPEST = 4 * FINENESS
+MAX_DEPTH = 4 * FINENESS
 """Largest depth of candidate lines: down to e^{−4} of the saddle."""
-NEAREST, COARSE = FINENESS // 2, 4
+NEAR_POINTS, FAR_STRIDE = FINENESS // 2, 4
 """Below the nearest points only every fourth is tried, since K is not steep there."""
-HIGHEST = 2 * FINENESS
+MAX_ABOVE = 2 * FINENESS
 """Chernoff's bounds are tried up to e^2 of the saddle."""
 STEPS_AN_OCTAVE = 8
 """Steps are 2^{j/8}."""
@@ -253,18 +252,24 @@ class LinePlan(NamedTuple):
 
 def plan_line(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> LinePlan:
     """Return the line with about the longest step that keeps enough digits; ``log_value`` is about log δ."""
-    candidates = saddle - np.arange(0, DEEPEST, 2)
-    axis.learn_alone(np.concatenate([candidates, _chernoff_indices(saddle)]))
+    candidates = saddle - np.arange(0, MAX_DEPTH, 2)
+    axis.evaluate_separately(np.concatenate([candidates, _chernoff_indices(saddle)]))
     heights = axis.log_integrand(candidates, epsilon)
-    paid = heights - heights[0] <= DEAR
-    candidates, over = candidates[paid], heights[paid] - log_value - math.log(EXACT)
-    over += np.log(axis.cumulant_errors(candidates) + 64 * ROUND_OFF)
+    affordable = heights - heights[0] <= MAX_EXTRA_HEIGHT
+    candidates, excess = candidates[affordable], heights[affordable] - log_value - math.log(ACCURATE)
+    excess += np.log(axis.cumulant_errors(candidates) + 64 * ROUND_OFF)
     indices = _chernoff_indices(saddle)
     bounds = axis.log_bounds(indices, epsilon)
     allowed = log_value + math.log(TOLERANCE)
-    away = axis.points_at(indices)[None, :] - axis.points_at(candidates)[:, None]
-    rates = np.max([_least_rates(bounds - allowed, sign * away) for sign in (1, -1)], axis=0)
-    best = int(np.argmin(np.log(rates) + WORTH * np.maximum(over, 0.0)))
+    distance = axis.points_at(indices)[None, :] - axis.points_at(candidates)[:, None]
+    # The least 2π/h for each candidate, on the side that needs more, with a margin for the sum over n.
+    nats = np.maximum(bounds - allowed, 1.0) + 1e-3
+    rates = np.zeros(len(candidates))
+    for sign in (1, -1):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            side = np.where((sign * distance > 0) & np.isfinite(bounds - allowed), nats / (sign * distance), np.inf)
+        rates = np.maximum(rates, np.min(side, axis=1))
+    best = int(np.argmin(np.log(rates) + NATS_PER_STEP * np.maximum(excess, 0.0)))
     if not math.isfinite(rates[best]):
         raise PrecisionError(f"no step keeps the aliasing below {TOLERANCE} of delta at epsilon={epsilon!r}")
     step = math.floor(STEPS_AN_OCTAVE * math.log2(2 * math.pi / rates[best]))
@@ -272,31 +277,24 @@ def plan_line(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> 
 
 
 def log_alias_bound(axis: RealAxis, epsilon: float, saddle: int, plan: tuple[int, int]) -> float:
-    """Log of a bound on the aliasing of a line and step: both sides, geometric sums over n ≥ 1."""
+    """Return log of a bound on the aliasing of a line and step: both sides, geometric sums over n ≥ 1."""
     indices = _chernoff_indices(saddle)
-    away = axis.points_at(indices) - float(axis.points_at(np.array([plan[0]]))[0])
+    distance = axis.points_at(indices) - float(axis.points_at(np.array([plan[0]]))[0])
     shift, total = 2 * math.pi / 2.0 ** (plan[1] / STEPS_AN_OCTAVE), -math.inf
     bounds = axis.log_bounds(indices, epsilon)
     for sign in (1, -1):
-        good = (sign * away > 0) & np.isfinite(bounds)
-        rate = np.abs(away[good]) * shift
-        terms = bounds[good] - rate - np.log(-np.expm1(-rate))
+        usable = (sign * distance > 0) & np.isfinite(bounds)
+        rate = np.abs(distance[usable]) * shift
+        terms = bounds[usable] - rate - np.log(-np.expm1(-rate))
         total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
     return total
 
 
 def _chernoff_indices(saddle: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return indices to try Chernoff's bounds at: dense near the saddle, since K may be steep, and far below it."""
-    near = np.arange(saddle - NEAREST, saddle + HIGHEST)
-    below = saddle - np.arange(NEAREST + COARSE, DEEPEST, COARSE)
-    return np.concatenate([near, below, saddle - np.arange(DEEPEST, 3 * DEEPEST, 4 * COARSE)])
-
-
-def _least_rates(excess: Floats, away: Floats) -> Floats:
-    """Return the least 2π/h for each candidate, where ``away`` is positive, with a margin for the sum over n."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where((away > 0) & np.isfinite(excess), (np.maximum(excess, 1.0) + 1e-3) / away, np.inf)
-    return np.asarray(np.min(rates, axis=1))
+    near = np.arange(saddle - NEAR_POINTS, saddle + MAX_ABOVE)
+    below = saddle - np.arange(NEAR_POINTS + FAR_STRIDE, MAX_DEPTH, FAR_STRIDE)
+    return np.concatenate([near, below, saddle - np.arange(MAX_DEPTH, 3 * MAX_DEPTH, 4 * FAR_STRIDE)])
 
 
 @dataclass(slots=True, eq=False)
@@ -324,9 +322,9 @@ class LineNodes:
             new = np.arange(start, start + next_block(start))
             z = np.asarray(self.c + 1j * self.width * new, dtype=np.complex128)
             parts = [z[:1], z[1:]] if start == 0 else [z]
-            found = [self.source.log_moments(part) for part in parts]
-            self.cumulant = np.concatenate([self.cumulant, *(cumulant for cumulant, _ in found)])
-            self.error = np.concatenate([self.error, *(error for _, error in found)])
+            enclosures = [self.source.log_moments(part) for part in parts]
+            self.cumulant = np.concatenate([self.cumulant, *(cumulant for cumulant, _ in enclosures)])
+            self.error = np.concatenate([self.error, *(error for _, error in enclosures)])
             self.z = np.concatenate([self.z, z])
 
 
@@ -344,13 +342,13 @@ def next_block(start: int) -> int:
 
 TRUNCATION = 1e-14
 """Size of the part beyond the last node, relative to δ."""
-NODES_PAID = 1 << 18
-LOST = 0.5
+MAX_NODES = 1 << 18
+MAX_LOG_ERROR = 0.5
 """Largest usable error of a moment's logarithm; beyond it only a bound on its modulus is used."""
-ENOUGH = 1e-9
+ACCEPTED_TRUNCATION = 1e-9
 """The truncation error accepted if the smaller one takes too many nodes."""
-STEEPEST = 600.0
-KEPT_LINES = 6
+MAX_HEIGHT = 600.0
+CACHED_LINES = 6
 """Lines whose nodes are kept."""
 
 
@@ -366,7 +364,7 @@ class LineIntegral:
 
     @classmethod
     def for_source(cls, source: MomentSource, near: int | None = None) -> LineIntegral:
-        """Return a new integral; ``near`` is an approximate index of a saddle on the right, if known."""
+        """Return a new integral; ``near`` is an approximate index of a saddle on the right, if available."""
         start = [] if near is None else [near]
         return cls(source, RealAxis(source, between_poles=False, latest=start), RealAxis(source, between_poles=True))
 
@@ -375,10 +373,24 @@ class LineIntegral:
         axis = self._real_axis(between_poles=between_poles)
         near = axis.log_integrand(saddle + np.array([-4, 0, 4]), epsilon)
         bend = float(near[0] - 2 * near[1] + near[2]) / (4 / FINENESS) ** 2
+        bend = max(bend, 1e-3) if math.isfinite(bend) else 1.0
         c = float(axis.points_at(np.array([saddle]))[0])
-        bent = max(bend, 1e-3) if math.isfinite(bend) else 1.0
         size = abs(c) * (1 + c) if between_poles else c
-        return min(0.0, float(near[1]) + math.log(size) - math.log(2 * math.pi * bent) / 2)
+        return min(0.0, float(near[1]) + math.log(size) - math.log(2 * math.pi * bend) / 2)
+
+    def matches_target(self, epsilon: float, target: float, factor: float, width: float) -> bool:
+        """Return whether the integral confirms that δ is ``target`` at ε, to this factor; its nodes are reused later.
+
+        ``width`` is the largest relative error. Near a wall K bends so sharply around the saddle that the saddle-point
+        formula is useless: then the integral would lose all digits, and is skipped.
+        """
+        try:
+            if self.approximate_log_value(epsilon, self.right.find_saddle(epsilon)) < math.log(target / factor):
+                return False
+            value, error = self.integrate_line(epsilon, between_poles=False)
+        except PrecisionError:
+            return False
+        return error <= width * value and target / factor < value < target * factor
 
     def _real_axis(self, *, between_poles: bool) -> RealAxis:
         return self.between_poles if between_poles else self.right
@@ -387,10 +399,10 @@ class LineIntegral:
         """Return the plan of the last ε if it is still valid, else a new one."""
         axis, last = self._real_axis(between_poles=between_poles), self.latest.get(between_poles)
         if last is not None and abs(last.line - saddle) < 3 * FINENESS:
-            lost = axis.log_integrand(np.array([last.line, saddle]), epsilon)
-            again = log_alias_bound(axis, epsilon, saddle, (last.line, last.step))
-            if lost[0] - lost[1] <= 8.0 and again <= log_value - 29.0:
-                return LinePlan(last.line, last.step, again)
+            heights = axis.log_integrand(np.array([last.line, saddle]), epsilon)
+            alias = log_alias_bound(axis, epsilon, saddle, (last.line, last.step))
+            if heights[0] - heights[1] <= 8.0 and alias <= log_value - 29.0:
+                return LinePlan(last.line, last.step, alias)
         self.latest[between_poles] = plan_line(axis, epsilon, saddle, log_value)
         return self.latest[between_poles]
 
@@ -407,12 +419,12 @@ class LineIntegral:
         plan = self._plan_for_epsilon(epsilon, saddle, max(log_value, aim), between_poles=between_poles)
         nodes = self._nodes_of_plan(plan, between_poles=between_poles)
         height = float(axis.cumulants_at(np.array([plan.line]))[0]) - nodes.c * epsilon
-        if not height < STEEPEST:
+        if not height < MAX_HEIGHT:
             raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
-        value, wobble, rest = self._sum_nodes(nodes, epsilon, height, math.exp(min(aim - height, 700.0)))
+        value, rounding, rest = self._sum_nodes(nodes, epsilon, height, math.exp(min(aim - height, 700.0)))
         # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
-        moved = self.source.rounding_bound * math.exp(min(abs(nodes.c) * self.source.rounding_bound, 700.0))
-        error = math.exp(min(plan.alias - height, 700.0)) + rest + wobble + moved
+        slack_error = self.source.rounding_bound * math.exp(min(abs(nodes.c) * self.source.rounding_bound, 700.0))
+        error = math.exp(min(plan.alias - height, 700.0)) + rest + rounding + slack_error
         if not math.isfinite(error):
             raise PrecisionError(f"the error of the integral is unknown at epsilon={epsilon!r}")
         if aim > -math.inf and not value > 2 * error:
@@ -421,14 +433,14 @@ class LineIntegral:
             raise PrecisionError(
                 f"all digits are lost at epsilon={epsilon!r}: {value!r} within {error!r} of e^{height:.4g}"
             )
-        found = math.exp(height + math.log(value))  # e^height alone may be below double precision
-        lost = 2 * math.ulp(0.0) * (found < SUBNORMAL)
-        return found, found * (error / value + 4 * ROUND_OFF * (abs(height) + 4)) + lost
+        integral = math.exp(height + math.log(value))  # e^height alone may be below double precision
+        underflow = 2 * math.ulp(0.0) * (integral < SUBNORMAL)
+        return integral, integral * (error / value + 4 * ROUND_OFF * (abs(height) + 4)) + underflow
 
     def _nodes_of_plan(self, plan: LinePlan, *, between_poles: bool) -> LineNodes:
         key = (between_poles, plan.line, plan.step)
         if key not in self.nodes:
-            while len(self.nodes) >= KEPT_LINES:
+            while len(self.nodes) >= CACHED_LINES:
                 self.nodes.pop(next(iter(self.nodes)))
             c = float(self._real_axis(between_poles=between_poles).points_at(np.array([plan.line]))[0])
             self.nodes[key] = LineNodes(self.source, c, plan.step_width)
@@ -440,50 +452,47 @@ class LineIntegral:
         Beyond |Im z| = T the integrand is at most decay(c, T)/|z(z+1)|, so the rest is below decay/T · (1 + h/T)/π.
         """
         step, c = nodes.width, nodes.c
-        value, wobble, rest, start = 0.0, 0.0, math.inf, 0
+        value, rounding, rest, start = 0.0, 0.0, math.inf, 0
         sign = math.copysign(1.0, c)
-        while start < NODES_PAID:
+        while start < MAX_NODES:
             stop = start + next_block(start)
             nodes.evaluate_nodes(stop)
             z, cumulant, error = (part[start:stop] for part in (nodes.z, nodes.cumulant, nodes.error))
             weight = (sign * step / math.pi) / (z * (z + 1))
             weight[0] /= 2 if start == 0 else 1
-            lost = error > LOST
-            terms = weight * np.exp(np.where(lost, 0.0, cumulant - z * epsilon - height)) * ~lost
+            inaccurate = error > MAX_LOG_ERROR
+            terms = weight * np.exp(np.where(inaccurate, 0.0, cumulant - z * epsilon - height)) * ~inaccurate
             value += math.fsum(terms.real)
             exponents = np.abs(cumulant) + np.abs(z) * abs(epsilon) + abs(height) + 64
-            moved = np.expm1(np.where(lost, 0.0, error))
-            wobble += float(np.dot(np.abs(terms), 2 * ROUND_OFF * exponents + moved))
-            sizes = cumulant.real + np.where(np.isfinite(error), error, 0.0) - nodes.c * epsilon - height
-            wobble += self._unresolved_terms_bound(nodes.c, z[lost].imag, sizes[lost], np.abs(weight[lost]))
+            relative_error = np.expm1(np.where(inaccurate, 0.0, error))
+            rounding += float(np.dot(np.abs(terms), 2 * ROUND_OFF * exponents + relative_error))
+            if np.any(inaccurate):
+                # Terms whose moments are smaller than their errors: their sizes from logarithms, and from the first on
+                # at most the decay bound of the modulus there.
+                sizes = cumulant.real + np.where(np.isfinite(error), error, 0.0) - nodes.c * epsilon - height
+                decay = self.source.log_decay(nodes.c, float(z[inaccurate].imag[0]))
+                bound = np.exp(np.minimum(sizes[inaccurate], decay))
+                sum_bound = float(np.dot(np.minimum(bound, 1.0), np.abs(weight[inaccurate])))
+                rounding += (1 + ACCEPTED_TRUNCATION) * sum_bound
             start, reach = stop, step * stop
             rest = math.exp(nodes.log_decay(reach)) / reach * (1 + step / reach) / math.pi
-            if rest < max(TRUNCATION * max(abs(value), aim), 1e-3 * wobble):
-                return value, wobble, rest
+            if rest < max(TRUNCATION * max(abs(value), aim), 1e-3 * rounding):
+                return value, rounding, rest
             if stop == FIRST_BLOCK:
-                self._must_die(nodes)
-        if rest < ENOUGH * max(abs(value), aim):
-            return value, wobble, rest
-        raise PrecisionError(f"the integrand has not decayed after {NODES_PAID} nodes of width {step:.3g}")
+                self._require_decay(nodes)
+        if rest < ACCEPTED_TRUNCATION * max(abs(value), aim):
+            return value, rounding, rest
+        raise PrecisionError(f"the integrand has not decayed after {MAX_NODES} nodes of width {step:.3g}")
 
-    def _unresolved_terms_bound(self, c: float, y: Floats, sizes: Floats, weight: Floats) -> float:
-        """Return a bound on terms at c + iy whose moments are smaller than their errors: their sizes from logarithms,
-        and from the first on at most the decay bound of the modulus there.
-        """
-        if not len(y):
-            return 0.0
-        bound = np.exp(np.minimum(sizes, self.source.log_decay(c, float(y[0]))))
-        return (1 + ENOUGH) * float(np.dot(np.minimum(bound, 1.0), weight))
-
-    def _must_die(self, nodes: LineNodes) -> None:
-        """Raise unless NODES_PAID nodes suffice for a tail below ENOUGH, relative to about e^{height}/|c (1 + c)|."""
-        reach = nodes.width * NODES_PAID
-        left = nodes.log_decay(reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
-        if left > math.log(ENOUGH):
-            raise PrecisionError(f"the integrand does not decay within {NODES_PAID} nodes of width {nodes.width:.3g}")
+    def _require_decay(self, nodes: LineNodes) -> None:
+        """Raise unless ``MAX_NODES`` nodes suffice for a tail below ``ACCEPTED_TRUNCATION`` of e^{height}/|c (1 + c)|."""
+        reach = nodes.width * MAX_NODES
+        log_tail = nodes.log_decay(reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
+        if log_tail > math.log(ACCEPTED_TRUNCATION):
+            raise PrecisionError(f"the integrand does not decay within {MAX_NODES} nodes of width {nodes.width:.3g}")
 
 
-UNDERFLOW = -760.0
+LOG_UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
 
 
@@ -511,7 +520,7 @@ class ContourIntegral:
         return self._integrate_stably(epsilon)
 
     def chernoff_bounds(self, epsilon: float) -> Interval:
-        """Chernoff's bounds, which always hold.
+        """Return Chernoff's bounds, which always hold.
 
         δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
         """
@@ -547,16 +556,16 @@ class ContourIntegral:
             self.mirror.append(ContourIntegral.for_source(self.total.reverse_distribution()))
         low, high = self.mirror[0].delta(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
-        return round_outward(base + factor * low, 8 * ROUND_OFF * base)[0], round_outward(
-            base + factor * high, 8 * ROUND_OFF
-        )[1]
+        low, _ = round_outward(base + factor * low, 8 * ROUND_OFF * base)
+        _, high = round_outward(base + factor * high, 8 * ROUND_OFF)
+        return low, high
 
     def _approximate_mean(self, at: float) -> float:
         """Return K'(0) = E_P L or K'(−1) = E_Q L, approximately: used only to choose between methods."""
         small = math.exp(min(self.lines.right.latest[0] if self.lines.right.latest else 0, 0) / FINENESS) * 1e-3
         end = at - small if at == 0 else at + small
-        found, _ = self.total.log_moments(np.array([complex(end)]))
-        return float(found[0].real) / (end - at)
+        cumulant, _ = self.total.log_moments(np.array([complex(end)]))
+        return float(cumulant[0].real) / (end - at)
 
     def _estimate_between(self, epsilon: float) -> float:
         try:
@@ -568,4 +577,4 @@ class ContourIntegral:
 
     def _underflows_to_zero(self, epsilon: float) -> bool:
         """Return whether some δ − δ_∞ ≤ e^{K(c) − cε} proves it to be below the smallest double."""
-        return self.lines.right.log_chernoff_bound(epsilon) < UNDERFLOW
+        return self.lines.right.log_chernoff_bound(epsilon) < LOG_UNDERFLOW

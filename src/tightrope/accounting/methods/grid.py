@@ -18,41 +18,39 @@ import numpy as np
 from scipy import special
 
 from tightrope.accounting.bounds import Interval, round_outward
-from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, any_of
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.methods.lattice import Lattice, LatticePart
-from tightrope.accounting.methods.lattice_method import SNAP, common_step
-from tightrope.accounting.methods.method import DeltaGuess, Method
+from tightrope.accounting.methods.lattice_method import SNAP_TOLERANCE, common_step
+from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 
-# The losses that a grid must distinguish for δ(ε), and a bound on the effect of folding all others onto the ends.
-#
-# If one loss is above a, the sum is above ε for any values of the others, up to a negligible probability; there
-# 1 − e^{ε−l} is linear in e^{−l}, so its mass may be moved to a and to ∞, with both masses kept. A loss below b is as
-# rare as a rounding error, and may be moved to b. At small rates some losses are a thousand times as large as those
-# that matter, and a grid between b and a is finer by that factor (``docs/proofs/grid.md``).
-
 COARSE_CUT = 0.25
-HELD_MASS = 1e-40
+NEGLIGIBLE_MASS = 1e-40
 """Smaller masses are ignored when the window is chosen."""
 RARE_MASS = 1e-12
 """Mass folded onto b, all steps together: the lower bound on δ loses this much, relative to δ."""
-FAR = 36.0
+FAR_NATS = 36.0
 """The other losses are below ε − a with a probability of about e^{−36}."""
 WINDOW_GROWTH = 1.25
 """Ratio of successive windows, which form a geometric sequence so that neighboring ε share a grid."""
-WORTH = 2.0
+MIN_SHORTENING = 2.0
 """A window is used only if it is shorter than a distribution by this factor."""
-RATES_TRIED = 2.0 ** np.arange(-8, 24)
+RELATIVE_RATES = 2.0 ** np.arange(-8, 24)
 """Chernoff's bounds are tried at these, over the deviation of the sum."""
-ROUNDED_SUMS = 1e-13
+SUM_ERROR = 1e-13
 """Relative error of sums of masses."""
 
 
 class GridWindow(NamedTuple):
-    """The range from b to a; infinite without folding."""
+    """The losses, from b to a, that a grid must distinguish for δ(ε); infinite without folding.
+
+    If one loss is above a, the sum is above ε for any values of the others, up to a negligible probability; there
+    1 − e^{ε−l} is linear in e^{−l}, so its mass may be moved to a and to ∞, with both masses kept. A loss below b is as
+    rare as a rounding error, and may be moved to b. At small rates some losses are a thousand times as large as those
+    that matter, and a grid between b and a is finer by that factor (``docs/proofs/grid.md``).
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -81,12 +79,13 @@ def fold_into_window(cells: LossCells, window: GridWindow, step: float) -> Folde
     top = float(np.min(cells.lower[above], initial=math.inf))
     # The next atom may be far beyond the window: the chord up to any point before it contains all folded mass.
     ends = bottom, min(top, math.ceil(window.high / step) * step) if above.any() else top
-    less, more = math.fsum(cells.p_masses[below]), math.fsum(cells.p_masses[above])
-    kept = min(more, math.fsum(cells.q_masses[above]) * math.exp(min(ends[1], 700.0)) * (1 - ROUNDED_SUMS))
-    atoms = [(end, mass) for end, mass in zip(ends, (less, kept), strict=True) if mass > 0]
+    mass_below, mass_above = math.fsum(cells.p_masses[below]), math.fsum(cells.p_masses[above])
+    at_top = min(mass_above, math.fsum(cells.q_masses[above]) * math.exp(min(ends[1], 700.0)) * (1 - SUM_ERROR))
+    atoms = [(end, mass) for end, mass in zip(ends, (mass_below, at_top), strict=True) if mass > 0]
     losses, masses = np.array([end for end, _ in atoms]), np.array([mass for _, mass in atoms])
-    inner = replace(cells.select_cells(~above & ~below), infinite_mass=cells.infinite_mass + (more - kept))
-    return FoldedCells(inner.join_bounds(LossCells.from_atoms(losses, masses, 0.0, 0.0)), more, less, *ends)
+    inner = replace(cells.select_cells(~above & ~below), infinite_mass=cells.infinite_mass + (mass_above - at_top))
+    folded = inner.join_bounds(LossCells.from_atoms(losses, masses, 0.0, 0.0))
+    return FoldedCells(folded, mass_above, mass_below, *ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,33 +98,33 @@ class CoarseComposition:
     top: float
     """The largest relevant loss of all distributions."""
     reach: float
-    """The sum of all losses is below minus this with a probability of about e^{−FAR}."""
+    """The sum of all losses is below minus this with a probability of about e^{−FAR_NATS}."""
 
     @classmethod
     def from_cells(cls, total: Composition) -> Self:
         """Return an outline from the coarse cells of the distributions."""
         cells = [law.loss_cells(COARSE_CUT) for law in total.laws]
         # The loss, no more than 0, below which all distributions together have negligible mass.
-        upper = np.concatenate([each.upper for each in cells])
-        masses = np.concatenate([n * each.p_masses for each, n in zip(cells, total.counts, strict=True)])
+        upper = np.concatenate([part.upper for part in cells])
+        masses = np.concatenate([n * part.p_masses for part, n in zip(cells, total.counts, strict=True)])
         order = np.argsort(upper)
         ends = upper[order]
-        held = int(np.searchsorted(np.cumsum(masses[order]), RARE_MASS, side="right"))
-        first = int(np.searchsorted(ends, ends[min(held, len(ends) - 1)]))  # many end at one loss where a rate is small
+        rare = int(np.searchsorted(np.cumsum(masses[order]), RARE_MASS, side="right"))
+        first = int(np.searchsorted(ends, ends[min(rare, len(ends) - 1)]))  # many end at one loss where a rate is small
         low = min(float(ends[first - 1]), 0.0) if first else -math.inf
-        losses = tuple((each.lower, each.p_masses) for each in cells)
-        top = max(float(np.max(each.upper[each.p_masses > HELD_MASS], initial=0.0)) for each in cells)
+        losses = tuple((part.lower, part.p_masses) for part in cells)
+        top = max(float(np.max(part.upper[part.p_masses > NEGLIGIBLE_MASS], initial=0.0)) for part in cells)
         rates, logs = _log_moments_at_rates([(np.maximum(lower, low), p) for lower, p in losses], total.counts)
-        reach = float(np.min((logs @ np.array(total.counts, dtype=np.float64) + FAR) / rates))
+        reach = float(np.min((logs @ np.array(total.counts, dtype=np.float64) + FAR_NATS) / rates))
         return cls(losses, total.counts, low, top, max(reach, 0.0))
 
     def folding_window(self, epsilon: float) -> GridWindow:
         """Return a window for ε, or an infinite one if folding is not worthwhile."""
         needed = max(epsilon, 0.0) + self.reach
-        if not self.reach > 0 or not needed * WINDOW_GROWTH * WORTH < self.top:
+        if not self.reach > 0 or not needed * WINDOW_GROWTH * MIN_SHORTENING < self.top:
             return GridWindow()
-        places = math.ceil(math.log(needed / self.reach) / math.log(WINDOW_GROWTH))
-        return GridWindow(self.low, self.reach * WINDOW_GROWTH**places)
+        steps = math.ceil(math.log(needed / self.reach) / math.log(WINDOW_GROWTH))
+        return GridWindow(self.low, self.reach * WINDOW_GROWTH**steps)
 
     def folding_error(self, parts: Sequence[FoldedCells]) -> FoldedMoments:
         """Return a bound on the effect of folding, for every ε."""
@@ -159,42 +158,39 @@ class FoldedMoments:
         folds = self.above > 0
         rest = epsilon - np.where(folds, self.tops, 0.0)
         chances = np.exp(np.minimum(np.min(self.others + self.rates[:, None] * rest, axis=0), 0.0))
-        lost = 2 * ROUNDED_SUMS * float(np.sum(self.above))
+        lost = 2 * SUM_ERROR * float(np.sum(self.above))
         return (float(np.dot(self.above[folds], chances[folds])) + lost + self.below * high) * (1 + 1e-9)
 
 
 def _log_moments_at_rates(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> tuple[Floats, Floats]:
     """Return rates [r] and log E e^{−rate·L} [r, laws]."""
-    held = [(lower[p > 0], p[p > 0]) for lower, p in losses]
-    squares = [float(np.dot(p, np.clip(lower, -1, 1) ** 2)) for lower, p in held]
+    positive = [(lower[p > 0], p[p > 0]) for lower, p in losses]
+    squares = [float(np.dot(p, np.clip(lower, -1, 1) ** 2)) for lower, p in positive]
     variance = math.fsum(n * square for square, n in zip(squares, counts, strict=True))
-    rates = np.asarray(RATES_TRIED / math.sqrt(max(variance, 1e-300)), dtype=np.float64)
-    return rates, np.stack([_log_moment(lower, p, rates) for lower, p in held], axis=1)
-
-
-def _log_moment(lower: Floats, p: Floats, rates: Floats) -> Floats:
-    """Return the log moment; −∞ for a distribution whose losses are all infinite."""
-    if not len(p):
-        return np.full(len(rates), -math.inf)
-    exponents = np.log(p) - rates[:, None] * lower
-    top = np.max(exponents, axis=1)
-    return np.asarray(top + np.log(np.sum(np.exp(exponents - top[:, None]), axis=1)))
+    rates = np.asarray(RELATIVE_RATES / math.sqrt(max(variance, 1e-300)), dtype=np.float64)
+    log_moments = np.full((len(rates), len(positive)), -math.inf)  # as for a distribution with only infinite losses
+    for column, (lower, p) in enumerate(positive):
+        if len(p):
+            exponents = np.log(p) - rates[:, None] * lower
+            top = np.max(exponents, axis=1)
+            log_moments[:, column] = top + np.log(np.sum(np.exp(exponents - top[:, None]), axis=1))
+    return rates, log_moments
 
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 EVERYWHERE = GridWindow()
-EMPTY = 1e-2
+EMPTY_STEP = 1e-2
 """The step if no finite loss has mass."""
-SPARE_NATS = 6.0
-"""Nats above the saddle at which a kept tilt is reused: rounding is far below the error of moving."""
-ROOM = 4
-"""Lattice points for the sum, for each one of the widest law."""
-HEAVY = 1e-6
+TILT_NATS = 6.0
+"""Nats above the saddle at which a cached tilt is reused: rounding is far below the error of moving."""
+EXTENT_FACTOR = 4
+"""Lattice points for the sum, for each one of the widest distribution."""
+HEAVY_ATOM = 1e-6
 """Atoms above this mass should lie on the grid."""
 HALF_DEVIATIONS = math.sqrt(2 * math.log(4))
 """The sum moves by less than its mean and this many deviations with probability ½ at least."""
-COARSE = 1.0
+MAX_MOVE = 1.0
 """If a grid may have moved the sum by more nats than this, it gives no lower bound."""
 UNDERFLOW = 1e-300
 """Bound on the sum of masses that underflow in double precision."""
@@ -204,43 +200,47 @@ FAR_DEVIATIONS = 40.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The lattice above; the paths on it that were not moved; mean and deviation bounds of the move; mass lost."""
+    """A lattice distribution that dominates, and what bounds its excess over the true one."""
 
     upper: Lattice
-    still: Lattice | None
+    unmoved: Lattice | None
+    """The paths on it of which no loss was moved."""
     drift: float
+    """Bound on the mean of the move of a path."""
     deviation: float
+    """Bound on the standard deviation of the move of a path."""
     lost: float
+    """Finite mass that became infinite."""
     slack: float
     folding: FoldedMoments | None = None
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return [lower, upper] of δ(ε), including rounding."""
-        high, over = self.upper.delta(epsilon - self.slack)
-        below, under = self.upper.delta(epsilon + self.slack)
-        if not max(self.deviation, self.drift) < COARSE:
-            return 0.0, high + over + UNDERFLOW
+        high, high_error = self.upper.delta(epsilon - self.slack)
+        low, low_error = self.upper.delta(epsilon + self.slack)
+        if not max(self.deviation, self.drift) < MAX_MOVE:
+            return 0.0, high + high_error + UNDERFLOW
         gained = self.lost + (self._splitting_error(epsilon + self.slack) if self.deviation else 0.0)
-        gained += self.folding.folding_error_bound(epsilon + self.slack, high + over) if self.folding else 0.0
-        return max(0.0, below - under - gained * (1 + 1e-9)), high + over + UNDERFLOW
+        gained += self.folding.folding_error_bound(epsilon + self.slack, high + high_error) if self.folding else 0.0
+        return max(0.0, low - low_error - gained * (1 + 1e-9)), high + high_error + UNDERFLOW
 
     def delta_upper_bound(self, epsilon: float) -> float:
         """Return the upper end alone."""
-        high, over = self.upper.delta(epsilon - self.slack)
-        return high + over + UNDERFLOW
+        high, error = self.upper.delta(epsilon - self.slack)
+        return high + error + UNDERFLOW
 
     def _splitting_error(self, epsilon: float) -> float:
         """Return 2 Σ W G((|l − ε| − v)₊): each path stays within v of its position with probability ½ or more."""
         near = self.drift + HALF_DEVIATIONS * self.deviation
         losses, masses, error = self.upper.masses_near(epsilon, near + self.drift + FAR_DEVIATIONS * self.deviation)
-        if self.still is not None:
-            masses = np.maximum(masses - self.still.mass_lower_bounds(losses), 0.0) + 1e-12 * masses
+        if self.unmoved is not None:
+            masses = np.maximum(masses - self.unmoved.mass_lower_bounds(losses), 0.0) + 1e-12 * masses
         distance = np.maximum(np.abs(losses - epsilon) - near, 0.0)
         gains = self._excess_bound(distance)
         return 2 * float(np.dot(masses, gains)) + 2 * error * float(np.linalg.norm(gains))
 
     def _excess_bound(self, distance: Floats) -> Floats:
-        """∫_a^∞ e^{u−a} min(1, 2 e^{−(u−m)²/2s²}) du for u ≥ m, and 2 below: a bound on E (e^{|M|−a} − 1)₊."""
+        """Return a bound on E (e^{|M|−a} − 1)₊: ∫_a^∞ e^{u−a} min(1, 2 e^{−(u−m)²/2s²}) du for u ≥ m, and 2 below."""
         m, s = self.drift, self.deviation
         start = np.maximum(distance, m)
         tail = np.exp(m - distance + s * s / 2) * s * math.sqrt(2 * math.pi) * special.ndtr((m + s * s - start) / s)
@@ -252,42 +252,38 @@ def compose_on_grid(
 ) -> Grid:
     """Compose on a lattice with about ``points`` points for the widest distribution, folded onto a window of losses."""
     if total.infinite_mass == 1:
-        return Grid(Lattice(EMPTY, (), 1.0), None, 0.0, 0.0, 0.0, 0.0)
+        return Grid(Lattice(EMPTY_STEP, (), 1.0), None, 0.0, 0.0, 0.0, 0.0)
     step = step_for(total, points, window)
     counts = total.counts
     cells = [law.cells_between(step, window.low - step, window.high + step / 2) for law in total.laws]
-    parts = [fold_into_window(each, window, step) for each in cells]
-    placed = [_LatticeCells.from_law(part.cells, step) for part in parts]
-    finite = any_of((each.infinite_mass, n) for each, n in zip(cells, counts, strict=True))
-    infinite = any_of((p.infinite_mass, n) for p, n in zip(placed, counts, strict=True))
+    parts = [fold_into_window(law_cells, window, step) for law_cells in cells]
+    snapped = [_LatticeCells.from_cells(part.cells, step) for part in parts]
+    before_rounding = any_of((law_cells.infinite_mass, n) for law_cells, n in zip(cells, counts, strict=True))
+    infinite = any_of((p.infinite_mass, n) for p, n in zip(snapped, counts, strict=True))
     slack = math.fsum(
-        n * (law.rounding_bound + p.snapped) for law, p, n in zip(total.laws, placed, counts, strict=True)
+        n * (law.rounding_bound + p.largest_snap) for law, p, n in zip(total.laws, snapped, counts, strict=True)
     )
-    ranges = math.fsum(n * p.range**2 for p, n in zip(placed, counts, strict=True))
-    drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(placed, counts, strict=True))
-    on_lattice = (
-        _sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(placed, counts, strict=True)
-    )
+    ranges = math.fsum(n * p.range**2 for p, n in zip(snapped, counts, strict=True))
+    drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(snapped, counts, strict=True))
+    upper = [
+        _sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(snapped, counts, strict=True)
+    ]
+    unmoved = None
+    if all(np.any(p.unmoved) for p in snapped):
+        unmoved_parts = (
+            _sum_by_lattice_point(p.offsets[p.unmoved], p.masses[p.unmoved], n, None)
+            for p, n in zip(snapped, counts, strict=True)
+        )
+        unmoved = Lattice(step, tuple(unmoved_parts), 0.0, TILT_NATS)
     return Grid(
-        Lattice(step, tuple(on_lattice), infinite, SPARE_NATS),
-        _unmoved_law(placed, counts, step),
+        Lattice(step, tuple(upper), infinite, TILT_NATS),
+        unmoved,
         drift,
         math.sqrt(ranges) / 2,
-        max(0.0, finite - total.infinite_mass),
+        max(0.0, before_rounding - total.infinite_mass),
         slack,
         outline.folding_error(parts) if outline is not None and window != EVERYWHERE else None,
     )
-
-
-def _unmoved_law(placed: list[_LatticeCells], counts: tuple[int, ...], step: float) -> Lattice | None:
-    """Return the lattice distribution of the paths with no moved loss; None if every path was moved."""
-    if not all(np.any(p.still) for p in placed):
-        return None
-    parts = (
-        _sum_by_lattice_point(p.offsets[p.still], p.masses[p.still], n, None)
-        for p, n in zip(placed, counts, strict=True)
-    )
-    return Lattice(step, tuple(parts), 0.0, SPARE_NATS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,64 +292,59 @@ class _LatticeCells:
 
     offsets: Indices
     masses: Floats
-    still: Flags
+    unmoved: Flags
     range: float
-    snapped: float
+    largest_snap: float
     infinite_mass: float
 
     @classmethod
-    def from_law(cls, cells: LossCells, step: float) -> _LatticeCells:
+    def from_cells(cls, cells: LossCells, step: float) -> _LatticeCells:
         losses, masses = cells.dominating_atoms()
         nearest = np.rint(losses / step)
-        off = np.abs(losses - nearest * step)
-        on = off <= SNAP * step
+        distance = np.abs(losses - nearest * step)
+        on = distance <= SNAP_TOLERANCE * step
         low = np.where(on, nearest, np.floor(losses / step))
-        share = np.where(on, 0.0, np.clip(np.expm1(low * step - losses) / np.expm1(-step), 0.0, 1.0))
+        upper_part = np.where(on, 0.0, np.clip(np.expm1(low * step - losses) / np.expm1(-step), 0.0, 1.0))
         high = np.where(on, low, low + 1)
         half = len(cells.lower)
-        wide = (high[half:] - low[:half]) * (masses[:half] + masses[half:] > 0)
-        still = np.tile(wide == 0, 2)
+        width = (high[half:] - low[:half]) * (masses[:half] + masses[half:] > 0)
+        unmoved = np.tile(width == 0, 2)
         return cls(
             np.concatenate([low, low + 1]).astype(np.int64),
-            np.concatenate([masses * (1 - share), masses * share]),
-            np.concatenate([still, np.zeros_like(still)]),
-            float(np.max(wide, initial=0.0)) * step,
-            float(np.max(off[on], initial=0.0)) + 2.0**-52 * float(np.max(np.abs(losses), initial=0.0)),
-            cells.infinite_mass,
+            np.concatenate([masses * (1 - upper_part), masses * upper_part]),
+            np.concatenate([unmoved, np.zeros_like(unmoved)]),
+            range=float(np.max(width, initial=0.0)) * step,
+            largest_snap=float(np.max(distance[on], initial=0.0))
+            + 2.0**-52 * float(np.max(np.abs(losses), initial=0.0)),
+            infinite_mass=cells.infinite_mass,
         )
 
 
 def step_for(total: Composition, points: int, window: GridWindow) -> float:
-    """Return the widest finite range over ``points``, but at least the sum's range, or 80 of its standard deviations,
-    over ``ROOM`` times as many; a divisor of the step of the heavy atoms if they have one.
+    """Return the step of a grid with about ``points`` points for the widest distribution.
+
+    It is at least the sum's range, or 80 of its standard deviations, divided by ``EXTENT_FACTOR`` times as many points;
+    a divisor of the step of the heavy atoms if they have one.
     """
-    shapes = [
-        (_loss_range_and_variance(law, window), count) for law, count in zip(total.laws, total.counts, strict=True)
-    ]
-    widest = max(width for (width, _), _ in shapes)
-    deviation = math.sqrt(math.fsum(count * variance for (_, variance), count in shapes))
-    extent = min(80 * deviation, math.fsum(count * width for (width, _), count in shapes))
-    step = max(widest / points, extent / (ROOM * points), 1e-12) if widest > 0 else EMPTY
-    common = common_step([_heavy_atom_losses(law) for law in total.laws])
+    # The finite range of the relevant losses of each distribution and a bound on their variance, from coarse cells.
+    widths, variances = [], []
+    for law in total.laws:
+        coarse = law.loss_cells(0.25)
+        relevant = coarse.p_masses > 1e-40
+        p = coarse.p_masses[relevant]
+        lower, upper = (np.clip(end[relevant], *window) for end in (coarse.lower, coarse.upper))
+        widths.append(float(np.max(upper, initial=0.0)) - float(np.min(lower, initial=0.0)))
+        mean = float(np.dot(p, lower))
+        distance = np.maximum(np.abs(lower - mean), np.abs(upper - mean))
+        variances.append(float(np.dot(p, distance**2)))
+    widest = max(widths)
+    deviation = math.sqrt(math.fsum(n * variance for n, variance in zip(total.counts, variances, strict=True)))
+    extent = min(80 * deviation, math.fsum(n * width for n, width in zip(total.counts, widths, strict=True)))
+    step = max(widest / points, extent / (EXTENT_FACTOR * points), 1e-12) if widest > 0 else EMPTY_STEP
+    atoms = [law.loss_cells(math.inf) for law in total.laws]
+    heavy = [cells.lower[(cells.lower == cells.upper) & (cells.low > HEAVY_ATOM)] for cells in atoms]
+    common = common_step(heavy)
     return step if common is None or common <= step else common / math.ceil(common / step)
-
-
-def _heavy_atom_losses(law: LossDistribution) -> Floats:
-    """Return the losses of the atoms that should lie on the grid."""
-    cells = law.loss_cells(math.inf)
-    return np.asarray(cells.lower[(cells.lower == cells.upper) & (cells.low > HEAVY)])
-
-
-def _loss_range_and_variance(law: LossDistribution, window: GridWindow) -> tuple[float, float]:
-    """Return the finite range of the relevant losses and a bound on their variance, from coarse cells."""
-    coarse = law.loss_cells(0.25)
-    p = coarse.p_masses
-    held = p > 1e-40
-    lower, upper = (np.clip(end[held], *window) for end in (coarse.lower, coarse.upper))
-    low, high = float(np.min(lower, initial=0.0)), float(np.max(upper, initial=0.0))
-    mean = float(np.dot(p[held], lower))
-    spread = np.maximum(np.abs(lower - mean), np.abs(upper - mean))
-    return high - low, float(np.dot(p[held], spread**2))
 
 
 def split_to_lattice(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]:
@@ -372,19 +363,16 @@ def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing:
         return LatticePart(np.zeros(1, dtype=np.int64), np.array([1e-300]), count, 1.0)
     low = int(offsets.min())
     gathered = np.bincount(offsets - low, weights=masses).astype(np.float64)
-    held = np.flatnonzero(gathered > math.ulp(0.0))
-    return LatticePart.from_masses((held + low).astype(np.int64), gathered[held], count, missing)
+    points = np.flatnonzero(gathered > math.ulp(0.0))
+    return LatticePart.from_masses((points + low).astype(np.int64), gathered[points], count, missing)
 
-
-# The fallback method, with a grid as fine as necessary.
 
 GRIDS = (1 << 13, 1 << 16, 1 << 19)
-"""Lattice points for the widest law."""
-GRIDS_KEPT = 4
+"""Lattice points for the widest distribution."""
+CACHED_GRIDS = 4
 NARROW_ENOUGH = 1e-7
 """Relative width of a bracket below which no finer grid is tried."""
-
-STILL = 1e-8
+STABLE_FALL = 1e-8
 """Relative fall of the upper end, from one grid to the next, that leaves a 64th of that to gain."""
 
 
@@ -410,9 +398,8 @@ class GridMethod(Method):
             low, high = max(low, finer[0]), min(high, finer[1])
             if high - low <= NARROW_ENOUGH * low:
                 break
-        return round_outward(low, low * self.total.relative_mass_error)[0], round_outward(
-            high, high * self.total.relative_mass_error
-        )[1]
+        mass_error = self.total.relative_mass_error
+        return round_outward(low, low * mass_error)[0], round_outward(high, high * mass_error)[1]
 
     def delta_upper_bound(self, epsilon: float) -> float:
         """Return the upper end alone; since errors fall as h², refinement stops once the upper end is stable."""
@@ -426,12 +413,12 @@ class GridMethod(Method):
                 if points == GRIDS[0]:
                     raise
                 break
-            settled, high = finer >= high * (1 - STILL), min(high, finer)
-            if settled:
+            is_stable, high = finer >= high * (1 - STABLE_FALL), min(high, finer)
+            if is_stable:
                 break
         return round_outward(high, high * self.total.relative_mass_error)[1]
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         """Return a guess from the coarsest grid."""
         try:
             return self._grid_for_epsilon(GRIDS[0], 0.0).upper.approximate_epsilon(target)
@@ -442,7 +429,7 @@ class GridMethod(Method):
         """Return a grid for the window of ε; few are cached."""
         key = points, self._coarse_outline.folding_window(epsilon)
         if key not in self._made:
-            while len(self._made) >= GRIDS_KEPT:
+            while len(self._made) >= CACHED_GRIDS:
                 self._made.pop(next(iter(self._made)))
             self._made[key] = compose_on_grid(self.total, points, self._coarse_outline, key[1])
         return self._made[key]

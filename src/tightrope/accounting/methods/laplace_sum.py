@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -16,41 +15,53 @@ from scipy.special import gammaln
 from tightrope.accounting.bounds import Interval, round_outward
 from tightrope.accounting.distributions.base import FlatForm
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.method import DeltaGuess, Method, approximate_epsilon_at, interpolate_epsilon
+from tightrope.accounting.methods.method import EpsilonGuess, Method, approximate_epsilon_at, interpolate_epsilon
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# Sums of positive terms for the exact sum of Laplace-type losses (``docs/proofs/laplace-sum.md``).
-
-FAINT_TERM = -44.0
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+Counts = tuple[int, ...]
+LOG_NEGLIGIBLE = -44.0
 """Log of a bound on the omitted powers, relative to the sum."""
-RARE = 1e-18
+RARE_PROBABILITY = 1e-18
 """Largest probability that the number of uniform losses exceeds the largest number considered."""
-QUARTERS = 4.0
+STEPS_PER_DOUBLING = 4.0
 """Reaches are rounded up to powers of 2^(1/4), so that values that depend on them are reused for neighboring ε."""
+MAX_STATES = 600
+"""Largest number of ways to choose how many losses of each group are uniform."""
+MAX_POSITIONS = 30_000
+"""Largest number of points t over all of them."""
+MAX_REACH = 300.0
+MIN_SCALE = 1e-6
+"""The least scale, relative to the largest: rounding leaves it nine digits."""
+MAX_COPIES = 500
+MAX_NATS = 300.0
+"""k ε beyond which powers leave double precision."""
+TINY_SUM = 1e-290
+CACHED_SUMS = 32
 
 
 def powers_for(reach: float) -> int:
     """Return the number of significant odd powers p besides x in Σ x^p/p!, for 0 ≤ x ≤ reach, and a little beyond."""
-    quarter = math.ceil(QUARTERS * math.log2(max(reach, 1e-300)))
-    return _integer_powers(2.0 ** (quarter / QUARTERS))
+    quarter = math.ceil(STEPS_PER_DOUBLING * math.log2(max(reach, 1e-300)))
+    return _integer_powers(2.0 ** (quarter / STEPS_PER_DOUBLING))
 
 
 @lru_cache(maxsize=256)
 def _integer_powers(reach: float) -> int:
     p = np.arange(1.0, 4 * reach + 60, 2)
-    seen = (p - 1) * math.log(reach) - gammaln(p + 1) > FAINT_TERM
-    return max(2, int(np.count_nonzero(seen)) + 2)
+    is_significant = (p - 1) * math.log(reach) - gammaln(p + 1) > LOG_NEGLIGIBLE
+    return max(2, int(np.count_nonzero(is_significant)) + 2)
 
 
 def odd_numbers(count: int) -> Floats:
-    """1, 3, 5, …: shape [count]."""
+    """Return 1, 3, 5, …: shape [count]."""
     return np.arange(1.0, 2 * count, 2)
 
 
 def over_factorials(x: Floats, count: int) -> Floats:
-    """x^p/p! for the odd p, shape [n, count]: each from the one before."""
+    """Return x^p/p! for the odd p, shape [n, count]: each from the one before."""
     p = odd_numbers(count)
     steps = np.multiply.outer(x * x, 1 / np.concatenate([[1.0], p[1:] * (p[1:] - 1)]))
     steps[:, 0] = x
@@ -58,7 +69,7 @@ def over_factorials(x: Floats, count: int) -> Floats:
 
 
 def single_moments(half_width: float, count: int) -> Floats:
-    """E U^r/r! for r = 0, 2, 4, …, U uniform on ±half_width: h^r/(r+1)!."""
+    """Return E U^r/r! for r = 0, 2, 4, …, U uniform on ±half_width: h^r/(r+1)!."""
     r = np.arange(2.0, 2 * count, 2)
     return np.cumprod(np.concatenate([[1.0], half_width**2 / (r * (r + 1))]))
 
@@ -70,8 +81,8 @@ def shifted_moment_matrix(moments: Floats) -> Floats:
     return np.lib.stride_tricks.sliding_window_view(padded, count, axis=1)[:, ::-1]
 
 
-def added_up(powers: Floats, matrices: Floats) -> Floats:
-    """Σ_r E Y^r/r! · x^{p−r}/(p−r)! from x^s/s!, s odd, and ``shifted_moment_matrix`` moments, row by row.
+def combine_powers(powers: Floats, matrices: Floats) -> Floats:
+    """Return Σ_r E Y^r/r! · x^{p−r}/(p−r)! from x^s/s!, s odd, and ``shifted_moment_matrix`` moments, row by row.
 
     Shape [n, count].
     """
@@ -93,8 +104,8 @@ def binomial_probabilities(count: int, odds: float) -> Floats:
 
 
 def largest_likely_count(chances: Floats) -> int:
-    """Return the largest count that is reached with a probability above ``RARE``."""
-    return int(np.count_nonzero(np.cumsum(chances[::-1])[::-1] > RARE)) - 1
+    """Return the largest count that is reached with a probability above ``RARE_PROBABILITY``."""
+    return int(np.count_nonzero(np.cumsum(chances[::-1])[::-1] > RARE_PROBABILITY)) - 1
 
 
 @lru_cache(maxsize=64)
@@ -105,27 +116,18 @@ def coin_probabilities(count: int, fewer: int) -> Floats:
     return np.asarray(np.cumprod(np.concatenate([np.exp2(-tosses.astype(np.float64)), ratios], axis=1), axis=1))
 
 
-# Copies of several flat distributions, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
-#
-# Of group i, of width w_i (in units of the widest), n_i of k_i losses are uniform, W = Σ n_i w_i, N = Σ n_i.
-# With Y their sum and S_{n,p}(t) = (u/2)^p E (Y − t)₊^p / p!, u the unit,
-#     S_{n,p}(t) = Σ_i n_i ((W − t) S_{n−e_i,p}(t − w_i) + (W + t) S_{n−e_i,p}(t + w_i)) / (2W (N + p)),
-# positive terms for |t| < W. For t ≤ −W a moment, for t ≥ W nothing. Widths are rounded so that every t is exact.
-
-Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-Counts = tuple[int, ...]
-MOST_STATES = 600
-"""Largest number of ways to choose how many losses of each group are uniform."""
-MOST_PLACES = 30_000
-"""Largest number of points t over all of them."""
-WIDEST = 300.0
-NARROWEST = 1e-6
-"""The least scale, relative to the largest: rounding leaves it nine digits."""
-
-
 @dataclass(frozen=True)
 class MultiScaleSum:
-    """``counts`` copies of the ``flats``; positions are in units of the widest ε."""
+    """``counts`` copies of the ``flats``; positions are in units of the widest ε.
+
+    Of group i, of width w_i (in units of the widest), n_i of k_i losses are uniform, W = Σ n_i w_i, N = Σ n_i.
+    With Y their sum and S_{n,p}(t) = (u/2)^p E (Y − t)₊^p / p!, u the unit,
+
+        S_{n,p}(t) = Σ_i n_i ((W − t) S_{n−e_i,p}(t − w_i) + (W + t) S_{n−e_i,p}(t + w_i)) / (2W (N + p)),
+
+    positive terms for |t| < W. For t ≤ −W it is a moment, for t ≥ W it is 0. Widths are rounded so that every t is
+    exact. Proofs: ``docs/proofs/laplace-sum.md``.
+    """
 
     flats: tuple[FlatForm, ...]
     counts: Counts
@@ -164,12 +166,12 @@ class MultiScaleSum:
         if reach <= 0:
             return log_scale, 0.0, 0.0
         powers = powers_for(reach * self.nats_per_unit / 2)
-        found: list[Floats] = []
+        sums: list[Floats] = []
         total = 0.0
         for state in _build_states(self.flats, self.counts, self.integer_widths, powers):
             t = theta + state.shifts
-            found.append(state.sums_at_positions(t, found))
-            total += state.expected_excess(t, found[-1])
+            sums.append(state.sums_at_positions(t, sums))
+            total += state.expected_excess(t, sums[-1])
         copies = sum(self.counts)
         roundings = copies * (powers + 2 * len(logs) + 32) + 8 * powers + 200
         return log_scale, total, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * math.fsum(map(abs, logs)))
@@ -201,29 +203,25 @@ class _UniformCountState:
     """1/(N + p)."""
     links: tuple[_StateTransition, ...]
 
-    def sums_at_positions(self, t: Floats, before: list[Floats]) -> Floats:
-        """Return S at every t, shape [positions, powers]."""
+    def sums_at_positions(self, t: Floats, previous: list[Floats]) -> Floats:
+        """Return S at every t, shape [positions, powers], from those of the states with fewer uniform losses."""
         beyond = t <= -self.half_width
-        result = np.zeros((len(t), len(self.inverse)))
-        outside = over_factorials(-t[beyond] * self.unit / 2, len(self.inverse))
-        result[beyond] = outside @ self.moments
-        inside = np.flatnonzero(np.abs(t) < self.half_width)
-        if len(inside):
-            result[inside] = self._advance_sums(t[inside], inside, before)
-        return result
-
-    def _advance_sums(self, t: Floats, rows: Indices, before: list[Floats]) -> Floats:
-        low, high = (self.half_width - t)[:, None], (self.half_width + t)[:, None]
-        total = np.zeros((len(t), len(self.inverse)))
-        for link in self.links:
-            last = before[link.state]
-            total += link.copies * (low * last[link.down[rows]] + high * last[link.up[rows]])
-        return np.asarray(total * (self.inverse / (2 * self.half_width)))
+        sums = np.zeros((len(t), len(self.inverse)))
+        sums[beyond] = over_factorials(-t[beyond] * self.unit / 2, len(self.inverse)) @ self.moments
+        rows = np.flatnonzero(np.abs(t) < self.half_width)
+        if len(rows):
+            low, high = (self.half_width - t[rows])[:, None], (self.half_width + t[rows])[:, None]
+            total = np.zeros((len(rows), len(self.inverse)))
+            for link in self.links:
+                last = previous[link.state]
+                total += link.copies * (low * last[link.down[rows]] + high * last[link.up[rows]])
+            sums[rows] = total * (self.inverse / (2 * self.half_width))
+        return sums
 
     def expected_excess(self, t: Floats, sums: Floats) -> float:
         """Return E 2 sinh(u (S − θ)/2)₊ with this many uniform losses, times the probability of this number."""
-        whole = self.growth * 2 * np.sinh(np.maximum(-t, 0.0) * self.unit / 2)
-        return float(self.chances @ np.where(t <= -self.half_width, whole, 2 * np.sum(sums, axis=1)))
+        never_negative = self.growth * 2 * np.sinh(np.maximum(-t, 0.0) * self.unit / 2)
+        return float(self.chances @ np.where(t <= -self.half_width, never_negative, 2 * np.sum(sums, axis=1)))
 
 
 @lru_cache(maxsize=8)
@@ -233,104 +231,76 @@ def _build_states(
     """Build the θ-independent part of every choice; each after those with fewer uniform losses."""
     unit = max(flat.epsilon for flat in flats)
     chances = [binomial_probabilities(k, flat.density_odds) for flat, k in zip(flats, counts, strict=True)]
-    most = tuple(largest_likely_count(row) for row in chances)
-    place = {n: index for index, n in enumerate(_uniform_count_choices(most))}
-    moments = _even_moments(tuple(single_moments(w * unit / 2, powers) for w in widths), most)
+    likely_counts = (largest_likely_count(row) for row in chances)
+    index = {n: i for i, n in enumerate(itertools.product(*(range(m + 1) for m in likely_counts)))}
+    singles = [single_moments(w * unit / 2, powers) for w in widths]
+    # E (uY/2)^r/r!, r even, for every choice.
+    moments = {(0,) * len(counts): np.eye(1, powers)[0]}
+    for n in itertools.islice(index, 1, None):
+        group = next(i for i, m in enumerate(n) if m)
+        moments[n] = np.convolve(moments[_one_less(n, group)], singles[group])[:powers]
     growths = [math.sinh(w * unit / 2) / (w * unit / 2) for w in widths]
     states = []
-    for n in place:
+    for n in index:
         rest = tuple(k - m for k, m in zip(counts, n, strict=True))
-        half_width = math.fsum(m * w for m, w in zip(n, widths, strict=True))
-        # The sum of ``count`` signs times the width, for 0, 1, … minus signs.
+        # For every number of minus signs, group by group: the sum of signs times widths, and the probability.
+        shifts, sign_chances = np.zeros(1), np.ones(1)
+        for w, k in zip(widths, rest, strict=True):
+            shifts = np.add.outer(shifts, np.asarray(w * (k - 2 * np.arange(k + 1)), dtype=np.float64)).ravel()
+            sign_chances = np.multiply.outer(sign_chances, binomial_probabilities(k, 1.0)).ravel()
         states.append(
             _UniformCountState(
                 unit,
-                _outer_sum(
-                    [
-                        np.asarray(w * (k - 2 * np.arange(k + 1)), dtype=np.float64)
-                        for w, k in zip(widths, rest, strict=True)
-                    ]
-                ),
-                math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * _sign_probabilities(rest),
-                half_width,
-                math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
-                shifted_moment_matrix(moments[n][None, :])[0].copy(),
-                1 / (sum(n) + odd_numbers(powers)),
-                tuple(_link_states(place, n, rest, i) for i, m in enumerate(n) if m),
+                shifts,
+                math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * sign_chances,
+                half_width=math.fsum(m * w for m, w in zip(n, widths, strict=True)),
+                growth=math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
+                moments=shifted_moment_matrix(moments[n][None, :])[0].copy(),
+                inverse=1 / (sum(n) + odd_numbers(powers)),
+                links=tuple(_link_states(index, n, rest, i) for i, m in enumerate(n) if m),
             )
         )
     return tuple(states)
 
 
-def _uniform_count_choices(most: Counts) -> Iterator[Counts]:
-    return itertools.product(*(range(m + 1) for m in most))
-
-
-def _even_moments(singles: tuple[Floats, ...], most: Counts) -> dict[Counts, Floats]:
-    """E (uY/2)^r/r!, r even, for every choice."""
-    found = {(0,) * len(most): np.eye(1, len(singles[0]))[0]}
-    for n in _uniform_count_choices(most):
-        group = next((i for i, m in enumerate(n) if m), None)
-        if group is not None:
-            found[n] = np.convolve(found[_smaller_choices(n, group)], singles[group])[: len(singles[0])]
-    return found
-
-
-def _smaller_choices(n: Counts, group: int) -> Counts:
+def _one_less(n: Counts, group: int) -> Counts:
     return (*n[:group], n[group] - 1, *n[group + 1 :])
 
 
-def _outer_sum(rows: list[Floats]) -> Floats:
-    """Return every sum of one number from each row; the last row varies fastest."""
-    whole = np.zeros(1)
-    for row in rows:
-        whole = np.add.outer(whole, row).ravel()
-    return whole
-
-
-def _sign_probabilities(rest: Counts) -> Floats:
-    """Return probabilities of every number of minus signs, group by group."""
-    whole = np.ones(1)
-    for count in rest:
-        whole = np.multiply.outer(whole, binomial_probabilities(count, 1.0)).ravel()
-    return whole
-
-
-def _link_states(place: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _StateTransition:
+def _link_states(index: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _StateTransition:
     """Link a state to one with a sign for a uniform loss: t − w has one more minus sign, t + w as many."""
-    here = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
-    wider = [k + 1 + (i == group) for i, k in enumerate(rest)]
-    more = here + (np.arange(len(rest)) == group)[:, None]
-    down, up = (np.ravel_multi_index(tuple(rows), wider) for rows in (more, here))
-    return _StateTransition(place[_smaller_choices(n, group)], n[group], down, up)
+    signs = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
+    shape = [k + 1 + (i == group) for i, k in enumerate(rest)]
+    one_more = signs + (np.arange(len(rest)) == group)[:, None]
+    down, up = (np.ravel_multi_index(tuple(rows), shape) for rows in (one_more, signs))
+    return _StateTransition(index[_one_less(n, group)], n[group], down, up)
 
 
 def fits_many_scales(flats: tuple[FlatForm, ...], counts: Counts) -> bool:
     """Return whether double precision and a fraction of a second suffice."""
     states = math.prod(k + 1 for k in counts)
-    places = math.prod((k + 1) * (k + 2) // 2 for k in counts)
+    positions = math.prod((k + 1) * (k + 2) // 2 for k in counts)
     reach = math.fsum(k * flat.epsilon for flat, k in zip(flats, counts, strict=True))
     scales = [flat.epsilon for flat in flats]
-    near = min(scales) >= NARROWEST * max(scales)
-    return near and states <= MOST_STATES and places <= MOST_PLACES and reach <= WIDEST
-
-
-# Copies of one flat distribution, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
-#
-# With n of k losses uniform, Y their sum in units of ε, and θ = q/ε,
-#     δ₀(q) = m^k e^{q/2} Σ_n Bin(n) Σ_j Bin(j) H_n(θ + k − n − 2j),   H_n(t) = E 2 sinh(ε(Y − t)/2)₊.
-# H is Σ_p odd 2 S_{n,p}(t), S_{n,p} = (ε/2)^p E (Y − t)₊^p / p!, and divided differences of truncated powers give
-#     S_{n,p}(t) = ((n − t) S_{n−1,p}(t − 1) + (n + t) S_{n−1,p}(t + 1)) / (2(n + p)),
-# positive terms for |t| < n. For t ≤ −n a moment, for t ≥ n nothing. θ is rounded so that every t is exact.
-
-MOST_COPIES = 500
-WIDEST_SCALE = 300.0
-"""k ε beyond which powers leave double precision."""
+    similar = min(scales) >= MIN_SCALE * max(scales)
+    return similar and states <= MAX_STATES and positions <= MAX_POSITIONS and reach <= MAX_REACH
 
 
 @dataclass(frozen=True, slots=True)
 class SingleScaleSum:
-    """``count`` copies of one flat distribution; positions are in units of its ε."""
+    """``count`` copies of one flat distribution; positions are in units of its ε.
+
+    With n of k losses uniform, Y their sum in units of ε, and θ = q/ε,
+
+        δ₀(q) = m^k e^{q/2} Σ_n Bin(n) Σ_j Bin(j) H_n(θ + k − n − 2j),   H_n(t) = E 2 sinh(ε(Y − t)/2)₊.
+
+    H is Σ_p odd 2 S_{n,p}(t), S_{n,p} = (ε/2)^p E (Y − t)₊^p / p!, and divided differences of truncated powers give
+
+        S_{n,p}(t) = ((n − t) S_{n−1,p}(t − 1) + (n + t) S_{n−1,p}(t + 1)) / (2(n + p)),
+
+    positive terms for |t| < n. For t ≤ −n it is a moment, for t ≥ n it is 0. θ is rounded so that every t is exact.
+    Proofs: ``docs/proofs/laplace-sum.md``.
+    """
 
     flat: FlatForm
     count: int
@@ -355,25 +325,27 @@ class SingleScaleSum:
         log_scale = k * math.log(flat.tilted_mass) + theta * flat.epsilon / 2
         if theta >= k:
             return log_scale, 0.0, 0.0
-        known = _moments_of_count(flat, k, powers_for((k - theta) * flat.epsilon / 2))
-        value = known.inner_part(theta) + known.lower_part(theta)
-        n, powers = len(known.weights) - 1, len(known.inverse[0])
+        moments = _moments_of_count(flat, k, powers_for((k - theta) * flat.epsilon / 2))
+        value = moments.inner_part(theta) + moments.lower_part(theta)
+        n, powers = len(moments.weights) - 1, len(moments.inverse[0])
         roundings = n * (powers + 8) + 24 * k + 8 * powers + 200
         return log_scale, value, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * k * abs(math.log(flat.tilted_mass)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PrecomputedMoments:
-    """θ-independent quantities: chances of n uniform losses and j minus signs, the same times E e^{εY/2}; moments of
-    n uniform losses; 1/(2(n + p)) for n ≥ 1.
-    """
+    """Quantities that do not depend on θ."""
 
     count: int
     epsilon: float
     weights: Floats
-    grown: Floats
+    """Probabilities of n uniform losses and j minus signs, shape [n, j]."""
+    exponential_weights: Floats
+    """The same, times E e^{εY/2}."""
     moments: Floats
+    """Moments of n uniform losses."""
     inverse: Floats
+    """1/(2(n + p)) for n ≥ 1."""
 
     def inner_part(self, theta: float) -> float:
         """Return the part of all t in (−n, n): t = θ + k − n − 2j, and t + n is the same for all n at the same j."""
@@ -382,46 +354,49 @@ class _PrecomputedMoments:
             return 0.0
         start = theta + self.count - 2 * last  # in (0, 2], exactly
         n, powers = np.arange(1, len(self.weights)), self.inverse.shape[1]
-        below = added_up(over_factorials((1 + n - start) * self.epsilon / 2, powers), self.moments[: len(n)])
+        below = combine_powers(over_factorials((1 + n - start) * self.epsilon / 2, powers), self.moments[: len(n)])
         up = (start + 2 * np.arange(len(n)))[:, None]
         rows, total = np.zeros((len(n) + 2, powers)), np.zeros(powers)
         for m in range(1, len(n) + 1):
             rows[0] = below[m - 1]
-            found = (2 * m - up[:m]) * rows[:m]
-            found += up[:m] * rows[1 : m + 1]
-            found *= self.inverse[m - 1]
-            seen = min(m, last + 1)
-            total += self.weights[m, last - seen + 1 : last + 1][::-1] @ found[:seen]
-            rows[1 : m + 1] = found
+            sums = (2 * m - up[:m]) * rows[:m]
+            sums += up[:m] * rows[1 : m + 1]
+            sums *= self.inverse[m - 1]
+            terms = min(m, last + 1)
+            total += self.weights[m, last - terms + 1 : last + 1][::-1] @ sums[:terms]
+            rows[1 : m + 1] = sums
         return 2 * float(np.sum(total))
 
     def lower_part(self, theta: float) -> float:
         """Return the part of all t ≤ −n, at which Y − t is never negative."""
-        n, j = np.arange(len(self.grown))[:, None], np.arange(self.grown.shape[1])[None, :]
+        weights = self.exponential_weights
+        n, j = np.arange(len(weights))[:, None], np.arange(weights.shape[1])[None, :]
         t = theta + self.count - n - 2 * j
-        return float(np.vdot(self.grown, np.where(t <= -n, 2 * np.sinh(np.maximum(-t, 0.0) * self.epsilon / 2), 0.0)))
+        return float(np.vdot(weights, np.where(t <= -n, 2 * np.sinh(np.maximum(-t, 0.0) * self.epsilon / 2), 0.0)))
 
 
 @lru_cache(maxsize=32)
 def _moments_of_count(flat: FlatForm, count: int, powers: int) -> _PrecomputedMoments:
     chances = binomial_probabilities(count, flat.density_odds)
-    most = largest_likely_count(chances)
+    largest = largest_likely_count(chances)
     single, moments = single_moments(flat.epsilon / 2, powers), [np.eye(1, powers)[0]]
-    for _ in range(most):
+    for _ in range(largest):
         moments.append(np.convolve(moments[-1], single)[:powers])
-    inverse = 1 / (2 * (np.arange(1, max(most, 1) + 1)[:, None] + odd_numbers(powers)))
-    weights = chances[: most + 1, None] * coin_probabilities(count, most)
-    grown = weights * (math.sinh(flat.epsilon / 2) / (flat.epsilon / 2)) ** np.arange(most + 1)[:, None]
-    return _PrecomputedMoments(count, flat.epsilon, weights, grown, shifted_moment_matrix(np.stack(moments)), inverse)
+    weights = chances[: largest + 1, None] * coin_probabilities(count, largest)
+    growth = (math.sinh(flat.epsilon / 2) / (flat.epsilon / 2)) ** np.arange(largest + 1)[:, None]
+    return _PrecomputedMoments(
+        count,
+        flat.epsilon,
+        weights,
+        exponential_weights=weights * growth,
+        moments=shifted_moment_matrix(np.stack(moments)),
+        inverse=1 / (2 * (np.arange(1, max(largest, 1) + 1)[:, None] + odd_numbers(powers))),
+    )
 
 
 def fits_one_scale(flat: FlatForm, count: int) -> bool:
     """Return whether double precision and a fraction of a second suffice."""
-    return count <= MOST_COPIES and count * flat.epsilon <= WIDEST_SCALE
-
-
-TINY_SUM = 1e-290
-MOST_SUMS_KEPT = 32
+    return count <= MAX_COPIES and count * flat.epsilon <= MAX_NATS
 
 
 class PositiveSum(Protocol):
@@ -444,13 +419,13 @@ class PositiveSum(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaplaceSumMethod(Method):
-    """The exact sum of flat losses; ``instead`` is the fallback outside the range of double precision."""
+    """The exact sum of flat losses; ``fallback`` is used outside the range of double precision."""
 
     flats: tuple[FlatForm, ...]
     sum: PositiveSum
     total: Composition
-    instead: Method
-    seen: dict[float, Interval] = field(default_factory=dict)
+    fallback: Method
+    cached: dict[float, Interval] = field(default_factory=dict)
     """Values and errors by position."""
     name = "exact sum"
 
@@ -460,7 +435,7 @@ class LaplaceSumMethod(Method):
         try:
             low, under = self._delta_at_unit(-self._round_down_to_unit(-epsilon - self._rounding_bound(epsilon)))
         except PrecisionError:
-            return self.instead.delta(epsilon)
+            return self.fallback.delta(epsilon)
         low, under = low * (1 - self.total.relative_mass_error), under + self._infinite_error
         return round_outward(self.total.infinite_mass + low, under)[0], self.delta_upper_bound(epsilon)
 
@@ -470,7 +445,7 @@ class LaplaceSumMethod(Method):
         try:
             high, over = self._delta_at_unit(self._round_down_to_unit(epsilon - self._rounding_bound(epsilon)))
         except PrecisionError:
-            return self.instead.delta_upper_bound(epsilon)
+            return self.fallback.delta_upper_bound(epsilon)
         high, over = high * (1 + self.total.relative_mass_error), over + self._infinite_error
         return round_outward(self.total.infinite_mass + high, over)[1]
 
@@ -489,28 +464,26 @@ class LaplaceSumMethod(Method):
 
     def _delta_at_unit(self, theta: float) -> Interval:
         """Return δ₀ at a position, and its error."""
-        if theta not in self.seen:
-            if len(self.seen) >= MOST_SUMS_KEPT:
-                self.seen.clear()
+        if theta not in self.cached:
+            if len(self.cached) >= CACHED_SUMS:
+                self.cached.clear()
             log_scale, value, error = self.sum.scaled_delta_at(theta)
             if not log_scale < 600 or not value > TINY_SUM:
                 at = theta * self.sum.nats_per_unit
                 raise PrecisionError(f"the sum of {sum(self.total.counts)} losses leaves double precision at {at!r}")
-            found = math.exp(log_scale) * value
-            self.seen[theta] = found, found * error
-        return self.seen[theta]
+            delta = math.exp(log_scale) * value
+            self.cached[theta] = delta, delta * error
+        return self.cached[theta]
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         """Return a guess from the saddle point or the largest atom, refined by inverse interpolation."""
         rest = target - self.total.infinite_mass
-        rough = (
-            (approximate_epsilon_at(self._real_cumulant, math.log(rest)) or self._delta_near_maximum(rest))
-            if rest > 0
-            else None
-        )
+        if not rest > 0:
+            return None
+        rough = approximate_epsilon_at(self._real_cumulant, math.log(rest)) or self._guess_near_maximum(rest)
         return rough and interpolate_epsilon(self.delta_upper_bound, rough, target, self.total.largest_loss)
 
-    def _delta_near_maximum(self, rest: float) -> DeltaGuess | None:
+    def _guess_near_maximum(self, rest: float) -> EpsilonGuess | None:
         """Return a guess just below the largest loss, where only its atom a matters: δ = a (1 − e^{ε − l})."""
         pairs = zip(self.flats, self.total.counts, strict=True)
         atom = math.exp(
@@ -518,25 +491,25 @@ class LaplaceSumMethod(Method):
         )
         if not rest < atom:
             return None
-        return DeltaGuess(self.total.largest_loss + math.log1p(-rest / atom), atom / rest)
+        return EpsilonGuess(self.total.largest_loss + math.log1p(-rest / atom), atom / rest)
 
     def _real_cumulant(self, c: Floats) -> Floats:
-        """K on the real axis: log of m(c + ½)^k with m(w) = 2a cosh wε + b sinh(wε)/wε."""
-        found = np.zeros_like(c)
+        """Return K on the real axis: log of m(c + ½)^k with m(w) = 2a cosh wε + b sinh(wε)/wε."""
+        cumulant = np.zeros_like(c)
         for flat, count in zip(self.flats, self.total.counts, strict=True):
             w = (c + 0.5) * flat.epsilon
             down = np.exp(-2 * w)
-            found += count * (w + np.log(flat.atom * (1 + down) + flat.spread * (1 - down) / (2 * w)))
-        return found
+            cumulant += count * (w + np.log(flat.atom * (1 + down) + flat.spread * (1 - down) / (2 * w)))
+        return cumulant
 
 
-def flat_sum(total: Composition, instead: Method) -> LaplaceSumMethod | None:
+def flat_sum(total: Composition, fallback: Method) -> LaplaceSumMethod | None:
     """Return the exact sum if every distribution is flat and they are few, else None."""
     flats = tuple(law.flat_form for law in total.laws if law.flat_form is not None)
     if not flats or len(flats) < len(total.laws):
         return None
     if len(flats) == 1:
         fits = fits_one_scale(flats[0], total.counts[0])
-        return LaplaceSumMethod(flats, SingleScaleSum(flats[0], total.counts[0]), total, instead) if fits else None
+        return LaplaceSumMethod(flats, SingleScaleSum(flats[0], total.counts[0]), total, fallback) if fits else None
     fits = fits_many_scales(flats, total.counts)
-    return LaplaceSumMethod(flats, MultiScaleSum(flats, total.counts), total, instead) if fits else None
+    return LaplaceSumMethod(flats, MultiScaleSum(flats, total.counts), total, fallback) if fits else None

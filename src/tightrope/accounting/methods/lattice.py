@@ -15,20 +15,34 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy
 
-from tightrope.accounting.methods.method import DeltaGuess, approximate_epsilon_at
+from tightrope.accounting.methods.method import EpsilonGuess, approximate_epsilon_at
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import log1p
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
-# A tilted sum on a lattice, with all quantities that δ needs for every ε: masses, and their sums over blocks.
-#
-# With P-masses e^{K − cl} m_l, δ(ε) = e^{K − cε} Σ_{l > ε} m_l e^{−c(l−ε)} (1 − e^{ε−l}). A block that begins at b
-# gives e^{−c(b−ε)} (A (1 − e^{ε−b}) + D e^{ε−b}) with A = Σ m_l e^{−c(l−b)} and D = Σ m_l e^{−c(l−b)} (1 − e^{b−l}):
-# only positive terms, one a block for each ε.
-
-SHORT_BLOCK = 64
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+MIN_BLOCK_SIZE = 64
 """Smallest number of points in a block."""
+MAX_POINTS = 1 << 24
+MIN_EXCESS = -1 + 1e-16
+TINY_MASS = 1e-318
+"""Bound on the sum of masses below double precision."""
+LOG_ZERO = -1e4 + 0j
+"""Stands for the logarithm of 0: its exponential is 0."""
+MAX_SQUARED_COPIES = 1 << 12
+"""Largest number of copies whose transforms are multiplied; more are raised to a power by logarithms."""
+FEW_ATOMS = 48
+"""Number of atoms up to which the characteristic function is summed term by term, with φ − 1 fully accurate."""
+TILTS_PER_FACTOR_E = 8
+"""Tilts are taken on a geometric grid, this many to a factor e, so that neighboring ε share a transform."""
+CACHED_TILTS = 4
+OUTLINE_POINTS = 1000
+ESCAPING_MASS = 1e-19
+SUM_TOLERANCE = 2e-15
+"""Largest difference between the sum of the masses and its known value that rounding explains."""
+MAX_BLOCK_EXPONENT = 0.1
+MAX_LOG_FACTOR = 600.0
 
 
 class TiltShape(NamedTuple):
@@ -58,16 +72,22 @@ class LatticePoints(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TiltedSum:
-    """Masses of the tilted sum; their error relative to their Euclidean norm, and a bound on the mass outside or folded
-    in from there; the error of K(c).
+    """A tilted sum on a lattice, with all that δ needs for every ε: masses m_l, and their sums over blocks.
+
+    With P-masses e^{K − cl} m_l, δ(ε) = e^{K − cε} Σ_{l > ε} m_l e^{−c(l−ε)} (1 − e^{ε−l}). A block that begins at b
+    gives e^{−c(b−ε)} (A (1 − e^{ε−b}) + D e^{ε−b}) with A = Σ m_l e^{−c(l−b)} and D = Σ m_l e^{−c(l−b)} (1 − e^{b−l}):
+    only positive terms, one a block for each ε.
     """
 
     shape: TiltShape
     points: LatticePoints
     masses: Floats
     error: float
+    """Error of the masses, relative to their Euclidean norm."""
     outside: float
+    """Bound on the mass outside the points, or folded in from there."""
     scale_error: float
+    """Error of K(c)."""
 
     def index_above(self, epsilon: float) -> int:
         """Return the first index with a loss above ε."""
@@ -91,67 +111,42 @@ class TiltedSum:
         stop = min(-(-first // size) * size, len(self.masses))
         gap = np.minimum(epsilon - self.points.losses_at(first, stop), 0.0)
         near = float(np.dot(np.maximum(self.masses[first:stop], 0.0), np.exp(self.shape.tilt * gap) * -np.expm1(gap)))
-        whole, lifted, starts = self._block_sums
-        gaps = np.minimum(epsilon - starts[-(-first // size) :], 0.0)
-        kept, rest = whole[-(-first // size) :], lifted[-(-first // size) :]
-        far = float(np.dot(np.exp(self.shape.tilt * gaps), kept * -np.expm1(gaps) + rest * np.exp(gaps)))
+        weighted, lifted, starts = (part[-(-first // size) :] for part in self._block_sums)
+        gaps = np.minimum(epsilon - starts, 0.0)
+        far = float(np.dot(np.exp(self.shape.tilt * gaps), weighted * -np.expm1(gaps) + lifted * np.exp(gaps)))
         # Cauchy-Schwarz: the error of the masses is bounded in the Euclidean norm (Parseval).
-        off = self.error * self._weight_norm_bound(len(self.masses) - first) * self.mass_norm + self.outside
-        return near + far, off
+        error = self.error * self._weight_norm_bound(len(self.masses) - first) * self.mass_norm + self.outside
+        return near + far, error
 
     def _weight_norm_bound(self, points: int) -> float:
-        """A bound on the Euclidean norm of g(u) = e^{−cu} (1 − e^{−u}) at that many points: Σ g² ≤ max g · Σ g."""
+        """Return a bound on the Euclidean norm of g(u) = e^{−cu} (1 − e^{−u}) at this many points.
+
+        Σ g² ≤ max g · Σ g. As g rises to its top and falls, a sum of steps exceeds ∫ g by at most twice the top.
+        """
         if not points:
             return 0.0
         c, width = self.shape.tilt, self.points.step_width
         top = math.exp(c * math.log(c) - (1 + c) * math.log1p(c))
-        return 1.001 * math.sqrt(top * min(points * top, 2 * top + self._weight_integral(c) / width))
-
-    @staticmethod
-    def _weight_integral(c: float) -> float:
-        """∫ g over u > 0; g rises to its top and falls, so no sum of steps exceeds that by more than twice the top."""
-        return 1 / (c * (1 + c))
+        integral = 1 / (c * (1 + c))
+        return 1.001 * math.sqrt(top * min(points * top, 2 * top + integral / width))
 
     @cached_property
     def _block_size(self) -> int:
         """The number of points in a block, about the number of blocks."""
-        return max(SHORT_BLOCK, math.isqrt(len(self.masses)))
+        return max(MIN_BLOCK_SIZE, math.isqrt(len(self.masses)))
 
     @cached_property
     def _block_sums(self) -> tuple[Floats, Floats, Floats]:
         """A, D and the first loss of every block."""
         size = self._block_size
         count = -(-len(self.masses) // size)
-        held = np.zeros(count * size)
-        np.maximum(self.masses, 0.0, out=held[: len(self.masses)])
-        along = -self.points.step_width * np.arange(size)
-        weights = np.exp(self.shape.tilt * along)
-        rows = held.reshape(count, size)
+        masses = np.zeros(count * size)
+        np.maximum(self.masses, 0.0, out=masses[: len(self.masses)])
+        offsets = -self.points.step_width * np.arange(size)
+        weights = np.exp(self.shape.tilt * offsets)
+        rows = masses.reshape(count, size)
         starts = self.points.losses_at(0, count * size)[::size]
-        return rows @ weights, rows @ (weights * -np.expm1(along)), starts
-
-
-Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-MOST_POINTS = 1 << 24
-NEARLY = -1 + 1e-16
-TINY_MASS = 1e-318
-"""Bound on the sum of masses below double precision."""
-VANISHING = -1e4 + 0j
-MOST_FACTORS = 1 << 12
-"""Largest number of copies whose transforms are multiplied; more are raised to a power by logarithms."""
-FEW_ATOMS = 48
-"""Number of atoms up to which the characteristic function is summed term by term, with φ − 1 fully accurate."""
-
-
-FINENESS = 8
-"""Tilts are taken on a geometric grid, this many to a factor e, so that neighboring ε share a transform."""
-TILTS_KEPT = 4
-OUTLINE = 1000
-ESCAPING = 1e-19
-AGREE = 2e-15
-"""Largest difference between the sum of the masses and its known value that rounding explains."""
-STEEP_BLOCK = 0.1
-STEEPEST_TILT = 600.0
+        return rows @ weights, rows @ (weights * -np.expm1(offsets)), starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +157,7 @@ class LatticePart:
     masses: Floats
     count: int
     missing: float
-    astray: float = 0.0
+    sum_error: float = 0.0
     """Bound on the error of the sum of the masses: all copies together multiply it."""
     _outlines: dict[int, LatticePart] = field(default_factory=dict, repr=False)
 
@@ -172,21 +167,20 @@ class LatticePart:
         absent = 1 - math.fsum(masses)
         if missing is None:
             return cls(offsets, masses, count, absent)
-        astray = abs(absent - missing)
-        return cls(offsets, masses, count, missing) if astray < AGREE else cls(offsets, masses, count, absent, astray)
+        sum_error = abs(absent - missing)
+        if sum_error < SUM_TOLERANCE:
+            return cls(offsets, masses, count, missing)
+        return cls(offsets, masses, count, absent, sum_error)
 
     def coarse_outline(self, rate: float) -> LatticePart:
-        """Return a coarse copy, of at least ``OUTLINE`` points, that resolves e^{rate·j}, for a rough saddle search."""
-        most = min(len(self.offsets) // OUTLINE, math.floor(min(STEEP_BLOCK / rate, 2.0**62)))
-        block = 1 << (max(most, 1).bit_length() - 1)
-        if block not in self._outlines:
-            self._outlines[block] = self._sum_blocks(block)
+        """Return a coarse copy, of at least ``OUTLINE_POINTS`` points, that resolves e^{rate·j}, to find saddles."""
+        largest = min(len(self.offsets) // OUTLINE_POINTS, math.floor(min(MAX_BLOCK_EXPONENT / rate, 2.0**62)))
+        block = 1 << (max(largest, 1).bit_length() - 1)
+        if block not in self._outlines:  # each block is merged into its first point
+            starts = np.arange(0, len(self.offsets), block)
+            masses = np.add.reduceat(self.masses, starts)
+            self._outlines[block] = LatticePart(self.offsets[starts], masses, self.count, self.missing)
         return self._outlines[block]
-
-    def _sum_blocks(self, block: int) -> LatticePart:
-        """Merge each block of ``block`` points into its first point."""
-        starts = np.arange(0, len(self.offsets), block)
-        return LatticePart(self.offsets[starts], np.add.reduceat(self.masses, starts), self.count, self.missing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,100 +190,95 @@ class Lattice:
     step: float
     parts: tuple[LatticePart, ...]
     infinite_mass: float
-    spare: float = 0.0
+    tilt_tolerance: float = 0.0
     """Nats of height above the saddle up to which a cached tilt is reused: each amplifies rounding by a factor e."""
-    _kept: dict[float, TiltedSum] = field(default_factory=dict, repr=False)
+    _cached_sums: dict[float, TiltedSum] = field(default_factory=dict, repr=False)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return δ(ε) of the sum and a bound on its absolute rounding error."""
-        if not self.parts or epsilon >= self._support_bounds()[1] * self.step:
-            return self._edge_case_delta(epsilon)
-        sum_ = self._tilted_near_saddle(epsilon)
-        shape = sum_.shape
-        height = shape.log_scale - shape.tilt * epsilon
-        if not height < STEEPEST_TILT:
+        if not self.parts or epsilon >= self._largest_loss:
+            at_zero_loss = 0.0 - math.expm1(min(0.0, epsilon)) if not self.parts else 0.0
+            value = self.infinite_mass + (1 - self.infinite_mass) * at_zero_loss
+            return value, 4 * ROUND_OFF * value
+        tilted = self._tilted_near_saddle(epsilon)
+        shape = tilted.shape
+        log_factor = shape.log_scale - shape.tilt * epsilon
+        if not log_factor < MAX_LOG_FACTOR:
             return 0.5, 0.5  # too far from the tilted mean for any bound
-        value, spread = ((math.exp(height + math.log(part)) if part > 0 else 0.0) for part in sum_.delta_above(epsilon))
+        value, error = (
+            (math.exp(log_factor + math.log(part)) if part > 0 else 0.0) for part in tilted.delta_above(epsilon)
+        )
         rounding = (abs(shape.log_scale) + abs(shape.tilt * epsilon) + 64) * ROUND_OFF
-        spread += value * (rounding + sum_.scale_error) + TINY_MASS
-        return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
+        error += value * (rounding + tilted.scale_error) + TINY_MASS
+        return self.infinite_mass + value, error + 4 * ROUND_OFF * self.infinite_mass
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         """Return ε with δ about ``target``, from the saddle point."""
         rest = target - self.infinite_mass
         if not (rest > 0 and self.parts):
             return None
-        found = approximate_epsilon_at(
+        guess = approximate_epsilon_at(
             lambda c: np.array([self._approximate_cumulant(float(at)) for at in c]), math.log(rest)
         )
-        return found if found is not None and found.epsilon < self._support_bounds()[1] * self.step else None
+        return guess if guess is not None and guess.epsilon < self._largest_loss else None
 
     def masses_near(self, epsilon: float, reach: float) -> tuple[Floats, Floats, float]:
         """Return losses within ``reach`` of ε, their masses, and a bound on the Euclidean norm of the masses' error."""
-        if not self.parts or epsilon - reach > self._support_bounds()[1] * self.step:
+        if not self.parts or epsilon - reach > self._largest_loss:
             return np.zeros(0), np.zeros(0), 0.0
-        sum_ = self._tilted_near_saddle(epsilon)
-        first, last = (sum_.index_above(end) for end in (epsilon - reach - self.step, epsilon + reach))
-        losses = sum_.points.losses_at(first, last)
-        weights = np.exp(np.minimum(sum_.shape.log_scale - sum_.shape.tilt * losses, 700.0))
-        off = float(np.max(weights, initial=0.0)) * (sum_.error * sum_.mass_norm + sum_.outside)
-        return losses, np.clip(weights * sum_.masses[first:last], 0.0, 1.0), off
+        tilted = self._tilted_near_saddle(epsilon)
+        first, last = (tilted.index_above(end) for end in (epsilon - reach - self.step, epsilon + reach))
+        losses = tilted.points.losses_at(first, last)
+        weights = np.exp(np.minimum(tilted.shape.log_scale - tilted.shape.tilt * losses, 700.0))
+        error = float(np.max(weights, initial=0.0)) * (tilted.error * tilted.mass_norm + tilted.outside)
+        return losses, np.clip(weights * tilted.masses[first:last], 0.0, 1.0), error
 
     def mass_lower_bounds(self, losses: Floats) -> Floats:
-        """Lower bounds on the masses at these consecutive losses."""
+        """Return lower bounds on the masses at these consecutive losses."""
         if len(losses) == 0:
             return losses
-        found, masses, error = self.masses_near(
-            float(losses[len(losses) // 2]), float(losses[-1] - losses[0]) + self.step
-        )
-        result = np.zeros_like(losses)
-        if len(found):
-            places = np.rint((found - losses[0]) / self.step).astype(np.int64)
-            inside = (places >= 0) & (places < len(losses))
-            result[places[inside]] = np.maximum(masses[inside] - error, 0.0)
-        return result
+        middle, extent = float(losses[len(losses) // 2]), float(losses[-1] - losses[0])
+        lattice_losses, masses, error = self.masses_near(middle, extent + self.step)
+        bounds = np.zeros_like(losses)
+        if len(lattice_losses):
+            indices = np.rint((lattice_losses - losses[0]) / self.step).astype(np.int64)
+            inside = (indices >= 0) & (indices < len(losses))
+            bounds[indices[inside]] = np.maximum(masses[inside] - error, 0.0)
+        return bounds
 
     def _tilted_near_saddle(self, epsilon: float) -> TiltedSum:
         """Return the sum tilted just below the saddle of ε, or a cached one whose tilt is nearly as good.
 
         The tilt is never above: K may rise like a wall there, and a sum tilted beyond it has its mass far from ε.
         """
-        near = (
-            min(self._kept.values(), key=lambda kept: kept.saddle_excess(epsilon), default=None) if self.spare else None
-        )
-        if near is not None and near.saddle_excess(epsilon) <= self.spare:
-            return near
-        tilt = math.exp(math.floor(math.log(self._find_saddle(epsilon)) * FINENESS) / FINENESS)
-        if tilt not in self._kept:
-            while len(self._kept) >= TILTS_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[tilt] = self._compose_tilted(tilt)
-        return self._kept[tilt]
+        if self.tilt_tolerance and self._cached_sums:
+            nearest = min(self._cached_sums.values(), key=lambda tilted: tilted.saddle_excess(epsilon))
+            if nearest.saddle_excess(epsilon) <= self.tilt_tolerance:
+                return nearest
+        tilt = math.exp(math.floor(math.log(self._find_saddle(epsilon)) * TILTS_PER_FACTOR_E) / TILTS_PER_FACTOR_E)
+        if tilt not in self._cached_sums:
+            while len(self._cached_sums) >= CACHED_TILTS:
+                self._cached_sums.pop(next(iter(self._cached_sums)))
+            self._cached_sums[tilt] = self._compose_tilted(tilt)
+        return self._cached_sums[tilt]
 
-    def _edge_case_delta(self, epsilon: float) -> tuple[float, float]:
-        """Return δ and its error for an empty composition, or for an ε above all finite losses."""
-        alone = 0.0 - math.expm1(min(0.0, epsilon)) if not self.parts else 0.0
-        value = self.infinite_mass + (1 - self.infinite_mass) * alone
-        return value, 4 * ROUND_OFF * value
-
-    def _support_bounds(self) -> tuple[int, int]:
-        return (
-            sum(p.count * int(p.offsets[0]) for p in self.parts),
-            sum(p.count * int(p.offsets[-1]) for p in self.parts),
-        )
+    @property
+    def _largest_loss(self) -> float:
+        """Largest finite loss of the sum."""
+        return sum(p.count * int(p.offsets[-1]) for p in self.parts) * self.step
 
     def _find_saddle(self, epsilon: float) -> float:
-        """Minimizer of K(c) − cε − log c − log(1 + c) on a log scale; any c > 0 is valid, this one is accurate."""
+        """Return the minimizer of K(c) − cε − log c − log(1 + c); any c > 0 is valid, this one is accurate."""
 
         def log_integrand(log_tilt: float) -> float:
             c = math.exp(log_tilt)
             return self._approximate_cumulant(c) - c * epsilon - log_tilt - math.log1p(c)
 
         widest = math.log(700 / self.step)
-        found = scipy.optimize.minimize_scalar(
+        minimum = scipy.optimize.minimize_scalar(
             log_integrand, bounds=(-12.0, widest), method="bounded", options={"xatol": 1e-2}
         )
-        return math.exp(float(found.x))
+        return math.exp(float(minimum.x))
 
     def _approximate_cumulant(self, c: float) -> float:
         """Return an approximation of K(c), from coarse outlines of the distributions."""
@@ -300,38 +289,33 @@ class Lattice:
         """Tilt each distribution, transform, raise to its power, multiply, transform back."""
         moments = [_log_moment(part, tilt * self.step) for part in self.parts]
         log_scale = math.fsum(part.count * k for part, (k, *_) in zip(self.parts, moments, strict=True))
-        errors = (part.count * (off + part.astray) for part, (*_, off) in zip(self.parts, moments, strict=True))
+        errors = (part.count * (error + part.sum_error) for part, (*_, error) in zip(self.parts, moments, strict=True))
         scale_error = math.expm1(min(math.fsum(errors), 700.0))
-        origin, stride, parts = self._coarsen_lattice([masses for _, masses, _ in moments])
-        found = _compose_by_transform(parts)
-        points = LatticePoints(self.step, origin + stride * found.first, stride)
-        mean = self.step * (origin + stride * found.mean)
-        shape = TiltShape(tilt, mean, (self.step * stride) ** 2 * found.variance, log_scale)
-        return TiltedSum(shape, points, found.masses, found.wobble * ROUND_OFF, found.outside, scale_error)
-
-    def _coarsen_lattice(self, masses: Sequence[Floats]) -> tuple[int, int, list[LatticePart]]:
-        """Return the coarsest lattice that contains the sum: origin, stride, and the tilted steps on it.
-
-        Sums of atoms at ±1 are all even or all odd: on the fine lattice, half the points would hold rounding errors.
-        """
+        # The coarsest lattice that contains the sum: sums of atoms at ±1 are all even or all odd, and on the fine
+        # lattice half the points would hold rounding errors.
         stride = math.gcd(*(int(np.gcd.reduce(part.offsets - part.offsets[0])) for part in self.parts)) or 1
         origin = sum(part.count * int(part.offsets[0]) for part in self.parts)
         steps = [
-            LatticePart((part.offsets - part.offsets[0]) // stride, mass, part.count, 0.0)
-            for part, mass in zip(self.parts, masses, strict=True)
+            LatticePart((part.offsets - part.offsets[0]) // stride, masses, part.count, 0.0)
+            for part, (_, masses, _) in zip(self.parts, moments, strict=True)
         ]
-        return origin, stride, steps
+        composed = _compose_by_transform(steps)
+        points = LatticePoints(self.step, origin + stride * composed.first, stride)
+        mean = self.step * (origin + stride * composed.mean)
+        shape = TiltShape(tilt, mean, (self.step * stride) ** 2 * composed.variance, log_scale)
+        error = composed.rounding_units * ROUND_OFF
+        return TiltedSum(shape, points, composed.masses, error, composed.outside, scale_error)
 
 
 class ComposedMasses(NamedTuple):
-    """First index and masses of a sum; their error in units of rounding and Euclidean norm; the mass beyond them; about
-    mean and variance.
-    """
+    """Masses of a sum at consecutive indices from ``first``, with approximate mean and variance."""
 
     first: int
     masses: Floats
-    wobble: float
+    rounding_units: float
+    """Error of the masses, in units of rounding times their Euclidean norm."""
     outside: float
+    """Bound on the mass at other indices."""
     mean: float
     variance: float
 
@@ -341,35 +325,33 @@ def _compose_by_transform(parts: Sequence[LatticePart]) -> ComposedMasses:
     means = [float(np.dot(part.masses, part.offsets)) for part in parts]
     centers = [round(mean) for mean in means]
     mean = math.fsum(part.count * mean for part, mean in zip(parts, means, strict=True))
-    middle, variance = round(mean), _mass_variance(parts, means)
+    middle = round(mean)
+    variance = math.fsum(
+        part.count * float(np.dot(part.masses, (part.offsets - mu) ** 2)) for part, mu in zip(parts, means, strict=True)
+    )
     points, outside = _transform_length(parts, means, middle, math.sqrt(variance))
     shift = sum(part.count * center for part, center in zip(parts, centers, strict=True)) - middle
-    transformed, wobble = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
+    transformed, rounding_units = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
     for part, center in zip(parts, centers, strict=True):
         # φ^count at the nodes, and its error in units of rounding.
         offsets = part.offsets - center
         count = part.count
         if len(offsets) <= FEW_ATOMS:
-            powered, off = np.exp(count * _log_characteristic(offsets, part.masses, points)), 20 * math.sqrt(count)
+            power, error = np.exp(count * _log_characteristic(offsets, part.masses, points)), 20 * math.sqrt(count)
         else:
             wrapped = np.bincount(np.mod(offsets, points), weights=part.masses, minlength=points)
-            turned = scipy.fft.rfft(wrapped)
-            if count <= MOST_FACTORS:
-                powered, off = _power_by_squaring(turned, count), 8.0 * count
+            single = scipy.fft.rfft(wrapped)
+            if count <= MAX_SQUARED_COPIES:
+                power, error = _power_by_squaring(single, count), 8.0 * count
             else:
-                logarithm = np.log(turned, where=turned != 0, out=np.zeros_like(turned))
-                powered, off = np.exp(count * _safe_log(turned, logarithm)), 4.0 * count
-        transformed, wobble = transformed * powered, wobble + off
+                logarithm = np.log(single, where=single != 0, out=np.zeros_like(single))
+                power, error = np.exp(count * _safe_log(single, logarithm)), 4.0 * count
+        transformed, rounding_units = transformed * power, rounding_units + error
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
-    wobble += 8 * far * sum(part.count for part in parts)
+    rounding_units += 8 * far * sum(part.count for part in parts)
     masses = np.roll(scipy.fft.irfft(transformed, points), points // 2 + shift)
-    return ComposedMasses(middle - points // 2, masses, wobble, outside, mean, variance)
-
-
-def _mass_variance(parts: Sequence[LatticePart], means: list[float]) -> float:
-    steps = zip(parts, means, strict=True)
-    return math.fsum(p.count * float(np.dot(p.masses, (p.offsets - mu) ** 2)) for p, mu in steps)
+    return ComposedMasses(middle - points // 2, masses, rounding_units, outside, mean, variance)
 
 
 def _power_by_squaring(base: Complexes, count: int) -> Complexes:
@@ -387,18 +369,18 @@ def _power_by_squaring(base: Complexes, count: int) -> Complexes:
 def _transform_length(
     parts: Sequence[LatticePart], means: list[float], middle: int, deviation: float
 ) -> tuple[int, float]:
-    """Return a transform length for the support, or for all but a mass of ``ESCAPING`` (Chernoff), and that mass."""
+    """Return a transform length for the support, or for all but ``ESCAPING_MASS`` (Chernoff), and the mass left out."""
     low = sum(part.count * int(part.offsets[0]) for part in parts)
     high = sum(part.count * int(part.offsets[-1]) for part in parts)
-    whole = 2 * max(high - middle, middle - low) + 4
+    full_length = 2 * max(high - middle, middle - low) + 4
     length = max(80 * deviation + 100, 128)
-    while length < whole and _log_escaping_mass(parts, means, length / 2) > math.log(ESCAPING):
+    while length < full_length and _log_escaping_mass(parts, means, length / 2) > math.log(ESCAPING_MASS):
         length *= 2
-    needed = math.ceil(min(length, whole)) | 1
-    if needed > MOST_POINTS:
-        raise PrecisionError(f"the composed loss needs {needed} lattice points, more than {MOST_POINTS}")
+    needed = math.ceil(min(length, full_length)) | 1
+    if needed > MAX_POINTS:
+        raise PrecisionError(f"the composed loss needs {needed} lattice points, more than {MAX_POINTS}")
     points = scipy.fft.next_fast_len(needed, real=True)
-    return points + points % 2, 0.0 if points >= whole else 2 * ESCAPING
+    return points + points % 2, 0.0 if points >= full_length else 2 * ESCAPING_MASS
 
 
 def _log_moment(part: LatticePart, rate: float) -> tuple[float, Floats, float]:
@@ -417,12 +399,12 @@ def _log_moment(part: LatticePart, rate: float) -> tuple[float, Floats, float]:
     excess = float(np.dot(part.masses, growth)) - part.missing
     size = float(np.dot(part.masses, np.abs(growth))) + part.missing
     weights = part.masses * np.exp(exponent)
-    error = 4 * size / max(1 + excess, ROUND_OFF) + 2 * abs(math.log1p(max(excess, NEARLY)))
-    return math.log1p(max(excess, NEARLY)), weights / float(np.sum(weights)), ROUND_OFF * error
+    error = 4 * size / max(1 + excess, ROUND_OFF) + 2 * abs(math.log1p(max(excess, MIN_EXCESS)))
+    return math.log1p(max(excess, MIN_EXCESS)), weights / float(np.sum(weights)), ROUND_OFF * error
 
 
 def _log_characteristic(offsets: Indices, masses: Floats, points: int) -> Complexes:
-    """Log φ(−θ) of a few atoms from φ(−θ) − 1 = Σ p (−2 sin²(θj/2) − i sin θj)."""
+    """Return log φ(−θ) of a few atoms from φ(−θ) − 1 = Σ p (−2 sin²(θj/2) − i sin θj)."""
     nodes = np.arange(points // 2 + 1)
     angle = np.zeros(len(nodes), dtype=np.complex128)
     for offset, mass in zip(offsets, masses, strict=True):
@@ -436,20 +418,32 @@ def _log_characteristic(offsets: Indices, masses: Floats, points: int) -> Comple
 
 def _safe_log(value: Complexes, logarithm: Complexes) -> Complexes:
     """Return the logarithm, or one whose exponential vanishes if the value is 0."""
-    return np.where(value == 0, VANISHING, logarithm)
+    return np.where(value == 0, LOG_ZERO, logarithm)
 
 
 def _log_escaping_mass(parts: Sequence[LatticePart], means: list[float], reach: float) -> float:
     """Return the log of a bound on the mass further than ``reach`` points from the mean, on either side."""
 
     def side_bound(sign: int) -> float:
-        steps = [
-            (*_outermost_masses(p.offsets, p.masses, sign), mu, p.count) for p, mu in zip(parts, means, strict=True)
-        ]
+        steps = []
+        for part, mean in zip(parts, means, strict=True):
+            # Merge blocks of neighboring points at their outer end: it increases every exponential moment on that side.
+            block = max(1, len(part.offsets) // OUTLINE_POINTS)
+            starts = np.arange(0, len(part.offsets), block)
+            ends = starts if sign < 0 else np.minimum(starts + block, len(part.offsets)) - 1
+            masses = np.add.reduceat(part.masses, starts)
+            positive = masses > 0
+            steps.append((part.offsets[ends][positive] - mean, masses[positive], part.count))
 
         def tail_bound(log_rate: float) -> float:
             rate = math.exp(log_rate)
-            return math.fsum(n * _centered_log_moment(j, m, mu, sign * rate) for j, m, mu, n in steps) - rate * reach
+            log_moments = []
+            for distances, masses, count in steps:
+                exponent = sign * rate * distances
+                peak = float(np.max(exponent))
+                total = float(np.dot(masses, np.exp(exponent - peak))) + 5e-324
+                log_moments.append(count * (peak + math.log(total)))
+            return math.fsum(log_moments) - rate * reach
 
         return float(
             scipy.optimize.minimize_scalar(
@@ -458,19 +452,3 @@ def _log_escaping_mass(parts: Sequence[LatticePart], means: list[float], reach: 
         )
 
     return max(side_bound(1), side_bound(-1)) + math.log(2)
-
-
-def _outermost_masses(offsets: Indices, masses: Floats, sign: int) -> tuple[Indices, Floats]:
-    """Merge blocks of neighboring points at their outer end, which increases every exponential moment on that side."""
-    block = max(1, len(offsets) // OUTLINE)
-    starts = np.arange(0, len(offsets), block)
-    ends = starts if sign < 0 else np.minimum(starts + block, len(offsets)) - 1
-    return offsets[ends], np.add.reduceat(masses, starts)
-
-
-def _centered_log_moment(offsets: Indices, masses: Floats, mean: float, rate: float) -> float:
-    """Log E e^{rate (J − mean)} of one tilted step."""
-    held = masses > 0
-    exponent = rate * (offsets[held] - mean)
-    peak = float(np.max(exponent))
-    return peak + math.log(float(np.dot(masses[held], np.exp(exponent - peak))) + 5e-324)

@@ -14,14 +14,14 @@ from scipy.special import logsumexp
 from tightrope.accounting.bounds import Interval, join_bounds, round_outward
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.lattice import MOST_POINTS, TINY_MASS, Lattice, LatticePart
-from tightrope.accounting.methods.method import DeltaGuess, Method
+from tightrope.accounting.methods.lattice import MAX_POINTS, TINY_MASS, Lattice, LatticePart
+from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
 # The lattice that contains a set of losses, up to rounding.
 
-SNAP = 1e-11
+SNAP_TOLERANCE = 1e-11
 """Losses this close to a lattice, relative to its step, count as on it; the distance is added to the rounding."""
 
 
@@ -47,21 +47,15 @@ def common_step(all_losses: Sequence[Floats]) -> float | None:
 def lattice_tolerance(step: float, losses: Floats) -> float:
     """Return the distance that lattice rounding may move a loss; never more than a thousandth of the step."""
     rounding = 1e-15 * float(np.max(np.abs(losses), initial=0.0)) + 1e-16
-    return min(max(SNAP * step, rounding), 1e-3 * step)
+    return min(max(SNAP_TOLERANCE * step, rounding), 1e-3 * step)
 
-
-# Composition of a (ε, δ, η) triple: every composed mass by one positive recurrence (GI Thm 2, theory §2).
-#
-# With A = c e^ε, U_n = [x^{2k−n}] (c + αx + Ax²)^k satisfies A(n+1) U_{n+1} = α(k−n) U_n + c(2k−n+1) U_{n−1}: all
-# terms are positive for n < k, so each mass has a relative error of at most 9ku, in the far tail too. So has the
-# profile: with S_j = P(L > jh), δ_{j−1} = e^{−h} δ_j + (1 − e^{−h}) S_{j−1}, and it is linear in e^ε in between.
 
 LOG_ROUNDINGS = 6
 """Roundings of a mass's logarithm, each relative to it."""
-SLOWEST = 1e-300
+MIN_GROWTH = 1e-300
 """Smallest growth factor assumed where a recurrence ends."""
-STEEP_STEP = 600.0
-MOST_COPIES = 300_000
+MAX_PLAIN_STEP = 600.0
+MAX_COPIES = 300_000
 """Copies beyond which a transform is faster."""
 
 
@@ -74,30 +68,32 @@ class ThreePointSum:
     mass: float
     profile: Floats
 
-    def relative_error(self, found: Floats) -> Floats:
+    def relative_error(self, delta: Floats) -> Floats:
         """Return the relative error of each δ: from the masses, and from computing them from their logarithms."""
-        logs = -np.log(np.maximum(found, np.finfo(float).tiny))
+        logs = -np.log(np.maximum(delta, np.finfo(float).tiny))
         return np.asarray((13 * self.count + 64 + LOG_ROUNDINGS * logs) * ROUND_OFF)
 
     def delta(self, epsilon: Floats) -> Floats:
-        """δ(ε) at any ε, shape [n]."""
-        place = np.clip(np.floor(epsilon / self.step), -self.count, self.count - 1)
-        rest = np.minimum(epsilon - place * self.step, self.step)
-        steep = self.step > STEEP_STEP  # e^step alone may overflow
-        part = np.exp(rest - self.step) if steep else np.expm1(rest) / math.expm1(self.step)
-        share = np.clip(part, 0.0, 1.0)
-        index = place.astype(np.int64) + self.count
-        inside = (1 - share) * self.profile[index] + share * self.profile[index + 1]
+        """Return δ(ε) at any ε, shape [n]: linear in e^ε between the lattice points."""
+        lattice_point = np.clip(np.floor(epsilon / self.step), -self.count, self.count - 1)
+        rest = np.minimum(epsilon - lattice_point * self.step, self.step)
+        large = self.step > MAX_PLAIN_STEP  # e^step alone may overflow
+        weight = np.clip(np.exp(rest - self.step) if large else np.expm1(rest) / math.expm1(self.step), 0.0, 1.0)
+        index = lattice_point.astype(np.int64) + self.count
+        inside = (1 - weight) * self.profile[index] + weight * self.profile[index + 1]
         below = np.minimum(epsilon + self.count * self.step, 0.0)
-        found = np.exp(below) * inside - self.mass * np.expm1(below)
-        return np.where(epsilon < self.count * self.step, found, 0.0)
+        delta = np.exp(below) * inside - self.mass * np.expm1(below)
+        return np.where(epsilon < self.count * self.step, delta, 0.0)
 
 
 @lru_cache(maxsize=64)
 def three_point(step: float, masses: tuple[float, float], missing: float, count: int) -> ThreePointSum:
-    """Compose ``count`` steps with ``masses`` at +step and 0, and e^{−step} times the first mass at −step.
+    """Compose ``count`` steps with ``masses`` at +step and 0, and e^{−step} times the first mass at −step (GI Thm 2).
 
-    The total mass (1 − missing)^count is known exactly, so it fixes the scale.
+    With A = c e^ε, U_n = [x^{2k−n}] (c + αx + Ax²)^k satisfies A(n+1) U_{n+1} = α(k−n) U_n + c(2k−n+1) U_{n−1}: all
+    terms are positive for n < k, so each mass has a relative error of at most 9ku, in the far tail too (theory §2).
+    So has the profile: with S_j = P(L > jh), δ_{j−1} = e^{−h} δ_j + (1 − e^{−h}) S_{j−1}. The total mass
+    (1 − missing)^count is known exactly, so it fixes the scale.
     """
     from scipy import signal  # slow to load, and used only here
 
@@ -109,7 +105,7 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
     n = np.arange(count, dtype=np.float64)
     last, before = middle * (count - n) / (top * (n + 1)), bottom * (2 * count - n + 1) / (top * (n + 1))
     growth = last / 2 + np.sqrt(last * last / 4 + before)
-    powers = np.rint(np.cumsum(np.append(0.0, np.log2(np.maximum(growth, SLOWEST))))).astype(np.int64)
+    powers = np.rint(np.cumsum(np.append(0.0, np.log2(np.maximum(growth, MIN_GROWTH))))).astype(np.int64)
     bands = np.ones((3, count + 1), order="F")
     bands[1, :-1] = -np.ldexp(last, powers[:-1] - powers[1:])
     bands[2, :-2] = -np.ldexp(before[1:], powers[:-2] - powers[2:])
@@ -125,10 +121,10 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
 
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-FAINT_ATOM = 1e-22
+NEGLIGIBLE_ATOM = 1e-22
 """Atoms below this mass are ignored in the choice of the lattice."""
 
-EXACT_POINTS = 2.0**52
+MAX_EXACT_INTEGER = 2.0**52
 """Number of lattice points beyond which integers are not exact."""
 
 
@@ -173,7 +169,7 @@ class LatticeMethod(Method):
         high, error = self.lattice.delta(epsilon - self.slack)
         return round_outward(high, error + self.inexact * high)[1]
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         return self.lattice.approximate_epsilon(target)
 
 
@@ -195,7 +191,7 @@ class TwoSidedLatticeMethod(Method):
         high, over = self.above.delta(epsilon - self.slack)
         return round_outward(high, over + self.inexact * high)[1]
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         return self.above.approximate_epsilon(target)
 
 
@@ -205,51 +201,38 @@ def on_lattice(total: Composition) -> Method | None:
     Atoms of negligible mass off the lattice (rounded tails of integer tables) count as lost in the upper bound and as
     zero in the lower one.
     """
-    laws = [law for law in total.laws if isinstance(law, Atoms)]
+    laws, counts = [law for law in total.laws if isinstance(law, Atoms)], total.counts
     if len(laws) < len(total.laws):
         return None
-    step = common_step([law.losses[law.masses > FAINT_ATOM] for law in laws])
-    if step is None or not _loss_extent(laws, total.counts) <= MOST_POINTS * step:
+    step = common_step([law.losses[law.masses > NEGLIGIBLE_ATOM] for law in laws])
+    if step is None:
         return None
-    if not _largest_absolute_loss(laws, total.counts) <= EXACT_POINTS * step:
-        return None
-    placed = [_round_to_lattice(law, step) for law in laws]
-    counts = total.counts
-    slack = total.rounding_bound + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
-    stray = math.fsum(n * off for (*_, off), n in zip(placed, counts, strict=True))
-    parts = tuple(
-        LatticePart.from_masses(offsets, masses, n, law.infinite_mass)
-        for (offsets, masses, *_), law, n in zip(placed, laws, counts, strict=True)
-    )
-    infinite, inexact = total.infinite_mass, total.relative_mass_error
-    if stray > 0:
-        above, below = (Lattice(step, parts, infinite + lost) for lost in (stray, 0.0))
-        return TwoSidedLatticeMethod(above, below, slack, inexact, "lattice")
-    triple = _three_point_recurrence(parts, step, infinite, (slack, inexact))
-    return triple or LatticeMethod(Lattice(step, parts, infinite), slack, inexact)
-
-
-def _loss_extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
-    """Return the extent of the relevant losses of the sum: all of them, or 80 deviations."""
+    # The extent of the relevant losses of the sum: all of them, or 80 deviations.
     spans = [float(law.losses[-1] - law.losses[0]) if len(law.losses) else 0.0 for law in laws]
     variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
     deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
-    return min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
-
-
-def _largest_absolute_loss(laws: list[Atoms], counts: tuple[int, ...]) -> float:
-    """Return the largest distance of the sum from 0, including atoms of negligible mass."""
+    extent = min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
+    if not extent <= MAX_POINTS * step:
+        return None
+    # The largest distance of the sum from 0, including atoms of negligible mass.
     ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
-    return math.fsum(n * end for n, end in zip(counts, ends, strict=True))
-
-
-def _round_to_lattice(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
-    """Return lattice points and masses, the largest move of an atom, and the mass of atoms off the lattice."""
-    nearest = np.rint(law.losses / step)
-    off = np.abs(law.losses - nearest * step)
-    on = off <= lattice_tolerance(step, law.losses)
-    moved = float(np.max(off[on], initial=0.0))
-    return nearest[on].astype(np.int64), law.masses[on], moved, math.fsum(law.masses[~on])
+    if not math.fsum(n * end for n, end in zip(counts, ends, strict=True)) <= MAX_EXACT_INTEGER * step:
+        return None
+    parts, moves, off_lattice_masses = [], [], []
+    for law, n in zip(laws, counts, strict=True):
+        nearest = np.rint(law.losses / step)
+        distance = np.abs(law.losses - nearest * step)
+        on = distance <= lattice_tolerance(step, law.losses)
+        parts.append(LatticePart.from_masses(nearest[on].astype(np.int64), law.masses[on], n, law.infinite_mass))
+        moves.append(n * float(np.max(distance[on], initial=0.0)))
+        off_lattice_masses.append(n * math.fsum(law.masses[~on]))
+    slack, off_lattice = total.rounding_bound + math.fsum(moves), math.fsum(off_lattice_masses)
+    infinite, mass_error = total.infinite_mass, total.relative_mass_error
+    if off_lattice > 0:
+        above, below = (Lattice(step, tuple(parts), infinite + lost) for lost in (off_lattice, 0.0))
+        return TwoSidedLatticeMethod(above, below, slack, mass_error, "lattice")
+    triple = _three_point_recurrence(tuple(parts), step, infinite, (slack, mass_error))
+    return triple or LatticeMethod(Lattice(step, tuple(parts), infinite), slack, mass_error)
 
 
 def _three_point_recurrence(
@@ -257,7 +240,7 @@ def _three_point_recurrence(
 ) -> Method | None:
     """Return the recurrence for one symmetric triple on −step, 0, +step; ``errors``: of its losses and its masses."""
     masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
-    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > MOST_COPIES:
+    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > MAX_COPIES:
         return None
     if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
         return None

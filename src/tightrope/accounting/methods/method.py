@@ -16,20 +16,20 @@ from tightrope.numerics.arrays import Floats
 
 # Saddle-point approximation of the ε at which δ(ε) reaches a target: a first guess without a guarantee (theory §3).
 
-APART = 0.02
+DIFFERENCE_STEP = 0.02
 """Half the distance, in log c, over which K is differentiated."""
-FARTHEST_SADDLE = 16.0
+MAX_LOG_SADDLE = 16.0
 """Saddle points are sought between e^{−16} and e^{16}."""
 
 
-class DeltaGuess(NamedTuple):
-    """An ε at which δ is about the target; there δ falls by the factor e^{−rate} a nat."""
+class EpsilonGuess(NamedTuple):
+    """An ε at which δ is about the target; there δ falls by the factor e^{−decay_rate} a nat."""
 
     epsilon: float
-    rate: float
+    decay_rate: float
 
 
-def approximate_epsilon_at(cumulant: Callable[[Floats], Floats], log_target: float) -> DeltaGuess | None:
+def approximate_epsilon_at(cumulant: Callable[[Floats], Floats], log_target: float) -> EpsilonGuess | None:
     """Return ε with log δ(ε) about ``log_target``, from K on the real axis, shape [n] to [n]; None if the search fails.
 
     ε(c) = K'(c) − 1/c − 1/(1+c) has its saddle at c, and there δ ≈ e^{K(c) − cε} / (c (1+c) √(2π K'')), with K'' that
@@ -40,41 +40,33 @@ def approximate_epsilon_at(cumulant: Callable[[Floats], Floats], log_target: flo
         return _saddle_point_values(cumulant, log_c)[1] - log_target
 
     try:
-        ends = _bracket_sign_change(log_excess)
-        if ends is None:
-            return None
-        log_c = float(scipy.optimize.brentq(log_excess, *ends, xtol=1e-4))
+        # Walk from c = e to two neighboring steps of log c between which the excess changes sign.
+        position, first_excess = 1.0, log_excess(1.0)
+        step = 1.0 if first_excess > 0 else -1.0
+        while not log_excess(position + step) * first_excess <= 0:
+            position += step
+            if abs(position) >= MAX_LOG_SADDLE:
+                return None
+        low, high = min(position, position + step), max(position, position + step)
+        log_c = float(scipy.optimize.brentq(log_excess, low, high, xtol=1e-4))
         epsilon, _ = _saddle_point_values(cumulant, log_c)
     except (PrecisionError, ValueError, OverflowError):
         return None
-    return DeltaGuess(epsilon, math.exp(log_c)) if math.isfinite(epsilon) and epsilon > 0 else None
+    return EpsilonGuess(epsilon, math.exp(log_c)) if math.isfinite(epsilon) and epsilon > 0 else None
 
 
 def _saddle_point_values(cumulant: Callable[[Floats], Floats], log_c: float) -> tuple[float, float]:
     """Return ε(c) and log δ there, approximately."""
     c = math.exp(log_c)
-    below, here, above = cumulant(c * np.exp([-APART, 0.0, APART])).tolist()
-    slope, bend = (above - below) / (2 * APART), (above - 2 * here + below) / APART**2
+    below, middle, above = cumulant(c * np.exp([-DIFFERENCE_STEP, 0.0, DIFFERENCE_STEP])).tolist()
+    slope, bend = (above - below) / (2 * DIFFERENCE_STEP), (above - 2 * middle + below) / DIFFERENCE_STEP**2
     epsilon = slope / c - 1 / c - 1 / (1 + c)
     curvature = (bend - slope) / c**2 + 1 / c**2 + 1 / (1 + c) ** 2
-    return epsilon, here - c * epsilon - log_c - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
+    return epsilon, middle - c * epsilon - log_c - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
 
 
-def _bracket_sign_change(excess: Callable[[float], float]) -> tuple[float, float] | None:
-    """Return two neighboring steps of log c between which the excess changes sign, walking from c = e."""
-    here = 1.0
-    value = excess(here)
-    step = 1.0 if value > 0 else -1.0
-    while abs(here) < FARTHEST_SADDLE:
-        there = here + step
-        if excess(there) * value <= 0:
-            return min(here, there), max(here, there)
-        here = there
-    return None
-
-
-LOST_PART = 1e-18
-"""Largest relative size of an addend that is lost in the rounding of a sum."""
+NEGLIGIBLE_PART = 1e-18
+"""An addend of at most this relative size does not change a sum."""
 
 
 class Method(ABC):
@@ -89,23 +81,27 @@ class Method(ABC):
         """Return a valid upper bound on δ(ε), possibly cheaper and less tight than the end of ``delta``."""
         return self.delta(epsilon)[1]
 
-    def cheap_upper_bound(self, epsilon: float) -> float:
+    def delta_lower_bound(self, epsilon: float) -> float:
+        """Return the lower end of ``delta``."""
+        return self.delta(epsilon)[0]
+
+    def cheap_delta_bound(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε) at negligible cost; 1 by default."""
         del epsilon
         return 1.0
 
     def delta_to_precision(self, epsilon: float, size: float) -> Interval:
         """Return an interval for δ(ε), as narrow as matters if δ is added to a number of this size."""
-        most = self.cheap_upper_bound(epsilon)
-        return (0.0, most) if most <= LOST_PART * size else self.delta(epsilon)
+        upper = self.cheap_delta_bound(epsilon)
+        return (0.0, upper) if upper <= NEGLIGIBLE_PART * size else self.delta(epsilon)
 
     def precision_limit(self, epsilon: float) -> str:
         """Return what limited the width of the bracket at ε, or an empty text."""
         del epsilon
         return ""
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
-        """Return ε with δ(ε) about ``target``; None if unknown."""
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+        """Return ε with δ(ε) about ``target``; None by default, and if no approximation exists."""
         del target
         return None
 
@@ -115,59 +111,54 @@ class Method(ABC):
         return ends[:, 0], ends[:, 1]
 
 
-# Refine a rough guess of the ε at which δ equals a target, in few evaluations.
-
-Point = tuple[float, float]
-"""Log of the ratio of δ to the target, and the corresponding ε."""
-MOST_STEPS = 12
-BELOW = 1e-14
+MAX_STEPS = 12
+AIM_MARGIN = 1e-14
 """Relative margin by which the guess aims below the target, so that it stays below despite rounding."""
-CLOSE = 1e-13
+STOP_MARGIN = 1e-13
+"""Relative distance from the target at which the iteration stops."""
 
 
 def interpolate_epsilon(
-    upper: Callable[[float], float], rough: DeltaGuess, target: float, largest: float
-) -> DeltaGuess:
-    """Return ε by inverse interpolation of log δ at the last three points, bracketed once both sides are found.
+    delta_at: Callable[[float], float], rough: EpsilonGuess, target: float, largest: float
+) -> EpsilonGuess:
+    """Refine a rough guess of the ε at which δ equals the target, in few evaluations.
 
-    Return the rough guess itself if the iteration misses the target.
+    Inverse interpolation of log δ at the last three points, bracketed once both sides are found. Returns the rough
+    guess itself if the iteration misses the target.
     """
-    points: list[Point] = []
-    here, low, high = rough.epsilon, 0.0, largest
-    while len(points) < MOST_STEPS:
-        found = upper(here)
-        if not found > 0:
+    points: list[tuple[float, float]] = []  # log of the ratio of δ to the target, and ε
+    epsilon, low, high = rough.epsilon, 0.0, largest
+    while len(points) < MAX_STEPS:
+        delta = delta_at(epsilon)
+        if not delta > 0:
             return rough
-        excess = math.log(found / (target * (1 - BELOW)))
-        points.append((excess, here))
-        if abs(excess) <= CLOSE:
+        excess = math.log(delta / (target * (1 - AIM_MARGIN)))
+        points.append((excess, epsilon))
+        if abs(excess) <= STOP_MARGIN:
             break
-        low, high = (here, high) if excess > 0 else (low, here)
-        # The zero of the excess: by the slope −rate from one point, else by Neville's scheme for ε as a function
-        # of the excess.
-        crossing_points = points[-3:]
-        if len(crossing_points) == 1:
-            ((crossing_excess, crossing_here),) = crossing_points
-            there = crossing_here + crossing_excess / rough.rate
-        else:
-            (x, a), (y, b), *third = crossing_points
-            line = (a * y - b * x) / (y - x) if x != y else b
-            if not third or third[0][0] in (x, y):
-                there = line
-            else:
-                ((z, c),) = third
-                other = (b * z - c * y) / (z - y)
-                there = (line * z - other * x) / (z - x)
-        there = there if low < there < high else _midpoint_or_extension(low, high, here)
-        if not abs(there - here) > 2e-16 * here:
+        low, high = (epsilon, high) if excess > 0 else (low, epsilon)
+        following = _zero_of_excess(points[-3:], rough.decay_rate)
+        if not low < following < high:  # the midpoint; while one side is unbounded, twice or half the last point
+            following = 2 * epsilon if math.isinf(high) else (low + high) / 2 if low > 0 else epsilon / 2
+        if not abs(following - epsilon) > 2e-16 * epsilon:
             break
-        here = there
-    excess, here = min(points, key=lambda point: abs(point[0]))
-    return DeltaGuess(here, rough.rate) if abs(excess) < 1 else rough
+        epsilon = following
+    excess, epsilon = min(points, key=lambda point: abs(point[0]))
+    return EpsilonGuess(epsilon, rough.decay_rate) if abs(excess) < 1 else rough
 
 
-def _midpoint_or_extension(low: float, high: float, here: float) -> float:
-    """Return the midpoint; while one side is unbounded, twice or half the last point."""
-    if math.isinf(high):
-        return 2 * here
-    return (low + high) / 2 if low > 0 else here / 2
+def _zero_of_excess(points: list[tuple[float, float]], decay_rate: float) -> float:
+    """Return the ε of zero excess from up to three points (excess, ε).
+
+    By the slope −``decay_rate`` from one point, else by Neville's scheme for ε as a function of the excess.
+    """
+    if len(points) == 1:
+        ((excess, epsilon),) = points
+        return epsilon + excess / decay_rate
+    (x, a), (y, b), *third = points
+    line = (a * y - b * x) / (y - x) if x != y else b
+    if not third or third[0][0] in (x, y):
+        return line
+    ((z, c),) = third
+    other = (b * z - c * y) / (z - y)
+    return (line * z - other * x) / (z - x)

@@ -56,11 +56,11 @@ class DirectionTail(NamedTuple):
 
     def delta_bounds_at(self, epsilons: Floats) -> Ends:
         """Return bounds on δ(ε), for ε ≥ 0 unless the distribution is finite."""
-        found = self.law.compute_deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
+        deltas = self.law.compute_deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
         beyond = epsilons >= self.last
         if not beyond.any():
-            return found
-        low, high = (np.where(beyond, end, other) for end, other in zip(self.infinite, found, strict=True))
+            return deltas
+        low, high = (np.where(beyond, end, delta) for end, delta in zip(self.infinite, deltas, strict=True))
         return low, high
 
 
@@ -121,25 +121,13 @@ def choose_method(total: Composition) -> Method:
     if total.infinite_mass == 1:
         nearly = 0.0 if total.infinite_bounds[0] == 1 else 8 * ROUND_OFF
         return ClosedFormMethod(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, relative_mass_error=nearly))
-    law = total.laws[0] if total.counts == (1,) else None
-    return (
-        (ClosedFormMethod(law) if law is not None and law.profile(np.array([1.0])) is not None else None)
-        or on_lattice(total)
-        or _finite_law_method(total)
-        or _density_method(total)
-    )
-
-
-def _finite_law_method(total: Composition) -> Method | None:
-    finite = enumerate_composition(total)
-    if finite is None:
-        return None
-    return ClosedFormMethod(finite, "enumeration", cache(lambda: enumerate_reverse_composition(total)))
-
-
-def _density_method(total: Composition) -> Method:
-    """Return a method for distributions with densities; the grid is the fallback of all others."""
-    last = build_smoothing_method(total, GridMethod(total))
-    if contour.contour_applies(total):
-        return ContourMethod(total, last)
-    return flat_sum(total, last) or last
+    if total.counts == (1,) and total.laws[0].profile(np.array([1.0])) is not None:
+        return ClosedFormMethod(total.laws[0])
+    if (on_one_lattice := on_lattice(total)) is not None:
+        return on_one_lattice
+    if (finite := enumerate_composition(total)) is not None:
+        return ClosedFormMethod(finite, "enumeration", cache(lambda: enumerate_reverse_composition(total)))
+    # Distributions with densities; the grid is the fallback of all others.
+    fallback = build_smoothing_method(total, GridMethod(total))
+    applies = contour.contour_applies(total)
+    return ContourMethod(total, fallback) if applies else flat_sum(total, fallback) or fallback

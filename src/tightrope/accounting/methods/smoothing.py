@@ -19,9 +19,9 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.enumeration import enumerate_composition
-from tightrope.accounting.methods.method import DeltaGuess, Method, interpolate_epsilon
+from tightrope.accounting.methods.method import EpsilonGuess, Method, interpolate_epsilon
 from tightrope.accounting.methods.smoothing_line import (
-    REACH,
+    NODE_RANGE,
     CostLimitError,
     FiniteLineDistribution,
     LineComponent,
@@ -52,9 +52,8 @@ class AtomicPart:
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return Σ p (1 − e^{ε−l})₊ and its relative error."""
-        return float(
-            np.dot(self.sums.masses, -np.expm1(np.minimum(epsilon - self.sums.losses, 0.0)))
-        ), self.relative_error
+        gains = -np.expm1(np.minimum(epsilon - self.sums.losses, 0.0))
+        return float(np.dot(self.sums.masses, gains)), self.relative_error
 
     def smoothed_delta(self, epsilon: float) -> tuple[float, float]:
         """Return Σ p min(1, e^{ε−l}) and its relative error."""
@@ -63,11 +62,11 @@ class AtomicPart:
     def line_part(self, c: float, cumulant: float) -> LineComponent:
         """Return the part on the line through c, relative to e^{K(c)}."""
         laws = [FiniteLineDistribution.from_law(law, c) for law in self.laws]
-        own = math.fsum(n * law.cumulant for law, n in zip(laws, self.counts, strict=True))
-        return LineComponent(laws, self.counts, own - cumulant)
+        atoms_cumulant = math.fsum(n * law.cumulant for law, n in zip(laws, self.counts, strict=True))
+        return LineComponent(laws, self.counts, atoms_cumulant - cumulant)
 
 
-def set_apart(total: Composition) -> AtomicPart | None:
+def separate_heavy_atoms(total: Composition) -> AtomicPart | None:
     """Return the atoms to sum separately; None if a distribution lacks atoms, all are finite, or sums are too many."""
     if all(isinstance(law, Atoms) for law in total.laws):
         return None
@@ -91,14 +90,14 @@ def _law_atoms(law: LossDistribution) -> Atoms:
 
 # Saddle points on a grid, Chernoff's bounds, and the aliases that they bound (``docs/proofs/contour.md``).
 
-Place = tuple[bool, int]
+Position = tuple[bool, int]
 """True if a line lies between the poles, and the index of the line."""
-LINES_A_UNIT = 6
+LINES_PER_UNIT = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
-FARTHEST_PLACE = 40 * LINES_A_UNIT
+MAX_INDEX = 40 * LINES_PER_UNIT
 TOLERANCE = 1e-11
 """Largest size of aliases, relative to δ."""
-SPARE = 4.0
+ALIAS_SPARE_NATS = 4.0
 """Nats by which aliases may be larger if a line was made for another ε."""
 ALIAS_ROUNDING = 1e-9
 SHRINK = 0.85
@@ -116,15 +115,15 @@ class ChernoffBound:
     """Chernoff's bounds of one composed direction."""
 
     total: Composition
-    heights: dict[Place, float] = field(default_factory=dict)
-    others: dict[Place, tuple[Floats, Floats]] = field(default_factory=dict)
+    cumulants: dict[Position, float] = field(default_factory=dict)
+    others: dict[Position, tuple[Floats, Floats]] = field(default_factory=dict)
     latest: dict[bool, int] = field(default_factory=dict)
 
-    def cumulant_at(self, place: Place) -> float:
+    def cumulant_at(self, position: Position) -> float:
         """Return K at the position, approximately; ∞ if it is infinite."""
-        if place not in self.heights:
-            self.heights[place] = float(self._real_cumulant(np.array([point_at_position(place)]))[0])
-        return self.heights[place]
+        if position not in self.cumulants:
+            self.cumulants[position] = float(self._real_cumulant(np.array([point_at_position(position)]))[0])
+        return self.cumulants[position]
 
     @property
     def middle_range(self) -> tuple[float, float]:
@@ -137,130 +136,141 @@ class ChernoffBound:
         deviation = math.sqrt(max(under_p - under_q, 0.0))
         return under_q + deviation, under_p - deviation
 
-    def find_saddle(self, epsilon: float, *, between_poles: bool) -> Place:
+    def find_saddle(self, epsilon: float, *, between_poles: bool) -> Position:
         """Return the minimizer of K(c) − cε − log |c| − log(1 + c): descend from the last one with halving strides."""
 
         def log_integrand(index: int) -> float:
             c = point_at_position((between_poles, index))
             return self.cumulant_at((between_poles, index)) - c * epsilon - math.log(abs(c)) - math.log1p(c)
 
-        here, stride = (
-            self.latest.get(between_poles, 0),
-            LINES_A_UNIT if between_poles in self.latest else 4 * LINES_A_UNIT,
-        )
+        current = self.latest.get(between_poles, 0)
+        stride = LINES_PER_UNIT if between_poles in self.latest else 4 * LINES_PER_UNIT
         while stride:
-            around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST_PLACE]
-            best = min(around, key=lambda index: (log_integrand(index), index))
-            if (log_integrand(best), best) < (log_integrand(here), here):
-                here = best
+            neighbors = [i for i in (current - stride, current + stride) if abs(i) <= MAX_INDEX]
+            best = min(neighbors, key=lambda index: (log_integrand(index), index))
+            if (log_integrand(best), best) < (log_integrand(current), current):
+                current = best
             else:
                 stride //= 2
-        if not math.isfinite(log_integrand(here)):
+        if not math.isfinite(log_integrand(current)):
             raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
-        self.latest[between_poles] = here
-        return between_poles, here
+        self.latest[between_poles] = current
+        return between_poles, current
 
     def delta_chernoff_bound(self, epsilon: float) -> float:
-        """δ ≤ δ_∞ + e^{K(c) − cε} m, (1 − e^{ε−L})₊ ≤ m e^{c(L−ε)}: m = c^c/(1+c)^{1+c}, or 1 − e^{ε−l} where L ≤ l."""
+        """Return δ_∞ + e^{K(c) − cε} m ≥ δ, at the saddle c.
+
+        (1 − e^{ε−L})₊ ≤ m e^{c(L−ε)} with m = c^c/(1+c)^{1+c}, or 1 − e^{ε−l} where L ≤ l.
+        """
         try:
-            place = self.find_saddle(epsilon, between_poles=False)
-            c = point_at_position(place)
+            position = self.find_saddle(epsilon, between_poles=False)
+            c = point_at_position(position)
             cumulant, error = self.total.log_moments(np.array([complex(c)]))
         except PrecisionError:
             return 1.0
-        known, infinite = float(cumulant[0].real), self.total.infinite_bounds[1]
-        peak = c * math.log(c) - (1 + c) * math.log1p(c)
-        peak = (
-            min(peak, math.log(-math.expm1(-self.distance_to_maximum(epsilon))))
-            if self.distance_to_maximum(epsilon) > 0
-            else peak
-        )
-        rounding = float(error[0]) + 16 * ROUND_OFF * (abs(known) + abs(c * epsilon) + abs(peak) + 64)
-        found = known - c * epsilon + peak + c * self.total.rounding_bound + rounding
-        return round_outward(infinite + math.exp(min(found, 0.0)), 8 * ROUND_OFF)[1]
+        value, infinite = float(cumulant[0].real), self.total.infinite_bounds[1]
+        log_factor = c * math.log(c) - (1 + c) * math.log1p(c)
+        distance = self.distance_to_maximum(epsilon)
+        if distance > 0:
+            log_factor = min(log_factor, math.log(-math.expm1(-distance)))
+        rounding = float(error[0]) + 16 * ROUND_OFF * (abs(value) + abs(c * epsilon) + abs(log_factor) + 64)
+        log_bound = value - c * epsilon + log_factor + c * self.total.rounding_bound + rounding
+        return round_outward(infinite + math.exp(min(log_bound, 0.0)), 8 * ROUND_OFF)[1]
 
     def distance_to_maximum(self, epsilon: float) -> float:
         """Return an upper bound on the largest loss less ε."""
-        room = self.total.largest_loss - epsilon
-        return room + self.total.rounding_bound + 4 * ROUND_OFF * abs(epsilon) if room < math.inf else math.inf
+        distance = self.total.largest_loss - epsilon
+        if not distance < math.inf:
+            return math.inf
+        return distance + self.total.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
         """Return ε at which the best bound is ``target``: the least (K(c) + log(c^c/(1+c)^{1+c}) − log target)/c."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
-        places = [(False, index) for index in range(-FARTHEST_PLACE // 4, FARTHEST_PLACE + 1, LINES_A_UNIT)]
-        best = min(places, key=lambda place: self._chernoff_excess(place, rest))
-        near = [(False, best[1] + i) for i in range(1 - LINES_A_UNIT, LINES_A_UNIT)]
-        best = min(near, key=lambda place: self._chernoff_excess(place, rest))
-        found = self._chernoff_excess(best, rest)
-        if not 0 < found < math.inf:
+        positions = [(False, index) for index in range(-MAX_INDEX // 4, MAX_INDEX + 1, LINES_PER_UNIT)]
+        best = min(positions, key=lambda position: self._epsilon_for_bound(position, rest))
+        neighbors = [(False, best[1] + i) for i in range(1 - LINES_PER_UNIT, LINES_PER_UNIT)]
+        best = min(neighbors, key=lambda position: self._epsilon_for_bound(position, rest))
+        epsilon = self._epsilon_for_bound(best, rest)
+        if not 0 < epsilon < math.inf:
             return None
         self.latest.setdefault(False, best[1])
-        return (
-            DeltaGuess(found, point_at_position(best))
-            if found < self.total.largest_loss
-            else self._beside_largest(best, rest)
-        )
+        if epsilon < self.total.largest_loss:
+            return EpsilonGuess(epsilon, point_at_position(best))
+        return self._guess_near_maximum(best, rest)
 
-    def _beside_largest(self, place: Place, target: float) -> DeltaGuess | None:
+    def _guess_near_maximum(self, position: Position, target: float) -> EpsilonGuess | None:
         """Return ε with P(L = l) (1 − e^{ε−l}) = ``target``, l the largest loss, of mass about M(c) e^{−cl} far out."""
-        part = target * math.exp(
-            min(point_at_position(place) * self.total.largest_loss - self.cumulant_at(place), 700.0)
-        )
-        room = -math.log1p(-part) if part < 1 else math.inf
-        return DeltaGuess(self.total.largest_loss - room, 1 / room) if 0 < room < self.total.largest_loss else None
+        log_mass = self.cumulant_at(position) - point_at_position(position) * self.total.largest_loss
+        fraction = target * math.exp(min(-log_mass, 700.0))
+        distance = -math.log1p(-fraction) if fraction < 1 else math.inf
+        if not 0 < distance < self.total.largest_loss:
+            return None
+        return EpsilonGuess(self.total.largest_loss - distance, 1 / distance)
 
-    def _chernoff_excess(self, place: Place, target: float) -> float:
-        c = point_at_position(place)
-        return (self.cumulant_at(place) + c * math.log(c) - (1 + c) * math.log1p(c) - math.log(target)) / c
+    def _epsilon_for_bound(self, position: Position, target: float) -> float:
+        """Return the ε at which the bound from this line is the target."""
+        c = point_at_position(position)
+        return (self.cumulant_at(position) + c * math.log(c) - (1 + c) * math.log1p(c) - math.log(target)) / c
 
-    def log_alias_bound(self, place: Place, epsilon: float, step: float, smooth: float = 0.0) -> float:
+    def log_alias_bound(self, position: Position, epsilon: float, step: float, smooth: float = 0.0) -> float:
         """Return the log of a bound on the aliases, relative to e^{K(c) − cε}: both signs, geometric sums over n ≥ 1.
 
         ``smooth``: the deviation of a normal loss that was added and is missing in K(c).
         """
-        c, shift, total = point_at_position(place), 2 * math.pi / step, -math.inf
-        others, bounds = self._other_real_points(place)
+        c, shift, total = point_at_position(position), 2 * math.pi / step, -math.inf
+        others, bounds = self._other_real_points(position)
         bounds = (
-            bounds + smooth**2 * (others + others**2) / 2 - others * epsilon - (self.cumulant_at(place) - c * epsilon)
+            bounds
+            + smooth**2 * (others + others**2) / 2
+            - others * epsilon
+            - (self.cumulant_at(position) - c * epsilon)
         )
         for sign in (1, -1):
-            good = (others - c) * sign > 1e-12 * abs(c)
-            rate = np.abs(others[good] - c) * shift
-            terms = bounds[good] - rate - np.log(-np.expm1(-rate))
+            on_side = (others - c) * sign > 1e-12 * abs(c)
+            rate = np.abs(others[on_side] - c) * shift
+            terms = bounds[on_side] - rate - np.log(-np.expm1(-rate))
             total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
         return total + ALIAS_ROUNDING
 
-    def widest_valid_step(self, place: Place, epsilon: float, deviation: float) -> float:
+    def widest_valid_step(self, position: Position, epsilon: float, deviation: float) -> float:
         """Return a wide step whose aliases are small enough, with few binary digits."""
-        c = point_at_position(place)
+        c = point_at_position(position)
         for index in range(200):
             # About the value, with `DIGITS` binary digits.
             value = 4.0 * (1 + abs(c)) * SHRINK**index
             mantissa, exponent = math.frexp(value)
             step = math.ldexp(math.floor(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
-            if self.alias_is_small(place, epsilon, step, deviation, 0.0):
+            if self.alias_is_small(position, epsilon, step, deviation, 0.0):
                 return step
         raise PrecisionError(f"no step keeps the aliases below {TOLERANCE} at c={c:.3g}")
 
-    def alias_is_small(self, place: Place, epsilon: float, step: float, deviation: float, spare: float = SPARE) -> bool:
+    def alias_is_small(
+        self,
+        position: Position,
+        epsilon: float,
+        step: float,
+        deviation: float,
+        spare_nats: float = ALIAS_SPARE_NATS,
+    ) -> bool:
         """Return whether the aliases are small relative to the integral.
 
         The integral is about e^{height} / (|c(c+1)| √(2π) (deviation + 1/|c|)), with the deviation of the tilted sum.
         """
-        c = point_at_position(place)
+        c = point_at_position(position)
         size = -math.log(abs(c) * (1 + c) * 2.5 * (deviation + 1 / abs(c)))
-        return self.log_alias_bound(place, epsilon, step) <= math.log(TOLERANCE) + size + spare
+        return self.log_alias_bound(position, epsilon, step) <= math.log(TOLERANCE) + size + spare_nats
 
-    def _other_real_points(self, place: Place) -> tuple[Floats, Floats]:
-        """Other real points and log(e^{K(c')} c'^c' / (1+c')^{1+c'}) there; between the poles the last is 1."""
-        if place not in self.others:
-            c = point_at_position(place)
-            others = np.sort(np.concatenate([c - c * PARTS, c - (1 + c) * PARTS])) if place[0] else c * RATIOS
-            peaks = np.zeros_like(others) if place[0] else others * np.log(others) - (1 + others) * np.log1p(others)
-            self.others[place] = others, self._real_cumulant(others) + peaks
-        return self.others[place]
+    def _other_real_points(self, position: Position) -> tuple[Floats, Floats]:
+        """Return other real points and log(e^{K(c')} c'^c' / (1+c')^{1+c'}) there; between the poles the last is 1."""
+        if position not in self.others:
+            c = point_at_position(position)
+            others = np.sort(np.concatenate([c - c * PARTS, c - (1 + c) * PARTS])) if position[0] else c * RATIOS
+            peaks = np.zeros_like(others) if position[0] else others * np.log(others) - (1 + others) * np.log1p(others)
+            self.others[position] = others, self._real_cumulant(others) + peaks
+        return self.others[position]
 
     def _real_cumulant(self, c: Floats) -> Floats:
         """Return K on the real axis, approximately; ∞ if it is infinite or unknown."""
@@ -278,32 +288,32 @@ class ChernoffBound:
         return None if moments is None else np.asarray(moments.real)
 
 
-def point_at_position(place: Place) -> float:
+def point_at_position(position: Position) -> float:
     """Return c at a position."""
-    between_poles, index = place
-    return -1 / (1 + math.exp(-(index + 0.5) / LINES_A_UNIT)) if between_poles else math.exp(index / LINES_A_UNIT)
+    between_poles, index = position
+    return -1 / (1 + math.exp(-(index + 0.5) / LINES_PER_UNIT)) if between_poles else math.exp(index / LINES_PER_UNIT)
 
 
-FINEST = 1e-10
+MIN_GAIN = 1e-10
 """Target for the relative gain."""
-COARSEST = 1e-2
-MOST_ANGLE = 4e8
+MAX_GAIN = 1e-2
+MAX_ANGLE = 4e8
 """Largest Im z times the largest atom: beyond it the rounding of losses dominates."""
 MOST_NODES = 1 << 19
-COARSE, MORE_NODES = 3e-9, 4
+COARSE_GAIN, COARSE_NODE_FACTOR = 3e-9, 4
 """If the smoothing error would exceed the first number, this many times the nodes are cheaper than a grid."""
-DEAREST = 1 << 27
+MAX_NODE_ATOMS = 1 << 27
 """Nodes times atoms."""
-MOST_KEPT = 4
-ROUNDED = 1e-9
+CACHED_LINES = 4
+EPSILON_ROUNDING = 1e-9
 """Relative error of ε that explains a bracket near the largest loss, where grids are no more precise."""
 FEW_STEPS = 1000
 """Number of steps up to which grids are most precise."""
-INTEGRAL = 2000
+INTEGRAL_COST = 2000
 """The cost of a moment that is an integral, in atoms."""
-WIDE_SUM = 1e-7
+NARROW_SUM = 1e-7
 """Relative width of a sum with δ that is narrow enough if δ is the smaller part."""
-WIDE_ALONE = 1e-6
+NARROW_ALONE = 1e-6
 """Relative width beyond which the fallback method is tried, too."""
 
 
@@ -311,7 +321,7 @@ WIDE_ALONE = 1e-6
 class SmoothedLineSums:
     """One line: K(c), its error, the smoothed sums and their aliases."""
 
-    place: Place
+    position: Position
     cumulant: float
     error: float
     deviation: float
@@ -322,24 +332,24 @@ class SmoothedLineSums:
 
 @dataclass(frozen=True, eq=False)
 class SmoothingMethod(Method):
-    """The smoothed contour integral; ``instead`` is the fallback, also used if the interval is wide."""
+    """The smoothed contour integral; ``fallback`` is used if it fails or if the interval is wide."""
 
     total: Composition
-    instead: Method
+    fallback: Method
     bounds: ChernoffBound
-    lines: dict[Place, SmoothedLineSums] = field(default_factory=dict)
+    lines: dict[Position, SmoothedLineSums] = field(default_factory=dict)
     name = "smoothed contour"
 
     @cached_property
     def separate_atoms(self) -> AtomicPart | None:
         """The separately summed atoms, computed on first use: there may be sums of a thousand losses."""
-        return set_apart(self.total)
+        return separate_heavy_atoms(self.total)
 
     @cached_property
     def reverse_method(self) -> SmoothingMethod:
         """The method for the reverse direction."""
         reverse = self.total.reverse_distribution()
-        return SmoothingMethod(reverse, self.instead, ChernoffBound(reverse))
+        return SmoothingMethod(reverse, self.fallback, ChernoffBound(reverse))
 
     def delta(self, epsilon: float) -> Interval:
         return self._narrowest_interval(epsilon, 0.0)
@@ -349,17 +359,17 @@ class SmoothingMethod(Method):
 
     def _narrowest_interval(self, epsilon: float, size: float) -> Interval:
         """Return the narrowest interval; with ``_grid_goes_first`` the fallback is tried before the slow lines."""
-        known = self._unconditional_bounds(epsilon)
-        ways = (self.instead.delta, self._integrate_stably)
-        for way in ways if self._grid_goes_first else ways[::-1]:
-            if known[1] - known[0] <= WIDE_SUM * size or self._is_narrow_enough(epsilon, *known):
+        bounds = self._unconditional_bounds(epsilon)
+        methods = (self.fallback.delta, self._integrate_stably)
+        for delta in methods if self._grid_goes_first else methods[::-1]:
+            if bounds[1] - bounds[0] <= NARROW_SUM * size or self._is_narrow_enough(epsilon, *bounds):
                 break
-            known = _tighten_bounds(known, way, epsilon)
-        return known
+            bounds = _tighten_bounds(bounds, delta, epsilon)
+        return bounds
 
     def _is_narrow_enough(self, epsilon: float, low: float, high: float) -> bool:
         return (
-            high - low <= WIDE_ALONE * high
+            high - low <= NARROW_ALONE * high
             or high - self.total.infinite_mass <= SUBNORMAL
             or self._within_rounding(epsilon, low, high)
         )
@@ -367,50 +377,46 @@ class SmoothingMethod(Method):
     def _delta_without_fallback(self, epsilon: float) -> Interval:
         """Return an interval without the fallback method."""
         low, high = self._unconditional_bounds(epsilon)
-        return (
-            (low, high)
-            if self._is_narrow_enough(epsilon, low, high)
-            else _tighten_bounds((low, high), self._integrate_stably, epsilon)
-        )
+        if self._is_narrow_enough(epsilon, low, high):
+            return low, high
+        return _tighten_bounds((low, high), self._integrate_stably, epsilon)
 
     def _unconditional_bounds(self, epsilon: float) -> Interval:
         """Return bounds that always hold."""
         if epsilon >= self.total.largest_loss + self.total.rounding_bound:
             return self.total.infinite_bounds
-        least, most = self.total.infinite_bounds[0], self.cheap_upper_bound(epsilon)
-        if most - self.total.infinite_mass <= SUBNORMAL:
-            return least, most
-        return max(least, self._atoms_alone(epsilon)), most
+        low, high = self.total.infinite_bounds[0], self.cheap_delta_bound(epsilon)
+        if high - self.total.infinite_mass <= SUBNORMAL:
+            return low, high
+        return max(low, self._atomic_lower_bound(epsilon)), high
 
     def _within_rounding(self, epsilon: float, low: float, high: float) -> bool:
         """Return whether δ, which falls to δ_∞ at the largest loss, is as precise as rounding of ε permits there."""
-        return (high - low) * self.bounds.distance_to_maximum(epsilon) <= ROUNDED * abs(epsilon) * (
+        return (high - low) * self.bounds.distance_to_maximum(epsilon) <= EPSILON_ROUNDING * abs(epsilon) * (
             high - self.total.infinite_mass
         )
 
-    def _atoms_alone(self, epsilon: float) -> float:
+    def _atomic_lower_bound(self, epsilon: float) -> float:
         """Return a lower bound on δ, from the paths in which every loss is an atom."""
         if self.separate_atoms is None:
             return 0.0
-        moved = self.total.rounding_bound + self.separate_atoms.sums.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
-        exact, error = self.separate_atoms.delta(epsilon + moved)
+        slack = self.total.rounding_bound + self.separate_atoms.sums.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
+        exact, error = self.separate_atoms.delta(epsilon + slack)
         infinite = self.total.infinite_bounds[0]
         return round_outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
 
-    def cheap_upper_bound(self, epsilon: float) -> float:
+    def cheap_delta_bound(self, epsilon: float) -> float:
         return self.bounds.delta_chernoff_bound(epsilon)
 
-    def approximate_epsilon(self, target: float) -> DeltaGuess | None:
-        rough, upper = (
-            self.bounds.approximate_epsilon(target),
-            self.instead.delta_upper_bound if self._grid_goes_first else self._delta_chernoff_bound,
-        )
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+        rough = self.bounds.approximate_epsilon(target)
+        upper = self.fallback.delta_upper_bound if self._grid_goes_first else self._upper_bound_without_fallback
         try:
             return rough and interpolate_epsilon(upper, rough, target, self.total.largest_loss)
         except PrecisionError:
             return rough
 
-    def _delta_chernoff_bound(self, epsilon: float) -> float:
+    def _upper_bound_without_fallback(self, epsilon: float) -> float:
         return self._delta_without_fallback(epsilon)[1]
 
     @cached_property
@@ -428,16 +434,16 @@ class SmoothingMethod(Method):
             infinite, error = self.total.infinite_mass, self._infinite_error
             return round_outward(infinite + low, error)[0], round_outward(infinite + high, error)[1]
         if epsilon > min(0.0, least):
-            kept = (
-                self._finite_part(epsilon + slack, between_poles=True)[1],
-                self._finite_part(epsilon - slack, between_poles=True)[0],
-            )
-            return round_outward(1 - kept[0], 4 * ROUND_OFF)[0], round_outward(1 - kept[1], 4 * ROUND_OFF)[1]
+            largest_complement = self._finite_part(epsilon + slack, between_poles=True)[1]
+            smallest_complement = self._finite_part(epsilon - slack, between_poles=True)[0]
+            low, _ = round_outward(1 - largest_complement, 4 * ROUND_OFF)
+            _, high = round_outward(1 - smallest_complement, 4 * ROUND_OFF)
+            return low, high
         low, high = self.reverse_method._delta_without_fallback(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
-        return round_outward(base + factor * low, 8 * ROUND_OFF)[0], round_outward(base + factor * high, 8 * ROUND_OFF)[
-            1
-        ]
+        low, _ = round_outward(base + factor * low, 8 * ROUND_OFF)
+        _, high = round_outward(base + factor * high, 8 * ROUND_OFF)
+        return low, high
 
     @property
     def _infinite_error(self) -> float:
@@ -447,11 +453,14 @@ class SmoothingMethod(Method):
     def _finite_part(self, epsilon: float, *, between_poles: bool = False) -> Interval:
         """Return an interval for δ − δ_∞, or for 1 − δ between the poles."""
         line = self._line_for_epsilon(epsilon, between_poles=between_poles)
-        (value, off), (gain, wide) = line.sums.sums_at(epsilon)
-        alias = math.exp(self.bounds.log_alias_bound(line.place, epsilon, line.step, line.smooth))
-        gain = max(gain, 0.0) + wide
-        below, above = (off + alias, off + gain) if between_poles else (off + alias + gain, off)
-        height = line.cumulant - point_at_position(line.place) * epsilon
+        (value, value_error), (gain, gain_error) = line.sums.sums_at(epsilon)
+        alias = math.exp(self.bounds.log_alias_bound(line.position, epsilon, line.step, line.smooth))
+        gain = max(gain, 0.0) + gain_error
+        if between_poles:
+            below, above = value_error + alias, value_error + gain
+        else:
+            below, above = value_error + alias + gain, value_error
+        height = line.cumulant - point_at_position(line.position) * epsilon
         if not height < 600:
             raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
         low, high = (math.exp(height) * max(end, 0.0) for end in (value - below, value + above))
@@ -466,31 +475,31 @@ class SmoothingMethod(Method):
 
     def _line_for_epsilon(self, epsilon: float, *, between_poles: bool) -> SmoothedLineSums:
         """Return a cached line with small aliases, or a new one."""
-        place = self.bounds.find_saddle(epsilon, between_poles=between_poles)
-        known = self.lines.get(place)
-        if known is not None and self.bounds.alias_is_small(place, epsilon, known.step, known.deviation):
-            return known
-        if len(self.lines) >= MOST_KEPT:
+        position = self.bounds.find_saddle(epsilon, between_poles=between_poles)
+        cached = self.lines.get(position)
+        if cached is not None and self.bounds.alias_is_small(position, epsilon, cached.step, cached.deviation):
+            return cached
+        if len(self.lines) >= CACHED_LINES:
             self.lines.clear()
-        self.lines[place] = self._affordable_line(place, epsilon)
-        return self.lines[place]
+        self.lines[position] = self._affordable_line(position, epsilon)
+        return self.lines[position]
 
-    def _affordable_line(self, place: Place, epsilon: float) -> SmoothedLineSums:
+    def _affordable_line(self, position: Position, epsilon: float) -> SmoothedLineSums:
         """Return a line with the least affordable smoothing."""
-        c = point_at_position(place)
+        c = point_at_position(position)
         laws = [on_line(law, c) for law in self.total.laws]
         cumulant = math.fsum(n * law.cumulant for law, n in zip(laws, self.total.counts, strict=True))
         error = math.fsum(n * law.error for law, n in zip(laws, self.total.counts, strict=True))
         deviation = math.sqrt(math.fsum(n * law.variance for law, n in zip(laws, self.total.counts, strict=True)))
-        step = self.bounds.widest_valid_step(place, epsilon, deviation)
+        step = self.bounds.widest_valid_step(position, epsilon, deviation)
         apart = None if self.separate_atoms is None else self.separate_atoms.line_part(c, cumulant)
         parts = LineComponent(laws, self.total.counts, 0.0), apart
-        relative = max(FINEST, abs(c) * (1 + c) * (REACH * self._largest_atom_loss / MOST_ANGLE) ** 2)
-        while relative <= COARSEST:
+        relative = max(MIN_GAIN, abs(c) * (1 + c) * (NODE_RANGE * self._largest_atom_loss / MAX_ANGLE) ** 2)
+        while relative <= MAX_GAIN:
             try:
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
                 sums = smooth_line(c, parts, step, smooth, self._affordable_nodes(relative))
-                return SmoothedLineSums(place, cumulant, error, deviation, step, smooth, sums)
+                return SmoothedLineSums(position, cumulant, error, deviation, step, smooth, sums)
             except PrecisionError as caught:  # nodes grow no faster than 1/μ
                 relative *= max(4.0, caught.ratio**2) if isinstance(caught, CostLimitError) else 4.0
         raise PrecisionError(f"the sum of {sum(self.total.counts)} losses needs too many nodes at epsilon={epsilon!r}")
@@ -503,26 +512,26 @@ class SmoothingMethod(Method):
 
     def _affordable_nodes(self, relative: float) -> int:
         """Return the largest affordable number of nodes."""
-        price = sum(40 + self._node_cost(law) for law in self.total.laws)
-        return min(MOST_NODES, DEAREST // price) * (MORE_NODES if relative > COARSE else 1)
+        node_cost = sum(40 + self._node_cost(law) for law in self.total.laws)
+        return min(MOST_NODES, MAX_NODE_ATOMS // node_cost) * (COARSE_NODE_FACTOR if relative > COARSE_GAIN else 1)
 
     def _node_cost(self, law: LossDistribution) -> int:
         """Return the cost of a node; an integral's full cost applies only if the grid goes first."""
         if isinstance(law, Atoms):
             return len(law.losses)
-        return INTEGRAL if self._grid_goes_first and law.needs_quadrature else 100
+        return INTEGRAL_COST if self._grid_goes_first and law.needs_quadrature else 100
 
 
-def _tighten_bounds(known: Interval, way: Callable[[float], Interval], epsilon: float) -> Interval:
-    """Intersect ``known`` with the interval of ``way``, unless that fails."""
+def _tighten_bounds(bounds: Interval, delta: Callable[[float], Interval], epsilon: float) -> Interval:
+    """Return the intersection of ``bounds`` with the interval ``delta(epsilon)``, unless computing that fails."""
     try:
-        low, high = way(epsilon)
+        low, high = delta(epsilon)
     except PrecisionError:
-        return known
-    return max(known[0], low), min(known[1], high)
+        return bounds
+    return max(bounds[0], low), min(bounds[1], high)
 
 
-def build_smoothing_method(total: Composition, instead: Method) -> Method:
-    """Return this method if every distribution has a formula for its moments, else ``instead``."""
-    known = all(isinstance(law, Atoms) or law.knows_moment for law in total.laws)
-    return SmoothingMethod(total, instead, ChernoffBound(total)) if known else instead
+def build_smoothing_method(total: Composition, fallback: Method) -> Method:
+    """Return this method if every distribution has a formula for its moments, else ``fallback``."""
+    applies = all(isinstance(law, Atoms) or law.has_moment for law in total.laws)
+    return SmoothingMethod(total, fallback, ChernoffBound(total)) if applies else fallback

@@ -27,13 +27,13 @@ from tightrope.numerics.rounding import ROUND_OFF
 # Nodes come in rows: y = start + along, so that the phases of a finite law are an outer product. For a finite law φ −
 # 1 is summed from e^{iy(l − m)} − 1, m the tilted mean, so that log φ is known relative to itself near y = 0.
 
-MOST_HALVINGS = 40
-NOISE = 1e-13
+MAX_HALVINGS = 40
+MOMENT_ROUNDING = 1e-13
 """Rounding of moments whose differences bound a variance."""
-TINY = 1e-300
+SMALLEST_MODULUS = 1e-300
 NODES_CHUNK = 1 << 18
 """Phases held at once: 4 MiB of complex numbers."""
-STEEPEST = 600.0
+MAX_PLAIN_EXPONENT = 600.0
 
 
 class LineDistribution(ABC):
@@ -58,7 +58,7 @@ class LineDistribution(ABC):
         return np.exp(np.minimum(logs.real + errors, 0.0))
 
 
-FEW_TURNS, MOST_TURNS = 1e3, 2.0**26
+MIN_REDUCED_TURNS, MAX_REDUCED_TURNS = 1e3, 2.0**26
 TURN = math.ldexp(math.floor(math.ldexp(2 * math.pi, 24)), -24)
 TURN_REST = 2 * math.pi - TURN + 2.4492935982947064e-16
 """2π less ``TURN``; a double of 2π lacks the last term."""
@@ -74,7 +74,8 @@ class FiniteLineDistribution(LineDistribution):
     losses: Floats
     masses: Floats
     variance: float
-    inexact: float
+    mass_error: float
+    """Relative error of the masses."""
     slack: float
     """Expected rounding error of the losses, if given for each loss."""
     c: float
@@ -85,10 +86,18 @@ class FiniteLineDistribution(LineDistribution):
         exponent = c * law.losses
         top = float(np.max(exponent)) if len(exponent) else 0.0
         weights = law.masses * np.exp(exponent - top)
-        whole = float(np.sum(weights))
-        cumulant, error = _real_cumulant(law, c) if abs(top) < STEEPEST else (math.log(whole) + top, 0.0)
-        error += ROUND_OFF * 4 * (abs(cumulant) + (abs(top) + len(weights) if abs(top) >= STEEPEST else 0.0))
-        tilted = weights / whole
+        total = float(np.sum(weights))
+        if abs(top) < MAX_PLAIN_EXPONENT:
+            growth = np.expm1(exponent)
+            excess = float(np.dot(law.masses, growth)) - law.infinite_mass
+            size = float(np.dot(law.masses, np.abs(growth))) + law.infinite_mass
+            error = (ROUND_OFF * (len(growth) + 8) + law.relative_mass_error) * size / max(1 + excess, ROUND_OFF)
+            cumulant = math.log1p(max(excess, -1 + ROUND_OFF))
+            error += ROUND_OFF * 4 * abs(cumulant)
+        else:
+            cumulant = math.log(total) + top
+            error = ROUND_OFF * 4 * (abs(cumulant) + (abs(top) + len(weights)))
+        tilted = weights / total
         mean = float(np.dot(tilted, law.losses))
         centered = law.losses - mean
         variance = float(np.dot(tilted, centered**2)) * (1 + 1e-9)
@@ -106,42 +115,35 @@ class FiniteLineDistribution(LineDistribution):
         y = starts[:, None] + along
         logs = log1p(excess)
         size = np.abs(y) * float(np.dot(self.masses, np.abs(self.losses)))
-        off = (
+        error = (
             self.slack * (np.abs(y) + 2 * self.c) * (1 + 1e-6)
             + ROUND_OFF * size
-            + (ROUND_OFF * (len(self.losses) + 16) + self.inexact) * np.minimum(size, 2.0)
+            + (ROUND_OFF * (len(self.losses) + 16) + self.mass_error) * np.minimum(size, 2.0)
         )
-        off = off / np.maximum(np.abs(1 + excess), TINY) + 4 * ROUND_OFF * (np.abs(logs) + np.abs(self.mean * y))
-        return logs + 1j * self.mean * y, off
+        log_error = error / np.maximum(np.abs(1 + excess), SMALLEST_MODULUS)
+        log_error = log_error + 4 * ROUND_OFF * (np.abs(logs) + np.abs(self.mean * y))
+        return logs + 1j * self.mean * y, log_error
 
     def _characteristic_minus_one(self, starts: Floats, inner: Complexes) -> Complexes:
-        """φ − 1 = Σ w (e^{iyl} − 1) from e^{i(y+h)l} − 1 = (e^{iyl} − 1) + e^{iyl} (e^{ihl} − 1)."""
+        """Return φ − 1 = Σ w (e^{iyl} − 1) from e^{i(y+h)l} − 1 = (e^{iyl} − 1) + e^{iyl} (e^{ihl} − 1)."""
         outer = _rotation_minus_one(np.multiply.outer(starts, self.losses))
         return np.asarray((outer @ self.masses)[:, None] + ((outer + 1) * self.masses) @ inner)
 
 
 def _rotation_minus_one(angle: Floats) -> Complexes:
-    """e^{ia} − 1 = −2 sin²(a/2) + i sin a.
+    """Return e^{ia} − 1 = −2 sin²(a/2) + i sin a.
 
     Large angles are reduced first, since their sines take ten times as long: k · 2π is exact except for its last bits,
     as k has 26 bits and the upper part of 2π 27.
     """
     turns = np.rint(angle / (2 * math.pi))
-    if FEW_TURNS < float(np.max(np.abs(turns), initial=0.0)) < MOST_TURNS:
+    if MIN_REDUCED_TURNS < float(np.max(np.abs(turns), initial=0.0)) < MAX_REDUCED_TURNS:
         angle = (angle - turns * TURN) - turns * TURN_REST
     result = np.empty(angle.shape, dtype=np.complex128)
     sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
     result.real = -2 * sine * sine
     result.imag = 2 * sine * cosine
     return result
-
-
-def _real_cumulant(law: Atoms, c: float) -> tuple[float, float]:
-    growth = np.expm1(c * law.losses)
-    excess = float(np.dot(law.masses, growth)) - law.infinite_mass
-    size = float(np.dot(law.masses, np.abs(growth))) + law.infinite_mass
-    error = (ROUND_OFF * (len(growth) + 8) + law.relative_mass_error) * size / max(1 + excess, ROUND_OFF)
-    return math.log1p(max(excess, -1 + ROUND_OFF)), error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,9 +158,23 @@ class MomentLineDistribution(LineDistribution):
 
     @classmethod
     def from_law(cls, law: LossDistribution, c: float) -> MomentLineDistribution:
-        """Return the distribution on the line; raises ``PrecisionError`` if K is unknown."""
+        """Return the distribution on the line; raises ``PrecisionError`` if K is unknown.
+
+        (L − m)² ≤ 2 (cosh s(L − m) − 1)/s², and E cosh s(L − m) = e^{(K(c+s) + K(c−s))/2 − K(c)} for the best m.
+        """
         (cumulant,), (error,) = _log_moment_values(law, np.array([complex(c)]))
-        return cls(law, c, float(cumulant.real), float(error), _variance_bound(law, c, float(cumulant.real)))
+        s = min(abs(c), abs(1 + c)) / 2
+        for _ in range(MAX_HALVINGS):
+            try:
+                moments, errors = _log_moment_values(law, np.array([c + s + 0j, c - s + 0j]))
+            except PrecisionError:
+                moments, errors = np.full(2, np.inf + 0j), np.zeros(2)
+            bend = float(np.sum(moments.real + errors)) / 2 - float(cumulant.real)
+            if bend < 1:
+                variance = 2 * math.expm1(max(bend, 0.0) + MOMENT_ROUNDING) / s**2
+                return cls(law, c, float(cumulant.real), float(error), variance)
+            s /= 2
+        raise PrecisionError(f"the losses of {law!r} tilted by c={c:.3g} have no variance")
 
     def log_characteristic(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
         z = np.asarray(self.c + 1j * (starts[:, None] + along), dtype=np.complex128)
@@ -167,25 +183,10 @@ class MomentLineDistribution(LineDistribution):
 
 
 def _log_moment_values(law: LossDistribution, z: Complexes) -> tuple[Complexes, Floats]:
-    known = law.enclose_cumulant(z)
-    if known is None:
+    enclosure = law.enclose_cumulant(z)
+    if enclosure is None:
         raise PrecisionError(f"{law!r} has no moment function")
-    return known
-
-
-def _variance_bound(law: LossDistribution, c: float, at_c: float) -> float:
-    """(L − m)² ≤ 2 (cosh s(L − m) − 1)/s², and E cosh s(L − m) = e^{(K(c+s) + K(c−s))/2 − K(c)} for the best m."""
-    s = min(abs(c), abs(1 + c)) / 2
-    for _ in range(MOST_HALVINGS):
-        try:
-            moments, errors = _log_moment_values(law, np.array([c + s + 0j, c - s + 0j]))
-        except PrecisionError:
-            moments, errors = np.full(2, np.inf + 0j), np.zeros(2)
-        bend = float(np.sum(moments.real + errors)) / 2 - at_c
-        if bend < 1:
-            return 2 * math.expm1(max(bend, 0.0) + NOISE) / s**2
-        s /= 2
-    raise PrecisionError(f"the losses of {law!r} tilted by c={c:.3g} have no variance")
+    return enclosure
 
 
 def uniform_slack(law: LossDistribution) -> float:
@@ -206,13 +207,13 @@ def on_line(law: LossDistribution, c: float) -> LineDistribution:
 # any m (``docs/proofs/sampled-gaussian.md``). Intervals whose product of bounds is not negligible are halved.
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-DEAD = -40.0
+LOG_NEGLIGIBLE = -40.0
 """Log of the largest negligible modulus, relative to M(c)."""
-MOST_INTERVALS = 1 << 17
+MAX_INTERVALS = 1 << 17
 """Largest number of intervals examined at one width."""
-LONG = 64
+LONG_ROW = 64
 """Equidistant nodes of a row."""
-BENT = 2.0
+WIDEST_INTERVAL = 2.0
 """Intervals are no wider than this over the largest deviation at first."""
 
 
@@ -225,14 +226,14 @@ class CostLimitError(PrecisionError):
 
 
 def live_intervals(
-    laws: Sequence[LineDistribution], counts: Sequence[int], row: float, rows: int, most: int = MOST_INTERVALS
+    laws: Sequence[LineDistribution], counts: Sequence[int], row: float, rows: int, most: int = MAX_INTERVALS
 ) -> Indices:
-    """Return the intervals, of ``rows`` of width ``row`` from 0 on, in which |M| may exceed e^``DEAD`` M(c),
+    """Return the intervals, of ``rows`` of width ``row`` from 0 on, in which |M| may exceed e^``LOG_NEGLIGIBLE`` M(c),
     ascending. At most ``most`` are examined at each width.
     """
     # Number of times a row is doubled for the widest intervals.
     variance = max(law.variance for law in laws)
-    widest = min(BENT / variance**0.5 / row, rows) if variance > 0 else rows
+    widest = min(WIDEST_INTERVAL / variance**0.5 / row, rows) if variance > 0 else rows
     doublings = max(0, min(int(np.log2(max(widest, 1.0))), int(np.log2(rows))))
     wide = 1 << doublings
     if -(-rows // wide) > most:
@@ -243,8 +244,8 @@ def live_intervals(
     # |φ| of each distribution at multiples of the width.
     width = row * wide
     count = len(first) + 1
-    starts = np.asarray(LONG * width * np.arange(-(-count // LONG)), dtype=np.float64)
-    along = np.asarray(width * np.arange(LONG), dtype=np.float64)
+    starts = np.asarray(LONG_ROW * width * np.arange(-(-count // LONG_ROW)), dtype=np.float64)
+    along = np.asarray(width * np.arange(LONG_ROW), dtype=np.float64)
     edges = np.stack([law.modulus_upper_bounds(starts, along).ravel()[:count] for law in laws])
     left, right = edges[:, :-1], edges[:, 1:]
     while True:
@@ -252,7 +253,7 @@ def live_intervals(
         ends = np.maximum(left, right)
         bounds_width = row * wide
         bent = np.array([bounds_width**2 * law.variance / 8 for law in laws])[:, None]
-        live = np.asarray(np.array(counts, dtype=np.float64) @ np.log(np.minimum(ends + bent, 1.0))) > DEAD
+        live = np.asarray(np.array(counts, dtype=np.float64) @ np.log(np.minimum(ends + bent, 1.0))) > LOG_NEGLIGIBLE
         first, left, right = first[live], left[:, live], right[:, live]
         if wide == 1 or not len(first):
             return first[first < rows]
@@ -267,11 +268,11 @@ def live_intervals(
 
 
 Pair = tuple[float, float]
-ROW = 16
+ROW_LENGTH = 16
 """Nodes of a row."""
-REACH = 5.0
+NODE_RANGE = 5.0
 """Nodes go as far as this over μ."""
-CHUNK = 1 << 12
+ROWS_CHUNK = 1 << 12
 """Rows at once."""
 
 
@@ -288,11 +289,11 @@ class LineComponent:
         total = np.full((len(starts), len(along)), self.log_factor, dtype=np.complex128)
         error = np.zeros(total.shape)
         for law, count in zip(self.laws, self.counts, strict=True):
-            logs, off = law.log_characteristic(starts, along)
-            total, error = total + count * logs, error + count * off
-        found = np.exp(total)
+            logs, log_error = law.log_characteristic(starts, along)
+            total, error = total + count * logs, error + count * log_error
+        product = np.exp(total)
         error = error + ROUND_OFF * (4 + 2 * len(self.laws)) * (1 + np.abs(total))
-        return found, np.abs(found) * np.expm1(np.minimum(error, 600.0))
+        return product, np.abs(product) * np.expm1(np.minimum(error, 600.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,7 +311,7 @@ class SmoothLine:
 
     def sums_at(self, epsilon: float) -> tuple[Pair, Pair]:
         """Return value and gain at ε, each with its error."""
-        along = np.exp(-1j * epsilon * self.step * np.arange(ROW))
+        along = np.exp(-1j * epsilon * self.step * np.arange(ROW_LENGTH))
         across = np.exp(-1j * epsilon * self.starts)
         found = (float(np.sum(((terms @ along) * across).real)) for terms in self.terms)
         errors = (a + b * abs(epsilon) + m for a, b, m in zip(self.off, self.more, self.missing, strict=True))
@@ -322,23 +323,25 @@ def smooth_line(
 ) -> SmoothLine:
     """The line through c: of the first part less the second, on nodes of this step, smoothed by ``smooth`` = μ."""
     whole, apart = parts
-    rows = math.ceil(REACH / smooth / (step * ROW))
-    looked = min(MOST_INTERVALS, most // 4)
-    live = live_intervals(whole.laws, whole.counts, step * ROW, rows, looked)
+    rows = math.ceil(NODE_RANGE / smooth / (step * ROW_LENGTH))
+    looked = min(MAX_INTERVALS, most // 4)
+    live = live_intervals(whole.laws, whole.counts, step * ROW_LENGTH, rows, looked)
     if apart is not None:
-        live = np.union1d(live, live_intervals(apart.laws, apart.counts, step * ROW, rows, looked))
-    if len(live) * ROW > most:
-        raise CostLimitError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
-    starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)
-    blocks = [_sum_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
+        live = np.union1d(live, live_intervals(apart.laws, apart.counts, step * ROW_LENGTH, rows, looked))
+    if len(live) * ROW_LENGTH > most:
+        raise CostLimitError(len(live) * ROW_LENGTH, most, f"nodes of the line at c={c:.3g} alive")
+    starts = step * ROW_LENGTH * live.astype(np.float64)
+    along = np.asarray(step * np.arange(ROW_LENGTH), dtype=np.float64)
+    row_blocks = [starts[i : i + ROWS_CHUNK] for i in range(0, len(starts), ROWS_CHUNK)]
+    blocks = [_sum_terms(c, parts, row_block, along, smooth) for row_block in row_blocks]
     values, gains, off, more = zip(*blocks, strict=True)
     # Bound on the omitted nodes: |M| is at most M(c) beyond all rows, and negligible in between.
     skipped = rows > len(live)
     lifted = math.exp(smooth**2 * (c + c * c) / 2)
-    end = step * ROW * rows
+    end = step * ROW_LENGTH * rows
     tail = math.exp(-((smooth * end) ** 2) / 2) / math.pi * (1 / (smooth**2 * end) + step)
-    dead = math.exp(DEAD) * skipped / math.pi
-    first = step * ROW
+    dead = math.exp(LOG_NEGLIGIBLE) * skipped / math.pi
+    first = step * ROW_LENGTH
     value = tail / end**2 + dead * (1 + step / first) / first
     gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + dead * (math.sqrt(math.pi / 2) / smooth + step))
     return SmoothLine(
@@ -370,7 +373,7 @@ def _sum_terms(
     gains = rest * factor * (smooth**2 * math.exp(smooth**2 / 8))
     values = rest * factor / (z * (z + 1)) * math.copysign(1.0, c)
     sizes = np.abs(factor) / np.abs(z * (z + 1)), np.abs(factor) * (smooth**2 * math.exp(smooth**2 / 8))
-    roundings = error + np.abs(rest) * ROUND_OFF * (80 + 2 * ROW)
+    roundings = error + np.abs(rest) * ROUND_OFF * (80 + 2 * ROW_LENGTH)
     turned = ROUND_OFF * 3 * np.abs(y) * np.abs(rest)
     off = float(np.vdot(sizes[0], roundings)), float(np.vdot(sizes[1], roundings))
     more = float(np.vdot(sizes[0], turned)), float(np.vdot(sizes[1], turned))

@@ -98,12 +98,8 @@ def apply(asked: ApplyOptions) -> None:
 def rows_done(task: str) -> Iterator[Callable[[int], None]]:
     """A line on standard error that counts rows, only if it is a terminal."""
     if not sys.stderr.isatty():
-        yield _ignore_progress
+        yield lambda _: None
         return
 
     with Console(stderr=True).status(task) as line:
         yield lambda rows: line.update(f"{task}: {rows:,} rows")
-
-
-def _ignore_progress(_: int) -> None:
-    """Ignore progress: standard error is not a terminal."""

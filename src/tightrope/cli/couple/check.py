@@ -65,13 +65,31 @@ def check(
             found = _load_coupling(read_mechanism(mechanism), laws, (data, table), samples)
     if as_json:
         print_json(found)
-    else:
-        echo_lines(f"{found['points']} points, groups: {', '.join(found['groups'])}")
-        if found["kind"] == "channel":
-            echo_lines(f"Epsilon between any two inputs: {_format_number(found['point_epsilon'])}")
-            _show_apart("Outputs of two groups differ by at most", found["measured"])
-        else:
-            _show_coupling(found)
+        return
+    echo_lines(f"{found['points']} points, groups: {', '.join(found['groups'])}")
+    if found["kind"] == "channel":
+        echo_lines(f"Epsilon between any two inputs: {_format_number(found['point_epsilon'])}")
+        _show_apart("Outputs of two groups differ by at most", found["measured"])
+        return
+    echo_lines(f"The file is {found['origin']['secrecy']}.")
+    off = significant_text(found["target_error"] * 2.0**128, 2, UP)
+    echo_lines(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
+    _show_apart("If the laws are as fitted, outputs of two groups differ by at most", found["known_exactly"])
+    show_learning(found["origin"])
+    if "actual" in found:
+        echo_lines(
+            f"With the laws given, one draw is within {_describe_bounds(found['actual']['bound'])}: by "
+            f"their distance alone."
+        )
+        _show_apart("Through this mechanism, outputs of two groups differ by at most", found["actual"]["measured"])
+        echo_lines("These two are as secret as the laws that they were computed from.")
+    if "sampled" in found:
+        own = found["sampled"]
+        echo_lines(
+            f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within "
+            f"{_describe_bounds(own)}."
+        )
+    echo_lines("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
 
 
 def read_mechanism(path: Path) -> SavedCoupling:
@@ -101,7 +119,17 @@ def _load_coupling(
         "target_error": float(fitted.target_error),
         "known_exactly": _largest_divergences(fitted, list(fitted.groups)),
     }
-    actual = _actual_laws(saved, laws, data)
+    path, table = data
+    if laws is not None and path is not None:
+        raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
+    actual: Any = None
+    names = tuple(fitted.groups)
+    if laws is not None:
+        entries = laws_from_entries(law_entries(laws), saved.support, saved.support.column_names[0])
+        actual = align_groups(entries, names)
+    elif path is not None:
+        population = Population(group=saved.group, groups=names)
+        actual = laws_from_counts(count_points(fitting_table(saved, path, table), saved.support, population)).laws
     if actual is not None:
         # A bound from the distance of the laws alone, and what this mechanism really does to them.
 
@@ -122,20 +150,6 @@ def _load_coupling(
             **_privacy_triple(one_draw_from_samples(fitted, samples)),
         }
     return found
-
-
-def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
-    """The laws of --laws or --data for the mechanism's groups; None without."""
-    path, table = data
-    names = tuple(saved.mechanism.groups)
-    if laws is not None and path is not None:
-        raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
-    if laws is not None:
-        return align_groups(laws_from_entries(law_entries(laws), saved.support, saved.support.column_names[0]), names)
-    if path is None:
-        return None
-    population = Population(group=saved.group, groups=names)
-    return laws_from_counts(count_points(fitting_table(saved, path, table), saved.support, population)).laws
 
 
 def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
@@ -166,29 +180,6 @@ def _privacy_triple(bound: OneDraw) -> dict[str, float]:
     """The triple; delta never exceeds the total variation."""
     eta = bound.total_variation
     return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
-
-
-def _show_coupling(data: Mapping[str, Any]) -> None:
-
-    echo_lines(f"The file is {data['origin']['secrecy']}.")
-    off = significant_text(data["target_error"] * 2.0**128, 2, UP)
-    echo_lines(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
-    _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
-    show_learning(data["origin"])
-    if "actual" in data:
-        echo_lines(
-            f"With the laws given, one draw is within {_describe_bounds(data['actual']['bound'])}: by "
-            f"their distance alone."
-        )
-        _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])
-        echo_lines("These two are as secret as the laws that they were computed from.")
-    if "sampled" in data:
-        own = data["sampled"]
-        echo_lines(
-            f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within "
-            f"{_describe_bounds(own)}."
-        )
-    echo_lines("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
 
 
 def _show_apart(words: str, values: Mapping[str, float]) -> None:

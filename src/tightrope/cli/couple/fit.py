@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tightrope.cli.couple.laws import known_laws
-from tightrope.cli.options import AsJson, Force, Page, check_page
+from tightrope.cli.options import AsJson, Force, Page, check_page, check_picture_name
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner, writable_folder, write_file
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.numbers import UP, percent_text, significant_text
@@ -22,10 +22,6 @@ from tightrope.reporting import Table, document_html
 from tightrope.reporting.charts.plots import coupling_picture
 from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
 from tightrope.transport.on_tables.saved import SavedCoupling, target_law
-
-if TYPE_CHECKING:
-    from tightrope.transport.couplings.mechanism import Moves
-    from tightrope.transport.on_tables.saved import KnownLaws
 
 FIT_EXAMPLE = """\b
 Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
@@ -107,17 +103,23 @@ def fit(asked: FitOptions) -> None:
         known = known_laws(asked)
     started = time.perf_counter()
     with show_spinner("Coupling the groups' laws with their target ..."):
-        saved = _fit_groups(asked, known)
-    # What is printed, and what --json has.
+        metric = known.support.default_metric if asked.metric is None else asked.metric
+        objective: Any = asked.objective  # checked by fit
+        cost, target = known.support.transport_cost(metric), target_law(known, asked.target)
+        fitted = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
+        saved = SavedCoupling(fitted, known.support, asked.group, metric, known.stated_origin(asked.target))
     seconds = time.perf_counter() - started
-
-    fitted, cost = saved.mechanism, saved.support.transport_cost(saved.metric)
+    groups: list[dict[str, Any]] = []
+    for name in fitted.groups:
+        found = moves(fitted, name, cost)
+        groups.append({"group": str(name), "mean": found.mean, "largest": found.largest, "kept": found.kept})
+    # What is printed, and what --json has.
     data = {
         "points": len(saved.support),
         "unit": saved.support.distance_unit(saved.metric),
         "metric": saved.metric,
         "objective": fitted.objective,
-        "groups": [_group_entry(str(name), moves(fitted, name, cost)) for name in fitted.groups],
+        "groups": groups,
         "target_error": float(fitted.target_error),
         "seconds": seconds,
         "origin": plain_data(saved.origin),
@@ -171,15 +173,6 @@ def _owner_only_files(secret: bool) -> Iterator[None]:
         os.umask(before)
 
 
-def _fit_groups(asked: FitOptions, known: KnownLaws) -> SavedCoupling:
-
-    metric = known.support.default_metric if asked.metric is None else asked.metric
-    objective: Any = asked.objective  # checked by fit
-    cost, target = known.support.transport_cost(metric), target_law(known, asked.target)
-    mechanism = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
-    return SavedCoupling(mechanism, known.support, asked.group, metric, known.stated_origin(asked.target))
-
-
 def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
 
     return [
@@ -191,10 +184,6 @@ def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
         ]
         for one in data["groups"]
     ]
-
-
-def _group_entry(name: str, found: Moves) -> dict[str, Any]:
-    return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
 
 
 def _print_result(data: Mapping[str, Any], asked: FitOptions) -> None:
@@ -227,12 +216,6 @@ def show_learning(origin: Mapping[str, Any]) -> None:
     for one in own["left"]:
         parts = [significant_text(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
         echo_lines("  epsilon {}, delta {}, total variation {}".format(*parts))
-
-
-def check_picture_name(picture: Path | None) -> None:
-    """Raise ``InputError`` for the name of a picture that cannot be drawn."""
-    if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
-        raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
 
 
 def draw_picture(saved: SavedCoupling, picture: Path) -> None:

@@ -29,23 +29,22 @@ def known_laws(asked: FitOptions) -> KnownLaws:
     if asked.group in asked.value:
         raise InputError("group", asked.group, "another column than --value", "a value cannot hide itself")
     cells = _parse_cells(asked)
-    known = _of_table(asked, cells) if asked.laws is None else _of_file(asked, asked.laws, cells)
+    if asked.laws is None:
+        known = _of_table(asked, cells)
+    else:
+        misplaced = {
+            "epsilon": asked.epsilon,
+            "privacy_unit": asked.privacy_unit,
+            "groups": asked.groups,
+            "table": asked.table,
+        }
+        given = [name for name, value in misplaced.items() if value is not None]
+        if given:
+            raise InputError(given[0], misplaced[given[0]], "left out with --laws", "public laws are used as they are")
+        known = laws_from_entries(law_entries(asked.laws), cells, asked.value[0])
     if len(known.laws) < 2:
         raise InputError("groups", len(known.laws), "at least 2", "one group alone has nothing to hide among")
     return known
-
-
-def _of_file(asked: FitOptions, laws: Path, cells: Cells | None) -> KnownLaws:
-    misplaced = {
-        "epsilon": asked.epsilon,
-        "privacy_unit": asked.privacy_unit,
-        "groups": asked.groups,
-        "table": asked.table,
-    }
-    given = [name for name, value in misplaced.items() if value is not None]
-    if given:
-        raise InputError(given[0], misplaced[given[0]], "left out with --laws", "public laws are used as they are")
-    return laws_from_entries(law_entries(laws), cells, asked.value[0])
 
 
 def _of_table(asked: FitOptions, cells: Cells | None) -> KnownLaws:
@@ -104,13 +103,11 @@ def _axis_sizes(asked: FitOptions) -> list[int]:
         raise InputError("grid", asked.grid, "left out with --bins", "one column has --bins, two have --grid")
     if asked.bins is not None:
         return [asked.bins]
-    return [] if asked.grid is None else _grid_shape(asked.grid)
-
-
-def _grid_shape(text: str) -> list[int]:
-    rows, _, columns = text.lower().partition("x")
+    if asked.grid is None:
+        return []
+    rows, _, columns = asked.grid.lower().partition("x")
     if not (rows.isdecimal() and columns.isdecimal()):
-        raise InputError("grid", text, "ROWSxCOLUMNS, two whole numbers", "say 15x36")
+        raise InputError("grid", asked.grid, "ROWSxCOLUMNS, two whole numbers", "say 15x36")
     return [int(rows), int(columns)]
 
 

@@ -33,7 +33,18 @@ app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Est
 def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     """What a report drawn from a table of probabilities says about a person."""
     found = Channel(read_channel(channel))
-    data = _report_facts(found, delta)
+    eta = found.total_variation
+    data: dict[str, Any] = {
+        "inputs": found.input_count,
+        "outputs": found.output_count,
+        "epsilon": found.epsilon,
+        "delta": delta,
+        "epsilon_at_delta": found.guarantee(delta).epsilon,
+        "total_variation": eta,
+        "guess": (1 + eta) / 2,
+        "kl_contraction": found.kl_contraction,
+        "capacity": found.channel_capacity().upper,
+    }
     if as_json:
         print_json(data)
         return
@@ -47,21 +58,6 @@ def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     )
     echo_lines(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
     echo_lines(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
-
-
-def _report_facts(found: Channel, delta: float) -> dict[str, Any]:
-    eta = found.total_variation
-    return {
-        "inputs": found.input_count,
-        "outputs": found.output_count,
-        "epsilon": found.epsilon,
-        "delta": delta,
-        "epsilon_at_delta": found.guarantee(delta).epsilon,
-        "total_variation": eta,
-        "guess": (1 + eta) / 2,
-        "kl_contraction": found.kl_contraction,
-        "capacity": found.channel_capacity().upper,
-    }
 
 
 def _format_number(value: float) -> str:

@@ -65,10 +65,19 @@ def perturb(
     Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
     beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
     """
+    from tightrope.tables import open_source
+
     new_parquet(out, AGAIN)
     asked = load_study(study)
     with show_spinner("Drawing reports ..."):
-        made = _perturb_column(asked, data, column, out, table)
+        source = open_source(data, table=table)
+        source.schema.find_column(column)
+        if Path(data).suffix.lower() == ".csv":
+            kind = _csv_column_kind(asked)
+            if kind != "text":
+                _refuse_text(Path(data), column)
+            source = open_source(data, types={column: kind})
+        made = perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
     told = asked.guarantee
     facts = {
         "mechanism": asked.with_mechanism_name.choice,
@@ -93,19 +102,6 @@ def perturb(
     echo_lines("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
 
 
-def _perturb_column(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
-    from tightrope.tables import open_source
-
-    source = open_source(data, table=table)
-    source.schema.find_column(column)
-    if Path(data).suffix.lower() == ".csv":
-        kind = _csv_column_kind(asked)
-        if kind != "text":
-            _refuse_text(Path(data), column)
-        source = open_source(data, types={column: kind})
-    return perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
-
-
 def _refuse_text(path: Path, column: str) -> None:
     """``SchemaError`` where a CSV file's column has text and not one number: no row would report what it has.
 
@@ -116,19 +112,14 @@ def _refuse_text(path: Path, column: str) -> None:
         filled = False
         for row in csv.DictReader(lines):
             cell = (row.get(column) or "").strip()
-            if _is_number(cell):
+            try:
+                float(cell)
+            except ValueError:
+                filled = filled or bool(cell)
+            else:
                 return
-            filled = filled or bool(cell)
     if filled:
         raise SchemaError("column", column, "of numbers for this study, but it has text alone", "name another column")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _csv_column_kind(asked: Study) -> str:
@@ -185,24 +176,19 @@ def estimate(asked: EstimateOptions) -> None:
         print_json(plain_data(found))
         return
     # Estimates first, then what they took, then what a report tells.
-    _print_lines(*([escape_control_chars(found.title)] if found.title else []))
+    echo_lines(*([escape_control_chars(found.title)] if found.title else []))
     silent = found.reports - found.answered
-    _print_lines(
+    echo_lines(
         f"{found.reports:,} report{'' if found.reports == 1 else 's'}"
         + (f", {silent:,} of them silent" if silent else "")
     )
     _show_estimates(found)
     echo_heading("What it took")
-    _print_lines(effort_words(found))
+    echo_lines(effort_words(found))
     echo_heading("What one report says about a person")
-    _print_lines(*privacy_words(found), *repeated_words(found))
+    echo_lines(*privacy_words(found), *repeated_words(found))
     if asked.report is not None:
-        _print_lines(f"\nWritten: {asked.report}")
-
-
-def _print_lines(*lines: str) -> None:
-
-    echo_lines(*lines)
+        echo_lines(f"\nWritten: {asked.report}")
 
 
 def _show_estimates(found: FindingsDocument) -> None:
@@ -218,9 +204,9 @@ def _show_estimates(found: FindingsDocument) -> None:
     ]
     print_table(columns, rows)
     if len(told) > PRINTED_ROWS:
-        _print_lines(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
-    _print_lines(interval_words(found))
+        echo_lines(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
+    echo_lines(interval_words(found))
     if shaped:
-        _print_lines(
+        echo_lines(
             "Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -99,7 +99,20 @@ def plan(asked: StudyOptions) -> None:
         write_file(asked.report, _study_page(study, found, unit))
     if asked.as_json:
         written = {} if asked.out is None else {"study": str(asked.out)}
-        print_json({"epsilon": asked.epsilon, **_json_data(found, unit), **written})
+        print_json({
+            "epsilon": asked.epsilon,
+            "question": found.question,
+            "mechanism": found.option.name,
+            "people": found.people,
+            "error": found.error * unit,
+            "least_people": found.least_people,
+            "least_error": found.least_error * unit,
+            "least_people_interactive": found.in_turn.people,
+            "least_error_interactive": found.in_turn.error * unit,
+            "error_without_reports": found.guess * unit,
+            "report_bits": found.option.bits,
+            **written,
+        })  # fmt: skip
         return
     echo_lines(*_output_lines(found, unit))
     if asked.out is not None:
@@ -141,12 +154,21 @@ def _check_out(asked: StudyOptions) -> None:
 
 def _parse_names(asked: StudyOptions) -> tuple[str | int, ...] | None:
     """The names on the command line or in the file; blanks around them do not count."""
-    if asked.categories is None and asked.categories_from is None:
+    path = asked.categories_from
+    if asked.categories is not None:
+        if path is not None:
+            raise InputError("categories", asked.categories, "given once", ONCE)
+        names = [name.strip() for name in asked.categories.split(",")]
+    elif path is None:
         return None
-    if asked.categories is not None and asked.categories_from is not None:
-        raise InputError("categories", asked.categories, "given once", ONCE)
-    listed = _read_lines(asked.categories_from) if asked.categories is None else asked.categories.split(",")
-    names = [name.strip() for name in listed if asked.categories is not None or name.strip()]
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except OSError as problem:
+            raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
+        except UnicodeDecodeError:
+            raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
+        names = [line.strip() for line in lines if line.strip()]
     if not all(names):
         raise InputError("categories", asked.categories, "names between commas", "write '' into the study for no text")
     return tuple(map(int, names)) if all(map(_is_whole, names)) else tuple(names)
@@ -160,16 +182,6 @@ def _is_whole(name: str) -> bool:
     """
     digits = name.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
-
-
-def _read_lines(path: Path | None) -> list[str]:
-
-    try:
-        return [] if path is None else path.read_text(encoding="utf-8").split("\n")
-    except OSError as problem:
-        raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
-    except UnicodeDecodeError:
-        raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
 
 
 def _study_page(study: Study, found: Plan, unit: float) -> str:
@@ -193,21 +205,6 @@ def _study_page(study: Study, found: Plan, unit: float) -> str:
         ],
     )
     return document_html(study_document(study), tables=[taken, kept])
-
-
-def _json_data(found: Plan, unit: float) -> dict[str, Any]:
-    return {
-        "question": found.question,
-        "mechanism": found.option.name,
-        "people": found.people,
-        "error": found.error * unit,
-        "least_people": found.least_people,
-        "least_error": found.least_error * unit,
-        "least_people_interactive": found.in_turn.people,
-        "least_error_interactive": found.in_turn.error * unit,
-        "error_without_reports": found.guess * unit,
-        "report_bits": found.option.bits,
-    }
 
 
 def _output_lines(found: Plan, unit: float) -> list[str]:

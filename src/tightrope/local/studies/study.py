@@ -193,7 +193,7 @@ def study_of(document: StudyDocument) -> Study:
             title=document.title,
         )
     except InputError as error:
-        raise PlanError(f"study {error.name}", error.value, error.expected, error.remedy) from None
+        raise PlanError.from_error(error, f"study {error.name}") from None
 
 
 def study_document(study: Study) -> StudyDocument:

@@ -17,7 +17,7 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_weights import first_at_most, symmetric_quantile
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import NOTHING, log_ratios, snap_losses
+from tightrope.mechanisms.discrete.table_loss import SMALLEST_LOSS, log_ratios, snap_losses
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.numerics.rounding import ROUND_OFF
@@ -121,7 +121,7 @@ class BoxLosses:
         losses = np.concatenate([fall for fall, _ in falls] + [-fall for fall, _ in falls[1:]])
         lost = sum(float(np.dot(own[max(count - apart, 0) :], chances[max(count - apart, 0) :]))
                    for apart, own in enumerate(points))  # fmt: skip
-        slack = max(slack for _, slack in falls) + NOTHING
+        slack = max(slack for _, slack in falls) + SMALLEST_LOSS
         found = Atoms.merge_losses(
             losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack
         )
@@ -140,7 +140,7 @@ class BoxLosses:
             weights = self._norm_weights[0]
             pairs = list(zip(weights[: len(weights) - apart], weights[apart:], strict=True))
             losses, slack = snap_losses(log_ratios(pairs), ())
-            self._ratios_by_distance[apart] = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack
+            self._ratios_by_distance[apart] = np.where(np.abs(losses) < SMALLEST_LOSS, 0.0, losses), slack
         return self._ratios_by_distance[apart]
 
 
@@ -208,19 +208,19 @@ class BoxTable:
         return tuple(list(accumulate(reversed(part), initial=0))[::-1][1:] for part in (up, down))  # type: ignore[return-value]
 
     def survival_probability(self, x: int) -> Fraction:
-        """P(X_i > x) for x ≥ 0, at most 2⁻²⁰⁰ above it: Σ over r > x of P(R = r) (r − x)/(2r + 1)."""
+        """Return P(X_i > x) for x ≥ 0, at most 2⁻²⁰⁰ above it: Σ over r > x of P(R = r) (r − x)/(2r + 1)."""
         if x >= len(self._radius_weights):
             return Fraction(0)
         up, down = self._tail_sums
         return Fraction(up[x] - x * down[x], 1 << BOX_PRECISION)
 
     def positive_probabilities(self) -> Floats:
-        """P(X_i = 1), P(X_i = 2), … in floats."""
+        """Return P(X_i = 1), P(X_i = 2), … in floats."""
         _, down = self._tail_sums
         return np.array([weight / (1 << BOX_PRECISION) for weight in down[:-1]])
 
     def radius_probabilities(self) -> Floats:
-        """P(R = 0), P(R = 1), … in floats."""
+        """Return P(R = 0), P(R = 1), … in floats."""
         return np.array([weight / TOTAL for weight in self._radius_weights])
 
     @cached_property

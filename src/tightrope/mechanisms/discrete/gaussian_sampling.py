@@ -106,7 +106,7 @@ class Envelope:
         return (*rounded, TOTAL - sum(rounded))
 
     def density_exponent(self, x: int) -> Fraction:
-        """x²/(2σ²)."""
+        """Return x²/(2σ²)."""
         return x * x / (2 * self.exact_variance)
 
     def acceptance_bounds(self, x: int, digits: int) -> tuple[Fraction, Fraction]:
@@ -224,22 +224,16 @@ class GaussianSampler:
 
     def _draw_tail_point(self, randomness: Source) -> int | None:
         """Return a point beyond the cells, or None if it is rejected."""
-        period = _leading_ones(randomness)
+        # The number of leading heads of fair coin flips: i with probability 2^{−i−1}.
+        period, ones = 0, 64
+        while ones == 64:
+            word = int(randomness.random_words(1)[0])
+            ones = 64 - (word ^ (2**64 - 1)).bit_length()
+            period += ones
         (place,), (sign,) = uniform_below(1 << self.envelope.tail_bits, 1, randomness), uniform_below(2, 1, randomness)
         x = self.envelope.tail_start + (period << self.envelope.tail_bits) + int(place)
         kept = bernoulli_from_bits(partial(self.envelope.tail_acceptance_bounds, x, period), randomness)
         return (x if sign else -x) if kept else None
-
-
-def _leading_ones(randomness: Source) -> int:
-    """Return the number of leading heads of fair coin flips: i with probability 2^{−i−1}."""
-    count = 0
-    while True:
-        word = int(randomness.random_words(1)[0])
-        ones = 64 - (word ^ (2**64 - 1)).bit_length()
-        count += ones
-        if ones < 64:
-            return count
 
 
 def _propose_with_numpy(

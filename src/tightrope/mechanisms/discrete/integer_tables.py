@@ -31,8 +31,8 @@ PRIVATE_SIDE = 1 - 2.0**-48
 
 LARGEST_GAUSSIAN = 1e5
 SMALLEST_GAUSSIAN = 0.1
-MOST_TABLE_CELLS = 1 << 21
-COARSER = "measure in coarser units, or widen a smaller table (mechanisms.integer.widened)"
+MAX_TABLE_CELLS = 1 << 21
+COARSER_UNITS = "measure in coarser units, or widen a smaller table (mechanisms.integer.widened)"
 
 
 def geometric_table(scale: float) -> NoiseTable:
@@ -55,7 +55,7 @@ def staircase_table(epsilon: float, period: int, high: int = 1) -> NoiseTable:
     step = min(check_positive("epsilon", epsilon), LARGEST_STEP) * PRIVATE_SIDE
     period = check_integer("sensitivity", period)
     if not period / step <= 2 * LARGEST_SCALE:
-        raise InputError("epsilon", epsilon, f"at least sensitivity / {LARGEST_SCALE:g}", COARSER)
+        raise InputError("epsilon", epsilon, f"at least sensitivity / {LARGEST_SCALE:g}", COARSER_UNITS)
     ratio = fixed_point_exponential(Fraction(step))
     return build_noise_table([ONE] * check_integer("high", high), PlateauTail(ratio, ratio, period), (step,))
 
@@ -64,8 +64,8 @@ def truncated_geometric(*, scale: float, largest: int) -> NoiseTable:
     """Return p_x ∝ e^{−|x|/scale} for |x| ≤ largest, else 0; cells below 2⁻¹²⁸ are empty."""
     scale = check_scale_range(scale, 1 / LARGEST_STEP, LARGEST_SCALE)
     largest = check_integer("largest", largest, at_least=0)
-    if not largest < MOST_TABLE_CELLS:
-        raise InputError("largest", largest, f"below {MOST_TABLE_CELLS}", COARSER)
+    if not largest < MAX_TABLE_CELLS:
+        raise InputError("largest", largest, f"below {MAX_TABLE_CELLS}", COARSER_UNITS)
     step = PRIVATE_SIDE / scale
     cells = min(largest, math.ceil(BITS * math.log(2) * scale))
     return build_noise_table(fixed_point_powers(fixed_point_exponential(Fraction(step)), cells + 1), steps=(step,))
@@ -93,7 +93,7 @@ def check_scale_range(scale: object, low: float, high: float) -> float:
     if not number >= low:
         raise InputError("scale", scale, f"at least {low:g}", "smaller noise gives no protection: increase the scale")
     if not number <= high:
-        raise InputError("scale", scale, f"at most {high:g}", COARSER)
+        raise InputError("scale", scale, f"at most {high:g}", COARSER_UNITS)
     return number
 
 
@@ -111,7 +111,7 @@ MARGINS = (1 - PRIVATE_SIDE, 2.0**-46, 2.0**-44, 2.0**-40, 2.0**-32, 2.0**-24, 2
 SMALLEST_STEP = 1e-9
 """Smallest ideal spacing of losses that is declared."""
 
-NEVER = 1e-24
+SMALLEST_DELTA = 1e-24
 """A smaller δ is treated as 0: a table of 128 bits cannot represent it."""
 
 
@@ -150,8 +150,8 @@ def optimal_table(points: Points) -> NoiseTable:
     """
     pairs = list(points)
     check_nonempty("points", pairs, "say [(1, 1e-6)]")
-    asked = [_check_point(epsilon, delta) for epsilon, delta in pairs]
-    return build_with_least_margin(lambda margin: _build_with_margin(asked, margin), 1, asked)
+    requested = [_check_point(epsilon, delta) for epsilon, delta in pairs]
+    return build_with_least_margin(lambda margin: _build_with_margin(requested, margin), 1, requested)
 
 
 def build_with_least_margin(build: Callable[[float], NoiseTable], sensitivity: int, points: Points) -> NoiseTable:
@@ -179,49 +179,45 @@ def _check_point(epsilon: float, delta: float) -> tuple[float, float]:
     epsilon, delta = min(non_negative("epsilon", epsilon), LARGEST_STEP), check_probability("delta", delta)
     if not delta < 1:
         raise InputError("delta", delta, "below 1", "leave out this point: it holds for every mechanism")
-    if delta >= NEVER:
+    if delta >= SMALLEST_DELTA:
         return epsilon, delta
     if not epsilon >= 1 / LARGEST_SCALE:
-        raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER)
+        raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER_UNITS)
     return epsilon, 0.0
 
 
 def _build_with_margin(points: Points, margin: float) -> NoiseTable:
-    fewest = max((_fewest_cells(*point) for point in points if point[1] > 0), default=0.0)
-    if not fewest < MOST_TABLE_CELLS:
-        raise InputError("points", points, f"points that fewer than {MOST_TABLE_CELLS} cells can meet", COARSER)
+    """Return the optimal table of points that are lower by this relative margin, without a check of its certificate."""
+    # The number of steps from G_1 to 0 for a point with δ > 0: log(1 + G_1 (1 − e^{−ε}) e^ε / δ) / ε.
+    cell_counts = [0.0]
+    for epsilon, delta in points:
+        if delta > 0:
+            decay = math.exp(-epsilon)
+            first = (1 - delta) * decay / (1 + decay)
+            if epsilon > 0:
+                cell_counts.append(math.log1p(-first * math.expm1(-epsilon) / (decay * delta)) / epsilon)
+            else:
+                cell_counts.append(first / delta)
+    if not max(cell_counts) < MAX_TABLE_CELLS:
+        raise InputError("points", points, f"points that fewer than {MAX_TABLE_CELLS} cells can meet", COARSER_UNITS)
     inner = [(epsilon * (1 - margin), delta * (1 - margin)) for epsilon, delta in points]
     lines = [TailRecurrence.from_point(*point) for point in inner]
-    endless = min((epsilon for epsilon, delta in inner if delta == 0), default=None)
-    last = None if endless is None else TailRecurrence.from_point(endless, 0.0)
-    tails = _tail_probabilities(lines, last)
-    steps = tuple(sorted({epsilon for epsilon, _ in inner if epsilon > SMALLEST_STEP}, reverse=True))
-    if last is None:
-        return build_noise_table(_cell_weights([*tails, 0]), steps=steps)
-    level = tails[-1] * (ONE - last.decay) >> DIGITS
-    return build_noise_table(_cell_weights(tails), PlateauTail(level, last.decay), steps)
-
-
-def _fewest_cells(epsilon: float, delta: float) -> float:
-    """Return the number of steps from G_1 to 0 for one point with δ > 0: log(1 + G_1 (1 − e^{−ε}) e^ε / δ) / ε."""
-    decay = math.exp(-epsilon)
-    first = (1 - delta) * decay / (1 + decay)
-    return math.log1p(-first * math.expm1(-epsilon) / (decay * delta)) / epsilon if epsilon > 0 else first / delta
-
-
-def _tail_probabilities(lines: list[TailRecurrence], last: TailRecurrence | None) -> list[int]:
-    """Return G_1, G_2, … until they reach 0, or until ``last`` attains the maximum for all later steps."""
+    pure_epsilon = min((epsilon for epsilon, delta in inner if delta == 0), default=None)
+    # G_1, G_2, … until they reach 0, or until the line of the pure point attains the maximum for all later steps.
+    pure_line, end = None, 0
+    if pure_epsilon is not None:
+        pure_line = TailRecurrence.from_point(pure_epsilon, 0.0)
+        # A line is at most that one, a (G − δ) ≤ b G, for G ≤ aδ / (a − b).
+        crossings = [a.decay * a.delta // (a.decay - pure_line.decay) for a in lines if a.decay > pure_line.decay]
+        end = min(crossings, default=ONE)
     tails = [max(line.fixed_point for line in lines)]
-    settled = _last_crossing(lines, last) if last else 0
-    while tails[-1] > settled:
+    while tails[-1] > end:
         tails.append(max(0, *(line.next_tail(tails[-1]) for line in lines)))
-    return tails if last else tails[:-1]
-
-
-def _last_crossing(lines: list[TailRecurrence], last: TailRecurrence) -> int:
-    """Return the G below which no line is above ``last``: a (G − δ) ≤ b G ⇔ G ≤ aδ / (a − b)."""
-    bounds = [a.decay * a.delta // (a.decay - last.decay) for a in lines if a.decay > last.decay]
-    return min(bounds, default=ONE)
+    steps = tuple(sorted({epsilon for epsilon, _ in inner if epsilon > SMALLEST_STEP}, reverse=True))
+    if pure_line is None:
+        return build_noise_table(_cell_weights([*tails[:-1], 0]), steps=steps)
+    level = tails[-1] * (ONE - pure_line.decay) >> DIGITS
+    return build_noise_table(_cell_weights(tails), PlateauTail(level, pure_line.decay), steps)
 
 
 def _cell_weights(tails: list[int]) -> list[int]:

@@ -44,8 +44,15 @@ def normalize_float_weights(
     half: ArrayLike, tail_ratio: float | None, tail_width: int, steps: tuple[float, ...]
 ) -> TableFields:
     """Return the fields of ``NoiseTable.from_probabilities``."""
-    raw = raw_weights(half)
-    return normalize_weights(raw, None if tail_ratio is None else _plateau_tail(raw[-1], tail_ratio, tail_width), steps)
+    raw, tail = raw_weights(half), None
+    if tail_ratio is not None:
+        ratio = inner_probability("tail_ratio", tail_ratio)
+        if not math.exp(-LARGEST_STEP) <= ratio <= 1 - 1 / LARGEST_SCALE:
+            raise InputError("tail_ratio", ratio, "between e^-40 and 1 - 1e-6", "change the units, or end the table")
+        mantissa, exponent = math.frexp(ratio)
+        fixed = int(mantissa * 2**53) * ONE >> (53 - exponent)
+        tail = PlateauTail(raw[-1] * fixed >> DIGITS, fixed, check_integer("tail_width", tail_width))
+    return normalize_weights(raw, tail, steps)
 
 
 def raw_weights(half: ArrayLike) -> list[int]:
@@ -58,15 +65,6 @@ def raw_weights(half: ArrayLike) -> list[int]:
     wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
     lifts = (exponents - int(exponents[values > 0].max()) + (DIGITS - 53)).tolist()
     return [m << lift if lift >= 0 else m >> -lift for m, lift in zip(wholes, lifts, strict=True)]
-
-
-def _plateau_tail(last: int, ratio: float, width: int) -> PlateauTail:
-    ratio = inner_probability("tail_ratio", ratio)
-    if not math.exp(-LARGEST_STEP) <= ratio <= 1 - 1 / LARGEST_SCALE:
-        raise InputError("tail_ratio", ratio, "between e^-40 and 1 - 1e-6", "change the units, or end the table")
-    mantissa, exponent = math.frexp(ratio)
-    fixed = int(mantissa * 2**53) * ONE >> (53 - exponent)
-    return PlateauTail(last * fixed >> DIGITS, fixed, check_integer("tail_width", width))
 
 
 # Exact draws from a table: one 64-bit word each, a second one on ties; the tail by blocks.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -58,30 +57,27 @@ def linear_atoms(table: NoiseTable, factor: int, shift: int) -> Atoms:
         raise InputError(
             "sensitivity", shift, f"at most {MOST_SHIFT_STEPS} times the factor {factor}", "add more noise"
         )
-    points = list(_boundary_weights(table, factor, shift))
-    both = [(p, q) for p, q in points if p and q]
+    steps, rest = divmod(shift, factor)
+    weights = [0] * (steps + 2) + [*table.half[::-1], table.center, *table.half] + [0]
+
+    def interpolated_weight(cell: int, offset: int) -> int:
+        return (factor - offset) * weights[cell] + offset * weights[cell + 1]
+
+    # g(x) and g(x − d) at the points my, then my + r, of every cell in the support of X.
+    points = []
+    for cell in range(steps + 1, len(weights) - 1):
+        points.append((interpolated_weight(cell, 0), interpolated_weight(cell - steps - 1, factor - rest)))
+        points.append((interpolated_weight(cell, rest), interpolated_weight(cell - steps, 0)))
+    common = [(p, q) for p, q in points if p and q]
     masses: defaultdict[float, int] = defaultdict(int)
-    for loss, (p, _) in zip(log_ratios(both).tolist(), both, strict=True):
+    for loss, (p, _) in zip(log_ratios(common).tolist(), common, strict=True):
         masses[loss] += p
     whole = 2 * factor * TOTAL
     infinite = sum(p for p, q in points if not q) / whole
     values = np.array(sorted(masses))
-    shares = np.array([masses[loss] / whole for loss in values.tolist()])
+    probabilities = np.array([masses[loss] / whole for loss in values.tolist()])
     slack = LOSS_ROUNDING * float(np.max(np.abs(values), initial=0.0))
-    return Atoms(values, shares, infinite, infinite, slack, relative_mass_error=2.3e-16)
-
-
-def _boundary_weights(table: NoiseTable, factor: int, shift: int) -> Iterator[tuple[int, int]]:
-    """Yield g(x) and g(x − d) at the points my, then my + r, of every cell in the support of X."""
-    steps, rest = divmod(shift, factor)
-    weights = [0] * (steps + 2) + [*table.half[::-1], table.center, *table.half] + [0]
-
-    def interpolated_weight(cell: int, place: int) -> int:
-        return (factor - place) * weights[cell] + place * weights[cell + 1]
-
-    for cell in range(steps + 1, len(weights) - 1):
-        yield interpolated_weight(cell, 0), interpolated_weight(cell - steps - 1, factor - rest)
-        yield interpolated_weight(cell, rest), interpolated_weight(cell - steps, 0)
+    return Atoms(values, probabilities, infinite, infinite, slack, relative_mass_error=2.3e-16)
 
 
 LARGEST_FACTOR = 1 << 40

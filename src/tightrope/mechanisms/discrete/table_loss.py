@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
 LOSS_ROUNDING = 2.0**-50
-NOTHING = 1e-25
+SMALLEST_LOSS = 1e-25
 """Smaller losses come from weights that differ by about one unit: they are set to 0, so as not to form a lattice."""
-LARGEST_SHIFT = 1 << 17
-MOST_PERIODS = 64
+MAX_SHIFT = 1 << 17
+MAX_PERIODS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
             middle * stay,
             whole * stay,
         )
-    both = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
-    losses, slack = snap_losses(log_ratios(both), table.steps)
-    losses, slack = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack + NOTHING
+    common = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
+    losses, slack = snap_losses(log_ratios(common), table.steps)
+    losses, slack = np.where(np.abs(losses) < SMALLEST_LOSS, 0.0, losses), slack + SMALLEST_LOSS
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
-    for loss, (near, far) in zip(losses.tolist(), both, strict=True):
+    for loss, (near, far) in zip(losses.tolist(), common, strict=True):
         masses[loss] += near
         masses[-loss] += far
-    lonely = sum(overlap.near) + sum(overlap.far) - sum(n + f for n, f in both)
+    without_partner = sum(overlap.near) + sum(overlap.far) - sum(n + f for n, f in common)
     values = np.array(sorted(masses))
-    shares = np.array([masses[loss] / overlap.whole for loss in values.tolist()])
-    infinite = lonely / overlap.whole
-    return Atoms(values, shares, infinite, infinite, slack, relative_mass_error=2.3e-16)
+    probabilities = np.array([masses[loss] / overlap.whole for loss in values.tolist()])
+    infinite = without_partner / overlap.whole
+    return Atoms(values, probabilities, infinite, infinite, slack, relative_mass_error=2.3e-16)
 
 
 def _sum_tail_periods(weights: list[int], head: int, stay: int) -> list[int]:
@@ -87,17 +87,15 @@ def _sum_tail_periods(weights: list[int], head: int, stay: int) -> list[int]:
 
 def _unroll_weights(table: NoiseTable, shift: int) -> tuple[list[int], int]:
     """Return weights of 0..N + shift (+ one period of the tail) on a common scale, and the total for probability 1."""
-    if not shift <= LARGEST_SHIFT:
-        raise InputError("sensitivity", shift, f"at most {LARGEST_SHIFT}", "measure in coarser units")
+    if not shift <= MAX_SHIFT:
+        raise InputError("sensitivity", shift, f"at most {MAX_SHIFT}", "measure in coarser units")
     head = [table.center, *table.half]
     if table.tail is None:
         return head + [0] * shift, TOTAL
     period = len(table.tail.block)
     periods = -(-shift // period) + 1
-    if not periods <= MOST_PERIODS:
-        raise InputError(
-            "sensitivity", shift, f"at most {(MOST_PERIODS - 1) * period} for this noise", "add more noise"
-        )
+    if not periods <= MAX_PERIODS:
+        raise InputError("sensitivity", shift, f"at most {(MAX_PERIODS - 1) * period} for this noise", "add more noise")
     lift = BITS * periods
     weights = [w << lift for w in head] + table.tail.block_weights(periods)
     return weights[: len(head) + shift + period], TOTAL << lift
@@ -117,27 +115,16 @@ def snap_losses(losses: Floats, steps: tuple[float, ...]) -> tuple[Floats, float
     """Return the losses moved to ideal multiples, and a bound on the error of each."""
     if not len(losses):
         return losses, 0.0
-    out = losses.copy()
+    snapped = losses.copy()
     for step in steps:
         ideal = np.rint(losses / step) * step
         close = np.abs(ideal - losses) <= LOSS_ROUNDING * np.abs(losses)
-        out[close] = ideal[close]
-    moved = float(np.max(np.abs(out - losses)))
-    return out, moved + LOSS_ROUNDING * float(np.max(np.abs(losses)))
+        snapped[close] = ideal[close]
+    largest_move = float(np.max(np.abs(snapped - losses)))
+    return snapped, largest_move + LOSS_ROUNDING * float(np.max(np.abs(losses)))
 
 
-# One dominating pair for several shifts: its profile is the pointwise maximum of their profiles (design.md).
-#
-# Every profile is convex and piecewise linear in γ = e^ε, so their maximum is, too; its kinks are their kinks and the
-# points where two of them cross. The pairs (X, X + d) of a symmetric distribution are their own mirrors, so ε ≥ 0
-# suffices.
-#
-# **Direction.** Node values are rounded up before their lower hull is taken. The true maximum M is convex: chords
-# between points on or above M stay above M. Masses from differences of slopes lose digits to cancellation, so their
-# profile is recomputed from positive terms and all masses are raised by the largest shortfall; ``inexact`` declares
-# twice the amount added.
-
-MOST_VALUES = 1 << 26
+MAX_VALUES = 1 << 26
 """Maximum number of distributions times nodes: half a gigabyte of floats."""
 
 Node = tuple[float, float]
@@ -145,9 +132,15 @@ Node = tuple[float, float]
 
 
 def dominating_atoms(laws: Sequence[Atoms]) -> Atoms:
-    """Return the distribution whose profile is the maximum of self-mirrored ones: exact up to ``inexact``, never less.
+    """Return the distribution whose profile is the maximum of self-mirrored ones: exact up to rounding, never less.
 
-    Raises ``InputError`` if there are too many losses to compare.
+    Every profile is convex and piecewise linear in γ = e^ε, so their maximum is, too; its kinks are their kinks and the
+    points where two of them cross. The pairs (X, X + d) of a symmetric distribution are their own mirrors, so ε ≥ 0
+    suffices. Node values are rounded up before their lower hull is taken: the true maximum M is convex, so chords
+    between points on or above M stay above M. Masses from differences of slopes lose digits to cancellation, so their
+    profile is recomputed from positive terms and all masses are raised by the largest shortfall; the distribution's
+    ``relative_mass_error`` declares twice the amount added. Raises ``InputError`` if there are too many losses to
+    compare.
 
     >>> flat = Atoms(np.array([0.0]), np.array([0.9]), 0.1, 0.1)
     >>> steep = Atoms(np.array([-1.0, 1.0]), np.array([0.25, 0.75]), 0.0, 0.0)
@@ -157,22 +150,29 @@ def dominating_atoms(laws: Sequence[Atoms]) -> Atoms:
     """
     curves = [Profile.from_atoms(law) for law in laws]
     nodes = np.unique(np.concatenate([[0.0], *(curve.losses for curve in curves)]))
-    if not len(nodes) * len(curves) <= MOST_VALUES:
+    if not len(nodes) * len(curves) <= MAX_VALUES:
         raise InputError("sensitivity", len(laws), "a smaller one for a law that is not unimodal", "make it unimodal")
     values = np.array([curve.delta_at(nodes) for curve in curves])
-    up = 1 + ROUND_OFF * (4 * len(nodes) + 64)
+    # The nodes of the maximum: the common ones, and the crossings between them. A linear curve that is highest at both
+    # ends of an interval is highest throughout.
+    highest = values.max(axis=0)
+    maximum = list(zip(nodes.tolist(), highest.tolist(), strict=True))
+    without_crossing = np.any((values[:, :-1] == highest[:-1]) & (values[:, 1:] == highest[1:]), axis=0)
+    for j in np.flatnonzero(~without_crossing).tolist():
+        maximum += _find_crossings((nodes[j], nodes[j + 1]), values[:, j], values[:, j + 1])
+    highest_at: dict[float, float] = {}
+    for epsilon, value in maximum:  # a crossing may round to a node
+        highest_at[epsilon] = max(value, highest_at.get(epsilon, 0.0))
+    # Vertices of the lower convex hull in γ; after the last node the profile is the infinite mass.
+    factor = 1 + ROUND_OFF * (4 * len(nodes) + 64)
     infinite = max(law.infinite_mass for law in laws)
-    # Vertices of the lower convex hull in γ; after the last node the profile is `infinite_mass`.
-    lower_hull_nodes = [(e, v * up) for e, v in _maximum_nodes(nodes, values)]
-    infinite_mass = infinite * up
-    kept: list[Node] = []
-    for node in [*lower_hull_nodes, (math.inf, infinite_mass)]:
-        while len(kept) > 1 and _left_slope(kept[-2], kept[-1]) >= _right_slope(kept[-1], node):
-            kept.pop()
-        kept.append(node)
-    hull = kept[:-1]
-    inexact = max(law.relative_mass_error for law in laws)
-    return _atoms_from_hull(hull, infinite, max(law.rounding_bound for law in laws), inexact)
+    hull: list[Node] = []
+    for node in [*((e, v * factor) for e, v in sorted(highest_at.items())), (math.inf, infinite * factor)]:
+        while len(hull) > 1 and _left_slope(hull[-2], hull[-1]) >= _right_slope(hull[-1], node):
+            hull.pop()
+        hull.append(node)
+    mass_error = max(law.relative_mass_error for law in laws)
+    return _atoms_from_hull(hull[:-1], infinite, max(law.rounding_bound for law in laws), mass_error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,76 +203,61 @@ class Profile:
         return np.asarray(self.infinite_mass + self.gains[places] - self.weights[places] * np.expm1(epsilons - above))
 
 
-def _maximum_nodes(nodes: Floats, values: Floats) -> list[Node]:
-    """Return the nodes of the maximum: the common ones, and the crossings between them."""
-    highest = values.max(axis=0)
-    found = list(zip(nodes.tolist(), highest.tolist(), strict=True))
-    # a linear curve that is highest at both ends of an interval is highest throughout
-    shared = np.any((values[:, :-1] == highest[:-1]) & (values[:, 1:] == highest[1:]), axis=0)
-    for j in np.flatnonzero(~shared).tolist():
-        found += _find_crossings((nodes[j], nodes[j + 1]), values[:, j], values[:, j + 1])
-    highest_at: dict[float, float] = {}
-    for epsilon, value in found:  # a crossing may round to a node
-        highest_at[epsilon] = max(value, highest_at.get(epsilon, 0.0))
-    return sorted(highest_at.items())
-
-
 def _find_crossings(ends: tuple[float, float], left: Floats, right: Floats) -> list[Node]:
     """Return the points where the highest line changes; t is the fraction of the way in γ from left to right."""
-    found: list[Node] = []
-    place, current = 0.0, int(np.lexsort((right, left))[-1])
-    rising = right - left
-    apart = float(ends[1] - ends[0])
+    crossings: list[Node] = []
+    t, current = 0.0, int(np.lexsort((right, left))[-1])
+    rise = right - left
+    width = float(ends[1] - ends[0])
     while True:
-        faster = np.flatnonzero(rising > rising[current])
-        if not len(faster):
-            return found
-        meets = (left[current] - left[faster]) / (rising[faster] - rising[current])
-        nearest = int(np.lexsort((-rising[faster], np.maximum(meets, place)))[0])
-        place, current = float(max(meets[nearest], place)), int(faster[nearest])
-        if not place < 1:
-            return found
-        # log(1 + place (e^apart − 1)) without overflow.
-        if apart < 700:
-            offset = math.log1p(place * math.expm1(apart))
-        else:
-            offset = max(0.0, apart + math.log(place)) if place > 0 else 0.0
-        found.append((float(ends[0]) + offset, float(np.max(left + place * rising))))
+        steeper = np.flatnonzero(rise > rise[current])
+        if not len(steeper):
+            return crossings
+        meeting = (left[current] - left[steeper]) / (rise[steeper] - rise[current])
+        nearest = int(np.lexsort((-rise[steeper], np.maximum(meeting, t)))[0])
+        t, current = float(max(meeting[nearest], t)), int(steeper[nearest])
+        if not t < 1:
+            return crossings
+        # log(1 + t (e^width − 1)) without overflow.
+        large = max(0.0, width + math.log(t)) if t > 0 else 0.0
+        offset = math.log1p(t * math.expm1(width)) if width < 700 else large
+        crossings.append((float(ends[0]) + offset, float(np.max(left + t * rise))))
 
 
-def _left_slope(left: Node, here: Node) -> float:
+def _left_slope(left: Node, middle: Node) -> float:
     """Return γ times the left derivative in γ."""
-    return (here[1] - left[1]) / -math.expm1(left[0] - here[0])
+    return (middle[1] - left[1]) / -math.expm1(left[0] - middle[0])
 
 
-def _right_slope(here: Node, right: Node) -> float:
+def _right_slope(middle: Node, right: Node) -> float:
     """Return γ times the right derivative in γ."""
-    apart = right[0] - here[0]
-    return (right[1] - here[1]) / math.expm1(apart) if apart < 700 else 0.0
+    width = right[0] - middle[0]
+    return (right[1] - middle[1]) / math.expm1(width) if width < 700 else 0.0
 
 
-def _atoms_from_hull(hull: list[Node], infinite: float, slack: float, inexact: float) -> Atoms:
+def _atoms_from_hull(hull: list[Node], infinite: float, slack: float, mass_error: float) -> Atoms:
     """Return masses γ (jump of the slope) at every kink, mirrored below 0, raised until the hull is dominated."""
     ends = [*hull, (math.inf, hull[-1][1])]
     kinks = zip(hull, hull[1:], ends[2:], strict=False)
-    masses = {here[0]: max(0.0, _right_slope(here, right) - _left_slope(left, here)) for left, here, right in kinks}
+    masses = {node[0]: max(0.0, _right_slope(node, right) - _left_slope(left, node)) for left, node, right in kinks}
     raw = _symmetric_atoms(masses, infinite, slack, 1.0)
-    given = Profile.from_atoms(raw).delta_at(np.array([epsilon for epsilon, _ in hull]))
-    asked = np.array([value for _, value in hull])
-    held = (asked > infinite) & (given > 0)
-    missing = float(np.max(asked[held] / given[held] - 1, initial=0.0))
-    raised = max(0.0, missing) + ROUND_OFF * (4 * len(hull) + 64)
-    return _symmetric_atoms(masses, min(1.0, infinite * (1 + raised)), slack, 1 + raised, inexact + 2 * raised)
+    deltas = Profile.from_atoms(raw).delta_at(np.array([epsilon for epsilon, _ in hull]))
+    targets = np.array([value for _, value in hull])
+    positive = (targets > infinite) & (deltas > 0)
+    shortfall = float(np.max(targets[positive] / deltas[positive] - 1, initial=0.0))
+    increase = max(0.0, shortfall) + ROUND_OFF * (4 * len(hull) + 64)
+    infinite = min(1.0, infinite * (1 + increase))
+    return _symmetric_atoms(masses, infinite, slack, 1 + increase, mass_error + 2 * increase)
 
 
 def _symmetric_atoms(
-    masses: dict[float, float], infinite: float, slack: float, up: float, inexact: float = 0.0
+    masses: dict[float, float], infinite: float, slack: float, factor: float, mass_error: float = 0.0
 ) -> Atoms:
     losses = np.array(list(masses), dtype=np.float64)
-    above = np.array(list(masses.values()), dtype=np.float64) * up
+    above = np.array(list(masses.values()), dtype=np.float64) * factor
     below = above * np.exp(-losses)
     center = max(0.0, 1 - infinite - math.fsum(above) - math.fsum(below))
-    places = np.concatenate([-losses, [0.0], losses])
-    found = Atoms.merge_losses(places, np.concatenate([below, [center], above]), infinite_mass=infinite)
+    all_losses = np.concatenate([-losses, [0.0], losses])
+    atoms = Atoms.merge_losses(all_losses, np.concatenate([below, [center], above]), infinite_mass=infinite)
     rounding = 4 * ROUND_OFF * float(np.max(losses, initial=0.0))  # losses at crossings
-    return Atoms(found.losses, found.masses, infinite, infinite, slack + rounding, inexact)
+    return Atoms(atoms.losses, atoms.masses, infinite, infinite, slack + rounding, mass_error)

@@ -9,7 +9,7 @@ never costs more than a classic family. Optimality is local: for two releases or
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -34,7 +34,6 @@ from tightrope.noise.composed.composed_curve import normalize_half_weights, shif
 from tightrope.noise.composed.lattice_table import HEIGHT_VARIANCE, LatticeWeights, polish_weights, table_keeps_points
 from tightrope.noise.families import (
     LaplaceFamily,
-    NoiseFamily,
     ShapedFamily,
     SizedWeights,
     StaircaseFamily,
@@ -142,19 +141,16 @@ def expected_cost(table: NoiseTable, cost: ErrorCost) -> float:
         return table.mean_absolute
     if cost.power == 2:
         return table.mean_squared
-    last = int(table.largest_magnitude) if table.tail is None else _last_likely_value(table, cost)
+    if table.tail is None:
+        last = int(table.largest_magnitude)
+    else:
+        cost.check_growth(1.0 + table.mean_absolute)
+        last = len(table.half) + 1
+        while table.survival_probability(last) > UNLIKELY:
+            last *= 2
     above = np.array([float(table.survival_probability(x)) for x in range(last)])
     values = cost.values_at(np.arange(last + 1, dtype=np.float64))
     return float(values[0] + 2 * np.dot(np.diff(values), above))
-
-
-def _last_likely_value(table: NoiseTable, cost: ErrorCost) -> int:
-    """Return a point beyond which an unbounded distribution has tail probability at most ``UNLIKELY``."""
-    cost.check_growth(1.0 + table.mean_absolute)
-    last = len(table.half) + 1
-    while table.survival_probability(last) > UNLIKELY:
-        last *= 2
-    return last
 
 
 # Two releases: δ is piecewise quadratic in the weights, with kinks where two losses add up to ε.
@@ -220,15 +216,13 @@ def temper_exactly(question: CompositionProblem, half: Floats) -> Floats | None:
     if power_keeps_points(TEMPERS[0]):
         return normalize_half_weights(np.exp(logs * TEMPERS[0]))
     ends = next(((high, low) for high, low in pairwise(TEMPERS) if power_keeps_points(low)), None)
-    return None if ends is None else normalize_half_weights(np.exp(logs * _bisect_power(power_keeps_points, *ends)))
-
-
-def _bisect_power(keeps: Callable[[float], bool], high: float, low: float) -> float:
-    """A power that meets the points near one, above it, that does not."""
+    if ends is None:
+        return None
+    high, low = ends
     for _ in range(TWO_RELEASES_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+        low, high = (middle, high) if power_keeps_points(middle) else (low, middle)
+    return normalize_half_weights(np.exp(logs * low))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,12 +235,31 @@ class _PairProgram:
 
     @classmethod
     def around_weights(cls, question: CompositionProblem, half: Floats, box: float) -> _PairProgram:
-        blocks = [_point_constraints(half, question.shift, box, *point) for point in question.points]
+        cells, shift = len(half), question.shift
+        # |x| and |x − shift| for x = −N..N, N + 1 for what is outside; its weight, 0, is the last of ``wide``.
+        x = np.arange(1 - cells, cells)
+        near, far = np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
+        first, second = np.triu_indices(2 * cells - 1)
+        wide = np.append(half, 0.0)
+        mine = wide[near[first]] * wide[near[second]]
+        # Of each point: coefficients of the changes of weights and of the slacks, and right-hand sides.
+        blocks: list[tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Floats]] = []
+        for epsilon, delta in question.points:
+            gamma = math.exp(epsilon)
+            theirs = gamma * wide[far[first]] * wide[far[second]]
+            may = np.flatnonzero(mine * (1 + box) ** 2 + FAINT_MASS > theirs * (1 - box) ** 2)
+            i, j = first[may], second[may]
+            entries = np.concatenate([wide[near[j]], wide[near[i]], -gamma * wide[far[j]], -gamma * wide[far[i]]])
+            rows, columns = np.tile(np.arange(len(may)), 4), np.concatenate([near[i], near[j], far[i], far[j]])
+            change_rows = scipy.sparse.csr_array((entries, (rows, columns)), shape=(len(may) + 1, cells + 1))[:, :cells]
+            twice = scipy.sparse.csr_array(np.where(i == j, 1.0, 2.0)[None, :])
+            slack_rows = scipy.sparse.csr_array(scipy.sparse.vstack([-scipy.sparse.eye_array(len(may)), twice]))
+            blocks.append((change_rows, slack_rows, np.append(theirs[may] - mine[may], delta)))
         changes = scipy.sparse.vstack([block[0] for block in blocks])
         slacks = scipy.sparse.block_diag([block[1] for block in blocks])
         above = np.concatenate([block[2] for block in blocks])
         matrix = scipy.sparse.csr_array(scipy.sparse.hstack([changes, slacks]))
-        if question.shift > 1:
+        if shift > 1:
             # And p_{x+1} ≤ p_x: then the largest shift says all.
             shape = (len(half) - 1, matrix.shape[1])
             falls = scipy.sparse.eye_array(*shape, k=1) - scipy.sparse.eye_array(*shape)
@@ -271,30 +284,6 @@ class _PairProgram:
             "b_eq": [0.0],
             "bounds": bounds + [(0, None)] * self.slack_count,
         }
-
-
-def _point_constraints(
-    half: Floats, shift: int, box: float, epsilon: float, delta: float
-) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Floats]:
-    """Coefficients of the changes of weights and of the slacks, and right-hand sides, of one point."""
-    cells, gamma = len(half), math.exp(epsilon)
-    # |x| and |x − shift| for x = −N..N, N + 1 for what is outside.
-    x = np.arange(1 - cells, cells)
-    near, far = np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
-    first, second = np.triu_indices(2 * cells - 1)
-    wide = np.append(half, 0.0)  # the last stands for what is outside
-    mine, theirs = wide[near[first]] * wide[near[second]], gamma * wide[far[first]] * wide[far[second]]
-    may = np.flatnonzero(mine * (1 + box) ** 2 + FAINT_MASS > theirs * (1 - box) ** 2)
-    i, j = first[may], second[may]
-    rows = np.tile(np.arange(len(may)), 4)
-    columns = np.concatenate([near[i], near[j], far[i], far[j]])
-    values = [wide[near[j]], wide[near[i]], -gamma * wide[far[j]], -gamma * wide[far[i]]]
-    changes = scipy.sparse.csr_array((np.concatenate(values), (rows, columns)), shape=(len(may) + 1, cells + 1))[
-        :, :cells
-    ]
-    twice = np.where(i == j, 1.0, 2.0)
-    slacks = scipy.sparse.vstack([-scipy.sparse.eye_array(len(may)), scipy.sparse.csr_array(twice[None, :])])
-    return changes, scipy.sparse.csr_array(slacks), np.append(theirs[may] - mine[may], delta)
 
 
 MOST_RELEASES = 10**6
@@ -350,16 +339,12 @@ def composed_noise(
     >>> (10 * found.table.loss()).delta(1.0) <= 1e-6
     True
     """
-    # What is asked, checked.
-    question_releases = releases
-    question_releases = check_integer("releases", question_releases)
-    if not question_releases <= MOST_RELEASES:
-        raise InputError(
-            "releases", question_releases, f"at most {MOST_RELEASES}", "for more releases, use Gaussian noise"
-        )
-    points = tuple(_supported_point(point, question_releases) for point in PrivacyTarget.from_budget(budget).points)
+    releases = check_integer("releases", releases)
+    if not releases <= MOST_RELEASES:
+        raise InputError("releases", releases, f"at most {MOST_RELEASES}", "for more releases, use Gaussian noise")
+    points = tuple(_supported_point(point, releases) for point in PrivacyTarget.from_budget(budget).points)
     question = CompositionProblem(
-        points, question_releases, check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
+        points, releases, check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
     )
     if question.releases == 1 and question.shift == 1:
         table = optimal_table(question.points)
@@ -399,7 +384,8 @@ def _family_candidates(question: CompositionProblem) -> tuple[list[Candidate], d
     """Return every family at its least size, and the reasons why others failed."""
     found, refused = [], {}
     for family in registered_families():
-        if not _family_applies(family, question):
+        most = family.max_releases
+        if question.shift < family.smallest_shift or (most is not None and question.releases > most):
             continue
         try:
             found.append(
@@ -412,18 +398,22 @@ def _family_candidates(question: CompositionProblem) -> tuple[list[Candidate], d
     return found, refused
 
 
-def _family_applies(family: NoiseFamily, question: CompositionProblem) -> bool:
-    """Return whether the family supports this shift and this many releases."""
-    most = family.max_releases
-    return question.shift >= family.smallest_shift and (most is None or question.releases <= most)
-
-
 def _optimized_candidate(question: CompositionProblem, best: Candidate) -> Candidate:
     """The best weights found from the best distribution; for two releases on a lattice that has ε/2."""
     half = polish_weights(question, best.half_weights)
     if question.releases != 2:
         return Candidate(POLISHED, half, question.cost_of_weights(half), math.inf)
-    starts = [half, *_starting_weights(question)]
+    # Further starts: optima of one release at about half the guarantee, plateaus as wide as the shift, with room to
+    # grow.
+    starts = [half]
+    for share in STARTS:
+        table = optimal_table([(epsilon * share, delta * FIRST_DELTA) for epsilon, delta in question.points])
+        if table.tail is not None or len(table.half) * question.shift > MOST_PAIR_CELLS - 2:
+            continue
+        levels = np.array([table.center, *table.half], dtype=np.float64) / TOTAL
+        places = (np.arange(len(levels) * question.shift) + question.shift // 2) // question.shift
+        start = levels[np.minimum(places, len(levels) - 1)]
+        starts.append(np.concatenate([start, start[-1] * np.exp(-DROP * np.arange(1.0, 3.0))]))
     laws = [law for start in starts if (law := optimize_pair(question, start)) is not None]
     half = min([half, *laws], key=question.cost_of_weights)
     main = max(question.points)[0] / 2
@@ -436,18 +426,6 @@ def _optimized_candidate(question: CompositionProblem, best: Candidate) -> Candi
         1 / step,
         LatticeWeights.from_rounded_weights(half, step).heights,
     )
-
-
-def _starting_weights(question: CompositionProblem) -> Iterator[Floats]:
-    """Optima of one release at about half the guarantee, plateaus as wide as the shift, with room to grow."""
-    for share in STARTS:
-        table = optimal_table([(epsilon * share, delta * FIRST_DELTA) for epsilon, delta in question.points])
-        if table.tail is not None or len(table.half) * question.shift > MOST_PAIR_CELLS - 2:
-            continue
-        levels = np.array([table.center, *table.half], dtype=np.float64) / TOTAL
-        places = (np.arange(len(levels) * question.shift) + question.shift // 2) // question.shift
-        half = levels[np.minimum(places, len(levels) - 1)]
-        yield np.concatenate([half, half[-1] * np.exp(-DROP * np.arange(1.0, 3.0))])
 
 
 def _cheapest_certified(question: CompositionProblem, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:

@@ -98,7 +98,11 @@ class LatticeWeights:
         margin = FIRST_MARGIN
         while margin < LAST_MARGIN:
             step = self.lattice_step * (1 - margin)
-            table = type(self)(self.heights, _short_step(step) if short else step).integer_table()
+            if short:
+                # Rounded down to ``BITS``: multiples of it are exact floats, and the accountant finds it in them.
+                mantissa, exponent = math.frexp(step)
+                step = math.ldexp(math.floor(math.ldexp(mantissa, BITS)), exponent - BITS)
+            table = type(self)(self.heights, step).integer_table()
             lacking = relative_excess(table, question)
             if lacking <= 0:
                 return table
@@ -131,20 +135,15 @@ def relative_excess(table: NoiseTable, question: CompositionProblem) -> float:
     if not (question.shift == 1 or table.is_unimodal):
         return math.inf
     total = question.releases * table.loss(question.shift)
-    return max(_excess_ratio(total.delta(epsilon), delta) for epsilon, delta in question.points)
-
-
-def _excess_ratio(found: float, allowed: float) -> float:
-    """Return a value with the sign of found − allowed under any rounding."""
-    if found <= allowed:
-        return min(0.0, found - allowed)
-    return found / allowed - 1 + 1e-16 if allowed > 0 else math.inf
-
-
-def _short_step(step: float) -> float:
-    """The step rounded down to ``BITS``: its whole multiples are exact floats, and the accountant finds it in them."""
-    mantissa, exponent = math.frexp(step)
-    return math.ldexp(math.floor(math.ldexp(mantissa, BITS)), exponent - BITS)
+    excesses = []
+    for epsilon, allowed in question.points:
+        found = total.delta(epsilon)
+        # Each has the sign of found − allowed under any rounding.
+        if found <= allowed:
+            excesses.append(min(0.0, found - allowed))
+        else:
+            excesses.append(found / allowed - 1 + 1e-16 if allowed > 0 else math.inf)
+    return max(excesses)
 
 
 def _fixed_point_power(ratio: int, exponent: int) -> int:
@@ -224,7 +223,7 @@ class _PolishState:
 
     def next_state(self, damping: float) -> _PolishState | None:
         """Return the next weights, tempered, or None."""
-        move = _newton_move(self, damping)
+        move = self._newton_move(damping)
         if move is None:
             return None
         raw = self.half_weights * np.exp(np.clip(move, -LONGEST_STEP, LONGEST_STEP))
@@ -236,37 +235,35 @@ class _PolishState:
             return None
         return _PolishState.from_weights(self.question, half)
 
-
-def _newton_move(state: _PolishState, damping: float) -> Floats | None:
-    """Changes of the logarithms of the weights."""
-    half, count = state.half_weights, len(state.half_weights)
-    ways = np.full(count, 2.0)
-    ways[0] = 1.0
-    weights = ways * half
-    costs = weights * state.question.cost.values_at(np.arange(count, dtype=np.float64))
-    rows = np.array([weights, *(half * line.gradient for line in state.binding_curves)])
-    wrong = np.array(
-        [0.0, *(line.log_delta - log for line, log in zip(state.binding_curves, state.allowed_log_deltas, strict=True))]
-    )
-    # The least-squares multipliers of c + Aᵀλ = 0; multipliers of points are ≥ 0.
-    inverse = 1 / np.maximum(weights, 1e-300)
-    found = np.linalg.lstsq((rows * inverse) @ rows.T, -(rows * inverse) @ costs, rcond=None)[0]
-    multipliers = np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
-    # From curvature in p to curvature in log p: diag(p) H diag(p).
-    scaled_band = sum(m * line.curvature_band for m, line in zip(multipliers[1:], state.binding_curves, strict=True))
-    band = np.zeros_like(scaled_band)
-    shift = len(scaled_band) - 1
-    for apart in range(shift + 1):
-        row = shift - apart
-        band[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
-    band[-1] += damping * state.cost * weights + 1e-300
-    try:
-        solved = scipy.linalg.solveh_banded(band, np.column_stack([costs, *rows]))
-        dual = np.linalg.solve(rows @ solved[:, 1:], wrong - rows @ solved[:, 0])
-    except (scipy.linalg.LinAlgError, ValueError):
-        return None
-    move = -solved[:, 0] - solved[:, 1:] @ dual
-    return np.asarray(move) if np.all(np.isfinite(move)) else None
+    def _newton_move(self, damping: float) -> Floats | None:
+        """Changes of the logarithms of the weights."""
+        half, count, curves = self.half_weights, len(self.half_weights), self.binding_curves
+        ways = np.full(count, 2.0)
+        ways[0] = 1.0
+        weights = ways * half
+        costs = weights * self.question.cost.values_at(np.arange(count, dtype=np.float64))
+        rows = np.array([weights, *(half * line.gradient for line in curves)])
+        allowed = zip(curves, self.allowed_log_deltas, strict=True)
+        wrong = np.array([0.0, *(line.log_delta - log for line, log in allowed)])
+        # The least-squares multipliers of c + Aᵀλ = 0; multipliers of points are ≥ 0.
+        inverse = 1 / np.maximum(weights, 1e-300)
+        found = np.linalg.lstsq((rows * inverse) @ rows.T, -(rows * inverse) @ costs, rcond=None)[0]
+        multipliers = np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
+        # From curvature in p to curvature in log p: diag(p) H diag(p).
+        scaled_band = sum(m * line.curvature_band for m, line in zip(multipliers[1:], curves, strict=True))
+        band = np.zeros_like(scaled_band)
+        shift = len(scaled_band) - 1
+        for apart in range(shift + 1):
+            row = shift - apart
+            band[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
+        band[-1] += damping * self.cost * weights + 1e-300
+        try:
+            solved = scipy.linalg.solveh_banded(band, np.column_stack([costs, *rows]))
+            dual = np.linalg.solve(rows @ solved[:, 1:], wrong - rows @ solved[:, 0])
+        except (scipy.linalg.LinAlgError, ValueError):
+            return None
+        move = -solved[:, 0] - solved[:, 1:] @ dual
+        return np.asarray(move) if np.all(np.isfinite(move)) else None
 
 
 def temper_weights(question: CompositionProblem, half: Floats) -> Floats | None:

@@ -107,15 +107,12 @@ def packing_bound(promise: PrivacyTarget, sensitivity: float, power: int) -> flo
 
 def _widest_packing(epsilon: float, power: int) -> float:
     """The largest b in units of Δ for which the condition holds, less a margin."""
-    found = find_crossing(
-        lambda b: _packing_log_ratio(math.exp(b), epsilon, power), 0.0, math.log(SMALLEST), side="passes"
-    )
-    return math.exp(found) * (1 - MARGIN)
 
+    def log_ratio(log_b: float) -> float:
+        """Log of the integral that is needed over the one that is available: rises with b."""
+        b, p = math.exp(log_b), power
+        needed = 2 * b ** (p + 1) * p / (p + 1)
+        available = 2 * math.exp(-epsilon) * (((1 - b) ** (p + 1) - b ** (p + 1)) / (p + 1) - b**p * (1 - 2 * b))
+        return math.log(needed / available) + MARGIN if 0 < b < 0.5 and available > 0 else math.inf
 
-def _packing_log_ratio(b: float, epsilon: float, power: int) -> float:
-    """Log of what is asked over what there is, for b in units of Δ: rises with b."""
-    p = power
-    asked = 2 * b ** (p + 1) * p / (p + 1)
-    there = 2 * math.exp(-epsilon) * (((1 - b) ** (p + 1) - b ** (p + 1)) / (p + 1) - b**p * (1 - 2 * b))
-    return math.log(asked / there) + MARGIN if 0 < b < 0.5 and there > 0 else math.inf
+    return math.exp(find_crossing(log_ratio, 0.0, math.log(SMALLEST), side="passes")) * (1 - MARGIN)

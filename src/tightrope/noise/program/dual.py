@@ -110,7 +110,10 @@ def proven_least(multipliers: Sequence[DualMultiplier], costs: Costs, shape: Sha
     reduced = values[:-1] + _mirror_average(_multiplier_sums(used, reach))
     lifted = math.fsum((m.exp_epsilon - 1) * m.left_value for m in used) / 2
     beyond = float(values[-1]) - lifted
-    inside = _centered_averages(reduced) if shape == "unimodal" else reduced
+    if shape == "unimodal":  # means over −j..j, for every j
+        inside = (2 * np.cumsum(reduced) - reduced[0]) / (2.0 * np.arange(len(reduced)) + 1)
+    else:
+        inside = reduced
     paid = math.fsum(m.delta * m.cap for m in used)
     size = float(values[-1]) + math.fsum((1 + m.exp_epsilon) * m.cap for m in used)
     terms = 2 * len(used) + 2 + (2 * reach if shape == "unimodal" else 0)
@@ -157,9 +160,3 @@ def _mirror_average(values: Floats) -> Floats:
     """(v_k + v_{−k})/2 for k = 0..reach."""
     middle = len(values) // 2
     return np.asarray((values[middle:] + values[middle::-1]) / 2, dtype=np.float64)
-
-
-def _centered_averages(reduced: Floats) -> Floats:
-    """Mean over −j..j of values given for 0..reach, for every j."""
-    counts = 2.0 * np.arange(len(reduced)) + 1
-    return np.asarray((2 * np.cumsum(reduced) - reduced[0]) / counts, dtype=np.float64)

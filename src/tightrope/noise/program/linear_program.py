@@ -100,6 +100,16 @@ class _ConstraintBlock:
     is_open_ended: bool
     """True if rows that involve cells beyond N are left out."""
 
+    @classmethod
+    def from_point(cls, program: NoiseProgram, epsilon: float, delta: float, shift: int) -> Self:
+        """The rows of the program for (ε, δ) at this shift."""
+        open_ended = program.outside_cost is not None or (program.is_endless and delta < CLOSED)
+        first = shift - program.cell_count if open_ended else -program.cell_count
+        last = program.cell_count if program.include_outward_rows else min((shift - 1) // 2, program.cell_count)
+        k = np.arange(first, last + 1)
+        k = k[2 * k != shift]  # there both weights are the same
+        return cls(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
+
 
 def solve_program(program: NoiseProgram) -> ProgramSolution:
     """The optimum in floats; Ctrl-C ends the wait. Raises ``PrecisionError`` if the solver fails.
@@ -110,7 +120,11 @@ def solve_program(program: NoiseProgram) -> ProgramSolution:
     >>> round(2 * float(np.dot(np.arange(60), found.weights)), 6)
     2.860785
     """
-    blocks = [_constraint_block(program, *point, shift) for point in program.points for shift in program.binding_shifts]
+    blocks = [
+        _ConstraintBlock.from_point(program, *point, shift)
+        for point in program.points
+        for shift in program.binding_shifts
+    ]
     shares = np.where(np.arange(program.cell_count + 1) == 0, 1.0, 2.0) * program.reference
     objective = shares * program.costs
     if program.outside_cost is not None:
@@ -167,15 +181,6 @@ def normalize_reference(weights: Floats, least: float = LEAST_SHARE) -> Floats:
     """Weights of 0..N, none below a fraction of the whole, normalized over −N..N."""
     raised = np.maximum(weights, least * weights.sum())
     return np.asarray(raised / (2 * raised.sum() - raised[0]), dtype=np.float64)
-
-
-def _constraint_block(program: NoiseProgram, epsilon: float, delta: float, shift: int) -> _ConstraintBlock:
-    open_ended = program.outside_cost is not None or (program.is_endless and delta < CLOSED)
-    first = shift - program.cell_count if open_ended else -program.cell_count
-    last = program.cell_count if program.include_outward_rows else min((shift - 1) // 2, program.cell_count)
-    k = np.arange(first, last + 1)
-    k = k[2 * k != shift]  # there both weights are the same
-    return _ConstraintBlock(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
 
 
 @dataclass(slots=True)

@@ -53,7 +53,12 @@ class ReferenceWeights:
         if any(d > 0 and estimated_levels(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
             raise _too_wide_error(sensitivity)
         table = optimal_table([(epsilon, delta * STRICTER) for epsilon, delta in points])
-        levels = list(_leading_weights(table, MOST_PROGRAM_CELLS // sensitivity + 1))
+        # P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``DEEP``.
+        levels, faint = list[int](), int(table.center * DEEP)
+        for weight in islice(_all_weights(table), MOST_PROGRAM_CELLS // sensitivity + 2):
+            if weight <= faint and table.tail is not None:
+                break
+            levels.append(weight)
         cells = sensitivity * (len(levels) + 1)
         if not cells <= MOST_PROGRAM_CELLS:
             raise _too_wide_error(sensitivity)
@@ -85,15 +90,6 @@ def _too_wide_error(sensitivity: int) -> InputError:
     expected = f"small enough for noise of fewer than {MOST_PROGRAM_CELLS} cells"
     remedy = "measure in coarser units: round the answers to multiples of a unit first, and divide by it"
     return InputError("sensitivity", sensitivity, expected, remedy)
-
-
-def _leading_weights(table: NoiseTable, most: int) -> Iterator[int]:
-    """P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``DEEP``; at most ``most`` + 1 of them."""
-    faint = int(table.center * DEEP)
-    for weight in islice(_all_weights(table), most + 1):
-        if weight <= faint and table.tail is not None:
-            return
-        yield weight
 
 
 def _all_weights(table: NoiseTable) -> Iterator[int]:

@@ -271,19 +271,13 @@ def proving_multipliers(promise: PrivacyTarget, sensitivity: int, costs: Costs) 
         return costs(n * factor)[::factor]
 
     program = _build_program(points, coarse, coarse_costs, "any", ReferenceWeights.from_points(points, coarse))
-    found = _strongest_multipliers(solve_wide_enough(program, coarse_costs), promise, coarse_costs)
+    window = solve_wide_enough(program, coarse_costs)
+    found = improve_multipliers(_multipliers_for_target(window.solution, promise), coarse_costs)
+    if not window.is_wide_enough:
+        # The multipliers of the optimum, or of the relaxation with mass outside: the larger bound.
+        opened = _multipliers_for_target(solve_program(window.open_program(coarse_costs)), promise)
+        found = max(found, opened, key=lambda multipliers: proven_least(multipliers, coarse_costs, "any"))
     return found if factor == 1 else tuple(m.stretch_cells(factor) for m in found)
-
-
-def _strongest_multipliers(
-    searched: WindowSolution, promise: PrivacyTarget, costs: Costs
-) -> tuple[DualMultiplier, ...]:
-    """Return the multipliers of the optimum or of the relaxation with mass outside, by the larger bound."""
-    closed = improve_multipliers(_multipliers_for_target(searched.solution, promise), costs)
-    if searched.is_wide_enough:
-        return closed
-    opened = _multipliers_for_target(solve_program(searched.open_program(costs)), promise)
-    return max(closed, opened, key=lambda found: proven_least(found, costs, "any"))
 
 
 def searchable_points(promise: PrivacyTarget) -> Points:

@@ -78,14 +78,13 @@ def response_risk(epsilon: float) -> float:
     """Exact Bayes risk of one randomized response: the posterior medians, by quadrature."""
     lie = 1 / (1 + math.exp(epsilon))
     chance = lie + (1 - 2 * lie) * THETA
-    return sum(_median_error(weights / len(THETA)) for weights in (chance, 1 - chance))
-
-
-def _median_error(weights: Floats) -> float:
-    """∫ |θ − median| of a density that is not normalized."""
-    gone = np.cumsum(weights)
-    median = THETA[np.searchsorted(gone, gone[-1] / 2)]
-    return float(weights @ np.abs(THETA - median))
+    risk = 0.0
+    for weights in (chance / len(THETA), (1 - chance) / len(THETA)):
+        # ∫ |θ − median| of a density that is not normalized.
+        gone = np.cumsum(weights)
+        median = THETA[np.searchsorted(gone, gone[-1] / 2)]
+        risk += float(weights @ np.abs(THETA - median))
+    return risk
 
 
 def draw_bayes_bounds(effort: Effort) -> list[Drawing]:

@@ -147,24 +147,21 @@ def draw_density(effort: Effort) -> list[Drawing]:
 
 def draw_bounds(effort: Effort) -> list[Drawing]:
     """V1 and V2 from above and below, with the optimum of the linear program between them."""
-    return [_bounds_panel(effort, cost, name) for cost, name in (("absolute", "V1"), ("squared", "V2"))]
-
-
-def _bounds_panel(effort: Effort, cost: str, name: str) -> Panel:
     epsilons, delta = np.geomspace(0.1, 5.0, effort.grid).tolist(), 1e-3
     few = np.geomspace(0.25, 2.5, min(5, effort.grid)).tolist()
-    upper = [_expected_error(truncated_laplace_of(e, delta), cost) for e in epsilons]
-    limits = [noise_limits(Budget(epsilon=e, delta=delta), cost=cost) for e in few]
-    lines = [
-        Line("truncated Laplace (upper)", epsilons, upper),
-        Line("tail sums (lower)", epsilons, [tail_sum_lower(e, delta, cost) for e in epsilons]),
-        Line("the true optimum, enclosed", few, [(found.lower + found.upper) / 2 for found in limits], "points"),
-    ]
-    return Panel(f"GDGK {name}: bounds and the optimum, δ = {delta:g}", "ε", name, lines, log_x=True, log_y=True)
-
-
-def _expected_error(law: TruncatedLaplace, cost: str) -> float:
-    return law.mean_absolute_error if cost == "absolute" else law.mean_squared_error
+    laws = [truncated_laplace_of(e, delta) for e in epsilons]
+    panels: list[Drawing] = []
+    for cost, name in (("absolute", "V1"), ("squared", "V2")):
+        upper = [law.mean_absolute_error if cost == "absolute" else law.mean_squared_error for law in laws]
+        limits = [noise_limits(Budget(epsilon=e, delta=delta), cost=cost) for e in few]
+        lines = [
+            Line("truncated Laplace (upper)", epsilons, upper),
+            Line("tail sums (lower)", epsilons, [tail_sum_lower(e, delta, cost) for e in epsilons]),
+            Line("the true optimum, enclosed", few, [(found.lower + found.upper) / 2 for found in limits], "points"),
+        ]
+        title = f"GDGK {name}: bounds and the optimum, δ = {delta:g}"
+        panels.append(Panel(title, "ε", name, lines, log_x=True, log_y=True))
+    return panels
 
 
 def property_over_settings(value: Callable[[TruncatedLaplace], float]) -> Callable[[Effort], list[float]]:
@@ -303,10 +300,6 @@ def _both_small(ratio: Callable[[float, float], float]) -> Compute:
     return lambda effort: ratio(SMALL, SMALL)
 
 
-def _power_at_small_delta(effort: Effort) -> list[float]:
-    return [e * e * (1 + math.exp(e)) / (2 * math.expm1(e) ** 2) for e in EPSILONS]
-
-
 tightness_items = (
     _limit_item(
         "Tightness 1",
@@ -333,7 +326,7 @@ tightness_items = (
         "Tightness 5",
         "V2 lower/upper as δ → 0 is ε²(1 + e^ε)/(2(e^ε − 1)²)",
         _small_delta(power_tightness),
-        _power_at_small_delta,
+        lambda effort: [e * e * (1 + math.exp(e)) / (2 * math.expm1(e) ** 2) for e in EPSILONS],
     ),
     _limit_item("Tightness 6", "V2 lower/upper as ε = δ → 0 is 1", _both_small(power_tightness), lambda effort: 1.0),
 )

@@ -91,17 +91,15 @@ def draw_one(effort: Effort) -> list[Drawing]:
 
 def draw_five(effort: Effort) -> list[Drawing]:
     """Figure 4b: with the j of the parity of k alone, and with all."""
-    rates = np.linspace(0, 1, 121).tolist()
-    odd = [
-        max(0.0, *(side for j in BLUE for side in _half_planes(j, t))) for t in rates
-    ]  # fmt: skip
+    rates, odd = np.linspace(0, 1, 121).tolist(), []
+    for t in rates:
+        half_planes = [0.0]
+        for j in BLUE:
+            delta = printed.theorem_2((1.0, 0.0, ETA), 5, j)
+            half_planes += [1 - delta - math.exp(j) * t, math.exp(-j) * (1 - delta - t)]
+        odd.append(max(half_planes))
     lines = [*_half_plane_lines(5), Line("Theorem 2, j = 1, 3, 5 alone", rates, odd)]
     return [Panel("GI Fig. 4b: five releases, ε = 1, α = 0.3", ALARMS, MISSED, lines)]
-
-
-def _half_planes(j: int, t: float) -> tuple[float, float]:
-    delta = printed.theorem_2((1.0, 0.0, ETA), 5, j)
-    return 1 - delta - math.exp(j) * t, math.exp(-j) * (1 - delta - t)
 
 
 def _half_plane_lines(k: int) -> list[Line]:

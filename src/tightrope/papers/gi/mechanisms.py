@@ -77,13 +77,14 @@ def staircase_region(effort: Effort) -> list[float]:
 
 def triple_region(effort: Effort) -> list[float]:
     """The same of the triple, from Theorem 2 between its points: δ is linear in e^ε there."""
-    return [_kink_between(e, printed.staircase_variation(e, g), k) for e, g in STAIRCASES for k in (1, 5)]
-
-
-def _kink_between(epsilon: float, eta: float, k: int) -> float:
-    low, high = (printed.theorem_2((epsilon, 0.0, eta), k, j) for j in (0, 1))
-    share = math.expm1(epsilon / 2) / math.expm1(epsilon)
-    return low + share * (high - low)
+    found = []
+    for epsilon, gamma in STAIRCASES:
+        triple = (epsilon, 0.0, printed.staircase_variation(epsilon, gamma))
+        share = math.expm1(epsilon / 2) / math.expm1(epsilon)
+        for k in (1, 5):
+            low, high = (printed.theorem_2(triple, k, j) for j in (0, 1))
+            found.append(low + share * (high - low))
+    return found
 
 
 def staircase_density(epsilon: float, gamma: float, x: Floats) -> Floats:

@@ -35,17 +35,17 @@ class RandomTestPair:
 @lru_cache(maxsize=2)
 def random_test_pairs(effort: Effort) -> list[RandomTestPair]:
     """Random pairs, every other one its own mirror image, each with a random one of its Neyman–Pearson tests."""
-    return [_compare_bounds() for _ in range(effort.reduced_instances(0.5))]
-
-
-def _compare_bounds() -> RandomTestPair:
-    first, second = instances.random_distributions(2, instances.draw_integer(2, 5))
-    p, q = first.tolist(), (first[::-1] if instances.draw_integer(0, 1) else second).tolist()
-    order = sorted(range(len(p)), key=lambda i: q[i] / p[i], reverse=True)
-    cut = instances.draw_integer(0, len(p))
-    alarms, missed = min(1.0, sum(p[i] for i in order[:cut])), sum(q[i] for i in order[cut:])
-    loss = from_pair(p, q).loss
-    return RandomTestPair(p, q, alarms, missed, loss, loss.tradeoff_bounds(alarms))
+    found = []
+    for _ in range(effort.reduced_instances(0.5)):
+        first, second = instances.random_distributions(2, instances.draw_integer(2, 5))
+        p, q = first.tolist(), (first[::-1] if instances.draw_integer(0, 1) else second).tolist()
+        ratios = [b / a for a, b in zip(p, q, strict=True)]
+        order = sorted(range(len(p)), key=ratios.__getitem__, reverse=True)
+        cut = instances.draw_integer(0, len(p))
+        alarms, missed = min(1.0, sum(p[i] for i in order[:cut])), sum(q[i] for i in order[cut:])
+        loss = from_pair(p, q).loss
+        found.append(RandomTestPair(p, q, alarms, missed, loss, loss.tradeoff_bounds(alarms)))
+    return found
 
 
 def worst_theorem_1(effort: Effort) -> float:

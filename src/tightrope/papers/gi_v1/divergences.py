@@ -304,7 +304,7 @@ leakage_items = (
     Item(
         GI_V1,
         "Theorem 8, (59), (65)-(69)",
-        "withheld reports keep η/tanh(ε/2) of every f-divergence: largest difference, added to 1",
+        "erased reports keep η/tanh(ε/2) of every f-divergence: largest difference, added to 1",
         "suprema.share_kept_by_erasure, Channel.erase",
         kept_by_erasure,
         printed_number(1.0),
@@ -367,7 +367,7 @@ leakage_items = (
     Item(
         GI_V1,
         "Theorem 8 at the largest η",
-        "nothing need be withheld there, and half of the divergence is kept at half of it",
+        "no report need be erased there, and half of the divergence is kept at half of it",
         "suprema.share_kept_by_erasure",
         lambda effort: [
             suprema.share_kept_by_erasure(Guarantee(e, 0.0, s * math.tanh(e / 2))) for e in LEAKING for s in (1.0, 0.5)

@@ -54,7 +54,13 @@ class Scale:
         step = round_step((self.high - self.low) / count)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        return [Tick(self.to_percent(i * step), _axis_number(i * step, decimals)) for i in range(first, last + 1)]
+        ticks: list[Tick] = []
+        for number in range(first, last + 1):
+            value = number * step
+            short = decimals <= 6 and abs(value) < 1e7
+            label = fixed_text(value, decimals) if short else significant_text(value, 3)
+            ticks.append(Tick(self.to_percent(value), label))
+        return ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +111,11 @@ def value_scale(answer: Answer) -> Scale | None:
     reach = (high - low) / 2 + 3 * (answer.typical_half_width or 0.0)
     ends = [end for row in answer.rows if row.value is not None for end in (row.lower, row.upper) if end is not None]
     shown = [min(max(end, low - reach), high + reach) for end in ends]
-    return (
-        _extend_to_zero(scale_from_numbers([*values, *shown]), [*values, *shown])
-        if answer.additive
-        else scale_from_numbers([*values, *shown])
-    )
-
-
-def _extend_to_zero(scale: Scale, numbers: Sequence[float]) -> Scale:
+    numbers = [*values, *shown]
+    scale = scale_from_numbers(numbers)
+    if not answer.additive:
+        return scale
     return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
-
-
-def _axis_number(value: float, decimals: int) -> str:
-    return fixed_text(value, decimals) if decimals <= 6 and abs(value) < 1e7 else significant_text(value, 3)
 
 
 # Dots with whiskers: positions of values and 95 % intervals in a chart, in percent of its width or height.
@@ -204,7 +202,16 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     scale = scale_from_numbers(numbers)
     keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
     decimals = answer.decimal_places
-    dots = [placed for row in answer.rows if (placed := _dot_position(row, keys, values, decimals)) is not None]
+    dots: list[PlacedDot] = []
+    for row in answer.rows:
+        dot = dot_from_row(row, values)
+        if dot is None:
+            continue
+        key = as_number(row.keys[0])
+        along = NO_KEY_AT if key is None else keys.to_percent(key)
+        said = rounded_row(row, decimals)  # as in the table
+        title = f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})"
+        dots.append(PlacedDot(along, dot, title, no_key=key is None))
     return AxisChart(
         key_name=answer.by[0],
         key_ticks=_key_ticks(numbers, keys),
@@ -221,16 +228,6 @@ def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
     plain = whole and max(abs(number) for number in numbers) < 10_000
     inside = [tick for tick in found if tick.at <= scale.to_percent(max(numbers)) + 2]
     return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in inside]
-
-
-def _dot_position(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | None:
-    dot = dot_from_row(row, values)
-    if dot is None:
-        return None
-    key = as_number(row.keys[0])
-    along = NO_KEY_AT if key is None else keys.to_percent(key)
-    said = rounded_row(row, decimals)  # as in the table
-    return PlacedDot(along, dot, f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
 
 
 # The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).

@@ -123,7 +123,8 @@ def _draw_panel(drawing: Panel, axes: Axes) -> None:
 
 def _draw_plane(drawing: Plane, axes: Axes) -> None:
     values = [list(row) for row in drawing.values]
-    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest_value(values) * 2)
+    largest = max((value for row in values for value in row if math.isfinite(value)), default=1.0) or 1.0
+    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=largest * 2)
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if math.isfinite(value):
@@ -153,10 +154,6 @@ def _draw_diagram(drawing: Diagram, axes: Axes) -> None:
 
 
 _DRAWN: dict[type[Any], Callable[[Any, Axes], None]] = {Panel: _draw_panel, Plane: _draw_plane, Diagram: _draw_diagram}
-
-
-def _largest_value(values: list[list[float]]) -> float:
-    return max((value for row in values for value in row if math.isfinite(value)), default=1.0) or 1.0
 
 
 def _escape_mathtext(words: str) -> str:

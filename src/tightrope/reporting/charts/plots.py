@@ -17,7 +17,7 @@ import numpy as np
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.reporting.wording import promise
-from tightrope.reporting.wording.answers import Answer, Row, read_answer
+from tightrope.reporting.wording.answers import Row, read_answer
 from tightrope.reporting.wording.document import as_number, number_at
 from tightrope.reporting.wording.promise import true_positive_rate
 from tightrope.reporting.wording.sentences import answer_heading
@@ -100,30 +100,21 @@ def answers_chart(answer: Mapping[str, object]) -> Figure:
     published = [row for row in read.rows if row.value is not None]
     if not published:
         raise _empty_chart_error("answer", answer, "an answer with at least one published value")
-    return _along_axis(read, published) if read.has_numeric_axis else _as_list(read, published)
-
-
-def _along_axis(answer: Answer, rows: list[Row]) -> Figure:
-    keyed = [(key, row) for row in rows if (key := as_number(row.keys[0])) is not None]
-    figure, axes = _new_axes(7.0, 4.0, _escape_mathtext(answer.by[0]), _escape_mathtext(answer_heading(answer)))
-    axes.errorbar(
-        [key for key, _ in keyed],
-        _row_values(r for _, r in keyed),
-        yerr=_whisker_lengths([r for _, r in keyed]),
-        **_STYLE,
-    )
-    return figure
-
-
-def _as_list(answer: Answer, rows: list[Row]) -> Figure:
-    shown = rows[:MOST_GROUPS]
-    figure, axes = _new_axes(7.0, 1.2 + 0.24 * len(shown), _escape_mathtext(answer_heading(answer)), "")
+    heading = _escape_mathtext(answer_heading(read))
+    if read.has_numeric_axis:
+        keyed = [(key, row) for row in published if (key := as_number(row.keys[0])) is not None]
+        keys, rows = [key for key, _ in keyed], [row for _, row in keyed]
+        figure, axes = _new_axes(7.0, 4.0, _escape_mathtext(read.by[0]), heading)
+        axes.errorbar(keys, _row_values(rows), yerr=_whisker_lengths(rows), **_STYLE)
+        return figure
+    shown = published[:MOST_GROUPS]
+    figure, axes = _new_axes(7.0, 1.2 + 0.24 * len(shown), heading, "")
     places = list(range(len(shown)))
     axes.errorbar(_row_values(shown), places, xerr=_whisker_lengths(shown), **_STYLE)
     axes.set_yticks(places, [_escape_mathtext(" · ".join(row.key_labels)) for row in shown])
     axes.invert_yaxis()
-    if len(shown) < len(rows):
-        axes.set_title(f"the first {len(shown)} of {len(rows)} groups", loc="left", fontsize=9, color=QUIET)
+    if len(shown) < len(published):
+        axes.set_title(f"the first {len(shown)} of {len(published)} groups", loc="left", fontsize=9, color=QUIET)
     return figure
 
 
@@ -256,16 +247,7 @@ def attack_curve(false_positive: Floats, true_positive: Floats, claimed: Sequenc
 
     If the line is above the broken one, the claim is refuted. Raises MissingExtraError without matplotlib.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingExtraError("matplotlib", "release") from missing
-    figure = Figure(figsize=(4.6, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_xlabel("false-positive rate", color=INK)
-    axes.set_ylabel("true-positive rate", color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
+    figure, axes = _new_axes(4.6, 4.6, "false-positive rate", "true-positive rate")
     axes.fill_between(false_positive, false_positive, true_positive, color=ACCENT, alpha=0.12, linewidth=0)
     axes.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1, label="coin flip")
     axes.plot(false_positive, true_positive, color=ACCENT, linewidth=2, label="proven, at least")
@@ -333,9 +315,9 @@ def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
         _draw_distribution_map(below, cells, target, scale)
         _draw_flow_arrows(below, cells, plan_entries(saved.mechanism, name))
         above.set_title(_group_title(saved, name), fontsize=10, color=INK)
-        below.set_xlabel(_escape_dollar_signs(cells.column_names[1]), color=INK)
+        below.set_xlabel(_escape_mathtext(cells.column_names[1]), color=INK)
     for row, when in zip(axes, ("before", "after"), strict=True):
-        row[0].set_ylabel(f"{when}\n{_escape_dollar_signs(cells.column_names[0])}", color=INK)
+        row[0].set_ylabel(f"{when}\n{_escape_mathtext(cells.column_names[0])}", color=INK)
     figure.colorbar(image, ax=axes, label="share of the group", shrink=0.8, aspect=30)
     return figure
 
@@ -384,7 +366,7 @@ def _draw_histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) ->
     edges = axis.lower + np.arange(axis.cells + 1) * axis.cell_width
     panel.stairs(saved.mechanism.groups[name].float_masses, edges, fill=True, color=ACCENT, alpha=0.35, label="before")
     panel.stairs(saved.mechanism.target.float_masses, edges, color=AFTER, linewidth=1.6, label="after")
-    panel.set_xlabel(_escape_dollar_signs(axis.column), color=INK)
+    panel.set_xlabel(_escape_mathtext(axis.column), color=INK)
     panel.set_ylabel("share of the group", color=INK)
 
 
@@ -395,7 +377,7 @@ def _draw_category_bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
     places = np.arange(len(order))
     panel.barh(places - 0.2, law[order], 0.38, color=ACCENT, alpha=0.5, label="before")
     panel.barh(places + 0.2, target[order], 0.38, color=AFTER, label="after")
-    panel.set_yticks(places, [_escape_dollar_signs(str(saved.support.point_names[place])) for place in order])
+    panel.set_yticks(places, [_escape_mathtext(str(saved.support.point_names[place])) for place in order])
     panel.set_xlabel("share of the group", color=INK)
     panel.set_ylim(len(order) - 0.4, -0.6)
 
@@ -418,9 +400,4 @@ def _drawn_groups(saved: SavedCoupling) -> list[Any]:
 
 
 def _group_title(saved: SavedCoupling, name: Any) -> str:
-    return f"{_escape_dollar_signs(saved.group)}: {_escape_dollar_signs(str(name))}"
-
-
-def _escape_dollar_signs(words: str) -> str:
-    """Escape text so that matplotlib does not parse it as a formula."""
-    return words.replace("$", r"\$")
+    return f"{_escape_mathtext(saved.group)}: {_escape_mathtext(str(name))}"

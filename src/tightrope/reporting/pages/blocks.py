@@ -39,19 +39,15 @@ class EmbeddedFile:
 
 def embedded_files(document: Json) -> list[EmbeddedFile]:
     """Return the results and the certificate as files; one with a missing field is left out."""
+    files: list[EmbeddedFile] = []
     result = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseResult))
-    found = (
-        None if result is None else embed_file("results.csv", "all results, every digit", CSV, results_csv(result)),
-        _certificate_file(object_at(document, "certificate")),
-    )
-    return [one for one in found if one is not None]
-
-
-def _certificate_file(document: Json) -> EmbeddedFile | None:
-    certificate = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseCertificate))
-    if certificate is None:
-        return None
-    return document_file(certificate, "certificate.json", "the certificate")
+    if result is not None:
+        files.append(embed_file("results.csv", "all results, every digit", CSV, results_csv(result)))
+    part = dict(object_at(document, "certificate"))
+    certificate = _read_or_none(lambda: RELEASES.convert_data(part, ReleaseCertificate))
+    if certificate is not None:
+        files.append(document_file(certificate, "certificate.json", "the certificate"))
+    return files
 
 
 def document_file(document: Struct, name: str, said: str) -> EmbeddedFile:

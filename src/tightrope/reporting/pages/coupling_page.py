@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from tightrope.documents.coupling import CategoriesPart, CellsPart, CouplingDocument
+from tightrope.documents.coupling import CategoriesPart, CouplingDocument
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.reporting.pages.account_page import Points, attack_section
@@ -34,7 +35,11 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
     left = () if learned is None else tuple((one.epsilon, one.delta) for one in learned.left)
     eta = None if learned is None else min(one.total_variation for one in learned.left)
     attack = () if eta is None else (attack_section(left[0], eta, [*left[1:], *points], ()),)
-    places = _point_count(document.support)
+    support = document.support
+    if isinstance(support, CategoriesPart):
+        places = len(support.names)
+    else:
+        places = math.prod(axis.cells for axis in support.axes)
     largest = max((group.loss for group in document.groups), default=0.0)
     return DocumentPage(
         kind="Coupling",
@@ -79,15 +84,6 @@ UNITS_OF = {
     "expected": "The average distance over a group is as small as it can be.",
     "worst": "The largest distance in a group is as small as it can be.",
 }
-
-
-def _point_count(support: CategoriesPart | CellsPart) -> int:
-    if isinstance(support, CategoriesPart):
-        return len(support.names)
-    places = 1
-    for axis in support.axes:
-        places *= axis.cells
-    return places
 
 
 def _coupling_facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:

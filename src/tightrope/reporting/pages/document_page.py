@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.account import Account, TrainingAccount
 from tightrope.documents.coupling import CouplingDocument
+from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars_in_lines
 from tightrope.documents.noise import NoiseDocument
+from tightrope.documents.release import ReleaseResult
 from tightrope.documents.study import FindingsDocument, StudyDocument
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.reporting.pages.account_page import Points, account_view, training_view
@@ -26,8 +28,6 @@ from tightrope.reporting.pages.study_page import plan_view, study_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from tightrope.documents.release import ReleaseResult
 
 # The only script and style that a page may run and load: its own, verified by their digests.
 
@@ -59,17 +59,14 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    data = document if isinstance(document, Mapping) else _result_data(document)
+    if isinstance(document, Mapping):
+        data: Mapping[str, object] = document
+    elif isinstance(document, ReleaseResult):
+        data = plain_data(document)
+    else:
+        remedy = "pass json.loads() of what `tightrope release --json` prints"
+        raise InputError("document", document, "a mapping", remedy)
     return template_environment().get_template(TEMPLATE).render(page=page_view(data))
-
-
-def _result_data(document: object) -> Mapping[str, object]:
-    from tightrope.documents.document import plain_data
-    from tightrope.documents.release import ReleaseResult
-
-    if isinstance(document, ReleaseResult):
-        return plain_data(document)
-    raise InputError("document", document, "a mapping", "pass json.loads() of what `tightrope release --json` prints")
 
 
 def study_html(document: FindingsDocument) -> str:
@@ -127,6 +124,7 @@ def template_environment() -> Environment:
 def _cached_environment() -> Environment:
     """Return the environment, made once a process: compiling the templates takes as long as rendering a page."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         autoescape=True,
@@ -138,17 +136,11 @@ def _cached_environment() -> Environment:
         finalize=_printable_fields,
     )
     environment.filters["at"] = _percent_position
-    environment.globals |= _embedded_assets()
-    return environment
-
-
-def _embedded_assets() -> dict[str, str]:
-    """Return the style and the script of every page, and the policy that allows only these two."""
-    from markupsafe import Markup
-
+    # The style and the script of every page, and the policy that allows only these two.
     style, script = _read_template("report.css"), _read_template("sort.js")
-    shown = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
-    return {**shown, "policy": content_security_policy(style, script)}
+    assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
+    environment.globals |= {**assets, "policy": content_security_policy(style, script)}
+    return environment
 
 
 def _printable_fields(value: object) -> object:
@@ -208,27 +200,30 @@ def papers_html(
     ``report.pictures.panels.svg`` writes them; ``titles``: of the papers by their short names. Texts are escaped, the
     pictures are not. Raises ``MissingExtraError`` without jinja2.
     """
-    cards = [(one["paper"], _statement_card(one, drawn)) for one, drawn in zip(results, pictures, strict=True)]
+    environment = template_environment()
+    from markupsafe import Markup
+
+    cards: list[tuple[str, StatementCard]] = []
+    for one, drawn in zip(results, pictures, strict=True):
+        verdict = one["verdict"]
+        card = StatementCard(
+            item=one["item"],
+            statement=one["statement"],
+            word=verdict.replace(":", " ").split()[0],
+            verdict=verdict,
+            ours=number_text(one["ours"]),
+            printed=number_text(one["printed"]),
+            call=one["call"],
+            pictures=tuple(Markup(picture) for picture in drawn),  # noqa: S704 - drawn by us, all text in it as paths
+        )
+        cards.append((one["paper"], card))
     papers = [
         PaperStatements(name, titles[name], tuple(card for _, card in group))
         for name, group in groupby(cards, key=lambda pair: pair[0])
     ]
     counts = {word: sum(card.word == word for _, card in cards) for word in ("agrees", "sharper", "wrong", "not")}
-    return (
-        template_environment()
-        .get_template(PAPERS_TEMPLATE)
-        .render(papers=papers, counts=counts, total=len(cards))
-        .lstrip()
-    )
-
-
-def _statement_card(one: Mapping[str, Any], drawn: Sequence[str]) -> StatementCard:
-    from markupsafe import Markup
-
-    word = one["verdict"].replace(":", " ").split()[0]
-    shapes = tuple(Markup(picture) for picture in drawn)  # noqa: S704 - drawn by us, all text in it as paths
-    ours, printed = number_text(one["ours"]), number_text(one["printed"])
-    return StatementCard(one["item"], one["statement"], word, one["verdict"], ours, printed, one["call"], shapes)
+    template = environment.get_template(PAPERS_TEMPLATE)
+    return template.render(papers=papers, counts=counts, total=len(cards)).lstrip()
 
 
 def number_text(values: float | Sequence[float]) -> str:

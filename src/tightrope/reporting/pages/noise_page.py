@@ -106,22 +106,15 @@ def _noise_cards(document: NoiseDocument) -> tuple[Card, ...]:
         worst,
         "There is no limit." if document.worst_error is None else "The noise never moves an answer by more.",
     )
-    gap = (
-        "Nothing is proven to cost less."
-        if document.gap is None
-        else f"No noise with this promise is cheaper by more than {_gap_text(document.gap)}."
-    )
+    if document.gap is None:
+        gap = "Nothing is proven to cost less."
+    elif document.gap:
+        percent = significant_text(100 * document.gap, 3, UP)
+        gap = f"No noise with this promise is cheaper by more than {percent} % of the least cost."
+    else:
+        gap = "No noise with this promise is cheaper by more than nothing at all."
     cost = COSTS.get(document.cost, escape_control_chars(document.cost))
     return (mean, most, Card("Least possible cost", cost, significant_text(document.lower, 4, DOWN), gap))
-
-
-def _gap_text(gap: float) -> str:
-    """Return a gap as a fraction of the least cost.
-
-    >>> _gap_text(0.0), _gap_text(0.0213)
-    ('nothing at all', '2.13 % of the least cost')
-    """
-    return f"{significant_text(100 * gap, 3, UP)} % of the least cost" if gap else "nothing at all"
 
 
 def _probability_table(table: TablePart) -> Table:

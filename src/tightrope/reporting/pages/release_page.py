@@ -24,7 +24,7 @@ from tightrope.reporting.charts.page_charts import (
 )
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
 from tightrope.reporting.wording import promise, sentences
-from tightrope.reporting.wording.answers import Answer, RoundedValues, Row, extra_columns, read_answers, rounded_row
+from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, read_answers, rounded_row
 from tightrope.reporting.wording.document import Json, list_at, number_at, object_at, objects_at, text_at, texts_at
 from tightrope.reporting.wording.method import MethodAppendix, release_method
 from tightrope.reporting.wording.promise import PrivacyPromise
@@ -51,24 +51,23 @@ def answer_lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Answer
     decimals, drawn = answer.decimal_places, dots or [None] * len(answer.rows)
     before = [None, *(row.keys[:1] for row in answer.rows)]
     every = zip(answer.rows, drawn, before, extra_columns(answer)[1], strict=False)
-    return [_answer_line(row, decimals, dot, (row.keys[:1] != previous, said)) for row, dot, previous, said in every]
+    return [
+        AnswerLine(
+            keys=row.key_labels,
+            rounded_values=rounded_row(row, decimals),
+            dot=dot,
+            is_suppressed=row.value is None,
+            first=row.keys[:1] != previous,
+            extra_cells=said,
+        )
+        for row, dot, previous, said in every
+    ]
 
 
 def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
     """Return whether most intervals are narrower than their dots, so that the page can say so."""
     drawn = [dot for dot in dots if dot is not None]
     return bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2
-
-
-def _answer_line(row: Row, decimals: int, dot: Dot | None, besides: tuple[bool, tuple[str, ...]]) -> AnswerLine:
-    return AnswerLine(
-        keys=row.key_labels,
-        rounded_values=rounded_row(row, decimals),
-        dot=dot,
-        is_suppressed=row.value is None,
-        first=besides[0],
-        extra_cells=besides[1],
-    )
 
 
 PLACED = "LMN"
@@ -231,12 +230,35 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
 def privacy_view(certificate: Json) -> PrivacyView:
     """Return the section on how the privacy guarantee was computed."""
     computed, versions = object_at(certificate, "computed"), object_at(certificate, "versions")
+    # Families from the best to the worst, with the length of their bars in percent.
+    found = [
+        (text_at(item, "family"), number_at(item, "relative_error")) for item in objects_at(certificate, "alternatives")
+    ]
+    known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
+    alternatives: list[dict[str, str | float]] = []
+    if known:
+        scale = Scale(0.0, known[-1][0])
+        alternatives = [
+            {"family": family, "length": scale.to_percent(error), "error": sentences.more_error(error)}
+            for error, family in known
+        ]
+    mechanisms = [
+        {
+            "answers": ", ".join(texts_at(source, "answers")),
+            "statistic": _statistic_text(source),
+            "family": text_at(source, "family"),
+            "unit": text_at(source, "unit"),
+            "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
+            "rows": text_at(source, "rows"),
+        }
+        for source in objects_at(certificate, "mechanisms")
+    ]
     return PrivacyView(
         tradeoff=page_charts.tradeoff_chart(certificate),
         profile=page_charts.privacy_profile_chart(certificate),
         attack_rates=[attack_rate_line(catch) for catch in promise.attack_rates(certificate)],
-        alternatives=_noise_alternatives(certificate),
-        mechanisms=[_mechanism_texts(source) for source in objects_at(certificate, "mechanisms")],
+        alternatives=alternatives,
+        mechanisms=mechanisms,
         exact=_exact_guarantee_numbers(certificate),
         argument=text_at(computed, "argument"),
         versions=[
@@ -252,32 +274,6 @@ def attack_rate_line(catch: promise.AttackRate) -> dict[str, str]:
         "false": percent_text(catch.false_positive_rate),
         "true": percent_text(catch.true_positive_rate, UP),
         "times": significant_text(catch.times_chance, 2, UP),
-    }
-
-
-def _noise_alternatives(certificate: Json) -> list[dict[str, str | float]]:
-    """Return families from the best to the worst, with the length of their bars in percent."""
-    found = [
-        (text_at(item, "family"), number_at(item, "relative_error")) for item in objects_at(certificate, "alternatives")
-    ]
-    known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
-    if not known:
-        return []
-    scale = Scale(0.0, known[-1][0])
-    return [
-        {"family": family, "length": scale.to_percent(error), "error": sentences.more_error(error)}
-        for error, family in known
-    ]
-
-
-def _mechanism_texts(source: Json) -> dict[str, str]:
-    return {
-        "answers": ", ".join(texts_at(source, "answers")),
-        "statistic": _statistic_text(source),
-        "family": text_at(source, "family"),
-        "unit": text_at(source, "unit"),
-        "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
-        "rows": text_at(source, "rows"),
     }
 
 
@@ -311,24 +307,15 @@ def _sensitivity_text(steps: str, unit: str) -> str:
     return f"{exact.normalize():f}" if exact.is_finite() and abs(exact.adjusted()) < 40 else str(exact)
 
 
-def _budget_text(budget: Json) -> str:
-    """Return every point of the budget as text.
-
-    >>> _budget_text({"points": [["1", "1E-8"], ["0", "0.1"]]})
-    'δ(1) ≤ 1E-8 and δ(0) ≤ 0.1'
-    """
-    pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
-    return " and ".join(f"δ({epsilon}) ≤ {delta}" for epsilon, delta in pairs)
-
-
 def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
     """Return the numbers of the guarantee exactly as in the certificate."""
     budget = object_at(certificate, "budget")
+    pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
     named = [
         ("ε, exact", text_at(certificate, "epsilon_exact")),
         ("δ, exact", text_at(certificate, "delta_exact")),
         ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
-        ("Budget", _budget_text(budget)),
+        ("Budget", " and ".join(f"δ({epsilon}) ≤ {delta}" for epsilon, delta in pairs)),
         ("Certain failure at most", text_at(budget, "delta")),
         ("Neighbors", text_at(object_at(certificate, "neighbors"), "relation")),
         ("Method", text_at(object_at(certificate, "computed"), "method")),

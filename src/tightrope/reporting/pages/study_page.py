@@ -120,11 +120,12 @@ def study_view(document: FindingsDocument) -> StudyPage:
         rows.append((f"The best known: {document.effort.best}", document.effort.best_people, False))
     rows.append(("Any mechanism whatsoever: at least", document.effort.least_people, False))
     scale = Scale(0.0, max(people for _, people, _ in rows))
+    reports, silent = f"{document.reports:,} reports", document.reports - document.answered
     return StudyPage(
         title=document.title.strip(),
         shares=document.estimates_shares,
         question_text=asked,
-        reports=_report_counts_text(document.reports, document.answered),
+        reports=f"{reports}, {silent:,} of them silent" if silent else reports,
         estimates=_estimates_view(document),
         effort=study.effort_words(document),
         bars=[EffortBar(who, f"{people:,}", scale.to_percent(people), ours) for who, people, ours in rows],
@@ -171,16 +172,6 @@ def _estimates_view(document: FindingsDocument) -> EstimatesView:
     )
 
 
-def _report_counts_text(reports: int, answered: int) -> str:
-    """Return the number of reports, and how many of them are silent.
-
-    >>> _report_counts_text(1200, 800)
-    '1,200 reports, 400 of them silent'
-    """
-    silent = reports - answered
-    return f"{reports:,} reports" + (f", {silent:,} of them silent" if silent else "")
-
-
 # The page of a study before data collection: the promise to each person, and the effort.
 
 MOST_ANSWERS = 60
@@ -211,7 +202,9 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
     epsilon = f"No report is more than {most} times as likely from one answer as from another, without exception."
     found = [("Question", document.question), ("Mechanism", escape_control_chars(document.mechanism))]
     if document.categories is not None:
-        found.append(("Answers", _answers_text(document.categories)))
+        names = document.categories
+        answers = ", ".join(key_text(name) for name in names[:MOST_ANSWERS])
+        found.append(("Answers", answers + (f", … ({len(names):,} in all)" if len(names) > MOST_ANSWERS else "")))
     if document.bounds is not None:
         found.append(("Bounds", " to ".join(significant_text(end, 9) for end in document.bounds)))
     if document.total_variation is not None:
@@ -240,13 +233,3 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
         limits=LIMITS,
         independent=False,
     )
-
-
-def _answers_text(names: Sequence[str | int]) -> str:
-    """Return the first answers, separated by commas.
-
-    >>> _answers_text(("tea", 7))
-    'tea, 7'
-    """
-    first = ", ".join(key_text(name) for name in names[:MOST_ANSWERS])
-    return first if len(names) <= MOST_ANSWERS else f"{first}, … ({len(names):,} in all)"

@@ -51,6 +51,32 @@ class Row:
         own = tuple(key_text(key) for key in self.keys)
         return (*own[:-1], self.range_label) if self.range_label else own
 
+    @property
+    def sort_key(self) -> tuple[tuple[int, float, str], ...]:
+        """The keys for sorting: numbers before texts before no value."""
+        ranks: list[tuple[int, float, str]] = []
+        for key in self.keys:
+            position = as_number(key)
+            if position is not None:
+                ranks.append((0, position, ""))
+            else:
+                ranks.append((2 if key_text(key) == "no value" else 1, 0.0, key_text(key)))
+        return tuple(ranks)
+
+    @property
+    def rank_range(self) -> str:
+        """The ranks that the group can have, as text; empty without ranks.
+
+        >>> Row(("a",), 9.0, 8.0, 10.0, extra_values={"best_rank": 1, "worst_rank": 3}).rank_range
+        '1 to 3'
+        """
+        best, worst = number_at(self.extra_values, "best_rank"), number_at(self.extra_values, "worst_rank")
+        if best is None:
+            return ""
+        if worst is None:
+            return f"{best:.0f} or later"
+        return f"{best:.0f}" if best == worst else f"{best:.0f} to {worst:.0f}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -149,7 +175,7 @@ def read_answer(source: Json) -> Answer:
         additive=source.get("additive") is True,
         by=by,
         discovered=keys == "discovered" if keys or list_at(source, "keys") else None,
-        rows=rows if ranked else tuple(sorted(rows, key=_row_sort_key)),
+        rows=rows if ranked else tuple(sorted(rows, key=lambda row: row.sort_key)),
         error=object_at(source, "error"),
         noise=tuple(objects_at(source, "noise")),
         notes=tuple(texts_at(source, "notes")),
@@ -165,18 +191,6 @@ def _read_row(record: Json, by: Iterable[str], edges: Sequence[object]) -> Row:
     part = part_named(keys[-1], edges) if edges and keys else ""
     paid = {name: record[name] for name in PAID if name in record}
     return Row(keys, number_at(record, "value"), number_at(record, "lower"), number_at(record, "upper"), part, paid)
-
-
-def _row_sort_key(row: Row) -> tuple[tuple[int, float, str], ...]:
-    """Return a sort key: numbers before texts before no value."""
-    return tuple(_key_sort_rank(key) for key in row.keys)
-
-
-def _key_sort_rank(key: object) -> tuple[int, float, str]:
-    position = as_number(key)
-    if position is not None:
-        return (0, position, "")
-    return (2 if key_text(key) == "no value" else 1, 0.0, key_text(key))
 
 
 # Text next to the value of an answer: where a line meets the axis, and which positions a group can have.
@@ -198,27 +212,13 @@ def extra_columns(answer: Answer) -> Table:
             for at, lower, upper in found
         ]
     if any("best_rank" in row.extra_values for row in answer.rows):
-        return ("place",), [(_rank_range_text(row),) for row in answer.rows]
+        return ("place",), [(row.rank_range,) for row in answer.rows]
     return (), [() for _ in answer.rows]
-
-
-def _rank_range_text(row: Row) -> str:
-    """Return the ranks that a group can have.
-
-    >>> _rank_range_text(Row(("a",), 9.0, 8.0, 10.0, extra_values={"best_rank": 1, "worst_rank": 3}))
-    '1 to 3'
-    """
-    best, worst = number_at(row.extra_values, "best_rank"), number_at(row.extra_values, "worst_rank")
-    if best is None:
-        return ""
-    if worst is None:
-        return f"{best:.0f} or later"
-    return f"{best:.0f}" if best == worst else f"{best:.0f} to {worst:.0f}"
 
 
 # A value, its ± and its interval as displayed: they agree in the printed digits.
 
-WITHHELD = "withheld"
+SUPPRESSED = "suppressed"
 LARGEST = 1e15
 """From this size, numbers are printed with their leading digits only, and ± is the longer side."""
 EVEN = 0.02
@@ -252,7 +252,7 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
     """
     lower, upper = fixed_text(row.lower, decimals, DOWN), fixed_text(row.upper, decimals, UP)
     if row.value is None:
-        return RoundedValues(WITHHELD, MISSING, lower, upper)
+        return RoundedValues(SUPPRESSED, MISSING, lower, upper)
     value = fixed_text(row.value, decimals)
     if row.lower is None or row.upper is None:
         return RoundedValues(value, MISSING, lower, upper)
@@ -261,13 +261,10 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
     middle = rounded_decimal(row.value, decimals)
     below = _WIDE.subtract(middle, rounded_decimal(row.lower, decimals, DOWN))
     above = _WIDE.subtract(rounded_decimal(row.upper, decimals, UP), middle)
-    if below != above and not _nearly_symmetric(row.value - row.lower, row.upper - row.value):
+    left, right = row.value - row.lower, row.upper - row.value
+    if below != above and not abs(right - left) <= EVEN * max(right, left):
         return RoundedValues(value, f"+{full_digits(above)} −{full_digits(below)}", lower, upper)
     side = max(below, above)
     return RoundedValues(
         value, full_digits(side), full_digits(_WIDE.subtract(middle, side)), full_digits(_WIDE.add(middle, side))
     )
-
-
-def _nearly_symmetric(below: float, above: float) -> bool:
-    return abs(above - below) <= EVEN * max(above, below)

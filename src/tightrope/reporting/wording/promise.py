@@ -80,14 +80,16 @@ def attack_success(certificate: Json) -> float | None:
 
 def attack_rates(certificate: Json) -> list[AttackRate]:
     """Return the true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
+    points = guarantee_points(certificate)
     # The points of the trade-off in the certificate.
-    stated_found = pairs_at(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
-    points, stated = (
-        guarantee_points(certificate),
-        [AttackRate(false, true) for false, true in stated_found if 0 < false <= 1 and 0 <= true <= 1],
-    )
-    found = [_attack_rate_at(rate, points, stated) for rate in FALSE_POSITIVE_RATES]
-    return [catch for catch in found if catch is not None]
+    pairs = pairs_at(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
+    stated = [(false, true) for false, true in pairs if 0 < false <= 1 and 0 <= true <= 1]
+    rates: list[AttackRate] = []
+    for rate in FALSE_POSITIVE_RATES:
+        exact = [true for false, true in stated if abs(false - rate) <= _SAME_RATE]
+        if exact or points:
+            rates.append(AttackRate(rate, min([*exact, true_positive_rate(points, rate)])))
+    return rates
 
 
 def tradeoff_points(certificate: Json) -> list[Point]:
@@ -106,21 +108,12 @@ def profile_points(certificate: Json) -> list[Point]:
     """
     stated = pairs_at(object_at(certificate, "profile"), "epsilon", "delta")
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
-    return [point for left, right in pairwise(known) for point in _chord_points(left, right)] + known[-1:]
-
-
-def _chord_points(left: Point, right: Point) -> list[Point]:
-    """Return points of the chord in e^ε from ``left`` up to but without ``right``, closer where log δ falls fastest."""
-    (low, high), (start, end) = zip(left, right, strict=True)
-    grown = math.expm1(high - low)
-    return [(low + math.log1p(t * grown), (1 - t) * start + t * end) for t in _ALONG_CHORD]
-
-
-def _attack_rate_at(rate: float, points: Sequence[Point], stated: Sequence[AttackRate]) -> AttackRate | None:
-    exact = [catch.true_positive_rate for catch in stated if abs(catch.false_positive_rate - rate) <= _SAME_RATE]
-    if not exact and not points:
-        return None
-    return AttackRate(rate, min([*exact, true_positive_rate(points, rate)]))
+    points: list[Point] = []
+    for (low, start), (high, end) in pairwise(known):
+        # From the left end up to but without the right one, closer where log δ falls fastest.
+        grown = math.expm1(high - low)
+        points += [(low + math.log1p(t * grown), (1 - t) * start + t * end) for t in _ALONG_CHORD]
+    return points + known[-1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,37 +141,32 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
     column, means = text_at(neighbors, "privacy_unit"), text_at(neighbors, "noun") or A_PERSON
     limits = (number_at(neighbors, name) for name in ("max_rows", "max_groups", "max_rows_per_group"))
     person = ProtectedUnit(means, column, *(round(limit) if limit and column else None for limit in limits))
+    attack: AttackWording | None = None
+    guesses: Guesses | None = None
+    if success is not None:
+        attack, guesses = AttackWording.from_guess(person.guess_text, success), Guesses.from_success(success)
+    epsilon_text = epsilon_meaning = delta_text = delta_meaning = ""
+    if epsilon is not None:
+        epsilon_text, times = significant_text(epsilon, 3, UP), times_text(epsilon)
+        # e^ε in words, with δ included, since the sentence must also be true if read alone.
+        slack = "" if delta == 0 else ", but for the slack δ"
+        data = person.data_owner_text
+        epsilon_meaning = f"With {data} or without it, no result becomes more than {times} times as likely{slack}."
+    if delta is not None:
+        delta_text = significant_text(delta, 2, UP)
+        if delta <= 0:
+            delta_meaning = "This limit holds without any exception."
+        else:
+            delta_meaning = f"Added to that limit: a probability of at most {one_in(delta)}."
     return PrivacyPromise(
         person=person,
-        attack=None if success is None else AttackWording.from_guess(person.guess_text, success),
-        guesses=None if success is None else Guesses.from_success(success),
+        attack=attack,
+        guesses=guesses,
         protected_group=protected_group_text(person.attacker_knowledge_text),
-        epsilon=significant_text(epsilon, 3, UP) if epsilon is not None else "",
-        epsilon_meaning=_epsilon_meaning(epsilon, delta, person.data_owner_text),
-        delta=significant_text(delta, 2, UP) if delta is not None else "",
-        delta_meaning=_delta_meaning(delta),
+        epsilon=epsilon_text,
+        epsilon_meaning=epsilon_meaning,
+        delta=delta_text,
+        delta_meaning=delta_meaning,
         protected=escape_control_chars(text_at(neighbors, "statement")).rstrip("."),
         facts=[f"one {person.unit_noun}: {person.rows_words}", *person.limits_text] if neighbors else [],
     )
-
-
-def _epsilon_meaning(epsilon: float | None, delta: float | None, whose: str) -> str:
-    """Return e^ε in words, with δ included, since the sentence must also be true if read alone.
-
-    >>> _epsilon_meaning(1.0, 0.0, "your data")
-    'With your data or without it, no result becomes more than 2.72 times as likely.'
-    >>> _epsilon_meaning(1.0, 1e-6, "your data")
-    'With your data or without it, no result becomes more than 2.72 times as likely, but for the slack δ.'
-    """
-    if epsilon is None:
-        return ""
-    slack = "" if delta == 0 else ", but for the slack δ"
-    return f"With {whose} or without it, no result becomes more than {times_text(epsilon)} times as likely{slack}."
-
-
-def _delta_meaning(delta: float | None) -> str:
-    if delta is None:
-        return ""
-    if delta <= 0:
-        return "This limit holds without any exception."
-    return f"Added to that limit: a probability of at most {one_in(delta)}."

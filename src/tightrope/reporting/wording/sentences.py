@@ -12,6 +12,8 @@ from tightrope.reporting.wording.document import Json, number_at, objects_at, te
 NOTHING_SHOWN = "No group is large enough to be shown."
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
 """Probabilities and ratios below these are printed as these, or as less: too small to matter for planning."""
+SURELY = 1e-4
+"""A group that is suppressed with a probability within this of 1 is printed as "above 99.99 %"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,12 @@ def question_sentence(answer: Answer) -> str:
     each = f", for each {groups}" if groups else ""
     each = f", in {escape_control_chars(answer.unit)}{each}" if answer.unit else each
     over = f", over {escape_control_chars(answer.over)}" if answer.over else ""
-    return (
-        f"{escape_control_chars(answer.meaning)}{each}{over}. "
-        f"{_group_origin_sentence(answer) if groups else ''}".strip()
-    )
+    origin = ""
+    if groups and answer.discovered:
+        origin = "The groups were found in the data; those with too few rows are left out."
+    elif groups and answer.discovered is not None:
+        origin = "The groups were listed beforehand; one that is missing from the data shows noise alone."
+    return f"{escape_control_chars(answer.meaning)}{each}{over}. {origin}".strip()
 
 
 def error_rows(answer: Answer) -> list[ErrorRow]:
@@ -65,7 +69,14 @@ def error_rows(answer: Answer) -> list[ErrorRow]:
     if number_at(error, "half_width_95") is not None and not answer.discovered:
         return []
     return [
-        _error_row(source) for source in objects_at(error, "by_group_size") if number_at(source, "rows") is not None
+        ErrorRow(
+            rows=significant_text(number_at(source, "rows")),
+            expected=significant_text(number_at(source, "expected_absolute_error"), 2, UP),
+            half_width=significant_text(number_at(source, "half_width_95"), 2, UP),
+            suppressed=suppression_text(number_at(source, "suppressed")),
+        )
+        for source in objects_at(error, "by_group_size")
+        if number_at(source, "rows") is not None
     ]
 
 
@@ -80,7 +91,8 @@ def typical_error(error: Json) -> str:
     if not said:
         return ""
     start = "The noise " if said[0].startswith("moves") or said[0].startswith("never") else "The noise moves a value "
-    return f"{start}{_join_with_and(said)}."
+    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+    return f"{start}{listed}."
 
 
 def noise_lines(answer: Answer) -> list[dict[str, str]]:
@@ -100,13 +112,19 @@ def noise_lines(answer: Answer) -> list[dict[str, str]]:
     ]
 
 
-def suppression_text(share: float | None) -> str:
-    """Return the probability that a group is suppressed, as text.
+def suppression_text(probability: float | None) -> str:
+    """Return the probability that a group is suppressed, as text, rounded up.
 
-    >>> tuple(suppression_text(share) for share in (0.0, 0.00026, 1e-9, 0.969, None))
-    ('never', '0.026 %', '0.0001 %', '96.9 %', '–')
+    >>> tuple(suppression_text(probability) for probability in (0.0, 0.00026, 1e-9, 0.969, 0.999999, None))
+    ('never', '0.026 %', 'below 0.0001 %', '96.9 %', 'above 99.99 %', '–')
     """
-    return "never" if share is not None and share <= 0 else percent_text(share and max(share, LEAST_CHANCE), UP)
+    if probability is None:
+        return MISSING
+    if probability <= 0:
+        return "never"
+    if probability < LEAST_CHANCE:
+        return f"below {percent_text(LEAST_CHANCE)}"
+    return f"above {percent_text(1 - SURELY)}" if 1 - SURELY < probability < 1 else percent_text(probability, UP)
 
 
 def more_error(relative: float) -> str:
@@ -119,25 +137,3 @@ def more_error(relative: float) -> str:
         return "chosen"
     more = relative - 1
     return "< 0.1 % more error" if more < LEAST_MORE else f"{significant_text(100 * more, 2)} % more error"
-
-
-def _group_origin_sentence(answer: Answer) -> str:
-    if answer.discovered is None:
-        return ""
-    if answer.discovered:
-        return "The groups were found in the data; those with too few rows are left out."
-    return "The groups were listed beforehand; one that is missing from the data shows noise alone."
-
-
-def _error_row(source: Json) -> ErrorRow:
-    suppressed = number_at(source, "suppressed")
-    return ErrorRow(
-        rows=significant_text(number_at(source, "rows")),
-        expected=significant_text(number_at(source, "expected_absolute_error"), 2, UP),
-        half_width=significant_text(number_at(source, "half_width_95"), 2, UP),
-        suppressed=suppression_text(suppressed),
-    )
-
-
-def _join_with_and(said: list[str]) -> str:
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"

@@ -31,36 +31,42 @@ class EstimateTexts:
 
 def estimates_in_units(document: FindingsDocument) -> Sequence[Estimate]:
     """Return every estimate of a document, in its order; shares in percent."""
-    return [_in_percent(one) for one in document.estimates] if document.estimates_shares else document.estimates
+    if not document.estimates_shares:
+        return document.estimates
+    return [
+        replace(
+            one,
+            value=100 * one.value,
+            lower=100 * one.lower,
+            upper=100 * one.upper,
+            consistent=None if one.consistent is None else 100 * one.consistent,
+        )
+        for one in document.estimates
+    ]
 
 
 def estimate_lines(document: FindingsDocument) -> list[EstimateTexts]:
     """Return every estimate in the digits that are meaningful given its interval, the ends rounded outwards."""
     found = estimates_in_units(document)
     decimals = decimals_for([_half_width(one) for one in found])
-    return [_estimate_text(one, decimals, " %" if document.estimates_shares else "") for one in found]
-
-
-def _in_percent(one: Estimate) -> Estimate:
-    shaped = None if one.consistent is None else 100 * one.consistent
-    return replace(one, value=100 * one.value, lower=100 * one.lower, upper=100 * one.upper, consistent=shaped)
+    unit = " %" if document.estimates_shares else ""
+    return [
+        EstimateTexts(
+            name="" if one.category is None else key_text(one.category),
+            value=fixed_text(one.value, decimals) + unit,
+            half_width=fixed_text(_half_width(one), decimals, UP) + unit,
+            lower=fixed_text(one.lower, decimals, DOWN) + unit,
+            upper=fixed_text(one.upper, decimals, UP) + unit,
+            people=fixed_text(one.people, 0),
+            consistent_share=() if one.consistent is None else (fixed_text(one.consistent, decimals) + unit,),
+        )
+        for one in found
+    ]
 
 
 def _half_width(one: Estimate) -> float:
     """Return the longer side of the interval."""
     return max(one.upper - one.value, one.value - one.lower, 0.0)
-
-
-def _estimate_text(one: Estimate, decimals: int, unit: str) -> EstimateTexts:
-    return EstimateTexts(
-        name="" if one.category is None else key_text(one.category),
-        value=fixed_text(one.value, decimals) + unit,
-        half_width=fixed_text(_half_width(one), decimals, UP) + unit,
-        lower=fixed_text(one.lower, decimals, DOWN) + unit,
-        upper=fixed_text(one.upper, decimals, UP) + unit,
-        people=fixed_text(one.people, 0),
-        consistent_share=() if one.consistent is None else (fixed_text(one.consistent, decimals) + unit,),
-    )
 
 
 def interval_words(document: FindingsDocument) -> str:

@@ -19,6 +19,7 @@ from tightrope.tables.files import (
     Totals,
     WriteJob,
     atomic_parquet_file,
+    iterate_batches,
     make_record_batch,
     split_batches,
 )
@@ -53,11 +54,10 @@ def sum_streamed_job(rows: Stream, job: SumJob, progress: Progress) -> Totals:
 def _report_progress(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
     """Batches of at most ``size`` rows; the number processed is reported before the next one."""
     done = 0
-    while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
-        for part in split_batches([batch], size):
-            yield part
-            done += len(part)
-            progress(done)
+    for part in split_batches(iterate_batches(reader), size):
+        yield part
+        done += len(part)
+        progress(done)
 
 
 def _write_batch(groups: RowGroupWriter, batch: Any, job: WriteJob, schema: Any) -> int:

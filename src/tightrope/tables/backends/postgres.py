@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,29 +67,22 @@ def column_format(oid: int, modifier: int) -> ColumnFormat:
     >>> column_format(20, -1).arrow_name, declared.digits, bare.arrow_name
     ('int64', (10, 2), 'double')
     """
-    return _numeric_format(modifier) if oid == NUMERIC else _FORMS.get(oid, UNREAD)
-
-
-def _numeric_format(modifier: int) -> ColumnFormat:
-    """Exact where digits are declared and fit; otherwise the nearest double."""
+    if oid != NUMERIC:
+        return _FORMS.get(oid, UNREAD)
+    # Exact where digits are declared and fit; otherwise the nearest double.
     digits, places = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
     if modifier >= 4 and 0 <= places <= digits <= WIDEST_NUMERIC:
-        return ColumnFormat("decimal", _parse_decimals, (digits, places))
+        return ColumnFormat("decimal", _DECIMALS, (digits, places))
     return ColumnFormat("double", _parse_doubles)
 
 
-def _keep_text(column: Any, _: Any) -> Any:
-    return column
+def _cast_matching(pattern: str, column: Any, wanted: Any) -> Any:
+    """The values that fit a pattern, cast; all others are missing, NaN too."""
+    return _keep_where(_match_pattern(column, pattern), column).cast(wanted)
 
 
-def _strip_padding(column: Any, _: Any) -> Any:
-    """Spaces at the end of a ``char(n)`` mean nothing, in PostgreSQL's comparisons neither."""
-    return load_library("pyarrow.compute").utf8_rtrim(column, characters=" ")
-
-
-def _parse_decimals(column: Any, wanted: Any) -> Any:
-    """NaN is missing."""
-    return _keep_where(_match_pattern(column, WHOLE.replace("0*", r"\d*")), column).cast(wanted)
+_DECIMALS: Rule = partial(_cast_matching, WHOLE.replace("0*", r"\d*"))
+"""One object: formats are equal where their rules are the same one."""
 
 
 def _parse_doubles(column: Any, wanted: Any) -> Any:
@@ -106,19 +100,11 @@ def _parse_doubles(column: Any, wanted: Any) -> Any:
     return load_library("pyarrow").array(np.where(stray, aside, values), wanted, mask=np.asarray(column.is_null()))
 
 
-def _parse_days(column: Any, wanted: Any) -> Any:
-    return _keep_where(_match_pattern(column, A_DAY), column).cast(wanted)
-
-
-def _parse_instants(column: Any, wanted: Any) -> Any:
-    return _keep_where(_match_pattern(column, AN_INSTANT), column).cast(wanted)
-
-
 def _parse_zoned_instants(column: Any, wanted: Any) -> Any:
     """Written in UTC, for that is our connection's zone; in any other zone a value is missing."""
     compute, arrow = load_library("pyarrow.compute"), load_library("pyarrow")
     bare = _keep_where(compute.ends_with(column, IN_UTC), compute.utf8_slice_codeunits(column, 0, -len(IN_UTC)))
-    return _parse_instants(bare, arrow.timestamp("us")).view(wanted)
+    return _cast_matching(AN_INSTANT, bare, arrow.timestamp("us")).view(wanted)
 
 
 def _parse_bytes(column: Any, wanted: Any) -> Any:
@@ -135,7 +121,7 @@ def _keep_where(test: Any, column: Any) -> Any:
     return load_library("pyarrow.compute").if_else(test, column, load_library("pyarrow").scalar(None, column.type))
 
 
-TEXT = ColumnFormat("string", _keep_text)
+TEXT = ColumnFormat("string", lambda column, _: column)
 UNREAD = ColumnFormat("binary")
 """Arrays, json, times of day, intervals, ranges, composites: neither a person, a key nor a value."""
 _FORMS = {
@@ -148,11 +134,12 @@ _FORMS = {
     701: ColumnFormat("double"),
     25: TEXT,
     1043: TEXT,
-    1042: ColumnFormat("string", _strip_padding),
+    # Spaces at the end of a ``char(n)`` mean nothing, in PostgreSQL's comparisons neither.
+    1042: ColumnFormat("string", lambda column, _: load_library("pyarrow.compute").utf8_rtrim(column, characters=" ")),
     19: TEXT,
     2950: TEXT,
-    1082: ColumnFormat("date32", _parse_days),
-    1114: ColumnFormat("timestamp[us]", _parse_instants),
+    1082: ColumnFormat("date32", partial(_cast_matching, A_DAY)),
+    1114: ColumnFormat("timestamp[us]", partial(_cast_matching, AN_INSTANT)),
     1184: ColumnFormat("instant", _parse_zoned_instants),
 }
 """By the numbers that PostgreSQL has given its own types for good: bool, bytea, int2, int4, int8, float4, float8,
@@ -195,16 +182,13 @@ def check_url(url: str, name: str = "source") -> str:
         parts = None
     if parts is None:
         raise InputError(name, HIDDEN_URL, AN_URL)
-    if any(parts.get(key) for key in SECRETS) or _may_hold_password(url):
+    # A password may end where libpq does not expect it: at another @ or after a slash (write %40).
+    before, at, behind = url.partition("://")[2].partition("@")
+    may_hold_password = "@" in behind or (bool(at) and "/" in before)
+    if any(parts.get(key) for key in SECRETS) or may_hold_password:
         remedy = "a password in a URL ends up in files and logs: set PGPASSWORD or use ~/.pgpass; @ in a name is %40"
         raise InputError(name, HIDDEN_URL, "a URL without what may be a password", remedy)
     return url
-
-
-def _may_hold_password(url: str) -> bool:
-    """Return whether a password may end where libpq does not expect it: at another @ or after a slash (write %40)."""
-    before, at, behind = url.partition("://")[2].partition("@")
-    return "@" in behind or (bool(at) and "/" in before)
 
 
 @contextmanager
@@ -221,20 +205,17 @@ def read_only_transaction(url: str) -> Iterator[Any]:
 
 
 def _begin_transaction(connection: Any) -> None:
-    _begin_without_timeout(connection)
-    for name, value in SETTINGS.items():
-        _change_setting(connection, name, value)
-
-
-def _begin_without_timeout(connection: Any) -> None:
-    """A transaction without a limit of time; tried again where the role's own limit is shorter than this takes."""
+    """With our settings and no limit of time; tried again where the role's own limit is shorter than this takes."""
     for _ in range(TRIES - 1):
         with suppress(load_library("psycopg").errors.QueryCanceled):
             _begin_once(connection)
-            return
+            break
         connection.rollback()
         time.sleep(PAUSE)
-    _begin_once(connection)
+    else:
+        _begin_once(connection)
+    for name, value in SETTINGS.items():
+        _change_setting(connection, name, value)
 
 
 def _begin_once(connection: Any) -> None:
@@ -246,21 +227,59 @@ def _change_setting(connection: Any, name: str, value: str) -> None:
     connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
 
 
+COLUMN_QUERY = """
+    SELECT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s AND c.relkind = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
+        AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+    ORDER BY a.attnum
+"""
+TABLE_QUERY = """
+    SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = ANY(%s) AND n.nspname <> ALL('{pg_catalog,information_schema,pg_toast}')
+        AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
+    ORDER BY 1, 2
+"""
+SECURITY_QUERY = """
+    SELECT row_security_active(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s
+"""
+TEXT_QUERY = """
+    SELECT t.oid FROM pg_type t JOIN pg_proc p ON p.oid = t.typoutput
+    WHERE t.oid = ANY(%s::oid[]) AND t.oid >= 16384
+        AND (t.typtype = 'e' OR (p.prolang = 12 AND p.prosrc = 'textout'))
+"""
+"""Types that are text for us: enums, and those that are written down by PostgreSQL's own function for text."""
+
+
 def readable_columns(connection: Any, relation: Relation, only: Sequence[str] | None = None) -> dict[str, ColumnFormat]:
     """The columns of a relation that we may read, or those named, and their forms. Reads no row.
 
     From here to the end of the transaction the relation cannot be changed into another one.
     """
-    names = (
-        engine_call("find the table's columns", lambda: _readable_names(connection, relation)) if only is None else only
-    )
-    if not names:
-        _raise_unreadable(connection, relation)
-    engine_call("find the table", lambda: _check_row_security(connection, relation))
+    place = (relation.schema, relation.name)
+    if only is None:
+        arguments = (*place, list(RELATIONS))
+        names: Sequence[str] = engine_call(
+            "find the table's columns", lambda: tuple(name for (name,) in connection.execute(COLUMN_QUERY, arguments))
+        )
+    else:
+        names = only
+    if not names:  # the relation does not exist or has no readable column
+        rows = engine_call("list the tables", lambda: connection.execute(TABLE_QUERY, (list(RELATIONS),)).fetchall())
+        known = tuple(str(Relation(*row)) for row in rows)
+        expected = f"one of those that the role may read, {quoted_names(known)}"
+        raise SchemaError("table", str(relation), expected, suggest_nearest(relation, known))
+    # Row security would refuse the rows anyhow (see ``SETTINGS``), in words of its own.
+    security = engine_call("find the table", lambda: connection.execute(SECURITY_QUERY, place).fetchall())
+    if security == [(True,)]:
+        remedy = "use a role with BYPASSRLS, or a view that says which rows are the table"
+        raise InputError("table", str(relation), "one whose rows no row-level policy hides from the role", remedy)
     empty = load_library("psycopg.sql").SQL("{} LIMIT 0").format(_select_query(relation, names))
     found = engine_call("read the table's schema", lambda: connection.execute(empty).pgresult)
-    types = [(found.ftype(place), found.fmod(place)) for place in range(found.nfields)]
-    ours = engine_call("read the table's types", lambda: _text_types(connection, [oid for oid, _ in types]))
+    types = [(found.ftype(number), found.fmod(number)) for number in range(found.nfields)]
+    oids = [oid for oid, _ in types]
+    ours = engine_call("read the table's types", lambda: {oid for (oid,) in connection.execute(TEXT_QUERY, (oids,))})
     forms = (TEXT if oid in ours else column_format(oid, modifier) for oid, modifier in types)
     return dict(zip(names, forms, strict=True))
 
@@ -270,39 +289,30 @@ def copy_rows(connection: Any, relation: Relation, names: Sequence[str]) -> Iter
 
     Raises ``EngineError`` where PostgreSQL says at the end that it sent another number of rows.
     """
-    codec = engine_call("find the database's encoding", lambda: _disable_conversion(connection))
+    # From here on text comes as it is stored: one letter that PostgreSQL cannot convert would stop all rows.
+    step = "find the database's encoding"
+    stored = engine_call(step, lambda: connection.info.parameter_status("server_encoding"))
+    engine_call(step, lambda: _change_setting(connection, "client_encoding", stored))
+    # SQL_ASCII is any bytes.
+    codec = "utf-8" if stored == "SQL_ASCII" else engine_call(step, lambda: str(connection.info.encoding))
     text = load_library("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select_query(relation, names))
     query = engine_call("name the columns", lambda: text.as_string(connection).encode(codec))
     came = 0
-    with connection.cursor() as cursor, _open_copy(cursor, query) as reader:
-        while rows := engine_call("read the rows", lambda: _read_block(reader)):
-            came += len(rows)
-            # Bytes that are no letter become such as are none in UTF-8 either: the field will be missing.
-            block = b"".join(rows)
-            yield (
-                block if codec == "utf-8" else block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass"),
-                len(rows),
-            )
-        if cursor.rowcount != came:
-            raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
-
-
-def _disable_conversion(connection: Any) -> str:
-    """From here on text comes as it is stored: one letter that PostgreSQL cannot convert would stop all rows."""
-    stored = connection.info.parameter_status("server_encoding")
-    _change_setting(connection, "client_encoding", stored)
-    return "utf-8" if stored == "SQL_ASCII" else str(connection.info.encoding)  # the first is any bytes
-
-
-@contextmanager
-def _open_copy(cursor: Any, query: Any) -> Iterator[Any]:
-    """Yield the source of the rows; cancel the query in PostgreSQL if not all of them are read."""
-    copy = cursor.copy(query)
-    reader = engine_call("read the rows", copy.__enter__)
-    try:
-        yield reader
-    finally:
-        engine_call("stop reading the rows", lambda: copy.__exit__(None, None, None))
+    with connection.cursor() as cursor:
+        copy = cursor.copy(query)
+        reader = engine_call("read the rows", copy.__enter__)
+        try:
+            while rows := engine_call("read the rows", lambda: _read_block(reader)):
+                came += len(rows)
+                # Bytes that are no letter become such as are none in UTF-8 either: the field will be missing.
+                raw = b"".join(rows)
+                same = codec == "utf-8"
+                block = raw if same else raw.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass")
+                yield block, len(rows)
+            if cursor.rowcount != came:
+                raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
+        finally:  # cancels the query in PostgreSQL if not all of the rows are read
+            engine_call("stop reading the rows", lambda: copy.__exit__(None, None, None))
 
 
 def _read_block(reader: Any) -> list[bytes]:
@@ -319,53 +329,6 @@ def _select_query(relation: Relation, names: Sequence[str]) -> Any:
     sql = load_library("psycopg.sql")
     chosen = sql.SQL(", ").join(sql.Identifier(name) for name in names)
     return sql.SQL("SELECT {} FROM {}").format(chosen, sql.Identifier(relation.schema, relation.name))
-
-
-def _readable_names(connection: Any, relation: Relation) -> tuple[str, ...]:
-    query = """
-        SELECT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-        JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = %s AND c.relname = %s AND c.relkind = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
-            AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
-        ORDER BY a.attnum
-    """
-    return tuple(name for (name,) in connection.execute(query, (relation.schema, relation.name, list(RELATIONS))))
-
-
-def _raise_unreadable(connection: Any, relation: Relation) -> None:
-    """Raise because the relation does not exist or has no readable column."""
-    query = """
-        SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind = ANY(%s) AND n.nspname <> ALL('{pg_catalog,information_schema,pg_toast}')
-            AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
-        ORDER BY 1, 2
-    """
-    found = engine_call("list the tables", lambda: connection.execute(query, (list(RELATIONS),)).fetchall())
-    names = tuple(str(Relation(*row)) for row in found)
-    expected = f"one of those that the role may read, {quoted_names(names)}"
-    raise SchemaError("table", str(relation), expected, suggest_nearest(relation, names))
-
-
-def _check_row_security(connection: Any, relation: Relation) -> None:
-    """Row security would refuse the rows anyhow (see ``SETTINGS``), in words of its own."""
-    query = """
-        SELECT row_security_active(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = %s AND c.relname = %s
-    """
-    found = connection.execute(query, (relation.schema, relation.name)).fetchall()
-    if found == [(True,)]:
-        remedy = "use a role with BYPASSRLS, or a view that says which rows are the table"
-        raise InputError("table", str(relation), "one whose rows no row-level policy hides from the role", remedy)
-
-
-def _text_types(connection: Any, oids: Sequence[int]) -> set[int]:
-    """Types that are text for us: enums, and those that are written down by PostgreSQL's own function for text."""
-    query = """
-        SELECT t.oid FROM pg_type t JOIN pg_proc p ON p.oid = t.typoutput
-        WHERE t.oid = ANY(%s::oid[]) AND t.oid >= 16384
-            AND (t.typtype = 'e' OR (p.prolang = 12 AND p.prosrc = 'textout'))
-    """
-    return {oid for (oid,) in connection.execute(query, (list(oids),))}
 
 
 POSTGRES = Backend(

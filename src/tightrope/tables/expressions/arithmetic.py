@@ -67,7 +67,9 @@ class Arithmetic(ExpressionTree):
         kind = numeric_kind(self.child_nodes, schema)
         left, right = self.left.infer_facts(schema), self.right.infer_facts(schema)
         if self.operation == "/":
-            return ValueFacts("number", *_quotient_range(left, right))
+            if right.lower <= 0 <= right.upper:
+                return ValueFacts("number")
+            return ValueFacts("number", *_range_of_ends(truediv, left, right))
         return _limit_integers(kind, *_range_of_ends(OPERATIONS[self.operation][1], left, right))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
@@ -219,12 +221,6 @@ def _range_of_ends(operation: Callable[[Any, Any], Any], left: ValueFacts, right
     if operation is mul:
         found = [0.0 if math.isnan(end) else end for end in found]  # 0 · ∞: what is infinite there is missing
     return (-math.inf, math.inf) if any(map(math.isnan, found)) else (min(found), max(found))
-
-
-def _quotient_range(left: ValueFacts, right: ValueFacts) -> tuple[float, float]:
-    if right.lower <= 0 <= right.upper:
-        return -math.inf, math.inf
-    return _range_of_ends(truediv, left, right)
 
 
 def _limit_integers(kind: Kind, lower: float, upper: float) -> ValueFacts:

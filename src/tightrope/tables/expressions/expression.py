@@ -90,20 +90,19 @@ def parse_expression(text: str) -> ExpressionTree:
         expected = f"a text of at most {LONGEST:,} letters"
         raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
     line = " ".join(text.split("\n")).strip()
-    return _NodeReader(line.encode(errors="replace"))(_parse_line(line), 0)
-
-
-def _parse_line(line: str) -> ast.expr:
+    tree: ast.expr | None = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes and numbers
-            return ast.parse(line, mode="eval").body
+            tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         pass
-    bare = QUOTED.sub("''", line)
-    tips = [tip for pattern, tip in ELSEWHERE_SAID.items() if re.search(pattern, bare)]
-    remedy = ", ".join(dict.fromkeys(tips)) if tips else f"it is made of {USAGE}"
-    raise InputError("expression", line, "one that can be read", remedy)
+    if tree is None:
+        bare = QUOTED.sub("''", line)
+        tips = [tip for pattern, tip in ELSEWHERE_SAID.items() if re.search(pattern, bare)]
+        remedy = ", ".join(dict.fromkeys(tips)) if tips else f"it is made of {USAGE}"
+        raise InputError("expression", line, "one that can be read", remedy)
+    return _NodeReader(line.encode(errors="replace"))(tree, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,110 +130,102 @@ class _NodeReader:
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
         return self.line[start:end].decode(errors="replace")
 
-
-def _read_constant(reader: _NodeReader, node: ast.Constant, depth: int) -> ExpressionTree:
-    del depth
-    if node.value is None:
-        raise InputError("expression", "None", "x is None, or a value of case", "missing is no value to compute with")
-    return to_literal(node.value)
-
-
-def _read_name(reader: _NodeReader, node: ast.Name, depth: int) -> ExpressionTree:
-    """The name as it is written: Python would take ``ﬁn`` for ``fin``."""
-    del depth
-    if node.id in ELSEWHERE:
-        raise reader.unsupported_error(node, f"say {ELSEWHERE[node.id]}")
-    return ColumnRef(reader.source_text(node))
-
-
-def _read_binary(reader: _NodeReader, node: ast.BinOp, depth: int) -> ExpressionTree:
-    operation = ARITHMETIC.get(type(node.op))
-    if operation is None:
-        raise reader.unsupported_error(node, TIPS.get(type(node.op), "there are + - * /"))
-    return Arithmetic(operation, reader(node.left, depth), reader(node.right, depth))
-
-
-def _read_unary(reader: _NodeReader, node: ast.UnaryOp, depth: int) -> ExpressionTree:
-    if isinstance(node.op, ast.Invert):
-        raise reader.unsupported_error(node, TIPS[ast.Invert])
-    negative = isinstance(node.op, ast.USub)
-    if negative and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float):
-        return to_literal(-node.operand.value)  # type: ignore[operator]
-    part = reader(node.operand, depth)
-    if isinstance(node.op, ast.Not):
-        return Not(part)
-    return Arithmetic("-", to_literal(0), part) if negative else part
-
-
-def _read_logic(reader: _NodeReader, node: ast.BoolOp, depth: int) -> ExpressionTree:
-    return join_conditions(
-        "and" if isinstance(node.op, ast.And) else "or", *(reader(part, depth) for part in node.values)
-    )
-
-
-def _read_comparison(reader: _NodeReader, node: ast.Compare, depth: int) -> ExpressionTree:
-    """A chain is all of its comparisons."""
-    sides = [node.left, *node.comparators]
-    tests = [
-        _read_test(reader, operation, left, right, depth)
-        for operation, left, right in zip(node.ops, sides, sides[1:], strict=False)
-    ]
-    return join_conditions("and", *tests) if len(tests) > 1 else tests[0]
-
-
-def _read_test(
-    reader: _NodeReader, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int
-) -> ExpressionTree:
-    if isinstance(operation, (ast.Is, ast.IsNot)):
-        if not (isinstance(right, ast.Constant) and right.value is None):
-            null = isinstance(right, ast.Name) and right.id.casefold() == "null"
-            raise reader.unsupported_error(
-                right, "say x is None" if null else "only is None and is not None: say == to compare"
+    def read_constant(self, node: ast.Constant, depth: int) -> ExpressionTree:
+        del depth
+        if node.value is None:
+            raise InputError(
+                "expression", "None", "x is None, or a value of case", "missing is no value to compute with"
             )
-        missing = Missing(reader(left, depth))
-        return Not(missing) if isinstance(operation, ast.IsNot) else missing
-    if isinstance(operation, (ast.In, ast.NotIn)):
-        member = Member(reader(left, depth), _read_list(reader, right))
-        return Not(member) if isinstance(operation, ast.NotIn) else member
-    for side in (left, right):
-        if isinstance(side, ast.Constant) and side.value is None:
-            raise reader.unsupported_error(side, "say x is None")
-    return Compare(COMPARISONS[type(operation)], reader(left, depth), reader(right, depth))
+        return to_literal(node.value)
 
+    def read_name(self, node: ast.Name, depth: int) -> ExpressionTree:
+        """The name as it is written: Python would take ``ﬁn`` for ``fin``."""
+        del depth
+        if node.id in ELSEWHERE:
+            raise self.unsupported_error(node, f"say {ELSEWHERE[node.id]}")
+        return ColumnRef(self.source_text(node))
 
-def _read_list(reader: _NodeReader, node: ast.expr) -> Listed:
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        raise reader.unsupported_error(node, "a list of literals is needed: ['a', 'b']")
-    found = tuple(reader(element, MOST_DEPTH - 1) for element in node.elts)
-    if not all(isinstance(value, Value) for value in found):
-        raise reader.unsupported_error(node, "a list holds literals only: ['a', 'b']")
-    return tuple(value for value in found if isinstance(value, Value))
+    def read_binary(self, node: ast.BinOp, depth: int) -> ExpressionTree:
+        operation = ARITHMETIC.get(type(node.op))
+        if operation is None:
+            raise self.unsupported_error(node, TIPS.get(type(node.op), "there are + - * /"))
+        return Arithmetic(operation, self(node.left, depth), self(node.right, depth))
 
+    def read_unary(self, node: ast.UnaryOp, depth: int) -> ExpressionTree:
+        if isinstance(node.op, ast.Invert):
+            raise self.unsupported_error(node, TIPS[ast.Invert])
+        negative = isinstance(node.op, ast.USub)
+        if negative and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float):
+            return to_literal(-node.operand.value)  # type: ignore[operator]
+        part = self(node.operand, depth)
+        if isinstance(node.op, ast.Not):
+            return Not(part)
+        return Arithmetic("-", to_literal(0), part) if negative else part
 
-def _read_call(reader: _NodeReader, node: ast.Call, depth: int) -> ExpressionTree:
-    name = node.func.id if isinstance(node.func, ast.Name) else reader.source_text(node.func)
-    known = tuple(FUNCTIONS)
-    if name not in known or not isinstance(node.func, ast.Name):
-        raise InputError("function", name, f"one of {quoted_names(known)}", suggest_nearest(name, known))
-    if node.keywords:
-        raise InputError("expression", reader.source_text(node), FUNCTIONS[name].usage, "without names of arguments")
-    return FUNCTIONS[name](*(_read_argument(reader, argument, depth) for argument in node.args))
+    def read_logic(self, node: ast.BoolOp, depth: int) -> ExpressionTree:
+        return join_conditions(
+            "and" if isinstance(node.op, ast.And) else "or", *(self(part, depth) for part in node.values)
+        )
 
+    def read_comparison(self, node: ast.Compare, depth: int) -> ExpressionTree:
+        """A chain is all of its comparisons."""
+        sides = [node.left, *node.comparators]
+        tests = [
+            self.read_test(operation, left, right, depth)
+            for operation, left, right in zip(node.ops, sides, sides[1:], strict=False)
+        ]
+        return join_conditions("and", *tests) if len(tests) > 1 else tests[0]
 
-def _read_argument(reader: _NodeReader, node: ast.expr, depth: int) -> Argument:
-    if isinstance(node, ast.Constant) and node.value is None:
-        return None
-    return _read_list(reader, node) if isinstance(node, (ast.List, ast.Tuple)) else reader(node, depth)
+    def read_test(self, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int) -> ExpressionTree:
+        if isinstance(operation, (ast.Is, ast.IsNot)):
+            if not (isinstance(right, ast.Constant) and right.value is None):
+                null = isinstance(right, ast.Name) and right.id.casefold() == "null"
+                raise self.unsupported_error(
+                    right, "say x is None" if null else "only is None and is not None: say == to compare"
+                )
+            missing = Missing(self(left, depth))
+            return Not(missing) if isinstance(operation, ast.IsNot) else missing
+        if isinstance(operation, (ast.In, ast.NotIn)):
+            member = Member(self(left, depth), self.read_list(right))
+            return Not(member) if isinstance(operation, ast.NotIn) else member
+        for side in (left, right):
+            if isinstance(side, ast.Constant) and side.value is None:
+                raise self.unsupported_error(side, "say x is None")
+        return Compare(COMPARISONS[type(operation)], self(left, depth), self(right, depth))
+
+    def read_list(self, node: ast.expr) -> Listed:
+        if not isinstance(node, (ast.List, ast.Tuple)):
+            raise self.unsupported_error(node, "a list of literals is needed: ['a', 'b']")
+        found = tuple(self(element, MOST_DEPTH - 1) for element in node.elts)
+        if not all(isinstance(value, Value) for value in found):
+            raise self.unsupported_error(node, "a list holds literals only: ['a', 'b']")
+        return tuple(value for value in found if isinstance(value, Value))
+
+    def read_call(self, node: ast.Call, depth: int) -> ExpressionTree:
+        name = node.func.id if isinstance(node.func, ast.Name) else self.source_text(node.func)
+        known = tuple(FUNCTIONS)
+        if name not in known or not isinstance(node.func, ast.Name):
+            raise InputError("function", name, f"one of {quoted_names(known)}", suggest_nearest(name, known))
+        if node.keywords:
+            raise InputError("expression", self.source_text(node), FUNCTIONS[name].usage, "without names of arguments")
+        arguments: list[Argument] = []
+        for argument in node.args:
+            if isinstance(argument, (ast.List, ast.Tuple)):
+                arguments.append(self.read_list(argument))
+            else:
+                missing = isinstance(argument, ast.Constant) and argument.value is None
+                arguments.append(None if missing else self(argument, depth))
+        return FUNCTIONS[name](*arguments)
 
 
 READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTree]] = {
-    ast.Constant: _read_constant,  # type: ignore[dict-item]
-    ast.Name: _read_name,  # type: ignore[dict-item]
-    ast.BinOp: _read_binary,  # type: ignore[dict-item]
-    ast.UnaryOp: _read_unary,  # type: ignore[dict-item]
-    ast.BoolOp: _read_logic,  # type: ignore[dict-item]
-    ast.Compare: _read_comparison,  # type: ignore[dict-item]
-    ast.Call: _read_call,  # type: ignore[dict-item]
+    ast.Constant: _NodeReader.read_constant,  # type: ignore[dict-item]
+    ast.Name: _NodeReader.read_name,  # type: ignore[dict-item]
+    ast.BinOp: _NodeReader.read_binary,  # type: ignore[dict-item]
+    ast.UnaryOp: _NodeReader.read_unary,  # type: ignore[dict-item]
+    ast.BoolOp: _NodeReader.read_logic,  # type: ignore[dict-item]
+    ast.Compare: _NodeReader.read_comparison,  # type: ignore[dict-item]
+    ast.Call: _NodeReader.read_call,  # type: ignore[dict-item]
 }
 """The forms of the language; a form that is not here is refused."""
 

@@ -113,12 +113,9 @@ def _check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFac
     return ValueFacts("text")
 
 
-def _uppercase_letters() -> str:
-    letters = map(chr, range(ord("A"), 0x530))
-    return "".join(letter for letter in letters if letter.lower() != letter and len(letter.lower()) == 1)
-
-
-LARGEST_CUT = _uppercase_letters()
+LARGEST_CUT = "".join(
+    letter for letter in map(chr, range(ord("A"), 0x530)) if letter.lower() != letter and len(letter.lower()) == 1
+)
 LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGEST_CUT)  # one by one: at a word's end Σ would become ς
 
 # Instants as the clock of a place shows them.
@@ -320,49 +317,39 @@ def _make_column(name: ExpressionTree) -> ColumnRef:
     return ColumnRef(name.value)
 
 
-def _make_clip(part: ExpressionTree, lower: ExpressionTree, upper: ExpressionTree) -> Clip:
-    if not (isinstance(lower, Value) and isinstance(upper, Value)):
-        raise InputError("clip", f"{lower}, {upper}", FUNCTIONS["clip"].usage)
-    return Clip(part, lower, upper)
-
-
-def _make_cell(part: ExpressionTree, lower: ExpressionTree, upper: ExpressionTree, cells: ExpressionTree) -> Cell:
-    if not all(isinstance(own, Value) for own in (lower, upper, cells)):
-        raise InputError("cell", f"{lower}, {upper}, {cells}", FUNCTIONS["cell"].usage)
-    return Cell(part, *(own for own in (lower, upper, cells) if isinstance(own, Value)))
-
-
-def _make_local(part: ExpressionTree, zone: ExpressionTree) -> Local:
-    if not isinstance(zone, Value):
-        raise InputError("local", str(zone), FUNCTIONS["local"].usage)
-    return Local(part, zone)
-
-
-def _make_prefix(part: ExpressionTree, letters: ExpressionTree) -> Prefix:
-    if not isinstance(letters, Value):
-        raise InputError("prefix", str(letters), FUNCTIONS["prefix"].usage)
-    return Prefix(part, letters)
+def _make_with_literals(
+    function: str, make_node: Callable[..., ExpressionTree], part: ExpressionTree, *literals: ExpressionTree
+) -> ExpressionTree:
+    """The node of a function all of whose arguments but the first are literals."""
+    if not all(isinstance(own, Value) for own in literals):
+        raise InputError(function, ", ".join(map(str, literals)), FUNCTIONS[function].usage)
+    return make_node(part, *literals)
 
 
 def _make_extreme(largest: bool, *parts: ExpressionTree) -> Extreme:
     return Extreme(largest, parts)
 
 
-def _make_cut_node(part: ExpressionTree, edges: Sequence[Value]) -> ExpressionTree:
-    return make_cut(part, edges)
-
-
 FUNCTIONS: dict[str, LanguageFunction] = {
     "abs": LanguageFunction("abs(x)", Absolute),
     "min": LanguageFunction("min(x, y, ...)", partial(_make_extreme, False), 2, None),
     "max": LanguageFunction("max(x, y, ...)", partial(_make_extreme, True), 2, None),
-    "clip": LanguageFunction("clip(x, lowest, highest) with two numbers", _make_clip, 3, 3),
-    "cut": LanguageFunction("cut(x, [a, b, ...]) with rising numbers or days", _make_cut_node, 2, 2, takes_list=True),
-    "cell": LanguageFunction("cell(x, lowest, highest, parts) with two numbers and how many parts", _make_cell, 4, 4),
+    "clip": LanguageFunction(
+        "clip(x, lowest, highest) with two numbers", partial(_make_with_literals, "clip", Clip), 3, 3
+    ),
+    "cut": LanguageFunction("cut(x, [a, b, ...]) with rising numbers or days", make_cut, 2, 2, takes_list=True),
+    "cell": LanguageFunction(
+        "cell(x, lowest, highest, parts) with two numbers and how many parts",
+        partial(_make_with_literals, "cell", Cell),
+        4,
+        4,
+    ),
     "case": LanguageFunction("case(condition, value, ..., otherwise)", _make_case, 3, None),
     "lower": LanguageFunction("lower(text)", Lower),
-    "prefix": LanguageFunction("prefix(text, letters) with a whole number", _make_prefix, 2, 2),
-    "local": LanguageFunction("local(instant, 'Europe/Berlin')", _make_local, 2, 2),
+    "prefix": LanguageFunction(
+        "prefix(text, letters) with a whole number", partial(_make_with_literals, "prefix", Prefix), 2, 2
+    ),
+    "local": LanguageFunction("local(instant, 'Europe/Berlin')", partial(_make_with_literals, "local", Local), 2, 2),
     "column": LanguageFunction('column("a name")', _make_column),
     **{unit: LanguageFunction(f"{unit}(day or instant)", partial(Calendar, unit)) for unit in UNITS},
 }

@@ -69,7 +69,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         try:
             return cls(**{**entries, "header": names})  # type: ignore[arg-type]
         except InputError as error:
-            raise InputError(f"dialect {error.name}", error.value, error.expected, error.remedy) from None
+            raise InputError.from_error(error, f"dialect {error.name}") from None
 
     def __post_init__(self) -> None:
         _check_entry("delimiter", self.delimiter, _is_mark(self.delimiter), "one letter such as ',', ';' or '\\t'")
@@ -106,6 +106,8 @@ LONGEST = 1 << 26
 """Bytes of one record, at most."""
 NEWLINE, RETURN = 10, 13
 BOM = b"\xef\xbb\xbf"
+INDEX = "index"
+_OTHER_DELIMITERS = (";", "\t", "|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,31 @@ class CsvFile:
                     break
         return waiting.partition(b"\n")[0].removesuffix(b"\r")
 
+    def column_names(self) -> tuple[str, ...]:
+        """The declared names, or those in the first line; no other line is read."""
+        header, dialect = self.dialect.header, self.dialect
+        if isinstance(header, tuple):
+            check_names(header)
+            return header
+        quoting: Any = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+        try:
+            line = self.read_first_line().decode()
+            names = tuple(next(csv.reader([line], delimiter=dialect.delimiter, strict=True, **quoting), ()))
+        except (UnicodeDecodeError, csv.Error):
+            names = None
+        if names is None:
+            expected = f"a CSV file in {dialect.encoding} with a header line"
+            raise InputError("source", str(self.path), expected, "convert it to UTF-8, or declare dialect={...}")
+        # One column whose name holds what separates columns elsewhere.
+        for mark in _OTHER_DELIMITERS:
+            if len(names) == 1 and mark in names[0]:
+                typed = "\\t" if mark == "\t" else mark
+                remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
+                raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
+        named = _name_index_column(names)
+        check_names(named)
+        return named
+
     def read_lines(self, fields: int) -> Iterator[CsvLines]:
         """All records but the header, in blocks. Raises ``InputError``, without a word of the file, where one is not
         as declared.
@@ -143,6 +170,31 @@ class CsvFile:
             skip = False
             if body:
                 yield CsvLines(body, self._count_records(body, fields))
+
+    def read_texts(self, lines: CsvLines, names: Sequence[str], chosen: Sequence[str]) -> Any:
+        """The chosen columns of some records as written: bytes, or NULL for an empty field without quotes."""
+        arrow, reader = load_library("pyarrow"), load_library("pyarrow.csv")
+        dialect = self.dialect
+        read = reader.ReadOptions(column_names=list(names), block_size=len(lines.text) + 1, use_threads=False)
+        parse = reader.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote or False,
+            newlines_in_values=True,
+            ignore_empty_lines=False,
+        )
+        convert = reader.ConvertOptions(
+            column_types=dict.fromkeys(names, arrow.binary()),
+            include_columns=list(chosen),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        buffer = arrow.BufferReader(lines.text)
+        table = engine_call("read the CSV file", lambda: reader.read_csv(buffer, read, parse, convert))
+        if len(table) != lines.count:
+            raise EngineError("the reader of CSV found other records than there are; write the file as Parquet")
+        texts = [drop_invalid_utf8(column.combine_chunks().view("string")) for column in table.columns]
+        return arrow.RecordBatch.from_arrays(texts, names=list(chosen))
 
     def _whole_records(self) -> Iterator[bytes]:
         """Blocks that end where a record does."""
@@ -181,7 +233,11 @@ class CsvFile:
             and (self.dialect.newlines or not np.any(data[marks[inside]] == NEWLINE))
         )
         ends = data[marks[~inside]] == NEWLINE
-        if not (sound and ends.size % fields == 0 and _has_regular_records(ends.reshape(-1, fields))):
+        regular = False
+        if sound and ends.size % fields == 0:
+            records = ends.reshape(-1, fields)  # the marks of each record are delimiters and then a line end
+            regular = bool(np.all(records[:, -1]) and not np.any(records[:, :-1]))
+        if not regular:
             raise self._malformed_error()
         return int(ends.size // fields)
 
@@ -220,11 +276,6 @@ class CsvFile:
         return InputError("source", str(self.path), expected, remedy)
 
 
-def _has_regular_records(ends: NDArray[np.bool_]) -> bool:
-    """Return whether each row of marks is delimiters and then a line end."""
-    return bool(np.all(ends[:, -1]) and not np.any(ends[:, :-1]))
-
-
 def _utf8_blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     """The bytes of the file in UTF-8, without a byte order mark."""
     convert = _CONVERT[encoding]
@@ -236,15 +287,11 @@ def _utf8_blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
         block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK))
 
 
-def _from_windows(block: bytes) -> bytes:
-    """Bytes that the encoding has no letter for stay as they are, which no UTF-8 is: fields with them are missing."""
-    return block.decode("windows-1252", "surrogateescape").encode("utf-8", "surrogateescape")
-
-
 _CONVERT: dict[str, Callable[[bytes], bytes]] = {
     "utf-8": lambda block: block,
     "latin-1": lambda block: block.decode("latin-1").encode("utf-8"),
-    "windows-1252": _from_windows,
+    # Bytes that the encoding has no letter for stay as they are, which no UTF-8 is: fields with them are missing.
+    "windows-1252": lambda block: block.decode("windows-1252", "surrogateescape").encode("utf-8", "surrogateescape"),
 }
 
 # A field of a CSV file as its declared kind: what fits (``canonical_text``) is cast, the rest is missing.
@@ -271,11 +318,31 @@ def cast_field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
     said = _declared_format(kind, dialect)
     if kind == "text":
         return text
+    ibis = load_library("ibis")
     if said is not None:
-        return _keep_calendar_years(_to_utc(_parse_with_format(text, said))).cast(kind)
-    if kind in WITH_A_POINT:
-        return WITH_A_POINT[kind](text, dialect.decimal)
-    return {"boolean": _cast_boolean, "date": _cast_date, "timestamp": _cast_timestamp}[kind](text)
+        # DuckDB's own function, which ibis has no word for; with ``%z`` it gives an instant in a zone.
+        def try_strptime(text: str, said: str) -> Any: ...
+
+        signature = (("string", "string"), "timestamp('UTC', 6)")
+        instant = ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, said)
+        return _keep_calendar_years(_to_utc(instant)).cast(kind)
+    if kind == "number":
+        return _cast_number(text, dialect.decimal)
+    if kind == "integer":
+        # Digits as written; with an exponent by way of the double, as far as doubles are exact.
+        number = _cast_number(text, dialect.decimal)
+        plain = text.re_extract(canonical_text.INTEGER_DIGITS, 0).try_cast("int64")
+        scaled = ibis.ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
+        return ibis.ifelse(text.lower().contains(canonical_text.SCALED), scaled, plain)
+    if kind == "boolean":
+        return text.lower().isin(("true", "1"))
+    if kind == "date":
+        value = text.left(canonical_text.DAY_LETTERS).try_cast("date")
+    else:
+        # An instant in UTC if an offset is written; otherwise as written.
+        zoned, bare = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
+        value = ibis.ifelse(text.re_search(canonical_text.pattern_of_kind("zoned")), _to_utc(zoned), bare)
+    return _keep_calendar_years(value)
 
 
 def _declared_format(kind: str, dialect: Dialect) -> str | None:
@@ -294,46 +361,9 @@ def _is_exact_integer(number: ir.Column) -> Any:
     return (number.abs() < canonical_text.EXACT_BELOW) & (number == number.try_cast("int64"))
 
 
-def _cast_integer(text: ir.Column, mark: str) -> ir.Column:
-    """Digits as written; with an exponent by way of the double, as far as doubles are exact."""
-    number, plain = _cast_number(text, mark), text.re_extract(canonical_text.INTEGER_DIGITS, 0).try_cast("int64")
-    scaled = load_library("ibis").ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
-    return load_library("ibis").ifelse(text.lower().contains(canonical_text.SCALED), scaled, plain)
-
-
-WITH_A_POINT = {"number": _cast_number, "integer": _cast_integer}
-"""Kinds in which the mark for a point means something."""
-
-
-def _cast_boolean(text: ir.Column) -> ir.Column:
-    return text.lower().isin(("true", "1"))
-
-
-def _cast_date(text: ir.Column) -> ir.Column:
-    return _keep_calendar_years(text.left(canonical_text.DAY_LETTERS).try_cast("date"))
-
-
-def _cast_timestamp(text: ir.Column) -> ir.Column:
-    """Convert to UTC if an offset is written; otherwise keep as written."""
-    zoned, bare = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
-    return _keep_calendar_years(
-        load_library("ibis").ifelse(text.re_search(canonical_text.pattern_of_kind("zoned")), _to_utc(zoned), bare)
-    )
-
-
 def _keep_calendar_years(value: ir.Column) -> ir.Column:
     """Keep values in the years of Python's calendar."""
     return load_library("ibis").ifelse(value.year().between(datetime.MINYEAR, datetime.MAXYEAR), value, None)
-
-
-def _parse_with_format(text: ir.Column, said: str) -> Any:
-    """DuckDB's ``try_strptime``, which ibis has no word for; with ``%z`` it gives an instant in a zone."""
-    ibis = load_library("ibis")
-
-    def try_strptime(text: str, said: str) -> Any: ...
-
-    signature = (("string", "string"), "timestamp('UTC', 6)")
-    return ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, said)
 
 
 def _to_utc(instant: ir.Column) -> Any:
@@ -349,8 +379,6 @@ def _to_utc(instant: ir.Column) -> Any:
 
 
 FIELDS = "fields"
-INDEX = "index"
-_OTHER_DELIMITERS = (";", "\t", "|")
 
 
 def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
@@ -362,7 +390,7 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     a record that is not as declared is an ``InputError`` before anything else is done.
     """
     file, stamped = CsvFile(path, dialect), StampedFiles.from_paths(path)
-    names = _column_names(file)
+    names = file.column_names()
     check_types(types, names, names)
     arrow = load_library("pyarrow")
     kinds = {name: types.get(name, "text") for name in names}
@@ -373,38 +401,12 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
         asked = {name: kinds[name] for name in chosen}
 
         def typed_batches() -> Iterator[Any]:
-            given = (_read_texts(lines, file, names, chosen) for lines in file.read_lines(len(names)))
+            given = (file.read_texts(lines, names, chosen) for lines in file.read_lines(len(names)))
             return _cast_batches(stamped.checked_batches(given), wanted, asked, file)
 
         return RowSource(wanted, typed_batches)
 
     return table_from_stream("csv", schema, read_columns, lambda _: stamped.check_unchanged())
-
-
-def _column_names(file: CsvFile) -> tuple[str, ...]:
-    """The declared names, or those in the first line; no other line is read."""
-    header, dialect = file.dialect.header, file.dialect
-    if isinstance(header, tuple):
-        check_names(header)
-        return header
-    quoting: Any = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
-    try:
-        line = file.read_first_line().decode()
-        names = tuple(next(csv.reader([line], delimiter=dialect.delimiter, strict=True, **quoting), ()))
-    except (UnicodeDecodeError, csv.Error):
-        names = None
-    if names is None:
-        expected = f"a CSV file in {dialect.encoding} with a header line"
-        raise InputError("source", str(file.path), expected, "convert it to UTF-8, or declare dialect={...}")
-    # One column whose name holds what separates columns elsewhere.
-    for mark in _OTHER_DELIMITERS:
-        if len(names) == 1 and mark in names[0]:
-            typed = "\\t" if mark == "\t" else mark
-            remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
-            raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
-    named = _name_index_column(names)
-    check_names(named)
-    return named
 
 
 def _name_index_column(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -417,32 +419,6 @@ def _name_index_column(names: tuple[str, ...]) -> tuple[str, ...]:
     return (INDEX, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
 
 
-def _read_texts(lines: CsvLines, file: CsvFile, names: Sequence[str], chosen: Sequence[str]) -> Any:
-    """The chosen columns of some records as written: bytes, or NULL for an empty field without quotes."""
-    arrow, reader = load_library("pyarrow"), load_library("pyarrow.csv")
-    dialect = file.dialect
-    read = reader.ReadOptions(column_names=list(names), block_size=len(lines.text) + 1, use_threads=False)
-    parse = reader.ParseOptions(
-        delimiter=dialect.delimiter,
-        quote_char=dialect.quote or False,
-        newlines_in_values=True,
-        ignore_empty_lines=False,
-    )
-    convert = reader.ConvertOptions(
-        column_types=dict.fromkeys(names, arrow.binary()),
-        include_columns=list(chosen),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    buffer = arrow.BufferReader(lines.text)
-    table = engine_call("read the CSV file", lambda: reader.read_csv(buffer, read, parse, convert))
-    if len(table) != lines.count:
-        raise EngineError("the reader of CSV found other records than there are; write the file as Parquet")
-    texts = [drop_invalid_utf8(column.combine_chunks().view("string")) for column in table.columns]
-    return arrow.RecordBatch.from_arrays(texts, names=list(chosen))
-
-
 def _cast_batches(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: CsvFile) -> Iterator[Any]:
     """The batches in their declared types, cast in a connection of its own."""
     backend = engine_call("open a connection", open_connection)
@@ -450,9 +426,16 @@ def _cast_batches(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str],
     try:
         empty = load_library("pyarrow").table({place: load_library("pyarrow").array([], "string") for place in places})
         engine_call("name the fields", lambda: backend.con.register(FIELDS, empty))
-        query = engine_call(
-            "prepare the casts", lambda: compile_sql(backend, _cast_table(backend, list(kinds.values()), file.dialect))
-        )
+
+        def compile_casts() -> str:
+            fields = backend.table(FIELDS)
+            chosen = {
+                f"t{place}": cast_field(fields[f"c{place}"], kind, file.dialect)
+                for place, kind in enumerate(kinds.values())
+            }
+            return compile_sql(backend, fields.select(**chosen))
+
+        query = engine_call("prepare the casts", compile_casts)
         for batch in batches:
             texts = [
                 select_matching_texts(*known, file.dialect) for known in zip(batch.columns, kinds.values(), strict=True)
@@ -463,10 +446,3 @@ def _cast_batches(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str],
             yield from made.rename_columns(schema.names).cast(schema).to_batches()
     finally:
         engine_call("close the connection", backend.disconnect)
-
-
-def _cast_table(backend: Any, kinds: Sequence[str], dialect: Dialect) -> ir.Table:
-    table = backend.table(FIELDS)
-    return table.select(**{
-        f"t{place}": cast_field(table[f"c{place}"], kind, dialect) for place, kind in enumerate(kinds)
-    })  # fmt: skip

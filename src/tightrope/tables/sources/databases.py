@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tightrope.tables.backends.column_types import WIDEST_DECIMAL, schema_of
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.postgres import UNREAD, ColumnFormat
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.files import ROWS
+from tightrope.tables.files import ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
 from tightrope.tables.sources.stamp import StampedFiles
 from tightrope.tables.table import Table, check_names, table_from_stream
@@ -33,7 +34,14 @@ def open_duckdb(path: Path, name: str | None) -> Table:
     backend = engine_call(
         "open the DuckDB file (is it open elsewhere in this process or for writing?)", lambda: open_connection(path)
     )
-    found = engine_call("list the tables of the DuckDB file", lambda: _list_tables(backend))
+    query = (  # tables and views: ibis 12 cannot list them with DuckDB 2
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY ALL"
+    )
+    found = engine_call(
+        "list the tables of the DuckDB file",
+        lambda: tuple(Relation(*row) for row in backend.raw_sql(query).fetchall()),
+    )
     names = tuple(known.name_in_schema(MAIN) for known in found)
     if name is None:
         raise InputError(
@@ -42,7 +50,10 @@ def open_duckdb(path: Path, name: str | None) -> Table:
     relation = Relation(MAIN, name) if Relation(MAIN, name) in found else Relation.from_text(name, MAIN)
     if relation not in found:
         raise SchemaError("table", name, f"one of {quoted_names(names)}", suggest_nearest(name, names))
-    table = engine_call("read the table's schema", lambda: _catalog_table(backend, relation))
+    table = engine_call(
+        "read the table's schema",
+        lambda: backend.table(relation.name, database=(backend.current_catalog, relation.schema)),
+    )
     check_names(table.columns)
 
     def load_table(_: Sequence[str]) -> Any:
@@ -62,20 +73,35 @@ def open_relation(relation: Any) -> Table:
     empty = engine_call(
         "find the relation's columns", lambda: _select_portable(relation, kinds).limit(0).to_arrow_table()
     )
-    wide = load_library("pyarrow").decimal128(WIDEST_DECIMAL, 0)
+    arrow = load_library("pyarrow")
+    wide = arrow.decimal128(WIDEST_DECIMAL, 0)
     types = {name: wide if kind in WIDE else empty.schema.field(name).type for name, kind in kinds.items()}
 
     def read_columns(names: Sequence[str]) -> RowSource:
         asked = {name: kinds[name] for name in names}
-        schema = load_library("pyarrow").schema([(name, types[name]) for name in names])
-        return RowSource(schema, lambda: _relation_batches(relation, asked, schema))
+        schema = arrow.schema([(name, types[name]) for name in names])
+
+        def read_batches() -> Iterator[Any]:
+            reader = engine_call(
+                "compute the relation", lambda: _select_portable(relation, asked).to_arrow_reader(ROWS // 4)
+            )
+            for batch in iterate_batches(reader):
+                columns = []
+                for column, field in zip(batch.columns, schema, strict=True):
+                    values = column
+                    if asked[field.name] in WIDE:  # values with more than 38 digits are missing
+                        compute = load_library("pyarrow.compute")
+                        held = compute.match_substring_regex(column, WHOLE_NUMBER)
+                        values = compute.if_else(held, column, arrow.scalar(None, column.type))
+                    columns.append(values.cast(field.type))
+                yield arrow.RecordBatch.from_arrays(columns, schema=schema)
+
+        return RowSource(schema, read_batches)
 
     def check_relation(_: Sequence[str]) -> None:
         engine_call("find the relation's columns", lambda: _select_portable(relation, kinds).limit(0).to_arrow_table())
 
-    return table_from_stream(
-        "duckdb", load_library("pyarrow").schema(list(types.items())), read_columns, check_relation
-    )
+    return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation)
 
 
 def _select_portable(relation: Any, kinds: dict[str, str]) -> Any:
@@ -85,37 +111,6 @@ def _select_portable(relation: Any, kinds: dict[str, str]) -> Any:
         column(name).cast("VARCHAR").alias(name) if kind in AS_TEXT else column(name) for name, kind in kinds.items()
     ]
     return relation.select(*chosen)
-
-
-def _relation_batches(relation: Any, kinds: dict[str, str], schema: Any) -> Iterator[Any]:
-    arrow = load_library("pyarrow")
-    reader = engine_call("compute the relation", lambda: _select_portable(relation, kinds).to_arrow_reader(ROWS // 4))
-    while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
-        columns = [
-            _narrow_decimals(column, field.type) if kinds[field.name] in WIDE else column.cast(field.type)
-            for column, field in zip(batch.columns, schema, strict=True)
-        ]
-        yield arrow.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _narrow_decimals(column: Any, wanted: Any) -> Any:
-    """Values with more than 38 digits are missing."""
-    compute = load_library("pyarrow.compute")
-    held = compute.match_substring_regex(column, WHOLE_NUMBER)
-    return compute.if_else(held, column, load_library("pyarrow").scalar(None, column.type)).cast(wanted)
-
-
-def _catalog_table(backend: Any, relation: Relation) -> Any:
-    return backend.table(relation.name, database=(backend.current_catalog, relation.schema))
-
-
-def _list_tables(backend: Any) -> tuple[Relation, ...]:
-    """Tables and views (ibis 12 cannot list them with DuckDB 2)."""
-    query = (
-        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() "
-        "AND table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY ALL"
-    )
-    return tuple(Relation(*row) for row in backend.raw_sql(query).fetchall())
 
 
 # Tables in PostgreSQL: the needed columns of one snapshot, read once.
@@ -141,7 +136,15 @@ def open_postgres(url: str, table: str) -> Table:
 
     def read_columns(names: Sequence[str]) -> RowSource:
         asked = select_formats(names)
-        return RowSource(_arrow_schema(asked), lambda: _postgres_table_batches(place, relation, asked))
+
+        def read_batches() -> Iterator[Any]:
+            # One transaction: that the columns are still the same ones is seen in the snapshot that the rows come from.
+            with postgres.read_only_transaction(place) as connection:
+                _check_unchanged(connection, relation, asked)
+                for block, count in postgres.copy_rows(connection, relation, tuple(asked)):
+                    yield _parse_block(block, count, asked)
+
+        return RowSource(_arrow_schema(asked), read_batches)
 
     def check_table(names: Sequence[str]) -> None:
         with postgres.read_only_transaction(place) as connection:
@@ -152,14 +155,6 @@ def open_postgres(url: str, table: str) -> Table:
 
 def _arrow_schema(forms: Mapping[str, ColumnFormat]) -> Any:
     return load_library("pyarrow").schema([(name, form.arrow_type) for name, form in forms.items()])
-
-
-def _postgres_table_batches(url: str, relation: Relation, asked: Mapping[str, ColumnFormat]) -> Iterator[Any]:
-    """One transaction: that the columns are still the same ones is seen in the snapshot that the rows come from."""
-    with postgres.read_only_transaction(url) as connection:
-        _check_unchanged(connection, relation, asked)
-        for block, count in postgres.copy_rows(connection, relation, tuple(asked)):
-            yield _parse_block(block, count, asked)
 
 
 def _check_unchanged(connection: Any, relation: Relation, asked: Mapping[str, ColumnFormat]) -> None:
@@ -187,13 +182,11 @@ def _parse_block(block: bytes, count: int, forms: Mapping[str, ColumnFormat]) ->
     table = engine_call("read the rows", lambda: reader.read_csv(arrow.BufferReader(block), read, parse, convert))
     if len(table) != count:
         raise EngineError("PostgreSQL's rows were read as another number of rows than came; nothing was answered")
-    columns = [_normalized_column(table[place].combine_chunks(), form) for place, form in places.items()]
+    columns = []
+    for place, form in places.items():
+        column = table[place].combine_chunks()
+        if form.rule is not None:
+            text = drop_invalid_utf8(column.view("string"))
+            column = engine_call("settle the values", partial(form.rule, text, form.arrow_type))
+        columns.append(column)
     return arrow.RecordBatch.from_arrays(columns, schema=_arrow_schema(forms))
-
-
-def _normalized_column(column: Any, form: ColumnFormat) -> Any:
-    rule = form.rule
-    if rule is None:
-        return column
-    text = drop_invalid_utf8(column.view("string"))
-    return engine_call("settle the values", lambda: rule(text, form.arrow_type))

@@ -60,20 +60,16 @@ def to_arrow_column(column: Any, wanted: Any, kind: str | None) -> Any:
         return engine_call(
             "read the frame's columns", lambda: arrow.array([convert_value(one, kind) for one in column], wanted)
         )
-    made = engine_call("read the frame's columns", lambda: _without_invalid_text(column))
+
+    def read_values() -> Any:
+        try:
+            return arrow.Array.from_pandas(column)
+        except UnicodeEncodeError:  # text with an invalid character (a lone surrogate) is missing, not an error
+            texts = column.map(lambda one: convert_value(one, "text")).astype(object)
+            return arrow.Array.from_pandas(texts, type=arrow.large_string())
+
+    made = engine_call("read the frame's columns", read_values)
     return made if made.type == wanted else engine_call("read the frame's columns", lambda: made.cast(wanted))
-
-
-def _without_invalid_text(column: Any) -> Any:
-    """Text with an invalid character (a lone surrogate) is missing, not an error."""
-    made_of = load_library("pyarrow").Array.from_pandas
-    try:
-        return made_of(column)
-    except UnicodeEncodeError:
-        return made_of(
-            column.map(lambda one: convert_value(one, "text")).astype(object),
-            type=load_library("pyarrow").large_string(),
-        )
 
 
 def check_types(types: Mapping[str, str], open_to: Collection[str], names: Sequence[str]) -> None:
@@ -127,19 +123,6 @@ def _convert_number(value: object) -> float | None:
         return None
 
 
-def _convert_text(value: object) -> str | None:
-    """The characters that it holds, independent of its class; a lone surrogate cannot be encoded."""
-    return str.encode(value).decode() if isinstance(value, str) else None
-
-
-def _convert_boolean(value: object) -> bool | None:
-    return bool(value) if type(value).__name__ in ("bool", "bool_") else None
-
-
-def _convert_date(value: object) -> datetime.date | None:
-    return value if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime) else None
-
-
 def _convert_timestamp(value: object) -> datetime.datetime | None:
     """Of the years that Python's calendar has, in microseconds; pandas has more of both."""
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
@@ -151,9 +134,12 @@ def _convert_timestamp(value: object) -> datetime.datetime | None:
 _FITTED: Mapping[str, Callable[[object], object]] = {
     "integer": _convert_integer,
     "number": _convert_number,
-    "text": _convert_text,
-    "boolean": _convert_boolean,
-    "date": _convert_date,
+    # The characters that a text holds, independent of its class; a lone surrogate cannot be encoded.
+    "text": lambda value: str.encode(value).decode() if isinstance(value, str) else None,
+    "boolean": lambda value: bool(value) if type(value).__name__ in ("bool", "bool_") else None,
+    "date": lambda value: (
+        value if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime) else None
+    ),
     "timestamp": _convert_timestamp,
 }
 """Conversion of a value for each kind of column; None if it does not fit."""
@@ -253,13 +239,7 @@ def open_on_spark(place: str) -> Table:
     )
     if one.schema != all_parts.schema:
         raise SchemaError("source", place, "parts with the same columns of the same types", "write them alike")
-    found = _list_files(session, place)
-    _check_no_shared_columns(session, place, found)
-    return replace(open_spark(one), marker_count=sum(names[-1] in MARKERS for names in found))
-
-
-def _list_files(session: Any, place: str) -> list[Names]:
-    """The files at a place, by their names below it; ``InputError`` where Spark would leave out any but a mark."""
+    # The files at the place, by their names below it: Spark may leave out marks of a writer, and no others.
     if not hasattr(session, "_jvm"):
         remedy = "read a frame, spark.read.schema(...).parquet(...), and give that to tr.Session"
         raise InputError("spark", place, "a place that a classic Spark session lists", remedy)
@@ -268,7 +248,8 @@ def _list_files(session: Any, place: str) -> list[Names]:
     if left:
         expected = f"files that Spark reads, but it leaves out {left} of {len(found)} as hidden"
         raise InputError("source", place, expected, "rename them, or move what is no part of the table elsewhere")
-    return found
+    _check_no_shared_columns(session, place, found)
+    return replace(open_spark(one), marker_count=sum(names[-1] in MARKERS for names in found))
 
 
 def _is_hidden(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.files import ROWS
+from tightrope.tables.files import ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource
 from tightrope.tables.sources.canonical_text import parse_value
 from tightrope.tables.sources.frames import ARROW_TYPES, check_types
@@ -35,7 +35,12 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     parts and for files that are none, ``SchemaError`` where two differ in a name or a type: one of them would have to
     give way.
     """
-    parts, markers = _list_parts(path)
+    parts: tuple[ParquetPart, ...] = (ParquetPart(path),)
+    markers = 0
+    if is_pattern(path):
+        parts = parts_by_pattern(path)
+    elif path.is_dir():
+        parts, markers = parts_in_folder(path)
     paths = [part.path for part in parts]
     stamped = StampedFiles.from_paths(path, *paths)
     _check_file_starts(path, paths)
@@ -43,9 +48,8 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     added = [name for name in parts[0].column_names if name not in kept.names]
     check_names([*kept.names, *added])
     # Lists and structures of a file are no value that a folder can have; what they are called is not said.
-    shared = [kept.field(name) for name in parts[0].column_names if name in kept.names]
     nested = load_library("pyarrow").types.is_nested
-    if any(nested(field.type) for field in shared):
+    if any(nested(kept.field(name).type) for name in parts[0].column_names if name in kept.names):
         expected = "columns that folders name, too, to be no lists in the files"
         raise SchemaError("source", str(path), expected, "write the folders' columns into the folders alone")
     check_types(types, added, [*kept.names, *added])
@@ -67,12 +71,6 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     return replace(
         table_from_stream("parquet", whole, read_columns, lambda _: stamped.check_unchanged()), marker_count=markers
     )
-
-
-def _list_parts(path: Path) -> tuple[tuple[ParquetPart, ...], int]:
-    if is_pattern(path):
-        return parts_by_pattern(path), 0
-    return parts_in_folder(path) if path.is_dir() else ((ParquetPart(path),), 0)
 
 
 def _check_file_starts(asked: Path, paths: Sequence[Path]) -> None:
@@ -133,7 +131,7 @@ def _read_batches(parts: Sequence[ParquetPart], kept: Any, schema: Any, kinds: M
         file = engine_call("open the Parquet file", partial(opened, part.path, pre_buffer=False))
         try:
             batches = engine_call("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(read)))
-            while (batch := engine_call("read the rows", partial(next, batches, None))) is not None:
+            for batch in iterate_batches(batches):
                 yield _complete_batch(batch, schema, values)
         finally:
             file.close()
@@ -149,14 +147,13 @@ def _complete_batch(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
             columns.append(arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch)))
             continue
         # A column of a file; one without a type, in which all is missing, in the type that other files give it.
-        typed_column = batch.column(field.name)
-        typed_arrow = load_library("pyarrow")
-        column = (
-            typed_arrow.nulls(len(typed_column), field.type)
-            if typed_arrow.types.is_null(typed_column.type)
-            else typed_column
-        )
-        columns.append(_compare_with_folder(column, values[field.name]) if field.name in values else column)
+        column = batch.column(field.name)
+        if arrow.types.is_null(column.type):
+            column = arrow.nulls(len(column), field.type)
+        if field.name in values:
+            # Missing in rows that say otherwise than the folder: no row changes or stops another.
+            column = engine_call("compare a column with its folder", partial(_keep_equal, column, values[field.name]))
+        columns.append(column)
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -169,11 +166,6 @@ def _as_type(value: str | None, kind: Any) -> Any:
         return None if plain is None else arrow.scalar(plain, arrow.large_string()).cast(kind)
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
         return None
-
-
-def _compare_with_folder(column: Any, said: Any) -> Any:
-    """A column of a file, missing in rows that say otherwise than the folder: no row changes or stops another."""
-    return engine_call("compare a column with its folder", partial(_keep_equal, column, said))
 
 
 def _keep_equal(column: Any, said: Any) -> Any:

@@ -73,17 +73,18 @@ def parts_in_folder(folder: Path) -> tuple[tuple[ParquetPart, ...], int]:
     folders below are called otherwise or differ in their columns.
     """
     paths = engine_call("look for the parts", lambda: sorted(_walk_files(folder)))
-    parts = [path for path in paths if not engine_call("look at the parts", partial(_is_marker, path))]
-    others = sum(not engine_call("look at the parts", partial(_is_part, path)) for path in parts)
+    parts = engine_call("look at the parts", lambda: [path for path in paths if not _is_marker(path)])
+    # A part is a file, and Parquet by its name or first bytes. Reading a pipe would block.
+    others = engine_call(
+        "look at the parts",
+        lambda: sum(
+            not (path.is_file() and (path.suffix.lower() == ENDING or first_bytes(path) in MARKS)) for path in parts
+        ),
+    )
     if others:
         expected = f"a folder of Parquet files, but {others} of {len(parts)} files in it are something else"
         raise InputError("source", str(folder), expected, _REMEDY)
     return _build_parts(folder, folder, [path.relative_to(folder).parts for path in parts]), len(paths) - len(parts)
-
-
-def _is_part(path: Path) -> bool:
-    """Return whether it is a file, and Parquet by its name or first bytes. Reading a pipe would block."""
-    return path.is_file() and (path.suffix.lower() == ENDING or first_bytes(path) in MARKS)
 
 
 def first_bytes(path: Path) -> bytes:

@@ -85,7 +85,7 @@ def attach_public_tables(private: Table, lookups: PublicTableSource | Iterable[P
             raise InputError("public_tables", type(given).__name__, "tr.public_table(...), or a list of these")
         kinds = tuple(_comparison_kind(private.schema, given, *pair) for pair in given.key_pairs)
         # The columns that rows get, under names that are not there yet.
-        chosen = given.column_pairs if given.column_pairs is not None else _usable_columns(given)
+        chosen = _chosen_columns(given)
         taken = {name.casefold() for name in private.schema.column_names}
         for name, own in chosen:
             if given.table.schema.find_column(own).kind == "other":
@@ -127,14 +127,16 @@ def _comparison_kind(private: Schema, given: PublicTableSource, name: str, own: 
     )
 
 
-def _usable_columns(given: PublicTableSource) -> tuple[tuple[str, str], ...]:
+def _chosen_columns(given: PublicTableSource) -> tuple[tuple[str, str], ...]:
+    if given.column_pairs is not None:
+        return given.column_pairs
     keys = [own for _, own in given.key_pairs]
     return tuple((c.name, c.name) for c in given.table.schema.columns if c.name not in keys and c.kind != "other")
 
 
 def _read_public_rows(given: PublicTableSource, public: PublicTable) -> Any:
     """The Arrow table of ``PublicTable.rows``."""
-    chosen = given.column_pairs if given.column_pairs is not None else _usable_columns(given)
+    chosen = _chosen_columns(given)
     own = [own for _, own in given.key_pairs]
     with given.table.snapshot_columns(tuple(dict.fromkeys((*own, *(name for _, name in chosen))))) as (
         _,
@@ -151,14 +153,7 @@ def _read_public_rows(given: PublicTableSource, public: PublicTable) -> Any:
         )
     if arrow.num_rows > MOST_ROWS:
         raise InputError("public_tables", given.name, f"at most {MOST_ROWS:,} rows", "keep those that can be met")
-    _check_text_length(given, arrow)
-    backend = load_library("tightrope.tables.backends.duckdb").open_connection()
-    check_unique_keys(backend, load_library("ibis").memtable(arrow), public)
-    return arrow.sort_by([(name, "ascending") for name in public.key_names])
-
-
-def _check_text_length(given: PublicTableSource, arrow: Any) -> None:
-    """Raises ``InputError`` where the longest texts of its columns are too long together."""
+    # The longest texts of its columns may be too long together.
     compute, types = load_library("pyarrow.compute"), load_library("pyarrow").types
     texts = (c for c in arrow.columns if types.is_string(c.type) or types.is_large_string(c.type))
     longest = sum(compute.max(compute.binary_length(column)).as_py() or 0 for column in texts)
@@ -167,18 +162,20 @@ def _check_text_length(given: PublicTableSource, arrow: Any) -> None:
         raise InputError(
             "public_tables", f"{given.name} with {longest:,}", expected, "look up a short name, or fewer columns"
         )
+    backend = load_library("tightrope.tables.backends.duckdb").open_connection()
+    check_unique_keys(backend, load_library("ibis").memtable(arrow), public)
+    return arrow.sort_by([(name, "ascending") for name in public.key_names])
 
 
 def _parse_pairs(name: str, given: object) -> tuple[tuple[str, str], ...]:
     """Return each column's name in the private rows, and in the public table."""
-    listed = [given] if isinstance(given, str) else given
-    pairs = tuple(listed.items() if isinstance(listed, Mapping) else ((one, one) for one in _as_sequence(listed)))
+    if isinstance(given, Mapping):
+        pairs = tuple(given.items())
+    else:
+        names = [given] if isinstance(given, str) else given if isinstance(given, (list, tuple)) else ()
+        pairs = tuple(zip(names, names, strict=True))
     if not pairs or not all(isinstance(text, str) and text for pair in pairs for text in pair):
         raise InputError(name, given, "a column's name, a list of these, or {name here: name there}")
     if len({there for _, there in pairs}) < len(pairs) and name == "on":
         raise InputError(name, given, "different columns", "each can be named once")
     return pairs
-
-
-def _as_sequence(given: object) -> Sequence[Any]:
-    return given if isinstance(given, (list, tuple)) else ()

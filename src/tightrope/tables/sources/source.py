@@ -44,15 +44,13 @@ def operations_across_rows(expression: Any) -> list[str]:
     """The operations of an expression through which one person's rows reach another's, or that change as time does."""
     operations = load_library("ibis.expr.operations")
     relations = {type(node).__name__ for node in expression.op().find(operations.Relation)} - set(RELATIONS)
-    values = {type(node).__name__ for node in expression.op().find(operations.Value) if not _is_row_operation(node)}
+    beyond_a_row = tuple(getattr(operations, kind) for kind in BEYOND_A_ROW)
+    values = set()
+    for node in expression.op().find(operations.Value):
+        name, module = type(node).__name__, type(node).__module__.rpartition(".")[2]
+        if isinstance(node, beyond_a_row) or (name not in SINGLE and module not in ROOMS):
+            values.add(name)
     return sorted(relations | values)
-
-
-def _is_row_operation(node: Any) -> bool:
-    operations = load_library("ibis.expr.operations")
-    if isinstance(node, tuple(getattr(operations, kind) for kind in BEYOND_A_ROW)):
-        return False
-    return type(node).__name__ in SINGLE or type(node).__module__.rpartition(".")[2] in ROOMS
 
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")

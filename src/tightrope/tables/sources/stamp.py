@@ -36,16 +36,13 @@ class FileStamp:
         facts = path.stat()
         with path.open("rb") as file:
             head = file.read(END)
-            file.seek(max(0, facts.st_size - _tail_length(file, facts.st_size)))
+            # The last bytes that count: all of a Parquet file's footer, whose length precedes its last mark.
+            file.seek(max(0, facts.st_size - 8))
+            length, mark = file.read(4), file.read(4)
+            tail = max(END, int.from_bytes(length, "little") + 8) if mark == PARQUET else END
+            file.seek(max(0, facts.st_size - tail))
             ends = hashlib.blake2b(head + file.read(), digest_size=16).digest()
         return cls(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, ends)
-
-
-def _tail_length(file: Any, size: int) -> int:
-    """Return how many last bytes count: all of a Parquet file's footer, whose length precedes its last mark."""
-    file.seek(max(0, size - 8))
-    length, mark = file.read(4), file.read(4)
-    return max(END, int.from_bytes(length, "little") + 8) if mark == PARQUET else END
 
 
 def numbered_parts(*places: int, of: int) -> str:

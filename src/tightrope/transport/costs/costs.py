@@ -155,10 +155,8 @@ def as_cost(cost: CostLike) -> Cost:
     >>> as_cost([[0, 1], [1, 0]]).matrix_shape
     (2, 2)
     """
-    return cost if isinstance(cost, Cost) else Matrix(_parse_cost_table(cost))
-
-
-def _parse_cost_table(cost: ArrayLike) -> Floats:
+    if isinstance(cost, Cost):
+        return cost
     expected = "a cost: a table [n, m], or transport.grid, points, line or graph"
     try:
         values = np.array(cost, dtype=np.float64, order="C")
@@ -171,7 +169,7 @@ def _parse_cost_table(cost: ArrayLike) -> Floats:
         i, j = np.argwhere(wrong)[0]
         remedy = "forbid a move by a large finite cost"
         raise InputError(f"cost[{i}, {j}]", float(values[i, j]), "a finite number >= 0", remedy)
-    return values
+    return Matrix(values)
 
 
 # Distributions on finitely many points, converted to integers that sum to a power of two.

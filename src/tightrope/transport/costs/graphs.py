@@ -114,8 +114,6 @@ def graph(adjacency: object) -> Graph:
 
 # Grids in any dimension: points are numbered as numpy flattens an array of that shape.
 
-Step = tuple[int, ...]
-
 
 def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
     """Return the cost between the cells of a grid of that shape, with neighboring cells at distance 1.
@@ -132,29 +130,18 @@ def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
         raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
     places = np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
     clouds = Points(places, places, metric)
-    if metric not in METRIC_STEPS:
+    dimension, steps = len(sizes), list[tuple[int, ...]]()
+    if metric == "cityblock":
+        steps = [tuple(int(k == axis) for k in range(dimension)) for axis in range(dimension)]
+    elif metric == "chebyshev":  # one of each pair of opposite moves of a king
+        steps = [step for step in product((-1, 0, 1), repeat=dimension) if step > (0,) * dimension]
+    else:
         return clouds
-    joined = [_grid_edges(sizes, step) for step in METRIC_STEPS[metric](len(sizes))]
+    numbers = np.arange(len(places), dtype=np.int64).reshape(sizes)
+    joined = []
+    for step in steps:  # all pairs of cells that differ by it
+        here = tuple(slice(max(0, -d), size - max(0, d)) for d, size in zip(step, sizes, strict=True))
+        there = tuple(slice(max(0, d), size - max(0, -d)) for d, size in zip(step, sizes, strict=True))
+        joined.append((numbers[here].ravel(), numbers[there].ravel()))
     tails, heads = (np.concatenate(ends) for ends in zip(*joined, strict=True))
     return Graph(len(places), tails, heads, np.ones(len(tails)), clouds)
-
-
-def _cityblock_steps(dimension: int) -> list[Step]:
-    return [tuple(int(k == axis) for k in range(dimension)) for axis in range(dimension)]
-
-
-def _chebyshev_steps(dimension: int) -> list[Step]:
-    """Return one of each pair of opposite moves of a king."""
-    origin = (0,) * dimension
-    return [step for step in product((-1, 0, 1), repeat=dimension) if step > origin]
-
-
-METRIC_STEPS = {"cityblock": _cityblock_steps, "chebyshev": _chebyshev_steps}
-
-
-def _grid_edges(sizes: Step, step: Step) -> tuple[Integers, Integers]:
-    """Return all pairs of cells that differ by ``step``."""
-    numbers = np.arange(int(np.prod(sizes)), dtype=np.int64).reshape(sizes)
-    here = tuple(slice(max(0, -d), size - max(0, d)) for d, size in zip(step, sizes, strict=True))
-    there = tuple(slice(max(0, d), size - max(0, -d)) for d, size in zip(step, sizes, strict=True))
-    return numbers[here].ravel(), numbers[there].ravel()

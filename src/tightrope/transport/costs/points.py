@@ -80,29 +80,15 @@ def _parse_line_points(name: str, values: object) -> Floats:
 Lengths = Callable[[Floats], Floats]
 
 
-def _euclidean_lengths(steps: Floats) -> Floats:
-    return np.sqrt(_squared_lengths(steps))
-
-
 def _squared_lengths(steps: Floats) -> Floats:
     found: Floats = np.einsum("...k,...k->...", steps, steps)
     return found
 
 
-def _cityblock_lengths(steps: Floats) -> Floats:
-    found: Floats = np.abs(steps).sum(axis=-1)
-    return found
-
-
-def _chebyshev_lengths(steps: Floats) -> Floats:
-    found: Floats = np.abs(steps).max(axis=-1)
-    return found
-
-
 METRICS: dict[str, Lengths] = {
-    "chebyshev": _chebyshev_lengths,
-    "cityblock": _cityblock_lengths,
-    "euclidean": _euclidean_lengths,
+    "chebyshev": lambda steps: np.abs(steps).max(axis=-1),
+    "cityblock": lambda steps: np.abs(steps).sum(axis=-1),
+    "euclidean": lambda steps: np.sqrt(_squared_lengths(steps)),
     "sqeuclidean": _squared_lengths,
 }
 SQUARED = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}

@@ -42,9 +42,15 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
     ([1, 1, 1], [1, 0, 1])
     """
     if not (isinstance(group, list) or getattr(group, "ndim", 0) > 0):
-        return np.broadcast_to(np.int32(_index_of(group, names)), (count,))
-    # The names as an array: an object array if numpy would change them.
-    if isinstance(group, list) and _numpy_would_alter(group):
+        try:
+            number = {name: number for number, name in enumerate(names)}[group]
+        except (KeyError, TypeError):
+            raise InputError("group", group, f"one of {list(names)}", "fit the mechanism with its law") from None
+        return np.broadcast_to(np.int32(number), (count,))
+    # An object array if numpy would change the names: it turns numbers next to strings into strings and tuples into
+    # arrays, and drops NULs at the end of strings.
+    kinds = set(map(type, group)) if isinstance(group, list) else set()
+    if len(kinds) > 1 or tuple in kinds or (kinds == {str} and "\0" in "".join(group)):
         mixed = np.empty(len(group), dtype=object)
         mixed[:] = group
         given = mixed
@@ -53,16 +59,7 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
-    # Names and values can be compared by numpy if all are strings, or all are 64-bit integers.
-    wanted = {"U": str, "i": int}.get(given.dtype.kind)
-    if wanted is None or not all(type(name) is wanted for name in names):
-        comparable = False
-    else:
-        known = np.array(names)
-        comparable = known.dtype.kind == given.dtype.kind and known.tolist() == list(
-            names
-        )  # numpy drops NULs at the end
-    found = _encode_by_sorting(given, np.array(names)) if comparable else _encode_one_by_one(given, names)
+    found = _encode_array(given, names)
     unknown = int(np.count_nonzero(found < 0))
     if unknown:
         expected = f"0 of {count}, each one of {list(names)}"
@@ -70,34 +67,22 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
     return found
 
 
-def _index_of(group: MembershipGroup, names: Sequence[MembershipGroup]) -> int:
-    try:
-        return {name: number for number, name in enumerate(names)}[group]
-    except (KeyError, TypeError):
-        raise InputError("group", group, f"one of {list(names)}", "fit the mechanism with its law") from None
-
-
-def _numpy_would_alter(group: list[Any]) -> bool:
-    """NumPy turns numbers next to strings into strings and tuples into arrays, and drops NULs at the end of strings."""
-    kinds = set(map(type, group))
-    return len(kinds) > 1 or tuple in kinds or (kinds == {str} and "\0" in "".join(group))
-
-
-def _encode_one_by_one(given: NDArray[Any], names: Sequence[MembershipGroup]) -> Codes:
-    """Look up names one by one; entries that cannot be hashed raise ``InputError``."""
+def _encode_array(given: NDArray[Any], names: Sequence[MembershipGroup]) -> Codes:
+    """Return the index of each entry among the names, −1 for others; ``InputError`` for entries without a hash."""
+    # Names and values can be compared by numpy if all are strings, or all are 64-bit integers: binary search.
+    kind = {"U": str, "i": int}.get(given.dtype.kind)
+    if kind is not None and all(type(name) is kind for name in names):
+        known = np.array(names)
+        if known.dtype.kind == given.dtype.kind and known.tolist() == list(names):  # numpy drops NULs at the end
+            order = np.argsort(known)
+            nearest = order[np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)]
+            return np.where(known[nearest] == given, nearest, -1).astype(np.int32)
     places = {name: number for number, name in enumerate(names)}
     entries = list(given) if given.dtype.kind in "Mm" else given.tolist()
     try:
         return np.array([places.get(entry, -1) for entry in entries], dtype=np.int32)
     except TypeError:
         raise InputError("group", "lists or tables", "a name for each value", "names must be hashable") from None
-
-
-def _encode_by_sorting(given: NDArray[Any], known: NDArray[Any]) -> Codes:
-    """Look up all names at once, by binary search among the sorted names."""
-    order = np.argsort(known)
-    places = order[np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)]
-    return np.where(known[places] == given, places, -1).astype(np.int32)
 
 
 # Names under which draws are remembered: valid and invalid ones.
@@ -169,21 +154,16 @@ def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cos
     costs = cost.to_matrix()
     far = 1 + 2 * found.cost * sum(costs.shape)  # no detour within r costs as much
     near = coupling(law.float_masses, target.float_masses, np.where(costs <= found.cost, costs, far)).plan
-    return plan_within(costs <= found.cost, law, target, near) or _plan_beyond_radius(
-        law, target, costs, found.cost, near
-    )
-
-
-def _plan_beyond_radius(
-    law: ExactDistribution, target: ExactDistribution, costs: Floats, radius: float, guess: Any
-) -> ExactPlan:
-    """Return the coupling within the smallest cost above ``radius`` that suffices for the exact distributions."""
-    levels = np.unique(costs[costs > radius]).tolist()
+    plan = plan_within(costs <= found.cost, law, target, near)
+    if plan is not None:
+        return plan
+    # The smallest cost above r that suffices for the exact distributions.
+    levels = np.unique(costs[costs > found.cost]).tolist()
     low, high = 0, len(levels) - 1
-    best = exact_plan(guess, law, target)  # feasible at the last level
+    best = exact_plan(near, law, target)  # feasible at the last level
     while low <= high:
         middle = (low + high) // 2
-        tried = plan_within(costs <= levels[middle], law, target, guess)
+        tried = plan_within(costs <= levels[middle], law, target, near)
         if tried is None:
             low = middle + 1
         else:

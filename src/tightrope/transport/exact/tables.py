@@ -91,10 +91,13 @@ class RowTables:
             np.concatenate([columns.edges.low for _, columns in tables]),
         )
         layout_outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
-        layout_own = [
-            _own_outcomes(named, columns) for named, (_, columns) in zip(layout_outcomes, tables, strict=True)
-        ]
-        layout_other = [named[columns.other] for named, (_, columns) in zip(layout_outcomes, tables, strict=True)]
+        layout_own, layout_other = [], []
+        for named, (_, columns) in zip(layout_outcomes, tables, strict=True):
+            # Padding columns have an empty lower part.
+            places = np.arange(1 << columns.bits)
+            above = named[columns.other]
+            layout_own.append(np.where(places < len(named), named[np.minimum(places, len(named) - 1)], above))
+            layout_other.append(above)
         layout_shifts = (64 - layout_bits).astype(np.uint64)
         return cls(
             *(
@@ -162,12 +165,6 @@ def quantize_weights(row: Mapping[int, int]) -> dict[int, int]:
     raised = set(sorted(parts, key=lambda outcome: -parts[outcome][1])[:short])
     weights = {outcome: quotient + (outcome in raised) for outcome, (quotient, _) in parts.items()}
     return {outcome: weight for outcome, weight in weights.items() if weight}
-
-
-def _own_outcomes(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
-    """Return the outcome of each column below its edge; padding columns have an empty lower part."""
-    numbers = np.arange(1 << columns.bits)
-    return np.where(numbers < len(named), named[np.minimum(numbers, len(named) - 1)], named[columns.other])
 
 
 def _choose_by_row(

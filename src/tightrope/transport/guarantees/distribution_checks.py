@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import array_of
 from tightrope.numerics.checks import check_nonempty
-from tightrope.transport.costs.costs import Cost, CostLike, as_cost
+from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.guarantees.divergences import divergence_upper_bound as divergence_of
@@ -67,9 +67,20 @@ def distribution_privacy(
     >>> distribution_privacy(response, [([1.0, 0.0], [0.5, 0.5])], "total_variation").values[0] >= 0.25
     True
     """
-    values = [
-        _symmetric_divergence(divergence, p, q, delta) for p, q in _output_law_pairs(mechanism, _check_pairs(pairs))
-    ]
+    check_nonempty("pairs", pairs, "give a list of pairs of groups or of laws")
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InputError("pairs", pair, "a list of pairs")
+    sides = [(first, second) for first, second in pairs]
+    # The output distribution of each side; repeated sides are computed once.
+    laws: dict[int, Shares] = {}
+    for side in chain.from_iterable(sides):
+        if id(side) not in laws:
+            laws[id(side)] = output_law(mechanism, side)
+    values = []
+    for first, second in sides:
+        p, q = laws[id(first)], laws[id(second)]
+        values.append(max(divergence_of(divergence, p, q, delta=delta), divergence_of(divergence, q, p, delta=delta)))
     return DistributionPrivacy(divergence, tuple(values))
 
 
@@ -94,8 +105,18 @@ def extended_distribution_privacy(
     if p not in (1, math.inf):
         raise InputError("p", p, "1 or math.inf")
     table, apart = as_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
-    near = [_distance_lower_bound(mechanism, pair, table, p) for pair in pairs]
-    return DistributionPrivacy(divergence, tuple(map(_epsilon_per_unit, apart, near)), p)
+    size = table.matrix_shape[0]
+    values = []
+    for value, pair in zip(apart, pairs, strict=True):
+        first, second = (_input_law(mechanism, side, size) for side in pair)
+        distance = 0.0
+        if first != second:
+            # W_1 changes by at most the largest cost times the rounding of the distributions.
+            distance = coupling(first.float_masses, second.float_masses, table, p=p).lower_bound * (1 - ROUNDED_SUMS)
+            if p != math.inf:
+                distance = max(0.0, distance - table.cost_upper_bound() * (size + 8) * UNIT)
+        values.append(0.0 if not value else round_up(value / distance) if distance > 0 else math.inf)
+    return DistributionPrivacy(divergence, tuple(values), p)
 
 
 def output_law(mechanism: Any, side: Side) -> Shares:
@@ -124,45 +145,8 @@ def _group_and_law(side: Side) -> tuple[Any, Any]:
     return side, None
 
 
-def _check_pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
-    check_nonempty("pairs", pairs, "give a list of pairs of groups or of laws")
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise InputError("pairs", pair, "a list of pairs")
-    return [(first, second) for first, second in pairs]
-
-
-def _output_law_pairs(mechanism: Any, pairs: list[tuple[Side, Side]]) -> list[tuple[Shares, Shares]]:
-    """Return the output distributions of both sides; repeated sides are computed once."""
-    known: dict[int, Shares] = {}
-    for side in chain.from_iterable(pairs):
-        if id(side) not in known:
-            known[id(side)] = output_law(mechanism, side)
-    return [(known[id(first)], known[id(second)]) for first, second in pairs]
-
-
-def _symmetric_divergence(name: str, p: Shares, q: Shares, delta: float) -> float:
-    return max(divergence_of(name, p, q, delta=delta), divergence_of(name, q, p, delta=delta))
-
-
 def _input_law(mechanism: Any, side: Side, size: int) -> ExactDistribution:
     if not isinstance(mechanism, CouplingMechanism):
         return ExactDistribution.from_probabilities("law", side, size)
     group, law = _group_and_law(side)
     return mechanism.groups[group] if law is None else ExactDistribution.from_probabilities("law", law, size)
-
-
-def _distance_lower_bound(mechanism: Any, pair: tuple[Side, Side], cost: Cost, p: float) -> float:
-    """Return a lower bound on W_p: W_1 changes by at most the largest cost times the rounding of the distributions."""
-    size = cost.matrix_shape[0]
-    first, second = (_input_law(mechanism, side, size) for side in pair)
-    if first == second:
-        return 0.0
-    proven = coupling(first.float_masses, second.float_masses, cost, p=p).lower_bound * (1 - ROUNDED_SUMS)
-    return proven if p == math.inf else max(0.0, proven - cost.cost_upper_bound() * (size + 8) * UNIT)
-
-
-def _epsilon_per_unit(apart: float, distance: float) -> float:
-    if not apart:
-        return 0.0
-    return round_up(apart / distance) if distance > 0 else math.inf

@@ -67,13 +67,8 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
     return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
-def _kl_divergence(p: Shares, q: Shares) -> float:
-    """Return Σ q φ(p/q) with φ(t) = t log t − t + 1 ≥ 0: no cancellation."""
-    return _sum_terms(p, q, _kl_term, KL)
-
-
 def _kl_term(p: Fraction, q: Fraction) -> float:
-    """Return one term, q φ(p/q)."""
+    """Return q φ(p/q) with φ(t) = t log t − t + 1 ≥ 0: no cancellation."""
     if not p:
         return float(q)
     excess = p / q - 1
@@ -81,18 +76,6 @@ def _kl_term(p: Fraction, q: Fraction) -> float:
         return float(p) * log_ratio(p, q) - float(p - q)
     d = float(excess)
     return float(q) * math.fsum((-1) ** k * d**k / (k * (k - 1)) for k in range(2, TERMS))
-
-
-def _total_variation(p: Shares, q: Shares) -> float:
-    return float(sum((a - b for a, b in zip(p, q, strict=True) if a > b), Fraction(0)))
-
-
-def _chi_squared(p: Shares, q: Shares) -> float:
-    return _sum_terms(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED)
-
-
-def _squared_hellinger(p: Shares, q: Shares) -> float:
-    return _sum_terms(p, q, _hellinger_term, HELLINGER)
 
 
 def _hellinger_term(p: Fraction, q: Fraction) -> float:
@@ -130,11 +113,11 @@ def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
 
 APPROXIMATE = "approximate_max"
 KINDS: dict[str, Callable[[Shares, Shares], float]] = {
-    "kl": _kl_divergence,
-    "reverse_kl": lambda p, q: _kl_divergence(q, p),
-    "total_variation": _total_variation,
-    "chi_squared": _chi_squared,
-    "hellinger": _squared_hellinger,
+    "kl": lambda p, q: _sum_terms(p, q, _kl_term, KL),
+    "reverse_kl": lambda p, q: _sum_terms(q, p, _kl_term, KL),
+    "total_variation": lambda p, q: float(sum((a - b for a, b in zip(p, q, strict=True) if a > b), Fraction(0))),
+    "chi_squared": lambda p, q: _sum_terms(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED),
+    "hellinger": lambda p, q: _sum_terms(p, q, _hellinger_term, HELLINGER),
     "max": _max_divergence,
 }
 

@@ -161,35 +161,29 @@ def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure
 def _estimate_laws(
     counts: dict[Group, Integers], width: int, settings: tuple[float, float], spent: tuple[PrivacyLoss, float] | None
 ) -> LearnedLaws:
+    """Return the estimates and their bounds if every true count is within ``width`` of its cell."""
     failure, smoothing = settings
-    chances = (failure / (4 * sum(len(cells) for cells in counts.values())), failure / (2 * len(counts)))
-    groups = {group: _estimate_law(cells, width, chances, smoothing) for group, cells in counts.items()}
+    interval_failure = failure / (4 * sum(len(cells) for cells in counts.values()))
+    variation_failure = failure / (2 * len(counts))
+    groups: dict[Group, LearnedLaw] = {}
+    for group, cells in counts.items():
+        least, most, size = np.maximum(cells - width, 0), np.maximum(cells + width, 0), len(cells)
+        fewest, largest = int(least.sum()), int(most.sum())
+        smooth = np.maximum(cells, 0) + smoothing
+        law = smooth / smooth.sum()
+        # One-sided Clopper–Pearson bounds for any count in [least, most] and any number of samples in between.
+        lower, seen = np.zeros(size), least > 0
+        lower[seen] = betaincinv(least[seen], largest - least[seen] + 1, interval_failure)
+        upper, open_ = np.ones(size), most < fewest
+        upper[open_] = 1 - betaincinv(fewest - most[open_], most[open_] + 1, interval_failure)
+        upper = np.minimum(upper * (1 + INVERSE_ERROR) + INVERSE_ERROR * 1e-3, 1)
+        lower = np.maximum(lower * (1 - INVERSE_ERROR), 0)
+        sampled = math.sqrt((size * math.log(2) - math.log(variation_failure)) / (2 * fewest)) if fewest else 1.0
+        shares = (least / max(largest, 1), most / fewest if fewest else np.ones(size))
+        apart = min(1.0, sampled + _variation_bound(law, *shares), _variation_bound(law, lower, upper))
+        groups[group] = LearnedLaw(law, lower, upper, min(1.0, round_up(apart)))
     loss, whole = spent or (None, failure)
     return LearnedLaws(groups, whole, loss)
-
-
-def _estimate_law(cells: Integers, width: int, chances: tuple[float, float], smoothing: float) -> LearnedLaw:
-    """Return the estimate and its bounds if every true count is within ``width`` of its cell."""
-    least, most = np.maximum(cells - width, 0), np.maximum(cells + width, 0)
-    fewest, largest = int(least.sum()), int(most.sum())
-    smooth = np.maximum(cells, 0) + smoothing
-    law = smooth / smooth.sum()
-    # Clopper–Pearson at one-sided `chance` for any count in [least, most] and any number of samples in `sizes`.
-    sizes = (fewest, largest)
-    chance = chances[0]
-    interval_fewest, interval_largest = sizes
-    interval_lower = np.zeros(len(least))
-    seen = least > 0
-    interval_lower[seen] = betaincinv(least[seen], interval_largest - least[seen] + 1, chance)
-    interval_upper, open_ = np.ones(len(most)), most < interval_fewest
-    interval_upper[open_] = 1 - betaincinv(interval_fewest - most[open_], most[open_] + 1, chance)
-    widened = np.minimum(interval_upper * (1 + INVERSE_ERROR) + INVERSE_ERROR * 1e-3, 1)
-    lower, upper = np.maximum(interval_lower * (1 - INVERSE_ERROR), 0), widened
-    size = len(cells)
-    sampled = math.sqrt((size * math.log(2) - math.log(chances[1])) / (2 * fewest)) if fewest else 1.0
-    shares = (least / max(largest, 1), most / fewest if fewest else np.ones(size))
-    apart = min(1.0, sampled + _variation_bound(law, *shares), _variation_bound(law, lower, upper))
-    return LearnedLaw(law, lower, upper, min(1.0, round_up(apart)))
 
 
 def _variation_bound(law: Floats, lower: Floats, upper: Floats) -> float:
@@ -207,16 +201,15 @@ def _float_law_bounds(law: Floats) -> tuple[Floats, Floats]:
 def _check_counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
     if not isinstance(counts, Mapping) or not counts:
         raise InputError("counts", counts, "a mapping from the name of each group to its counts")
-    found = {group: _check_cells(group, cells) for group, cells in counts.items()}
+    found: dict[Group, Integers] = {}
+    for group, cells in counts.items():
+        array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
+        if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
+            raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
+        total = float(array.sum(dtype=np.float64))
+        if not total < MOST_SAMPLES:
+            raise InputError(f"sum of counts of {group!r}", total, "less than 2^52")
+        found[group] = array.astype(np.int64)
     if len({len(cells) for cells in found.values()}) > 1:
         raise InputError("counts", {g: len(c) for g, c in found.items()}, "over one common support")
     return found
-
-
-def _check_cells(group: Group, cells: ArrayLike) -> Integers:
-    array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
-        raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
-    if not float(array.sum(dtype=np.float64)) < MOST_SAMPLES:
-        raise InputError(f"sum of counts of {group!r}", float(array.sum(dtype=np.float64)), "less than 2^52")
-    return array.astype(np.int64)

@@ -123,8 +123,8 @@ def stability(transformation: ArrayLike, cost: CostLike) -> float:
         )
     distances = table.to_matrix()
     pairs = [(x, y) for x in range(len(rows)) for y in range(x) if (rows[x] != rows[y]).any()]
-    return max((_per_unit(wasserstein(rows[x], rows[y], table), float(distances[x, y])) for x, y in pairs), default=0.0)
-
-
-def _per_unit(moved: float, distance: float) -> float:
-    return moved / distance if distance > 0 else math.inf
+    worst = 0.0
+    for x, y in pairs:
+        moved, distance = wasserstein(rows[x], rows[y], table), float(distances[x, y])
+        worst = max(worst, moved / distance if distance > 0 else math.inf)
+    return worst

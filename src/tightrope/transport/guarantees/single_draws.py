@@ -148,9 +148,6 @@ def _with_rounding(
         ratio, down = 0.0, min(1.0, round_up(down + apart))
     bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
     eta = _chain_deltas(bound.total_variation, epsilon, min(1.0, 2 * apart))
-    return OneDraw(_sum_up(bound.epsilon, ratio), min(_chain_deltas(up, epsilon + ratio, down), eta), eta)
-
-
-def _sum_up(first: float, second: float) -> float:
-    """Return the sum, rounded up."""
-    return round_up(first + second) if first and second else first + second
+    total = bound.epsilon + ratio
+    total = round_up(total) if bound.epsilon and ratio else total
+    return OneDraw(total, min(_chain_deltas(up, epsilon + ratio, down), eta), eta)

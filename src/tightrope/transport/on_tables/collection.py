@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.numerics.arrays import Integers
@@ -179,7 +178,11 @@ class CellPoints:
                 raise SchemaError("column", column, f"numeric to be cut into cells, but it is {kind}", "cast it first")
 
     def point_numbers(self, columns: Sequence[Any]) -> Integers:
-        return self.cells.cell_numbers([_float_array(column) for column in columns])
+        import pyarrow
+
+        # As floats, where NULL becomes NaN.
+        casts = [column.cast(pyarrow.float64(), safe=False) for column in columns]
+        return self.cells.cell_numbers([cast.to_numpy(zero_copy_only=False) for cast in casts])
 
     def arrow_columns(self, drawn: Integers) -> list[Any]:
         import pyarrow
@@ -281,11 +284,3 @@ def _check_named(table: Table, column: str, labels: Labels) -> None:
 def _count_strays(values: Integers, groups: Integers) -> Integers:
     """Return the number of rows, of unknown groups, and of rows without a point."""
     return np.array([len(values), np.count_nonzero(groups < 0), np.count_nonzero(values < 0)], dtype=np.int64)
-
-
-def _float_array(column: Any) -> NDArray[np.float64]:
-    """Return an Arrow column of numbers as an array; NULL becomes NaN."""
-    import pyarrow
-
-    found: NDArray[np.float64] = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found

@@ -91,16 +91,16 @@ class SavedCoupling:
         support, metric = support_from_document(document.support), document.support.metric
         cost = support.transport_cost(metric)
         by_name = dict(zip(Labels.from_names(document.group.names).names, document.groups, strict=True))
-        mechanism = CouplingMechanism(
-            groups={name: _parse_law(f"law of {name!r}", one.law, len(support)) for name, one in by_name.items()},
-            target=_parse_law("target", document.target, len(support)),
-            tables=GroupTables.from_tables(
-                {name: _parse_tables(name, one, len(support)) for name, one in by_name.items()}
-            ),
-            loss={name: one.loss for name, one in by_name.items()},
-            objective=document.objective,
-            stray=_parse_stray(*document.stray),
-        )
+        groups = {name: _parse_law(f"law of {name!r}", one.law, len(support)) for name, one in by_name.items()}
+        target = _parse_law("target", document.target, len(support))
+        tables = {name: _parse_tables(name, one, len(support)) for name, one in by_name.items()}
+        joined = GroupTables.from_tables(tables)
+        loss = {name: one.loss for name, one in by_name.items()}
+        above, below = _parse_hex_integers(document.stray)
+        if not (below > 0 and above <= below):
+            fraction = "/".join(text[:20] for text in document.stray)
+            raise InputError("stray", fraction, "a share of the mass", AGAIN)
+        mechanism = CouplingMechanism(groups, target, joined, loss, document.objective, Fraction(above, below))
         check_recomputed(mechanism, cost)
         return cls(mechanism, support, document.group.column, metric, document.origin)
 
@@ -142,28 +142,19 @@ def _parse_law(name: str, texts: Iterable[str], size: int) -> ExactDistribution:
     return ExactDistribution(masses, sum(masses))
 
 
-def _parse_stray(above: str, below: str) -> Fraction:
-    part, whole = _parse_hex_integers((above, below))
-    if not (whole > 0 and part <= whole):
-        raise InputError("stray", f"{above[:20]}/{below[:20]}", "a share of the mass", AGAIN)
-    return Fraction(part, whole)
-
-
 def _parse_tables(group: Name, own: GroupPart, size: int) -> RowTables:
-    weights = [_parse_weights(f"weights of {group!r}", table, size) for table in own.tables]
+    """Return the tables of a group; weights must sum to 2¹²⁸ because ``RowTables`` rescales others."""
+    name, tables = f"weights of {group!r}", list[dict[int, int]]()
+    for table in own.tables:
+        weights = _parse_hex_integers(table.weights)
+        if not max(table.outcomes) < size:
+            raise InputError(name, max(table.outcomes), f"for points in 0..{size - 1}", AGAIN)
+        if sum(weights) != TOTAL or not min(weights) > 0:
+            raise InputError(name, f"sum {sum(weights):x}", f"> 0 and {TOTAL:x} in total", AGAIN)
+        tables.append(dict(zip(table.outcomes, weights, strict=True)))
     if len(own.rows) != size:
         raise InputError(f"rows of {group!r}", f"{len(own.rows)} rows", f"{size} rows, one a point", AGAIN)
-    return RowTables.from_weights([weights[row] for row in own.rows], size)
-
-
-def _parse_weights(name: str, table: RowTable, size: int) -> dict[int, int]:
-    """Return the weights of one table, which must sum to 2¹²⁸ because ``RowTables`` rescales others."""
-    weights = _parse_hex_integers(table.weights)
-    if not max(table.outcomes) < size:
-        raise InputError(name, max(table.outcomes), f"for points in 0..{size - 1}", AGAIN)
-    if sum(weights) != TOTAL or not min(weights) > 0:
-        raise InputError(name, f"sum {sum(weights):x}", f"> 0 and {TOTAL:x} in total", AGAIN)
-    return dict(zip(table.outcomes, weights, strict=True))
+    return RowTables.from_weights([tables[row] for row in own.rows], size)
 
 
 def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:

@@ -16,7 +16,6 @@ from tightrope.numerics.arrays import Integers
 from tightrope.tables import ContributionBounds, Measure, Request, Table
 from tightrope.tables.group_keys import key_sort_order
 from tightrope.tables.labels import CELL, MOST_CELLS, Axis, Labels, Name, add_cell_column
-from tightrope.tables.schema import Kind
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.costs.points import line
@@ -200,8 +199,6 @@ def count_points(table: Table, support: Cells | str | Categories, population: Po
     """
     binned = add_cell_column(table, support.axes) if isinstance(support, Cells) else table
     column = CELL if isinstance(support, Cells) else support if isinstance(support, str) else support.column
-    for name in (column, population.group):
-        _require_nameable_kind(name, binned.schema.find_column(name).kind)
     found = _collect_counts(binned, column, population)
     groups = _group_names(found, population)
     known = (
@@ -218,18 +215,17 @@ def count_points(table: Table, support: Cells | str | Categories, population: Po
 
 
 def _collect_counts(table: Table, column: str, population: Population) -> dict[tuple[Any, Any], int]:
-    """Return (point, group) → rows, without NULLs."""
+    """Return (point, group) → rows, without NULLs; ``SchemaError`` unless both columns are text or integers."""
+    for name in (column, population.group):
+        kind = table.schema.find_column(name).kind
+        if kind not in ("text", "integer"):
+            remedy = "cut numbers into cells with --bins or --grid" if kind == "number" else "cast the column first"
+            raise SchemaError("column", name, f"text or whole numbers, but it is {kind}", remedy)
     bounds = ContributionBounds(population.person, 1, 1, 1)
     request = Request((column, population.group), None, bounds, (Measure("rows", None, None),))
     grouped = table.collect_totals(request)
     pairs = zip(grouped.keys, grouped.values["rows"], strict=True)
     return {(point, group): rows for (point, group), rows in pairs if point is not None and group is not None}
-
-
-def _require_nameable_kind(name: str, kind: Kind) -> None:
-    if kind not in ("text", "integer"):
-        remedy = "cut numbers into cells with --bins or --grid" if kind == "number" else "cast the column first"
-        raise SchemaError("column", name, f"text or whole numbers, but it is {kind}", remedy)
 
 
 def _group_names(found: Mapping[tuple[Any, Any], int], population: Population) -> tuple[Name, ...]:

@@ -123,18 +123,12 @@ def first_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, 
     mirrored = Points(cost.y, cost.x, cost.metric, cost.exponent)
     near, far = _cheapest_arcs(cost, columns), _cheapest_arcs(mirrored, rows)
     # The north-west corner rule with points in the order of their boxes makes the first problem feasible.
-    some_coupling_rows, some_coupling_columns = (
-        np.argsort(here.home, kind="stable"),
-        np.argsort(there.home, kind="stable"),
+    some, others = np.argsort(here.home, kind="stable"), np.argsort(there.home, kind="stable")
+    stairs = north_west_staircase(source[some], target[others])
+    return (
+        np.concatenate([some[stairs.rows], near[0], far[1]]),
+        np.concatenate([others[stairs.columns], near[1], far[0]]),
     )
-    stairs = north_west_staircase(source[some_coupling_rows], target[some_coupling_columns])
-    return _concatenate_pairs(
-        (some_coupling_rows[stairs.rows], some_coupling_columns[stairs.columns]), near, (far[1], far[0])
-    )
-
-
-def _concatenate_pairs(*pairs: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
-    return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])
 
 
 def _cheapest_arcs(cost: Cost, v: Floats) -> tuple[Integers, Integers]:
@@ -177,7 +171,10 @@ def _solve_by_pricing(cost: Points, source: Floats, target: Floats) -> tuple[csr
     """Return a plan and its potentials, feasible up to rounding."""
     arcs = np.unique(_encode_pairs(first_arcs(cost, source, target), cost))
     for k in range(PRICING_ROUNDS):
-        table = _sparse_arc_costs(cost, arcs)
+        ends = np.divmod(arcs, cost.matrix_shape[1])
+        # Zeros become the smallest float, because POT drops zero entries.
+        costs = np.maximum(cost.pair_costs(*ends), np.finfo(float).tiny)
+        table = coo_array((costs, ends), shape=cost.matrix_shape)
         unit = float(table.data.max()) or 1.0
         flows, u, v = network_simplex(source, target, coo_array(table / unit))
         u, v = u * unit, v * unit
@@ -203,13 +200,6 @@ def _prune_arcs(cost: Points, arcs: Integers, duals: tuple[Floats, Floats], flow
 def _encode_pairs(pairs: Pairs, cost: Cost) -> Integers:
     """Encode each pair as one number, so that sets of pairs are sorted arrays."""
     return pairs[0] * cost.matrix_shape[1] + pairs[1]
-
-
-def _sparse_arc_costs(cost: Points, arcs: Integers) -> coo_array:
-    """Return the costs of the arcs; zeros become the smallest float, because POT drops zero entries."""
-    rows, columns = np.divmod(arcs, cost.matrix_shape[1])
-    costs = np.maximum(cost.pair_costs(rows, columns), np.finfo(float).tiny)
-    return coo_array((costs, (rows, columns)), shape=cost.matrix_shape)
 
 
 def profitable_pairs(cost: Cost, u: Floats, v: Floats) -> tuple[Integers, Floats]:

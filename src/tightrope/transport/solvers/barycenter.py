@@ -52,7 +52,11 @@ def solve_barycenter(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats
     if isinstance(cost, DiscreteCost):
         return median_law(groups, shares)
     counted = np.flatnonzero(shares)
-    edges = _matching_graph(cost)
+    edges = cost if isinstance(cost, Graph) else None
+    # A line with equal sources and targets is a path.
+    if isinstance(cost, Line) and cost.exponent == 1 and cost.x is cost.y and len(np.unique(cost.x)) == len(cost.x):
+        order = np.argsort(cost.x)
+        edges = Graph(len(order), order[:-1], order[1:], np.diff(cost.x[order]))
     some = groups[counted], shares[counted]
     program = pairs_program(*some, cost) if edges is None else edges_program(*some, edges)
     unit = float(program.costs.max()) or 1.0
@@ -68,14 +72,6 @@ def solve_barycenter(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats
     prices[counted] = program.sign * multipliers[program.priced] / shares[counted, None]
     masses = np.maximum(found[: program.targets], 0)
     return masses / masses.sum(), prices
-
-
-def _matching_graph(cost: Cost) -> Graph | None:
-    """Return the graph with the metric ``cost``; a line with equal sources and targets is a path."""
-    if isinstance(cost, Line) and cost.exponent == 1 and cost.x is cost.y and len(np.unique(cost.x)) == len(cost.x):
-        order = np.argsort(cost.x)
-        return Graph(len(order), order[:-1], order[1:], np.diff(cost.x[order]))
-    return cost if isinstance(cost, Graph) else None
 
 
 def pairs_program(groups: Floats, shares: Floats, cost: Cost) -> LinearProgram:

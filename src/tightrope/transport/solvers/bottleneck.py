@@ -126,17 +126,15 @@ def bottleneck_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:
     whole[first] += np.maximum(0.0, completed_source - np.bincount(near.rows, moved, len(completed_source)))
     moved = whole
     plan = sparse_plan(rows[near.rows], columns[near.columns], moved, cost.matrix_shape)
-    proof = _smallest_cut(some, masses, near.cheaper_than(radius), radius)
-    # The cut among all points; those without mass are in neither set.
+    # The sources on the source's side of a minimum cut of the pairs that cost less, and the targets that they reach;
+    # points without mass are in neither set.
+    cheaper = near.cheaper_than(radius)
+    _, side = masses.flow_along(cheaper)
     chosen, reached = np.zeros(len(source), dtype=bool), np.zeros(len(target), dtype=bool)
-    chosen[rows], reached[columns] = proof.sources, proof.targets
-    return Coupling(
-        plan,
-        radius,
-        Cut(chosen, reached, float(source[chosen].sum() - target[reached].sum()), proof.value),
-        math.inf,
-        "threshold and largest flow",
-    )
+    chosen[rows[side[side < len(rows)]]] = True
+    reached[columns[cheaper.columns[chosen[rows[cheaper.rows]]]]] = True
+    proof = Cut(chosen, reached, float(source[chosen].sum() - target[reached].sum()), radius)
+    return Coupling(plan, radius, proof, math.inf, "threshold and largest flow")
 
 
 def _search_radius(cost: Cost, masses: IntegerMasses) -> tuple[float, PricedPairs]:
@@ -167,13 +165,3 @@ def pairs_within(cost: Cost, radius: float) -> PricedPairs:
         i, j = np.nonzero(costs <= radius)
         found.append((rows[i], j, costs[i, j]))
     return PricedPairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
-
-
-def _smallest_cut(cost: Cost, masses: IntegerMasses, near: PricedPairs, radius: float) -> Cut:
-    """Return the sources on the source's side of a minimum cut of the pairs that cost less than ``radius``."""
-    _, side = masses.flow_along(near)
-    chosen = np.zeros(cost.matrix_shape[0], dtype=bool)
-    chosen[side[side < cost.matrix_shape[0]]] = True
-    reached = np.zeros(cost.matrix_shape[1], dtype=bool)
-    reached[near.columns[chosen[near.rows]]] = True
-    return Cut(chosen, reached, 0.0, radius)

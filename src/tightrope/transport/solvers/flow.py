@@ -138,7 +138,9 @@ def whole_lengths(cost: Graph) -> tuple[Integers, int]:
     """
     largest = float(cost.lengths.max(initial=1.0))
     room = EXACT_BITS - int(np.ceil(np.log2(largest))) - cost.nodes.bit_length()
-    bits = next((k for k in range(min(0, room), room) if _are_whole(cost.lengths, k)), room)
+    bits = min(0, room)
+    while bits < room and np.any(np.ldexp(cost.lengths, bits) % 1):
+        bits += 1
     lengths = np.floor(np.ldexp(cost.lengths, bits)).astype(np.int64)
     if lengths.min(initial=1) < 1:
         raise PrecisionError(
@@ -146,11 +148,6 @@ def whole_lengths(cost: Graph) -> tuple[Integers, int]:
             "to measure both in 64 bits; join its ends"
         )
     return lengths, bits
-
-
-def _are_whole(lengths: Floats, bits: int) -> bool:
-    scaled = np.ldexp(lengths, bits)
-    return bool((scaled == np.floor(scaled)).all())
 
 
 def node_heights(arcs: Arcs, lengths: Integers, flows: Integers, nodes: int) -> Integers:

@@ -74,22 +74,17 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
         return bottleneck_coupling(table, begin, end)
     raised = raise_cost_to_power(table, order)
     found = replace(_solve_with_proof(raised, begin, end), p=order)
-    _require_digits(table, raised, found)
+    # Smaller costs may have lost digits; the plan fails if so much mass pays them that its cost is uncertain.
+    least = raised.smallest_exact_cost()
+    if not least <= PROOF_TOLERANCE * found.cost:  # else even all of the mass would not matter
+        entries = coo_array(found.plan)
+        pairs = entry_indices(entries)
+        lost = table.locations_differ(*pairs) & (raised.pair_costs(*pairs) < least)
+        if float(entries.data[lost].sum()) * least > PROOF_TOLERANCE * found.cost:
+            raise PrecisionError(
+                f"costs that are paid are below {least:.3g} and have lost their digits; give them in a larger unit"
+            )
     return found
-
-
-def _require_digits(cost: Cost, raised: Cost, found: Coupling) -> None:
-    """Raise ``PrecisionError`` if relevant costs are so small that floats lost their digits."""
-    if raised.smallest_exact_cost() <= PROOF_TOLERANCE * found.cost:  # even all of the mass would not matter
-        return
-    entries = coo_array(found.plan)
-    pairs = entry_indices(entries)
-    lost = cost.locations_differ(*pairs) & (raised.pair_costs(*pairs) < raised.smallest_exact_cost())
-    if float(entries.data[lost].sum()) * raised.smallest_exact_cost() > PROOF_TOLERANCE * found.cost:
-        raise PrecisionError(
-            f"costs that are paid are below {raised.smallest_exact_cost():.3g} and have lost their digits; "
-            "give them in a larger unit"
-        )
 
 
 def check_order(p: Real) -> float:
