@@ -23,7 +23,7 @@ def test_ten_charges_of_a_tenth_exhaust_one_exactly(account):
     for number in range(10):
         account.charge_release(claim(f"release {number}"))
     assert account.current_state().balance_of("total").fraction_left == 0
-    with pytest.raises(InsufficientBudgetError, match=r"share of 0\.1 .* and 0 is left.*nothing was spent"):
+    with pytest.raises(InsufficientBudgetError, match=r"a fraction of 0\.1 .* and 0 is left.*nothing was spent"):
         account.charge_release(claim("one more"))
     assert account.current_state().balance_of("total").spent == 1
 
@@ -94,7 +94,7 @@ def test_a_dataset_with_other_columns_or_another_promise_is_refused(opened, acco
     other = identity(columns=(("user", "text"), ("town", "text"), ("city", "text")))
     with pytest.raises(InputError, match=r"\+town \(text\), \+user \(text\), -user \(integer\)"):
         opened().declare_dataset(other, [TOTAL])
-    with pytest.raises(InputError, match="a promise to people is not changed later"):
+    with pytest.raises(InputError, match="a declared budget is not changed later"):
         opened().declare_dataset(identity(), [Limit("total", tr.Budget(epsilon=2, delta="1e-6"))])
     with pytest.raises(InputError, match="one of \\['visits'\\]"):
         opened().open_account("visitors")
@@ -243,7 +243,7 @@ def test_a_series_has_a_key_that_its_dates_can_have(key):
 
 def test_releases_and_dates_of_a_series_have_keys_of_their_own(account):
     account.charge_release(claim("monthly 2/2"))
-    with pytest.raises(InputError, match=r"none of whose dates is released \('monthly 2/2' is\)"):
+    with pytest.raises(InputError, match=r"'monthly 2/2' of a date of this series is already a release"):
         account.reserve_series(SeriesClaim("monthly", "plan", BUDGET.scale_by("0.4"), 2, "{}"))
     account.reserve_series(SeriesClaim("weekly", "plan", BUDGET.scale_by("0.4"), 2, "{}"))
     with pytest.raises(InputError, match="reserved for a date of the series 'weekly'"):

@@ -130,7 +130,7 @@ def test_a_file_that_was_cut_off_is_refused_and_not_begun_anew(place, left):
 
 def test_a_ledger_that_is_gone_is_not_begun_anew(place):
     place.unlink()
-    with pytest.raises(LedgerError, match="is gone"):
+    with pytest.raises(LedgerError, match="is missing"):
         account(place)
 
 
@@ -230,7 +230,7 @@ def test_other_files_are_no_ledgers(tmp_path):
         Ledger(tmp_path, create=True)
     with pytest.raises(InputError, match="does not exist; the first release creates it"):
         Ledger(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="a folder that exists"):
+    with pytest.raises(InputError, match="does not exist"):
         Ledger(tmp_path / "no" / "where", create=True)
     with pytest.raises(InputError, match=r"mysql://\.\.\."):
         Ledger("mysql://somebody:secret@host/base")

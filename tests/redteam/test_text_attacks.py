@@ -49,7 +49,7 @@ def test_a_bounded_count_says_so_everywhere(answers):
     assert count.over == one.over.replace("3", "12") == "rows, at most 12 of one aircraft"
     assert total.over == "rows, at most 12 of one aircraft, 3 of them in one group"
     assert (count.max_rows, total.max_rows_per_group, one.max_rows) == (12, 3, 3)
-    assert any("not of the whole table" in note for note in count.notes)
+    assert any("not the whole table" in note for note in count.notes)
     assert any("max_rows_per_group = 3 bounds it" in note for note in one.notes)
     said = words(reporting.html(answers.result()))
     assert "How many records there are, over rows, at most 12 of one aircraft." in said

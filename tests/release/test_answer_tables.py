@@ -99,6 +99,18 @@ def test_keys_of_two_kinds_under_one_name_are_text(tmp_path):
     assert pd.read_parquet(tmp_path / "r.parquet")["g"].tolist() == ["1", "1", "2"]
 
 
+def test_keys_beyond_64_bits_are_text_in_every_table(tmp_path):
+    large = 2**70
+    frame = pd.DataFrame({"n": [1, 2] * 50})
+    opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    answers = opened.plan([tr.count(by="n", keys=[1, large])]).release()
+    answers.to_parquet(tmp_path / "r.parquet")
+    assert pd.read_parquet(tmp_path / "r.parquet")["n"].tolist() == ["1", str(large)]
+    assert answers[0].to_arrow()["n"].to_pylist() == ["1", str(large)]
+    assert answers[0].to_polars()["n"].to_list() == ["1", str(large)]
+    assert answers[0].to_pandas()["n"].tolist() == [1, large]
+
+
 def test_a_page_is_written(answers, tmp_path):
     answers.report(tmp_path / "report.html", title="Census")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -218,7 +218,7 @@ def test_rows_without_a_person_are_said_to_be_left_out_once_and_not_counted_amon
         "and rows without a usable person are not counted here" in statements(*[NoisyCount(1_000, 995, 1_005)] * 2)[0]
     )
     plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
-    assert str(plan).count("rows whose Patient ID is NULL, or a float but no whole number below 2^53") == 1
+    assert str(plan).count("Rows whose Patient ID is NULL, or a float that is not an integer below 2^53") == 1
     alone = tr.Session(pd.DataFrame({"age": [1]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
     assert "NULL" not in str(alone.plan([tr.count()]))
 

@@ -90,7 +90,7 @@ def test_an_older_version_is_confirmed_without_its_units():
 
 
 def test_an_accountant_that_forgets_rows_is_refuted(monkeypatch):
-    monkeypatch.setattr(worst_split, "_group_masses", lambda own, window: lambda rows: _one_row(own, window))
+    monkeypatch.setattr(worst_split, "_group_loss", lambda own, window: lambda rows: _one_row(own, window))
     claims = check_document(json.dumps(plan().release().certificate))
     assert worst_verdict(claims) == REFUTED, claims
 

@@ -92,16 +92,20 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bo
     while low == 0 and high / stride > MIN_EPSILON:
         low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
         stride *= stride
+    root = _solve_in_bracket(delta_at, target, low, high)
+    return round_root_to_side(delta_at, target, root, upper_bound=upper_bound)
 
-    def log_delta_excess(epsilon: float) -> float:  # log of δ over the target; δ = 0 counts as e^{−800} of it
+
+def _solve_in_bracket(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Return the ε where log δ equals log of the target; δ = 0 counts as e^{−800} of the target."""
+
+    def log_delta_excess(epsilon: float) -> float:
         value = delta_at(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 
-    root = high
-    if log_delta_excess(high) != 0:
-        tolerance = max(1e-14 * high, 5e-324)
-        root = float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=tolerance, rtol=1e-14))
-    return round_root_to_side(delta_at, target, root, upper_bound=upper_bound)
+    if log_delta_excess(high) == 0:
+        return high
+    return float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
 
 
 def round_root_to_side(delta_at: Callable[[float], float], target: float, root: float, *, upper_bound: bool) -> float:

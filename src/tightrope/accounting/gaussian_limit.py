@@ -71,14 +71,14 @@ class SumMoments:
     def from_spread(cls, total: Composition) -> Self:
         """By Minkowski, a norm is off by at most the norm of the distances; a centered loss by at most twice that."""
         steps = [(LossSpread.from_cells(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
-        mean = math.fsum(n * one.mean for one, n in steps)
-        drift = math.fsum(n * one.drift for one, n in steps)
-        least = math.sqrt(math.fsum(n * max(0.0, one.deviation - one.apart) ** 2 for one, n in steps))
-        most = math.sqrt(math.fsum(n * (one.deviation + one.apart) ** 2 for one, n in steps))
-        third = math.fsum(n * (one.third + 2 * one.apart_third) ** 3 for one, n in steps)
-        likely = math.sqrt(math.fsum(n * one.deviation**2 for one, n in steps))
-        distance = BERRY_ESSEEN * third / least**3 if least else math.inf
-        return cls((mean - drift, mean), (least, most), distance, likely)
+        mean = math.fsum(n * spread.mean for spread, n in steps)
+        drift = math.fsum(n * spread.drift for spread, n in steps)
+        low_deviation = math.sqrt(math.fsum(n * max(0.0, spread.deviation - spread.apart) ** 2 for spread, n in steps))
+        high_deviation = math.sqrt(math.fsum(n * (spread.deviation + spread.apart) ** 2 for spread, n in steps))
+        third = math.fsum(n * (spread.third + 2 * spread.apart_third) ** 3 for spread, n in steps)
+        likely = math.sqrt(math.fsum(n * spread.deviation**2 for spread, n in steps))
+        distance = BERRY_ESSEEN * third / low_deviation**3 if low_deviation else math.inf
+        return cls((mean - drift, mean), (low_deviation, high_deviation), distance, likely)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,16 +67,16 @@ class LossPMF:
     def from_cells(cls, cells: LossCells, window: LossLattice) -> Self:
         """Return the dominating distribution of cells or atoms on the window."""
         losses, masses = cells.dominating_atoms() if np.any(cells.high) else (cells.lower, cells.low)
-        held = masses > 0
-        losses, masses = losses[held], masses[held]
+        positive = masses > 0
+        losses, masses = losses[positive], masses[positive]
         nearest = np.rint(losses / window.step) * window.step
-        near = np.abs(losses - nearest) <= SNAP * window.step
-        lowered = float(np.max(losses[near] - nearest[near], initial=0.0))
-        offsets, moved = split_to_lattice(np.where(near, nearest, losses), masses, window.step)
+        on_lattice = np.abs(losses - nearest) <= SNAP * window.step
+        lowered = float(np.max(losses[on_lattice] - nearest[on_lattice], initial=0.0))
+        offsets, split_masses = split_to_lattice(np.where(on_lattice, nearest, losses), masses, window.step)
         reach = window.reach
-        places = np.minimum(np.maximum(offsets, -reach), reach + 1)
-        gathered = np.bincount(places + reach, weights=moved, minlength=2 * reach + 2)
-        return cls._clip_to_window(window, -reach, gathered.astype(np.float64), cells.infinite_mass, lowered)
+        points = np.minimum(np.maximum(offsets, -reach), reach + 1)
+        values = np.bincount(points + reach, weights=split_masses, minlength=2 * reach + 2)
+        return cls._clip_to_window(window, -reach, values.astype(np.float64), cells.infinite_mass, lowered)
 
     @classmethod
     def _clip_to_window(cls, window: LossLattice, first: int, values: Floats, infinite: float, slack: float) -> Self:
@@ -85,15 +85,15 @@ class LossPMF:
         faint = FAINT_ABOVE if infinite > 0 else 0.0
         if inside and values[0] > FAINT_BELOW and values[-1] > faint:
             return cls(window, first, values, infinite, slack)
-        held = np.flatnonzero(values > faint)
-        end = min(int(held[-1]) + 1 if len(held) else 0, window.reach + 1 - first)
+        significant = np.flatnonzero(values > faint)
+        end = min(int(significant[-1]) + 1 if len(significant) else 0, window.reach + 1 - first)
         if end <= 0:
             return cls(window, window.reach, np.zeros(1), infinite + math.fsum(values), slack)
         heavy = np.flatnonzero(values[:end] > FAINT_BELOW)
         start = max(min(int(heavy[0]) if len(heavy) else 0, end - 1), min(-window.reach - first, end - 1), 0)
-        kept = values[start:end].copy()
-        kept[0] += values[:start].sum()
-        return cls(window, max(first + start, -window.reach), kept, infinite + float(values[end:].sum()), slack)
+        inner = values[start:end].copy()
+        inner[0] += values[:start].sum()
+        return cls(window, max(first + start, -window.reach), inner, infinite + float(values[end:].sum()), slack)
 
     @property
     def end_index(self) -> int:
@@ -199,7 +199,10 @@ def _sums_above(values: Floats) -> Floats:
 
 
 def _from_profile(laws: Sequence[LossPMF], first: int, profile: Floats, infinite: float) -> LossPMF:
-    """Return P_j = γ_j · (jump of the profile's slope in γ at γ_j); the remaining mass goes to the lowest point."""
+    """Return the distribution with P_j = γ_j · (jump of the profile's slope in γ at γ_j).
+
+    The remaining mass goes to the lowest point.
+    """
     window = laws[0].window
     up, down = math.expm1(window.step), -math.expm1(-window.step)
     rise = np.diff(np.append(profile, infinite))

@@ -289,10 +289,10 @@ class PrivacyLoss(Curves):
             )
         if delta == 1:
             return 0.0
-        least, most = self._infinite_ends
-        if delta < least:
+        infinite_low, infinite_high = self._infinite_ends
+        if delta < infinite_low:
             return math.inf
-        if delta <= most:
+        if delta <= infinite_high:
             return max(_largest_epsilon(*both, delta, upper_bound=upper_bound) for both in self._direction_methods())
         end = 1 if upper_bound else 0
         root = solve_from_guess(self._method_pair(), delta, upper_bound=upper_bound)

@@ -80,7 +80,7 @@ class ErasedDistribution(LossDistribution):
         return self.base.profile_error(epsilon) + 1e-15
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        """Return Log(1 + (1 − p)(M(z) − 1)), with M pulled out if it is large."""
+        """Return log(1 + (1 − p)(M(z) − 1)), divided by M inside the logarithm if that is large."""
         base = self.base.log_moment(z)
         if base is None:
             return None
@@ -92,12 +92,12 @@ class ErasedDistribution(LossDistribution):
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return the base's error and four roundings, relative to the sum that remains."""
         base = self.base.log_moment(z)
-        known = moment if base is None else base
-        gone = np.exp(np.clip(known.real - moment.real, -700.0, 700.0))
-        size = np.minimum(np.abs(known), 1 + gone) * 4e-16
+        base_moment = moment if base is None else base
+        moment_ratio = np.exp(np.clip(base_moment.real - moment.real, -700.0, 700.0))
+        size = np.minimum(np.abs(base_moment), 1 + moment_ratio) * 4e-16
         return np.asarray(
-            self._kept_probability * gone * self.base.moment_error(z, known)
-            + size * (1 + gone)
+            self._kept_probability * moment_ratio * self.base.moment_error(z, base_moment)
+            + size * (1 + moment_ratio)
             + 1e-15 * np.abs(moment)
         )
 
@@ -110,10 +110,10 @@ class ErasedDistribution(LossDistribution):
         moment = self.base.log_moment(np.array([complex(c)]))
         if moment is None:
             return 1.0
-        share = self.probability / (
+        fixed = self.probability / (
             self.probability + self._kept_probability * math.exp(min(float(moment[0].real), 700.0))
         )
-        return min(1.0, share + (1 - share) * self.base.moment_decay_bound(c, y))
+        return min(1.0, fixed + (1 - fixed) * self.base.moment_decay_bound(c, y))
 
     def loss_cells(self, step: float) -> LossCells:
         """Return the base's cells with scaled masses, and one at 0."""
@@ -125,16 +125,16 @@ def erase_distribution(law: LossDistribution, probability: float) -> LossDistrib
     """Return the distribution with erasure; finite distributions stay finite."""
     if not isinstance(law, Atoms):
         return ErasedDistribution(law, probability)
-    kept = 1 - probability
-    found = Atoms.merge_losses(
+    factor = 1 - probability
+    atoms = Atoms.merge_losses(
         np.append(law.losses, 0.0),
-        np.append(np.maximum(law.masses * kept, math.ulp(0.0) * (kept > 0)), probability),
-        infinite_mass=law.infinite_mass * kept,
-        opposite_mass=law.opposite_mass * kept,
+        np.append(np.maximum(law.masses * factor, math.ulp(0.0) * (factor > 0)), probability),
+        infinite_mass=law.infinite_mass * factor,
+        opposite_mass=law.opposite_mass * factor,
         slack=law.rounding_bound,
     )
     formula = ErasedDistribution(law, probability) if law.has_exact_reverse else None  # erasure adds no rounding error
-    return replace(found, relative_mass_error=law.relative_mass_error + ROUNDING, formula=formula)
+    return replace(atoms, relative_mass_error=law.relative_mass_error + ROUNDING, formula=formula)
 
 
 # Running a mechanism on a random part of the data: how one step's loss distributions change (theory §2).

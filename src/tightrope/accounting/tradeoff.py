@@ -121,8 +121,15 @@ class MinimumBracket(NamedTuple):
         bracket, best = self, self.best
         width = ROOM_TO_RISE * max(best.high - best.low, CONVEX_ROUNDING * abs(best.high))
         for side, sign in ((self.left, -1), (self.right, 1)):
-            distance, rise = abs(side.epsilon - best.epsilon), side.low - best.high
-            nearer = _scaled_distance(distance, rise / width)
+            distance, ratio = abs(side.epsilon - best.epsilon), (side.low - best.high) / width
+            # The distance at which the rise would be smaller by this ratio: exponential far away, otherwise parabolic.
+            # It stays the same if that gains little.
+            nats = math.log(max(ratio, 1.0))
+            if distance > 1 + nats:
+                nearer = distance - nats if ratio > math.e else distance
+            else:
+                nearer = distance * max(math.sqrt(1 / ratio), SMALLEST_RATIO) if ratio > 1 else distance
+                nearer = nearer if nearer < HALF * distance else distance
             if nearer < distance:
                 points = [evaluate(best.epsilon + sign * nearer)]
                 while len(points) < MAX_TRIES and not points[-1].low > best.high:
@@ -130,17 +137,6 @@ class MinimumBracket(NamedTuple):
                 outer = evaluate(best.epsilon + sign * 2 * nearer) if len(points) == 1 else side
                 bracket = bracket.join_bounds(outer).join_bounds(points[-1])
         return bracket
-
-
-def _scaled_distance(distance: float, ratio: float) -> float:
-    """Return the distance at which a rise would be smaller by this ratio: exponential far away, otherwise parabolic.
-
-    Returns the same distance if that gains little.
-    """
-    if distance > 1 + math.log(max(ratio, 1.0)):
-        return distance - math.log(max(ratio, 1.0)) if ratio > math.e else distance
-    nearer = distance * max(math.sqrt(1 / ratio), SMALLEST_RATIO) if ratio > 1 else distance
-    return nearer if nearer < HALF * distance else distance
 
 
 class LeastValue(NamedTuple):

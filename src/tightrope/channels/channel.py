@@ -221,8 +221,8 @@ class Channel(Kernel):
     def product_with(self, other: Channel) -> Channel:
         """Return the channel that applies both independently, for example to two attributes.
 
-        The pair (x, x′) has index x · ``other.input_count`` + x′. Raises ``InputError`` if the matrix would have more
-        than 2²⁶ entries.
+        The pair (x, x′) has the index x · k + x′, k the ``input_count`` of the other channel. Raises ``InputError`` if
+        the matrix would have more than 2²⁶ entries.
 
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).product_with(Channel([[1.0], [1.0]])).output_count
         2

@@ -1,4 +1,4 @@
-"""``tightrope account``: what a list of mechanisms adds up to, as brackets that hold the truth."""
+"""``tightrope account``: lower and upper bounds on the total privacy loss of a list of mechanisms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import structs
 
-from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of
+from tightrope.cli.options import AsJson, Force, Page, check_report_path, command_app, privacy_curve_points
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, write_file
 from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
 from tightrope.documents.budget import exact_decimal
@@ -19,36 +19,40 @@ from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.documents.reader import named_keys
 from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
-from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, step_line
+from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, method_text, rate_text, step_line
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
     from tightrope.documents.steps import Run, Step
 
-# From written steps to the privacy loss of all of them together.
+# From the steps of a file to their composed privacy loss.
 
 
 def compose_steps(steps: Sequence[Run]) -> PrivacyLoss:
-    """The loss of all steps together, with **parameters fixed in advance**; errors say which step they come from."""
+    """Return the composed loss of all steps, with **parameters fixed in advance**; errors name the step."""
     losses: list[PrivacyLoss] = []
     for number, step in enumerate(steps, start=1):
         with named_keys(f"step {number}"):
-            make = getattr(importlib.import_module("tightrope"), step.mechanism_name)
-            once: PrivacyLoss = make(**step.maker_arguments).loss
+            make_mechanism = getattr(importlib.import_module("tightrope"), step.mechanism_name)
+            step_loss: PrivacyLoss = make_mechanism(**step.maker_arguments).loss
             if step.poisson_rate is not None:
-                once = once.poisson_sample(step.poisson_rate)
+                step_loss = step_loss.poisson_sample(step.poisson_rate)
             if step.subset is not None:
                 m, n = step.subset
-                once = once.subset_sample(m, n)  # type: ignore[arg-type]  # it refuses parts of records in its own words
-            losses.append(step.count * (once if step.erase is None else once.erase(step.erase)))
+                step_loss = step_loss.subset_sample(m, n)  # type: ignore[arg-type]  # raises for fractional records
+            losses.append(step.count * (step_loss if step.erase is None else step_loss.erase(step.erase)))
     return reduce(add, losses)
 
 
-# What a loss means for an attacker: shown the same by every command.
+# Bounds on an attacker's success, printed the same way by every command.
+
+ATTACK_HEADING = "Power of the best membership-inference attack"
+
+ATTACK_HEADING = "Power of the best membership-inference attack"
 
 
 def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> AttackerGain:
-    """Upper bounds on every attack's true-positive rate at these false-positive rates."""
+    """Return upper bounds on the true-positive rate of every attack at these false-positive rates."""
     eta = float(loss.total_variation())
     attacks = [
         Attack(false_positive_rate=rate, true_positive_rate=float(loss.true_positive_rate(rate))) for rate in rates
@@ -63,12 +67,12 @@ def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str
     )
 
 
-def show_attack(found: AttackerGain) -> None:
-    """The table, and how often a guess is right; rounded up."""
-    rates = [[percent_text(row.false_positive_rate), percent_text(row.true_positive_rate, UP)] for row in found.attack]
-    print_table(["false alarms", "members recognized, at most"], rows=rates, left=0)
-    right, eta = percent_text(found.attack_success, UP), significant_text(found.total_variation, 6, UP)
-    echo_lines(f"total variation {eta}: a guess about membership is right at most {right}.")
+def print_attack_table(gain: AttackerGain) -> None:
+    """Print the bounds on true-positive rates and on the success of a membership guess, rounded up."""
+    rates = [[rate_text(row.false_positive_rate), rate_text(row.true_positive_rate)] for row in gain.attack]
+    print_table(["false-positive rate", "true-positive rate, at most"], rows=rates, left=0)
+    success, eta = percent_text(gain.attack_success, UP), significant_text(gain.total_variation, 6, UP)
+    echo_lines(f"total variation {eta}: a guess about membership is right at most {success} of the time.")
 
 
 ACCOUNT_EXAMPLE = """\b
@@ -84,11 +88,20 @@ where steps.toml holds
 File = Annotated[
     str, typer.Argument(metavar="STEPS", help="A TOML file with one [[step]] or more; see docs/plan-file.md.")
 ]
-Epsilons = Annotated[list[str] | None, typer.Option("--epsilon", metavar="E", help="Show delta here; may be repeated.")]
-Deltas = Annotated[list[str] | None, typer.Option("--delta", metavar="D", help="Show epsilon here; may be repeated.")]
-USUAL = ("1e-6",)
-SHOWN_RATES = (0.001, 0.01, 0.1)
-FIXED = "Parameters fixed in advance: these bounds hold where no parameter was chosen after seeing an earlier output."
+Epsilons = Annotated[
+    list[str] | None, typer.Option("--epsilon", metavar="E", help="Report delta at this epsilon; may be repeated.")
+]
+Deltas = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--delta", metavar="D", help="Report epsilon at this delta; may be repeated. [default: 1e-6, without --epsilon]"
+    ),
+]
+DEFAULT_DELTAS = ("1e-6",)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+ASSUMPTIONS_TEXT = (
+    "Valid for parameters that were fixed in advance, which means that no parameter depends on an earlier output."
+)
 
 
 def account(
@@ -99,52 +112,52 @@ def account(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add up what the steps in a file cost together.
+    """Compute the total privacy loss of the mechanisms in a file.
 
-    Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
+    Prints epsilon at delta and delta at epsilon, each with lower and upper bounds, and bounds on an attacker's success.
     """
-    check_page(report, replace=force)
-    asked = _parse_numbers("epsilon", epsilon or ()), _parse_numbers("delta", delta or (() if epsilon else USUAL))
+    check_report_path(report, replace=force)
+    epsilons = _parse_numbers("epsilon", epsilon or ())
+    deltas = _parse_numbers("delta", delta or (() if epsilon else DEFAULT_DELTAS))
     steps = read_steps(path).step
-    with show_spinner("Adding up ..."):
+    with show_spinner("Composing ..."):
         loss = compose_steps(steps)
-        found = _account_result(steps, loss, *asked)
+        result = _build_account(steps, loss, epsilons, deltas)
     if report is not None:
-        with show_spinner("Writing the page ..."):
-            write_file(report, document_html(found, curve=curve_of(loss, found.first_guarantee[0])))
+        with show_spinner("Writing the report ..."):
+            write_file(report, document_html(result, curve=privacy_curve_points(loss, result.first_guarantee[0])))
     if as_json:
-        print_document(found)
+        print_document(result)
         return
     echo_heading("Steps")
-    print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
-    if found.epsilon_at_delta:
-        echo_heading("Epsilon at delta (safe to state; the truth is in the bracket)")
-        lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
-        print_table(["delta", "epsilon", "bracket", "relative width"], lines)
-    if found.delta_at_epsilon:
-        echo_heading("Delta at epsilon (safe to state; the truth is in the bracket)")
-        lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
-        print_table(["epsilon", "delta", "bracket", "relative width"], lines)
-    echo_heading("What an attacker gains")
-    show_attack(found)
-    echo_lines(f"\nneighbors: {found.neighbors}; method: {found.method}", found.statement)
+    print_table(STEP_COLUMNS, [step_line(step) for step in result.steps], left=3)
+    if result.epsilon_at_delta:
+        echo_heading("Epsilon at delta (upper bounds; the true value lies in the interval)")
+        lines = [bound_line(row.delta, row.epsilon, row) for row in result.epsilon_at_delta]
+        print_table(["delta", "epsilon", "interval", "relative width"], lines)
+    if result.delta_at_epsilon:
+        echo_heading("Delta at epsilon (upper bounds; the true value lies in the interval)")
+        lines = [bound_line(row.epsilon, row.delta, row) for row in result.delta_at_epsilon]
+        print_table(["epsilon", "delta", "interval", "relative width"], lines)
+    echo_heading(ATTACK_HEADING)
+    print_attack_table(result)
+    echo_lines(f"\nneighbors: {result.neighbors}; method: {method_text(result.method)}", result.statement)
     echo_lines(*([] if report is None else [f"Written: {report}"]))
 
 
 def _parse_numbers(name: str, texts: Sequence[str]) -> list[float]:
-
     return [float(exact_decimal(name, text)) for text in texts]
 
 
-def _account_result(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
-
+def _build_account(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
+    """Return the document with bounds on ε at each δ and on δ at each ε."""
     return Account(
         document="account",
         version=2,
         steps=steps,
-        epsilon_at_delta=tuple(epsilon_bracket(at, *map(float, loss.epsilon_bounds(at))) for at in deltas),
-        delta_at_epsilon=tuple(delta_bracket(at, *map(float, loss.delta_bounds(at))) for at in epsilons),
-        **structs.asdict(attack_rate_bounds(loss, SHOWN_RATES, FIXED)),
+        epsilon_at_delta=tuple(epsilon_bracket(delta, *map(float, loss.epsilon_bounds(delta))) for delta in deltas),
+        delta_at_epsilon=tuple(delta_bracket(epsilon, *map(float, loss.delta_bounds(epsilon))) for epsilon in epsilons),
+        **structs.asdict(attack_rate_bounds(loss, FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
     )
 
 

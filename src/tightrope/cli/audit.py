@@ -16,7 +16,7 @@ from tightrope import audit as audits
 from tightrope.audit import OneRun, one_run
 from tightrope.audit.findings import claimed_points, in_percent
 from tightrope.cli.errors import FAILED
-from tightrope.cli.options import AsJson, check_picture_name, command_app, from_fields
+from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
 from tightrope.documents.numbers import DOWN, percent_text, significant_text
@@ -158,56 +158,56 @@ class AuditOptions:
     as_json: AsJson = False
 
 
-def audit(asked: AuditOptions) -> None:
+def audit(options: AuditOptions) -> None:
     """Prove lower bounds on what a mechanism gives away.
 
     From samples of its output on two neighboring inputs, or from one run with many canaries. Several numbers a run
     are made one score by a classifier, which learns on half of the runs. With a claim: refuted, or how large an epsilon
     the test would have seen.
     """
-    if asked.epsilon is None and asked.total_variation is None and asked.delta is None:
+    if options.epsilon is None and options.total_variation is None and options.delta is None:
         claim = None
     else:
-        claim = Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
+        claim = Budget(epsilon=options.epsilon, delta=options.delta or "0", total_variation=options.total_variation)
     with show_spinner("Auditing ..."):
-        found = _audit_samples(asked, claim)
+        found = _audit_samples(options, claim)
         verdict = None if claim is None else found.against(claim)
     data = _json_data(found, verdict)
-    if asked.plot is not None:
+    if options.plot is not None:
         if isinstance(found, OneRun):
-            raise InputError("plot", str(asked.plot), "left out: one run with canaries has no curve")
-        check_picture_name(asked.plot)
+            raise InputError("plot", str(options.plot), "left out: one run with canaries has no curve")
+        check_picture_path(options.plot)
         try:
-            attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(asked.plot)
+            attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(options.plot)
         except OSError as error:
-            raise InputError("plot", str(asked.plot), "a file that can be written", str(error.strerror)) from None
-    _print_result(found, data, verdict, asked.as_json)
+            raise InputError("plot", str(options.plot), "a file that can be written", str(error.strerror)) from None
+    _print_result(found, data, verdict, options.as_json)
     if verdict is not None and verdict.refuted:
         raise typer.Exit(FAILED)
 
 
-def _audit_samples(asked: AuditOptions, claim: Budget | None) -> Finding | OneRun:
+def _audit_samples(options: AuditOptions, claim: Budget | None) -> Finding | OneRun:
     """What the samples prove: those of the file, or of the function."""
-    if (asked.scores is None) == (asked.python is None):
-        raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
-    if asked.scores is not None:
-        table = read_table(asked.scores)
+    if (options.scores is None) == (options.python is None):
+        raise InputError("scores", options.scores and str(options.scores), "a CSV file, or --python, and not both")
+    if options.scores is not None:
+        table = read_table(options.scores)
     else:
-        table = sample_function(str(asked.python), check_integer("runs", asked.runs))
+        table = sample_function(str(options.python), check_integer("runs", options.runs))
     if table.kind == CANARIES:
-        if table.rows.shape[1] != 1 or asked.guesses is None:
+        if table.rows.shape[1] != 1 or options.guesses is None:
             remedy = "fix --guesses before you look at who was included"
-            raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
-        return one_run(table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence)
+            raise InputError("guesses", options.guesses, "given, with one column of scores beside 'included'", remedy)
+        return one_run(table.rows[:, 0], table.ones, guesses=options.guesses, confidence=options.confidence)
     one, other = table.from_file(1), table.from_file(0)
-    if asked.doubles and one.shape[1] > 1:
-        raise InputError("doubles", f"{one.shape[1]} columns", "asked for with one number a run")
-    if asked.doubles:
+    if options.doubles and one.shape[1] > 1:
+        raise InputError("doubles", f"{one.shape[1]} columns", "options for with one number a run")
+    if options.doubles:
         columns = [audits.float_columns(part[:, 0]) for part in (one, other)]
-        return audits.samples(*columns, confidence=asked.confidence, claim=claim)
+        return audits.samples(*columns, confidence=options.confidence, claim=claim)
     if one.shape[1] > 1:
-        return audits.samples(one, other, confidence=asked.confidence, claim=claim)
-    return audits.scores(one[:, 0], other[:, 0], confidence=asked.confidence, claim=claim)
+        return audits.samples(one, other, confidence=options.confidence, claim=claim)
+    return audits.scores(one[:, 0], other[:, 0], confidence=options.confidence, claim=claim)
 
 
 def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
@@ -251,4 +251,4 @@ def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdic
         echo_lines(f"\nThe claim is {verdict}.")
 
 
-app = command_app(from_fields(AuditOptions, audit), example=AUDIT_EXAMPLE)
+app = command_app(command_from_dataclass(AuditOptions, audit), example=AUDIT_EXAMPLE)

@@ -1,4 +1,4 @@
-"""``tightrope dpsgd``: what a training run with noisy gradients costs, or the noise that it needs."""
+"""``tightrope dpsgd``: the privacy of a training run with noisy gradients, or the noise that it needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import Annotated
 import typer
 from msgspec import structs
 
-from tightrope.cli.account import attack_rate_bounds, show_attack
-from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
+from tightrope.cli.account import ATTACK_HEADING, attack_rate_bounds, print_attack_table
+from tightrope.cli.options import (
+    AsJson,
+    Force,
+    Page,
+    check_report_path,
+    command_app,
+    command_from_dataclass,
+    privacy_curve_points,
+)
 from tightrope.cli.output import (
     echo_heading,
     echo_lines,
@@ -24,49 +32,65 @@ from tightrope.cli.output import (
 from tightrope.documents import Budget
 from tightrope.documents.account import ComparisonAccount, TrainingAccount, epsilon_bracket
 from tightrope.documents.budget import exact_decimal
-from tightrope.documents.numbers import DOWN, UP, significant_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
 from tightrope.errors import InputError
+from tightrope.noise.accounting_methods import accounting_methods, compare_methods
 from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_from_name, steps_in_epochs
-from tightrope.noise.compare import accounting_methods, compare_methods
 from tightrope.reporting import document_html
 from tightrope.reporting.charts.plots import tradeoff_curves
-from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, bound_text, comparison_line, relative_width
+from tightrope.reporting.wording.accounts import (
+    METHOD_COLUMNS,
+    NEIGHBOR_TEXT,
+    bound_text,
+    comparison_line,
+    method_text,
+    relative_width,
+)
 
 DPSGD_EXAMPLE = """\b
-Example, what 15 epochs cost, and the noise that keeps epsilon at 1:
+Example, epsilon of 15 epochs, and the noise for epsilon 1:
   tightrope dpsgd --examples 60000 --batch 256 --noise 1.3 --epochs 15 --delta 1e-5
   tightrope dpsgd --examples 60000 --batch 256 --epsilon 1 --epochs 15 --delta 1e-5
 """
-Examples = Annotated[int, typer.Option(metavar="N", help="How many examples the training data hold.")]
-Batch = Annotated[int, typer.Option(metavar="B", help="Examples in a batch; on average, with Poisson sampling.")]
-Delta = Annotated[str, typer.Option(metavar="D", help="How improbable a failure of the promise must be, say 1e-5.")]
+Examples = Annotated[int, typer.Option(metavar="N", help="Number of examples in the training data.")]
+Batch = Annotated[int, typer.Option(metavar="B", help="Examples per batch; on average, with Poisson sampling.")]
+Delta = Annotated[str, typer.Option(metavar="D", help="delta of (epsilon, delta)-DP, for example 1e-5.")]
 Noise = Annotated[
     float | None,
-    typer.Option(metavar="S", help="Noise multiplier: standard deviation of the noise over the clip norm."),
+    typer.Option(metavar="S", help="Noise multiplier: standard deviation of the noise divided by the clipping norm."),
 ]
 Epsilon = Annotated[
-    str | None, typer.Option(metavar="E", help="Instead of --noise: the least noise with this epsilon.")
+    str | None, typer.Option(metavar="E", help="Instead of --noise: find the least noise with this epsilon.")
 ]
 Success = Annotated[
     str | None,
-    typer.Option(metavar="P", help="Instead of --noise: an attacker is right about membership at most this often."),
-]
-Epochs = Annotated[str | None, typer.Option(metavar="K", help="Passes over the data; whole batches in them count.")]
-Steps = Annotated[int | None, typer.Option(metavar="T", help="Instead of --epochs: how many batches.")]
-Sampled = Annotated[
-    str,
     typer.Option(
-        metavar="WAY", help="poisson (one example is added or removed) or subset (one is replaced; sensitivity 2)."
+        metavar="P",
+        help="Instead of --noise: find the least noise that limits the accuracy of membership inference at even odds "
+        "to P, for example 0.55.",
     ),
 ]
-Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare with other ways of accounting.")]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write dpsgd.png, the trade-off curves, there.")]
-SHOWN_RATES = (0.0001, 0.001, 0.01, 0.1)
-PICTURE, ON_CURVE = "dpsgd.png", 24
-FIXED = (
-    "Holds for batches that are drawn afresh for every step, in the way named above (data that are shuffled once and "
-    "cut into batches are not), and for parameters fixed in advance, not chosen after seeing a model. Every model on "
-    "the way may be published."
+Epochs = Annotated[str | None, typer.Option(metavar="K", help="Number of epochs; rounded down to whole batches.")]
+Steps = Annotated[int | None, typer.Option(metavar="T", help="Instead of --epochs: number of batches.")]
+Sampling = Annotated[
+    str,
+    typer.Option(
+        metavar="SCHEME",
+        help="poisson (each example joins a batch independently; neighbors: one example added or removed) or subset "
+        "(batches of fixed size; neighbors: one example replaced, sensitivity 2).",
+    ),
+]
+Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare with other accounting methods.")]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Write a picture of the trade-off curves there, dpsgd.png.")
+]
+FALSE_POSITIVE_RATES = (0.0001, 0.001, 0.01, 0.1)
+CURVE_FILE_NAME = "dpsgd.png"
+CURVE_INTERVALS = 24
+ASSUMPTIONS_TEXT = (
+    "Valid if the batch of each step is drawn independently with the stated sampling scheme (not if data are shuffled "
+    "once and cut into batches), and if all parameters were fixed in advance, before any model was seen. All "
+    "intermediate models may be published."
 )
 
 
@@ -82,7 +106,7 @@ class DpSgdOptions:
     attack_success: Success = None
     epochs: Epochs = None
     steps: Steps = None
-    sampling: Sampled = "poisson"
+    sampling: Sampling = "poisson"
     compare: Compare = True
     out: Out = None
     report: Page = None
@@ -90,33 +114,33 @@ class DpSgdOptions:
     as_json: AsJson = False
 
 
-def dpsgd(asked: DpSgdOptions) -> None:
-    """Account for DP-SGD, or find its noise.
+def dpsgd(options: DpSgdOptions) -> None:
+    """Compute the privacy of a DP-SGD run, or the noise it needs.
 
-    Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
+    Prints epsilon at delta with lower and upper bounds, bounds on an attacker's success, and the results of other
+    accounting methods.
     """
-    check_page(asked.report, replace=asked.force)
-    folder = None if asked.out is None else writable_folder(Path(asked.out))
-
-    at = float(exact_decimal("delta", asked.delta))
-    if not 0 < at < 1:
-        raise InputError(
-            "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
+    check_report_path(options.report, replace=options.force)
+    folder = None if options.out is None else writable_folder(Path(options.out))
+    delta = float(exact_decimal("delta", options.delta))
+    if not 0 < delta < 1:
+        raise InputError.from_text(
+            f"--delta {options.delta}", "must be in (0, 1), well below 1 / (number of examples), for example 1e-5"
         )
     with show_spinner("Accounting for every step ..."):
-        run = _described_run(asked)
+        run = _build_run(options)
         comparison: tuple[ComparisonAccount, ...] = ()
-        if asked.compare:
+        if options.compare:
             comparison = tuple(
                 ComparisonAccount(
-                    name=line.name,
-                    statement=line.statement,
-                    epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
-                    total_variation=line.total_variation,
+                    name=result.name,
+                    statement=result.statement,
+                    epsilon=result.epsilon if math.isfinite(result.epsilon) else None,
+                    total_variation=result.total_variation,
                 )
-                for line in compare_methods(accounting_methods(run.step_loss, run.steps), at)
+                for result in compare_methods(accounting_methods(run.step_loss, run.steps), delta)
             )
-        found = TrainingAccount(
+        account = TrainingAccount(
             document="training account",
             version=2,
             examples=run.examples,
@@ -126,69 +150,77 @@ def dpsgd(asked: DpSgdOptions) -> None:
             noise_multiplier=run.noise,
             steps=run.steps,
             comparison=comparison,
-            **structs.asdict(epsilon_bracket(at, *map(float, run.loss.epsilon_bounds(at)))),
-            **structs.asdict(attack_rate_bounds(run.loss, SHOWN_RATES, FIXED)),
+            **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
+            **structs.asdict(attack_rate_bounds(run.loss, FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
         )
     if folder is not None:
-        with show_spinner("Drawing ..."):
-            found = structs.replace(found, picture=str(_draw_tradeoff_curves(run, at, folder / PICTURE)))
-    if asked.report is not None:
-        with show_spinner("Writing the page ..."):
-            write_file(asked.report, document_html(found, curve=curve_of(run.loss, found.first_guarantee[0])))
-    if asked.as_json:
-        print_document(found)
+        with show_spinner("Plotting ..."):
+            picture = _draw_tradeoff_curves(run, delta, folder / CURVE_FILE_NAME)
+            account = structs.replace(account, picture=str(picture))
+    if options.report is not None:
+        with show_spinner("Writing the report ..."):
+            curve = privacy_curve_points(run.loss, account.first_guarantee[0])
+            write_file(options.report, document_html(account, curve=curve))
+    if options.as_json:
+        print_document(account)
     else:
-        _print_result(found, asked.report)
+        _print_account(account, options.report)
 
 
-def _described_run(asked: DpSgdOptions) -> DpSgd:
-    """The run that was described: with its noise, or with the least that keeps the budget."""
-    steps = asked.steps
-    if (steps is None) == (asked.epochs is None):
-        raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
+def _build_run(options: DpSgdOptions) -> DpSgd:
+    """Return the run with the given noise, or with the least noise that meets the given budget."""
+    steps = options.steps
+    if (steps is None) == (options.epochs is None):
+        given = "neither is given" if steps is None else "both are given"
+        raise InputError.from_text("--epochs, --steps", f"{given}; give exactly one, for example --epochs 15")
     if steps is None:
-        steps = steps_in_epochs(asked.epochs or "", examples=asked.examples, batch=asked.batch)
-    if asked.epsilon is None and asked.attack_success is None:
-        budget = None
-    else:
-        budget = Budget(delta=asked.delta, epsilon=asked.epsilon, attack_success=asked.attack_success)
-    way = sampling_from_name(asked.sampling)
-    if asked.noise is not None and budget is None:
-        return DpSgd(asked.examples, asked.batch, asked.noise, steps, way)
-    if budget is not None and asked.noise is None:
-        return least_noise_multiplier(budget, examples=asked.examples, batch=asked.batch, steps=steps, sampling=way)
-    remedy = "--noise says what you have, --epsilon and --attack-success what you want"
-    raise InputError("noise", asked.noise, "given, or an epsilon or an attack_success, and not both", remedy)
+        steps = steps_in_epochs(options.epochs or "", examples=options.examples, batch=options.batch)
+    has_target = options.epsilon is not None or options.attack_success is not None
+    if (options.noise is not None) == has_target:
+        given = "cannot be combined" if has_target else "none of them is given"
+        advice = "give --noise to compute epsilon, or --epsilon or --attack-success (or both) to find the noise"
+        raise InputError.from_text("--noise, --epsilon, --attack-success", f"{given}; {advice}")
+    sampling = sampling_from_name(options.sampling)
+    if options.noise is not None:
+        return DpSgd(options.examples, options.batch, options.noise, steps, sampling)
+    budget = Budget(delta=options.delta, epsilon=options.epsilon, attack_success=options.attack_success)
+    sizes = {"examples": options.examples, "batch": options.batch, "steps": steps}
+    return least_noise_multiplier(budget, **sizes, sampling=sampling)
 
 
 def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
-    """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
-    ways = accounting_methods(run.step_loss, run.steps)
-    most = max(1.0, 2 * ways[-1].epsilon(delta))
-    epsilons = [most * (number / ON_CURVE) ** 2 for number in range(ON_CURVE + 1)]
-    curves = {f"{way.name} ({way.statement})": [(at, way.delta(at)) for at in epsilons] for way in ways}
+    """Draw each method's trade-off curve, from its δ at 25 values of ε; labels state which of them are bounds."""
+    methods = accounting_methods(run.step_loss, run.steps)
+    max_epsilon = max(1.0, 2 * methods[-1].epsilon(delta))
+    epsilons = [max_epsilon * (index / CURVE_INTERVALS) ** 2 for index in range(CURVE_INTERVALS + 1)]
+    curves = {
+        f"{method_text(method.name)} ({method.statement})": [(epsilon, method.delta(epsilon)) for epsilon in epsilons]
+        for method in methods
+    }
     tradeoff_curves(curves).savefig(path, dpi=160)
     return path
 
 
-def _print_result(found: TrainingAccount, page: Path | None) -> None:
-
-    size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
-    echo_lines(f"DP-SGD, {found.steps:,} steps, {size}")
+def _print_account(account: TrainingAccount, report: Path | None) -> None:
+    """Print the run, its bounds, the comparison of methods, and the files that were written."""
+    size = f"batches of {account.batch:,} out of {account.examples:,} examples ({account.sampling} sampling)"
+    echo_lines(f"DP-SGD, {account.steps:,} steps, {size}")
+    noise = significant_text(account.noise_multiplier, 10, UP)
+    echo_lines(f"noise multiplier {noise} (noise standard deviation / clipping norm)")
+    echo_heading(f"epsilon = {bound_text(account.upper, 6, UP)} at delta = {typed_text(account.delta, 6)}")
+    interval = f"{bound_text(account.lower, 12, DOWN)} … {bound_text(account.upper, 12, UP)}"
+    width = relative_width(account.relative_width)
     echo_lines(
-        f"noise multiplier {significant_text(found.noise_multiplier, 10, UP)}: standard deviation over the clip norm"
+        f"upper bound; the true value lies in {interval}",
+        f"(relative width {width}; method: {method_text(account.method)})",
     )
-    echo_heading(f"epsilon = {bound_text(found.upper, 6, UP)} at delta = {found.delta:g}")
-    ends = f"{bound_text(found.lower, 12, DOWN)} … {bound_text(found.upper, 12, UP)}"
-    width = relative_width(found.relative_width)
-    echo_lines(f"safe to state; the truth is in {ends} (relative width {width}; method: {found.method})")
-    echo_heading("What an attacker gains")
-    show_attack(found)
-    if found.comparison:
-        echo_heading("The same steps, accounted for in other ways")
-        print_table(WAY_COLUMNS, [comparison_line(way) for way in found.comparison], left=2)
-    echo_lines(f"\nneighbors: {found.neighbors} ({WHO[found.sampling]})", found.statement)
-    echo_lines(*(f"Written: {file}" for file in (found.picture, page) if file is not None))
+    echo_heading(ATTACK_HEADING)
+    print_attack_table(account)
+    if account.comparison:
+        echo_heading("Results of several accounting methods")
+        print_table(METHOD_COLUMNS, [comparison_line(row) for row in account.comparison], left=2)
+    echo_lines(f"\nneighbors: {account.neighbors} ({NEIGHBOR_TEXT[account.sampling]})", account.statement)
+    echo_lines(*(f"Written: {file}" for file in (account.picture, report) if file is not None))
 
 
-app = command_app(from_fields(DpSgdOptions, dpsgd), example=DPSGD_EXAMPLE)
+app = command_app(command_from_dataclass(DpSgdOptions, dpsgd), example=DPSGD_EXAMPLE)

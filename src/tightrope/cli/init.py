@@ -14,7 +14,7 @@ from rich.prompt import Prompt
 from rich.text import Text
 
 from tightrope.cli.errors import spends_nothing
-from tightrope.cli.options import AsJson, command_app, from_fields
+from tightrope.cli.options import AsJson, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, writable_folder, write_file
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.errors import InputError, quoted_names, suggest_nearest
@@ -221,4 +221,4 @@ def _prompt_until_valid(
     raise InputError.from_text("--interactive", f"no valid answer after {TRIES} tries: {words}")
 
 
-app = command_app(from_fields(InitSettings, init), example=INIT_EXAMPLE)
+app = command_app(command_from_dataclass(InitSettings, init), example=INIT_EXAMPLE)

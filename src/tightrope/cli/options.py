@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are called and explained the same everywhere."""
+"""Options that several commands share, with the same names and the same help everywhere."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 PlanPath = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file; see docs/plan-file.md.")]
 
 
-def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..., None]:
-    """A command for typer with one option for each field of a dataclass, for commands with many."""
-    hints = get_type_hints(asked, include_extras=True)
+def command_from_dataclass(options_class: type[Any], command: Callable[[Any], None]) -> Callable[..., None]:
+    """Return a function for typer that has one option for each field of a dataclass, and calls ``command`` with it."""
+    hints = get_type_hints(options_class, include_extras=True)
 
     def run_command(**values: Any) -> None:
-        command(asked(**values))
+        command(options_class(**values))
 
     run_command.__doc__, run_command.__annotations__ = command.__doc__, hints
     signature = [
@@ -36,64 +36,70 @@ def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..
             default=inspect.Parameter.empty if field.default is MISSING else field.default,
             annotation=hints[field.name],
         )
-        for field in fields(asked)
+        for field in fields(options_class)
     ]
     run_command.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     return run_command
 
 
 def command_app(command: Callable[..., None], *, example: str) -> typer.Typer:
-    """The application of one command, whose help ends with the example."""
+    """Return the application of one command, whose help ends with the example."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(epilog=example)(command)
     return app
 
 
-def ends_of(text: str) -> tuple[float, float]:
-    """The two numbers of a --bounds; ``InputError`` unless they are finite.
+def parse_bounds(text: str) -> tuple[float, float]:
+    """Return the two numbers of a --bounds; ``InputError`` unless they are finite and in ascending order.
 
-    >>> ends_of("-60,90")
+    >>> parse_bounds("-60,90")
     (-60.0, 90.0)
     """
+    option = f"--bounds {text}"
     try:
         lower, upper = map(float, text.split(","))
     except ValueError:
-        raise InputError("bounds", text, "two numbers with a comma between them", "say --bounds 0,100") from None
+        raise InputError.from_text(option, "write two numbers with a comma between them, such as 0,100") from None
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise InputError("bounds", text, "two finite numbers", "say --bounds 0,100")
+        raise InputError.from_text(option, "both bounds must be finite, such as 0,100")
+    if not lower < upper:
+        raise InputError.from_text(option, "write the lower bound first; it must be below the upper one")
     return lower, upper
 
 
-# What ``--report`` means in every command: an .html file that replaces nothing, checked before any work is done.
+# ``--report`` in every command: an .html file, checked before any work is done.
 
-Page = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", help="Write a page for people, as an .html file.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
-POINTS, USUAL = 25, 1.0
-BEHIND = 1.25
-"""The distance that the curve extends beyond the stated ε."""
+Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+CURVE_POINTS = 25
+CURVE_EPSILON = 1.0
+"""The ε up to which a curve is drawn if the stated ε is 0 or infinite."""
+CURVE_EXTENSION = 1.25
+"""A curve ends at this times the stated ε."""
 
 
-def check_page(path: Path | None, *, replace: bool) -> None:
-    """Raise ``InputError`` for a page that could not be written, or that would replace a file."""
+def check_report_path(path: Path | None, *, replace: bool) -> None:
+    """Raise ``InputError`` for a report that could not be written, or that would replace a file."""
     if path is None:
         return
+    option = f"--report {path}"
     if path.suffix != ".html":
-        raise InputError("report", str(path), "a name that ends in .html")
-    if path.is_dir() or (path.exists() and not replace):
-        raise InputError("report", str(path), "a file that does not exist yet", "--force replaces it")
+        raise InputError.from_text(option, "the name must end in .html")
+    if path.is_dir():
+        raise InputError.from_text(option, "is a folder; name a file")
+    if path.exists() and not replace:
+        raise InputError.from_text(option, "the file exists already; --force overwrites it")
     writable_folder(path.parent)
 
 
-def check_picture_name(picture: Path | None) -> None:
-    """Raise ``InputError`` for the name of a picture that cannot be drawn."""
+def check_picture_path(picture: Path | None) -> None:
+    """Raise ``InputError`` unless the name of a picture has a supported ending."""
     if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
-        raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
+        raise InputError.from_text(f"--plot {picture}", "the name must end in .png, .svg or .pdf")
 
 
-def curve_of(loss: PrivacyLoss, epsilon: float) -> list[tuple[float, float]]:
-    """Points (ε, δ) of a loss from 0 to beyond the stated ε, each of them an upper bound."""
-    top = BEHIND * (epsilon if 0 < epsilon < math.inf else USUAL)
-    epsilons = [top * place / (POINTS - 1) for place in range(POINTS)]
+def privacy_curve_points(loss: PrivacyLoss, epsilon: float) -> list[tuple[float, float]]:
+    """Return points (ε, δ) of a loss from 0 to beyond the stated ε; each δ is an upper bound."""
+    top = CURVE_EXTENSION * (epsilon if 0 < epsilon < math.inf else CURVE_EPSILON)
+    epsilons = [top * index / (CURVE_POINTS - 1) for index in range(CURVE_POINTS)]
     return list(zip(epsilons, loss.delta(epsilons).tolist(), strict=True))

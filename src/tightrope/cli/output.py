@@ -111,7 +111,7 @@ def writable_folder(folder: Path) -> Path:
     return folder
 
 
-def new_parquet(out: Path, remedy: str) -> None:
+def check_new_parquet_path(out: Path, remedy: str) -> None:
     """Raise ``InputError`` unless a Parquet file of this name can be made, and replaces none. Asked before any work."""
     if out.suffix.lower() != ".parquet":
         raise InputError("out", str(out), "a name that ends in .parquet", "write Parquet, and convert that")

@@ -1,4 +1,4 @@
-"""``tightrope plan``: what a release will cost and how accurate it will be. Spends nothing."""
+"""``tightrope plan``: the privacy guarantee and the accuracy of a planned release. Spends no budget."""
 
 from __future__ import annotations
 
@@ -16,20 +16,33 @@ from tightrope.cli.output import echo_heading, echo_lines, print_document, print
 from tightrope.documents import Budget
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text
+from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text, typed_text
 from tightrope.errors import InputError
-from tightrope.reporting.wording.sentences import more_error, suppression_text
+from tightrope.reporting.wording.sentences import (
+    MARGIN,
+    expected_error_label,
+    family_text,
+    meaning_text,
+    more_error,
+    statistic_text,
+    suppression_text,
+)
 
 PLAN_EXAMPLE = """\b
 Example:
   tightrope plan examples/census/plan.toml --table
 """
-Budgets = Annotated[bool, typer.Option("--table", help="Show what every epsilon from 0.1 to 10 buys.")]
+Budgets = Annotated[bool, typer.Option("--table", help="Show the accuracy for seven values of epsilon from 0.1 to 10.")]
 Within = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=50", help="Take the least budget with which 95 % of NAME are within ± 50 (or 5%)."),
+    typer.Option(
+        metavar="NAME=50",
+        help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50 (or 5%).",
+    ),
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Say in plain words what the plan promises, and no more.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Print only an explanation of the privacy guarantee in plain words.")
+]
 Json = Mapping[str, Any]
 TYPICAL_SIZE, MOST_LABEL = "1000", 28
 """The group size whose errors the table shows, and the longest name that stands in a line with its numbers."""
@@ -43,21 +56,18 @@ def plan(
     explain: Explain = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a plan promises and how accurate it will be.
+    """Show a plan's privacy guarantee and its accuracy.
 
-    Or the least budget that is as accurate as wanted; or the promise in words for everybody. Reads the names and types
-    of the columns, never a value, and spends nothing.
+    With --margin-of-error, find the smallest budget that reaches an accuracy. With --explain, describe the guarantee
+    in plain words. Reads only the names and types of the columns, and spends no budget.
     """
     from tightrope.release.plan_file import forecast_release, load_plan_file
 
-    # Words are not asked for together with numbers.
-    beside = as_json or budgets
-
-    if explain and beside:
-        raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
+    if explain and (as_json or budgets):
+        raise InputError.from_text("plan", "--explain cannot be combined with --json or --table")
     file = load_plan_file(path)
     wanted = _margins_by_question(margin_of_error)
-    with show_spinner("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
+    with show_spinner("Looking for the smallest budget ..." if wanted else "Choosing the noise ..."):
         chosen = file.make_plan(wanted)
     if explain:
         echo_lines(*chosen.explain().split("\n"))
@@ -90,7 +100,8 @@ def _margins_by_question(within: Sequence[str] | None) -> dict[str, str]:
     for entry in within or ():
         name, equals, half = entry.rpartition("=")
         if not equals:
-            raise InputError("--margin-of-error", entry, "NAME=50", "NAME is the name of a question in the plan")
+            text = f"{entry!r} must be NAME=50, where NAME is the name of a question in the plan"
+            raise InputError.from_text("--margin-of-error", text)
         margins[name] = half
     return margins
 
@@ -108,16 +119,15 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
 
 
 def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
-    from tightrope.release.plan_text import costs_lines, shared_notes
+    from tightrope.release.plan_text import costs_lines, neighbors_text, shared_notes
 
     echo_lines(*([escape_control_chars(title)] if title else []))
     echo_lines(
-        f"The promise: epsilon {significant_text(data['epsilon'], 3, UP)} at delta "
-        f"{significant_text(data['delta'], 2, UP)}."
+        f"Privacy guarantee: epsilon {typed_text(data['epsilon'], 3, UP)} at delta {typed_text(data['delta'], 2, UP)}."
     )
     if data["budget_fraction"] != "1":
-        echo_lines(f"This takes {data['budget_fraction']} of the budget.")
-    echo_lines(data["attacker"], str(data["neighbors"].get("statement", "")))
+        echo_lines(f"This plan uses a fraction of {data['budget_fraction']} of the budget.")
+    echo_lines(data["attacker"], neighbors_text(data["neighbors"]))
     shared = shared_notes(data["answers"])
     for answer in data["answers"]:
         _show_answer(answer, shared)
@@ -125,29 +135,30 @@ def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
         echo_heading("All answers")
         echo_lines(*(f"note: {note}" for note in shared))
     if len(data["alternatives"]) > 1:
-        echo_heading("Noise that was compared (expected error, relative to the chosen one)")
+        echo_heading("Noise families compared (one family for all answers; expected error relative to this plan)")
         alternatives = data["alternatives"]
 
         ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
-        print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
-    echo_heading("What was left out")
+        print_table(["family", "error"], [[family_text(a["family"]), more_error(a["relative_error"])] for a in ordered])
+    echo_heading("Bias")
     echo_lines(*costs_lines(data["bias_check"]))
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
 
 
 def _show_answer(answer: Json, shared: Sequence[str]) -> None:
     echo_heading(f"{escape_control_chars(answer['name'])}: {answer['question']}")
-    echo_lines(f"{answer['meaning']}, over {answer['over']}.")
-    kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
-    echo_lines(f"noise on {kinds}")
+    echo_lines(f"{meaning_text(answer['meaning'], answer['over'])}.")
+    noises = (f"{statistic_text(noise['statistic'])}: {family_text(noise['family'])}" for noise in answer["noise"])
+    echo_lines(f"noise on the {'; on the '.join(noises)}")
     error = answer["error"]
     if error["half_width_95"] is not None:
         worst = error["worst_error"]
-        never = "" if worst is None else f", never more than ± {significant_text(worst, 3, UP)}"
-        echo_lines(f"95 % of answers within ± {significant_text(error['half_width_95'], 3, UP)}{never}")
+        limit = "" if worst is None else f", maximum error ± {significant_text(worst, 3, UP)}"
+        echo_lines(f"{MARGIN} ± {significant_text(error['half_width_95'], 3, UP)}{limit}")
     if error["half_width_95"] is None or answer["keys"] == "discovered":
         # Errors at each group size, and the probability that the group is suppressed.
-        columns = ["rows in a group", "expected error", "95 % within ±", "suppressed"]
+        expected = expected_error_label(answer["kind"])
+        columns = ["rows in a group" if answer["by"] else "rows", expected, "95 % margin ±", "suppressed"]
         rows = [
             [
                 fixed_text(size["rows"], 0),
@@ -162,7 +173,7 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
 
 
 def _show_budgets(table: Sequence[Json], title: str | None) -> None:
-    """Print the margin of error that each budget buys: one line a question, for groups of a typical size."""
+    """Print the margin of error under each budget: one line per question, for groups of a typical size."""
     echo_lines(*([escape_control_chars(title)] if title else []))
     margins = [_half_widths(row) for row in table]
     labels = dict.fromkeys(chain.from_iterable(margins))
@@ -179,10 +190,11 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
         numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         lines += [f"{label:{first}}{numbers}"] if len(label) <= first else [label, f"{'':{first}}{numbers}"]
     typer.echo("\n".join(lines))
-    impossible = [f"{MISSING}: no noise keeps this budget."] if MISSING in body[-1] else []
+    impossible = [f"{MISSING}: no noise meets this budget."] if MISSING in body[-1] else []
     echo_lines(
-        "", "The attacker guesses whether a person is in the data; a coin is right 50 % of the time.", *impossible
-    )
+        "", "The attacker guesses whether a person is in the data; random guessing is right 50 % of the time.",
+        *impossible,
+    )  # fmt: skip
 
 
 def _half_widths(row: Json) -> dict[str, float]:

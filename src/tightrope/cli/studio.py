@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.errors import explain_error
-from tightrope.cli.options import AsJson, command_app, from_fields
+from tightrope.cli.options import AsJson, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, write_file
 from tightrope.documents.escaping import html_text
 from tightrope.errors import INTERRUPTED, InputError
@@ -101,4 +101,4 @@ def _announce_link(link: str, asked: StudioOptions) -> None:
         webbrowser.open(path.as_uri())
 
 
-app = command_app(from_fields(StudioOptions, studio), example=STUDIO_EXAMPLE)
+app = command_app(command_from_dataclass(StudioOptions, studio), example=STUDIO_EXAMPLE)

@@ -16,7 +16,7 @@ Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
-TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
+TYPICAL = "choose a value well below one over the number of people, such as 1e-8"
 MOST_DIGITS = 1_000
 MOST_LETTERS, LARGEST = 4_300, 10 ** (MOST_DIGITS + 1)
 EXACT = Context(
@@ -216,6 +216,8 @@ def _checked_delta(value: object, points: list[Point]) -> Decimal:
     if value is None and points:
         return min(delta for _, delta in points)
     if value is None:
+        if value is None:
+            raise InputError.from_text("delta", f"missing; {TYPICAL}")
         raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
     exact = exact_decimal("delta", value)
     if not 0 <= exact < 1:

@@ -19,8 +19,8 @@ SECRECY = {
     "private": "no more secret than what was spent on it allows",
 }
 WHOSE = {
-    "table": "those that its groups had in the table, exactly",
-    "public": "the public ones that it was given",
+    "table": "exactly those of the groups in the table",
+    "public": "the public ones that were given",
     "private": "those that were learned",
 }
 """Whose laws a coupling was made for."""

@@ -185,7 +185,7 @@ def total_variation(epsilon: Number, delta: Number) -> Decimal:
 
 
 def attack_success_rate(total_variation: Number) -> Decimal:
-    """(1 + η)/2, rounded up: how often a guess from an even chance is right, at most.
+    """(1 + η)/2, rounded up: the largest success rate of a guess with even odds.
 
     >>> attack_success_rate(0.3)
     Decimal('0.65')
@@ -205,14 +205,14 @@ def times_text(epsilon: Number) -> str:
     )
 
 
-# The picture of 100 guesses: how many a coin gets right, how many more an attacker may, how many stay wrong.
+# The picture of 100 guesses: correct by random guessing, correct because of what is published, and wrong.
 
 HUNDRED, COIN, PER_LINE = 100, 50, 25
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """Of 100 guesses from an even chance, on average: 50 that a coin gets right, at most ``more``, the rest wrong."""
+    """Of 100 guesses with even odds, on average: 50 correct at random, at most ``more`` in addition, the rest wrong."""
 
     more: int
 
@@ -237,11 +237,11 @@ class Guesses:
 
     @property
     def legend_entries(self) -> tuple[tuple[str, str, int], ...]:
-        """Each kind that there is: its sign, what it says, how many."""
+        """The kinds of guesses that occur: sign, text and number of each."""
         kinds = (
-            ("●", f"{COIN} right: so many a coin gets right", COIN),
-            ("◆", f"{self.more} more right, at most: what is published helps", self.more),
-            ("○", f"{self.wrong_count} wrong, at least", self.wrong_count),
+            ("●", f"{COIN} correct by random guessing", COIN),
+            ("◆", f"up to {self.more} more correct, because of what is published", self.more),
+            ("○", f"at least {self.wrong_count} wrong", self.wrong_count),
         )
         return tuple(kind for kind in kinds if kind[2])
 
@@ -250,11 +250,11 @@ class Guesses:
         """The picture in a sentence.
 
         >>> Guesses(24).picture_text
-        'Of 100 such guesses, at most 74 are right on average; of 100 throws of a coin, 50.'
+        'Of 100 such guesses, at most 74 are right on average; of 100 random guesses, 50.'
         """
         return (
-            f"Of {HUNDRED} such guesses, at most {self.right_count} are right on average; of 100 throws "
-            f"of a coin, {COIN}."
+            f"Of {HUNDRED} such guesses, at most {self.right_count} are right on average; of {HUNDRED} random guesses, "
+            f"{COIN}."
         )
 
     def __str__(self) -> str:

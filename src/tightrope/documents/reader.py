@@ -24,7 +24,7 @@ Step = str | int
 _SCHEME, _PASSWORD = re.compile(r"[A-Za-z0-9+.-]*$"), re.compile(r":[^@]*@|password\s*=", re.IGNORECASE)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _WORDS = {
-    "float": "a number", "decimal": "a number", "int": "a whole number", "str": "text", "array": "a list",
+    "float": "a number", "decimal": "a number", "int": "an integer", "str": "text", "array": "a list",
     "object": "a table of keys and values", "bool": "true or false", "null": "nothing",
 }  # fmt: skip
 _CAME: dict[type, str] = {
@@ -80,13 +80,14 @@ class Reader:
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_as_typed)
         except OSError as problem:
-            raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
+            why = (problem.strerror or type(problem).__name__).lower()
+            raise self.error.from_text(str(path), f"{why}; {self.remedy}") from None
         except InputError as problem:
             raise self.error.from_error(problem, problem.name) from None
         except UnicodeDecodeError:
-            raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
+            raise self.error.from_text(str(path), f"not a text file (TOML in UTF-8); {self.remedy}") from None
         except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
-            raise self.error("file", str(path), "valid TOML", " ".join(str(problem).split())) from None
+            raise self.error.from_text(str(path), f"not valid TOML: {' '.join(str(problem).split())}") from None
 
     def parse_json(self, text: str, kind: type[D]) -> D:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
@@ -100,8 +101,8 @@ class Reader:
         except InputError as problem:
             raise self.error(f"number in {self.name}", problem.value, problem.expected, problem.remedy) from None
         except (ValueError, RecursionError) as problem:
-            why = f"{self.remedy} ({' '.join(str(problem).split())})"
-            raise self.error(self.name, f"{len(text)} characters", "valid JSON", why) from None
+            why = " ".join(str(problem).split())
+            raise self.error.from_text(self.name, f"not valid JSON ({why}); {self.remedy}") from None
         return self.convert_data(data, kind)
 
     def convert_data(self, data: object, kind: type[D]) -> D:
@@ -140,13 +141,13 @@ class Reader:
     def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
         if missing:
             wanted = _inner_type(table, key)
-            return self.error(
-                f"{where} {key}".strip(), None, _expected_values(wanted) or "given", self._suggestion_for(None, wanted)
-            )
+            values, tip = _expected_values(wanted), self._suggestion_for(None, wanted)
+            text = f"missing{f' ({values})' if values else ''}{f'; {tip}' if tip else ''}"
+            return self.error.from_text(f"{where} {key}".strip(), text)
         tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
-        named = f"{where or self.name}, {tag}," if tag else where or self.name
+        named = f"{where or self.name} ({tag})" if tag else where or self.name
         known = (*([told_by] if told_by else []), *(field.encode_name for field in _struct_fields(table)))
-        return self.error(f"key in {named}", key, f"one of {quoted_names(known)}", suggest_nearest(key, known))
+        return unknown_key_error(self.error, named, key, known)
 
     def _place_text(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
         """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
@@ -175,7 +176,19 @@ class Reader:
             return {key: self._printable_value(item) for key, item in value.items()}
         if isinstance(value, str):
             return redact_secret(value)
-        return float(value) if isinstance(value, Decimal) else value
+        if isinstance(value, Decimal):
+            return int(value) if value.is_finite() and value.as_tuple().exponent == 0 else float(value)
+        return value
+
+
+def unknown_key_error(kind: type[InputError], place: str, key: str, known: tuple[str, ...]) -> InputError:
+    """Return the error for an unknown key, with the nearest known one.
+
+    >>> print(unknown_key_error(InputError, "question 3 (mean)", "bound", ("column", "bounds")))
+    question 3 (mean): unknown key 'bound'; did you mean 'bounds'?
+    """
+    advice = suggest_nearest(key, known) or f"known keys: {quoted_names(known)}"
+    return kind.from_text(place, f"unknown key {key!r}; {advice}")
 
 
 def redact_secret(text: str) -> str:
@@ -202,9 +215,9 @@ def _as_typed(literal: str) -> Decimal:
         raise InputError("number", f"{len(literal)} characters", f"a number of at most {MOST_LETTERS} characters")
     exact = Decimal(literal)
     if underflows_to_zero(exact):
-        raise InputError("number", literal, APART_FROM_ZERO, "it would be taken for 0")
+        raise InputError("number", literal, APART_FROM_ZERO, "it would be rounded to 0")
     if exact.is_finite() and math.isinf(float(exact)):
-        raise InputError("number", literal, "at most 1.7e308", "it would be taken for infinity")
+        raise InputError("number", literal, "at most 1.7e308", "it would be rounded to infinity")
     return exact
 
 
@@ -233,7 +246,7 @@ def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The keys of a JSON object, none twice: two readers could take a different one of two."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 
@@ -328,7 +341,7 @@ def _expected_text(said: str, spoken: inspect.Type | None) -> str:
     """Return the expected value in words.
 
     >>> _expected_text("Expected `float | null`, got `str`", None), _expected_text("Expected `int` >= 1", None)
-    ('a number or nothing', 'a whole number >= 1')
+    ('a number or nothing', 'an integer >= 1')
     """
     if isinstance(spoken, inspect.LiteralType):
         return _expected_values(spoken) or repr(spoken.values[0])

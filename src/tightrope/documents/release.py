@@ -269,8 +269,8 @@ class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
                 raise InputError(f"mechanisms {place} together", one.together, "a number, from version 2 on")
 
     def explain(self) -> str:
-        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        protected, seen = self.neighbors.protected_unit, "all that this release says"
+        """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
+        protected, seen = self.neighbors.protected_unit, "everything that this release publishes"
         return str(of_release(self.epsilon, self.delta, self.attack_success, protected, seen))
 
 
@@ -460,7 +460,7 @@ def _key_column(name: str) -> str:
 
 PLANNED = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
 
-WOULD_SAY = "all that this plan would say, once released,"
+WOULD_SAY = "everything that this plan would release"
 
 
 class PlannedAnswer(QuestionPart, frozen=True, kw_only=True):
@@ -509,6 +509,6 @@ class PlannedRelease(ReleasePromise, frozen=True, kw_only=True):
     bias_check: PlannedCosts | None = None
 
     def explain(self) -> str:
-        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         protected = self.neighbors.protected_unit
         return str(of_release(self.epsilon, self.delta, self.attack_success, protected, WOULD_SAY))

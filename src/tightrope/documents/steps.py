@@ -1,6 +1,6 @@
 """A steps file: what is composed. The key ``mechanism`` selects the kind of a step; then come optional keys.
 
-Here numbers are numbers: whether they suit a mechanism says the mechanism that is made of them.
+Numbers are only parsed here; the mechanism that is built from them validates them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tightrope.errors import InputError, PlanError
 
 STEPS_FILE = Reader(
     "the steps file",
-    'write one like: [[step]] mechanism = "gaussian" scale = 20 count = 100 (one line each)',
+    "see an example of a steps file with: tightrope account --help",
     PlanError,
     by_hand=True,
 )
@@ -25,7 +25,7 @@ Numbers = tuple[Number, ...]
 
 
 class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
-    """``count`` runs of one mechanism, each on a sample of the records and then erased, where that is asked."""
+    """``count`` runs of one mechanism, each optionally on a sample of the records and without output by chance."""
 
     count: Counted = 1
     poisson_rate: Number | None = None
@@ -34,8 +34,7 @@ class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
 
     def __post_init__(self) -> None:
         if self.subset is not None and self.poisson_rate is not None:
-            remedy = "leave out subset or poisson_rate"
-            raise InputError("subset", list(self.subset), "the only way to sample", remedy)
+            raise InputError.from_text("subset", "cannot be combined with poisson_rate; keep one of them")
 
     @property
     def mechanism_name(self) -> str:

@@ -70,41 +70,39 @@ class ProtectedUnit:
         """Return the contribution bounds in words."""
         named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.max_rows_per_group, "row", " in each group"))
         return [
-            f"at most {limit:,} {unit if limit == 1 else unit + 's'} {self.unit_label}{where}"
+            f"at most {limit:,} {unit if limit == 1 else unit + 's'} per {self.unit_noun}{where}"
             for limit, unit, where in named
             if limit
         ]
 
     @property
     def unit_text(self) -> str:
-        """Return the definition of the privacy unit, and which people are protected less.
+        """Return the definition of the privacy unit, and which people have less protection.
 
         >>> ProtectedUnit(means="a ship").unit_text
-        'A ship is one row of the table; one that has several rows is protected less.'
+        'A ship means one row of the table; a ship with several rows has less protection.'
         >>> ProtectedUnit(column="id", rows=3).unit_text.partition("; ")[0]
-        '“You” are all rows with the same “id”, of which at most 3 enter any one answer'
+        '“You” means all rows with the same “id”, of which at most 3 are used in any one answer'
         """
-        who = "“You” are" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]} is"
-        several = (
-            f"stands under several values of “{escape_control_chars(self.column)}”"
-            if self.column
-            else "has several rows"
-        )
-        entering = f", of which at most {self.rows:,} enter any one answer" if self.column and self.rows else ""
-        less = f"{'who' if self.is_human else 'one that'} {several} is protected less"
-        return f"{who} {self.rows_words}{entering}; {less}."
+        who = "“You”" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]}"
+        several = f"values of “{escape_control_chars(self.column)}”" if self.column else "rows"
+        used = f", of which at most {self.rows:,} are used in any one answer" if self.column and self.rows else ""
+        return f"{who} means {self.rows_words}{used}; {self.unit_label} with several {several} has less protection."
+
+    @property
+    def population_text(self) -> str:
+        """Return the statement that statistics can describe the privacy unit even if it is not in the data."""
+        if self.is_human:
+            return POPULATION.format(one="you", whether="you are in the data or not")
+        return POPULATION.format(one=self.unit_label, whether="it is in the data or not")
 
 
-ADDS = "Whatever else comes out about the same people adds to it."
-COIN = "a coin is right 50 % of the time"
-NOTHING = "These numbers promise nothing: they allow what is published to say outright who is in the data."
-OF_EVERYONE = (
-    "It is no promise that nothing can be learned about {one}: what is true of everyone is true of {one} as well, in "
-    "the data or not."
-)
-INPUTS = (
-    "What one person is, and which inputs are kept from being told apart, stands with whoever states these numbers."
-)
+ADDS = "Other releases about the same people add to the privacy loss."
+RANDOM_GUESSING = "random guessing: 50 %"
+NOTHING = "These numbers give no protection: they allow publishing who is in the data."
+POPULATION = "Statistics about a population can tell something about {one}, whether {whether}."
+ABOUT_YOU = POPULATION.format(one="you", whether="you are in the data or not")
+INPUTS = "These numbers do not define what one person is, or which inputs are neighbors: this must be stated with them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +111,15 @@ class AttackWording:
 
     before: str
     success: str
-    after: str = f"of the time; {COIN}."
+    after: str = f"of the time ({RANDOM_GUESSING})."
 
     @classmethod
     def from_guess(cls, guess: str, success: Number, seen: str = "") -> AttackWording:
         """An attacker who guesses something, and perhaps what they have seen.
 
         >>> print(AttackWording.from_guess("whether you are in the data", 0.7311))  # doctest: +NORMALIZE_WHITESPACE
-        An attacker who guesses whether you are in the data is right at most 73.2 % of the time;
-        a coin is right 50 % of the time.
+        An attacker who guesses whether you are in the data is right at most 73.2 % of the time
+        (random guessing: 50 %).
         """
         return cls(f"An attacker who {seen}guesses {guess} is right at most", percent_text(success, UP))
 
@@ -131,9 +129,9 @@ class AttackWording:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A promise for everybody: how often a guess is right, what else is to be said, and the picture of 100 guesses.
+    """A guarantee in plain words: the attacker's success rate, further sentences, and the picture of 100 guesses.
 
-    ``attack`` and ``guesses`` are None where nothing is promised.
+    ``attack`` and ``guesses`` are None if the numbers give no protection.
     """
 
     attack: AttackWording | None
@@ -148,31 +146,30 @@ class Explanation:
 def protected_group_text(about: str) -> str:
     """Return the words for the protected people."""
     return (
-        f"This holds for every attacker who starts from an even chance, whatever else they know about {about}, and "
-        "however much they can compute."
+        f"This holds for every attacker who starts with even odds, whatever else they know about {about}, and however "
+        "much they can compute."
     )
 
 
-def likelihood_limit_text(epsilon: Number, delta: Number, chances: tuple[str, str, str]) -> str:
-    """The limit of ε and δ in words; ``chances``: where something is looked for, and what its two chances are.
+def likelihood_limit_text(epsilon: Number, delta: Number, inputs: tuple[str, str, str]) -> str:
+    """Return the limit of ε and δ in words; ``inputs``: what is compared, and the two inputs.
 
-    >>> chances = ("in the answers", "with your data", "without it")
-    >>> print(likelihood_limit_text(1.0, 1e-8, chances))  # doctest: +NORMALIZE_WHITESPACE
-    Whatever is looked for in the answers, its chance with your data is at most 2.72 times its
-    chance without it, plus 1 in 100 million, and the other way round (ε = 1, δ = 1 × 10⁻⁸).
-    >>> likelihood_limit_text(0.0, 0.0, chances)
-    'Whatever is looked for in the answers, its chance with your data is its chance without it (ε = 0, δ = 0).'
+    >>> inputs = ("set of answers", "with your data", "without")
+    >>> print(likelihood_limit_text(1.0, 1e-8, inputs))  # doctest: +NORMALIZE_WHITESPACE
+    Any set of answers is at most 2.72 times as likely with your data as without, plus a probability
+    of at most 1 in 100 million, and vice versa (ε = 1, δ = 1 × 10⁻⁸).
+    >>> likelihood_limit_text(0.0, 0.0, inputs)
+    'Any set of answers is exactly as likely with your data as without (ε = 0, δ = 0).'
     """
-    where, one, other = chances
+    what, one, other = inputs
     if epsilon == float("inf"):
-        return f"How many times as likely a single result can become {one} as {other}, these numbers do not limit."
+        return f"These numbers do not limit how many times as likely a result can be {one} as {other}."
     numbers = f"(ε = {significant_text(epsilon, 3, UP)}, δ = {significant_text(delta, 2, UP)})"
-    start = f"Whatever is looked for {where}, its chance {one} is"
     if epsilon == 0 and delta == 0:
-        return f"{start} its chance {other} {numbers}."
-    most = f"at most {times_text(epsilon)} times its chance {other}" if epsilon else f"at most its chance {other}"
-    slack = f", plus {one_in(delta)}" if delta > 0 else ""
-    return f"{start} {most}{slack}, and the other way round {numbers}."
+        return f"Any {what} is exactly as likely {one} as {other} {numbers}."
+    times = f"{times_text(epsilon)} times " if epsilon else ""
+    added = f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
+    return f"Any {what} is at most {times}as likely {one} as {other}{added}, and vice versa {numbers}."
 
 
 def of_numbers(epsilon: float, delta: float, success: Number) -> Explanation:
@@ -180,13 +177,13 @@ def of_numbers(epsilon: float, delta: float, success: Number) -> Explanation:
     if success == 1 and (epsilon == float("inf") or delta == 1):
         return Explanation(None, (NOTHING,), None)
     guess = "which of two inputs it came from, such as the data with you and the data without you,"
-    attack = AttackWording.from_guess(guess, success, "sees what comes out and ")
+    attack = AttackWording.from_guess(guess, success, "sees the output and ")
     said = (
         protected_group_text("you or about everyone else"),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, ("in what comes out", "under one input", "under the other")),
+        likelihood_limit_text(epsilon, delta, UNDER),
         INPUTS,
-        OF_EVERYONE.format(one="you"),
+        ABOUT_YOU,
         ADDS,
     )
     return Explanation(attack, said, Guesses.from_success(success))
@@ -197,41 +194,42 @@ def of_release(epsilon: float, delta: float, success: float, person: ProtectedUn
     said = (
         protected_group_text(person.attacker_knowledge_text),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, ("in the answers", f"with {person.data_owner_text}", "without it")),
+        likelihood_limit_text(epsilon, delta, ("set of answers", f"with {person.data_owner_text}", "without")),
         person.unit_text,
-        OF_EVERYONE.format(one="you" if person.is_human else person.unit_label),
-        f"It speaks of this release alone: others about the same {'people' if person.is_human else 'data'} add to it.",
+        person.population_text,
+        f"It covers only this release; other releases about the same {'people' if person.is_human else 'data'} add to "
+        "the privacy loss.",
     )
     return Explanation(
         AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "), said, Guesses.from_success(success)
     )
 
 
-# What an account, a noise, a study and a coupling promise, in one paragraph that a citizen understands.
+# The guarantee of an account, a noise, a study and a coupling, in one paragraph for readers without background.
 #
-# As in ``explained``: every sentence holds for each attacker and rounds to the side of more risk.
+# As in ``of_release``: every sentence holds for each attacker and rounds to the side of more risk.
 
-UNDER = ("in what comes out", "under one input", "under the other")
-RECORD = "A record is what stands in one place of the data; whoever has several is protected less."
+UNDER = ("set of outputs", "under one input", "under the other")
+ONE_ROW = "The guarantee protects one row; a person with several rows has less protection."
 TOLD_APART = {
-    "add-remove": ("which of two inputs it came from, the data with one record or the data without it,", RECORD),
+    "add-remove": ("which of two inputs it came from, the data with one row or the data without it,", ONE_ROW),
     "replace-one": (
-        "which of two inputs it came from, the data with one record or the data with another in its place,",
-        RECORD,
+        "which of two inputs it came from, the data with one row or the data with another row in its place,",
+        ONE_ROW,
     ),
-    "local": ("which of two answers of one person it came from,", "It speaks of all reports of that person together."),
+    "local": ("which of two answers of one person it came from,", "It covers all reports of that person together."),
 }
 """The guess and the noun of one input, by neighboring relation."""
 ON_THEIR_OWN = (
-    "This holds against everybody, the collector included, who starts from an even chance, whatever else they know and "
-    "however much they can compute: each answer is randomized by the person who gives it, before it leaves them."
+    "This holds for everyone who starts with even odds, including the collector, whatever else they know and however "
+    "much they can compute: each answer is randomized on the person's own device before it is sent."
 )
 ONE_REPORT = (
-    "It speaks of one report: who is asked the same again must send the same report again, and fresh ones add up. That "
-    "somebody took part is not hidden."
+    "It covers one report: a person who is asked the same question again must send the same report again, because new "
+    "reports add to the privacy loss. It does not hide that a person took part."
 )
-ONE_DRAW = "It speaks of one draw a value: releasing a value again tells more."
-THE_GROUP_ALONE = "It hides the group and nothing else: what is written may still tell the value, and the person."
+ONE_OUTPUT = "It covers one output per value: randomizing and releasing a value again reveals more."
+THE_GROUP_ALONE = "It hides only the group: the output can still reveal the value, and the person."
 
 
 def of_account(epsilon: float, delta: float, success: Number, neighbors: str, condition: str) -> Explanation:
@@ -247,10 +245,10 @@ def of_account(epsilon: float, delta: float, success: Number, neighbors: str, co
         likelihood_limit_text(epsilon, delta, UNDER),
         inputs,
         escape_control_chars(condition),
-        OF_EVERYONE.format(one="you"),
+        ABOUT_YOU,
         ADDS,
     )
-    return Explanation(AttackWording.from_guess(guess, success, "sees what comes out and "), said, plain.guesses)
+    return Explanation(AttackWording.from_guess(guess, success, "sees the output and "), said, plain.guesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +263,13 @@ class ErrorWording:
     @property
     def error_text(self) -> str:
         """The errors, rounded up; what no noise goes below, rounded down."""
-        limit = "" if self.worst is None else f" and never by more than {significant_text(self.worst, 3, UP)}"
-        moved = f"The noise moves an answer by {significant_text(self.mean, 3, UP)} on average{limit}."
+        limit = "" if self.worst is None else f", and by at most {significant_text(self.worst, 3, UP)}"
+        moved = f"The noise changes an answer by {significant_text(self.mean, 3, UP)} on average{limit}."
         if not self.least:
             return moved
-        other = "whole-number noise" if self.whole else "noise"
+        other = "integer-valued noise" if self.whole else "noise"
         least = significant_text(self.least, 3, DOWN)
-        return f"{moved} No {other} that keeps what was asked for moves it by less than {least} on average."
+        return f"{moved} No {other} that meets this budget changes it by less than {least} on average."
 
 
 def of_noise(triple: tuple[float, float, float], moved: float, answers: int, errors: ErrorWording) -> Explanation:
@@ -290,9 +288,10 @@ def of_noise(triple: tuple[float, float, float], moved: float, answers: int, err
         protected_group_text("the data"),
         Guesses.from_success(success).picture_text,
         likelihood_limit_text(epsilon, delta, UNDER),
-        "How far one person can move an answer is for whoever computes it to see to.",
+        "The code that computes the answers must ensure that one person changes each of them by at most "
+        f"{significant_text(moved)}.",
         errors.error_text,
-        OF_EVERYONE.format(one="you"),
+        ABOUT_YOU,
         ADDS,
     )
     return Explanation(AttackWording.from_guess(guess, success, f"sees {seen} and "), said, plain.guesses)
@@ -302,44 +301,45 @@ def of_report(epsilon: float, delta: float, total_variation: Number) -> Explanat
     """Explain one report in a study in the local model."""
     success = numbers.attack_success_rate(total_variation)
     attack = AttackWording(
-        "Whoever sees your report and guesses between two answers of yours is right at most", percent_text(success, UP)
+        "An attacker who sees your report and guesses which of two answers you gave is right at most",
+        percent_text(success, UP),
     )
     said = (
         ON_THEIR_OWN,
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, ("in your report", "from one answer", "from another")),
+        likelihood_limit_text(epsilon, delta, ("set of reports", "from one answer", "from another")),
         ONE_REPORT,
-        OF_EVERYONE.format(one="you").replace("in the data or not", "asked or not"),
+        POPULATION.format(one="you", whether="you take part or not"),
     )
     return Explanation(attack, said, Guesses.from_success(success))
 
 
 def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explanation:
-    """Explain one value written by a coupling; ``gap``: the largest distance of output laws from their target.
+    """Explain one output of a coupling; ``gap``: the largest distance of output distributions from their target.
 
-    ``left``: total variations of which each holds, all with the ``confidence``, where laws were learned with noise;
-    ``laws`` says whose they are.
+    ``left``: total variations of which each holds, all with the ``confidence``, if distributions were learned with
+    noise; ``laws``: the distributions that the coupling was fitted to.
     """
-    guess = "Whoever sees one value that was written, and guesses which of two groups it came from, is right"
+    guess = "An attacker who sees one output value and guesses which of two groups it came from is right"
     if left:
         success = numbers.attack_success_rate(min(left))
         attack = AttackWording(f"{guess} at most", percent_text(success, UP))
         said: tuple[str, ...] = (
-            f"The laws were learned with noise, so that this holds with a confidence of "
-            f"{percent_text(confidence, DOWN)}, "
-            "for every attacker who starts from an even chance.",
+            f"The distributions were learned with noise, so this holds with {percent_text(confidence, DOWN)} "
+            "confidence, for every attacker who starts with even odds.",
             Guesses.from_success(success).picture_text,
         )
-        return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses.from_success(success))
+        return Explanation(attack, (*said, ONE_OUTPUT, THE_GROUP_ALONE), Guesses.from_success(success))
     rounding = ""
     if gap:
         above = Context(prec=30, rounding=UP).divide(Decimal(gap.numerator), Decimal(gap.denominator))
-        rounding = f", but for one guess in {one_in(above).removeprefix('1 in ')}, lost to rounding"
-    attack = AttackWording(guess, "50 %", f"of the time, as a coin is{rounding}.")
+        rounding = f", up to one guess in {one_in(above).removeprefix('1 in ')}, because of rounding"
+    attack = AttackWording(guess, "50 %", f"of the time, as in random guessing{rounding}.")
     said = (
-        f"That is so if the values of each group have the laws that it was made for: {laws}.",
-        "Then all groups come out alike, and nobody who starts from an even chance does better, whatever they can "
-        "compute.",
-        "Where values have other laws, what is written may tell the group: by no more than both laws are off together.",
+        f"This holds if the values of each group have the distributions that the coupling was fitted to: {laws}.",
+        "Then the output has the same distribution in every group, and no attacker who starts with even odds does "
+        "better, however much they can compute.",
+        "If values have other distributions, the output can reveal the group: outputs of two groups then differ in "
+        "total variation by at most the sum of the errors of their distributions.",
     )
-    return Explanation(attack, (*said, ONE_DRAW, THE_GROUP_ALONE), Guesses(0))
+    return Explanation(attack, (*said, ONE_OUTPUT, THE_GROUP_ALONE), Guesses(0))

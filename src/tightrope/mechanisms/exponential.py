@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +23,6 @@ from tightrope.accounting.distributions.base import FlatForm, LossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_weights import Tail
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.laplace import exponential_cells
 from tightrope.mechanisms.pairs import LossOnly
@@ -73,16 +71,16 @@ class ExponentialChoice:
     @cached_property
     def weights_by_step(self) -> list[int]:
         """Weights w(0), w(1), …, down to the first that repeats."""
-        found = [HEAVIEST]
-        while (following := -(-found[-1] * self.root >> BITS)) < found[-1]:
-            found.append(following)
-        return found
+        weights = [HEAVIEST]
+        while (following := -(-weights[-1] * self.root >> BITS)) < weights[-1]:
+            weights.append(following)
+        return weights
 
     def candidate_weights(self, distances: Distances) -> list[int]:
         """Return the weight of each candidate."""
         last = len(self.weights_by_step) - 1
-        places = np.minimum(2 * distances // self.factor, last).tolist()
-        return [self.weights_by_step[place] for place in places]
+        steps = np.minimum(2 * distances // self.factor, last).tolist()
+        return [self.weights_by_step[step] for step in steps]
 
     def cumulative_weights(self, distances: Distances) -> list[int]:
         """Return the cumulative weights of the candidates."""
@@ -95,18 +93,18 @@ class ExponentialChoice:
 
     def distance_bound(self, candidates: int, outside: float) -> int:
         """Return t: with one candidate at 0, candidates at t or beyond are chosen with probability ≤ ``outside``."""
-        most = int(outside * HEAVIEST) // candidates
-        far = next((place for place, weight in enumerate(self.weights_by_step) if weight <= most), None)
-        if far is None:
+        max_weight = int(outside * HEAVIEST) // candidates
+        step = next((index for index, weight in enumerate(self.weights_by_step) if weight <= max_weight), None)
+        if step is None:
             raise InputError("candidates", candidates, "fewer", "the smallest weights are too large for this many")
-        return -(-far * self.factor // 2)
+        return -(-step * self.factor // 2)
 
     def selection_probabilities(self, distances: Distances) -> Floats:
         """Return the probability of each candidate, in floats, at distances that may be fractional: for plans."""
         rate = -math.log(self.root / TOTAL) * 2 / self.factor
-        away = np.asarray(distances, dtype=np.float64)
-        found: Floats = np.exp(-rate * (away - away.min()))
-        return np.asarray(found / found.sum())
+        distances_float = np.asarray(distances, dtype=np.float64)
+        weights: Floats = np.exp(-rate * (distances_float - distances_float.min()))
+        return np.asarray(weights / weights.sum())
 
 
 def has_lighter_tails(table: NoiseTable, root: int) -> bool:
@@ -119,17 +117,17 @@ def has_lighter_tails(table: NoiseTable, root: int) -> bool:
     if tail is None or not root < TOTAL:
         return False
     r, cells = root * root, len(table.half) + len(tail.block)
-    law = list(accumulate(range(cells), lambda before, _: before * r >> 2 * BITS, initial=TOTAL * TOTAL))
-    most = TOTAL * TOTAL * TOTAL // (TOTAL * TOTAL + r)
-    within = all(beyond << BITS <= one * most for beyond, one in zip(_table_tails(table, tail), law[1:], strict=True))
-    return within and tail.escape * TOTAL <= law[len(tail.block)]
-
-
-def _table_tails(table: NoiseTable, tail: Tail) -> Iterator[int]:
-    """Yield P(X > x) out of 2²⁵⁶ for the cells of the table and one block of its tail."""
-    every = accumulate(reversed(table.half), initial=tail.escape_in)
-    yield from (beyond * TOTAL for beyond in reversed(list(every)[1:]))
-    yield from (tail.escape_in * (TOTAL - before) for before in accumulate(tail.block[:-1], initial=0))
+    geometric = list(accumulate(range(cells), lambda before, _: before * r >> 2 * BITS, initial=TOTAL * TOTAL))
+    largest = TOTAL * TOTAL * TOTAL // (TOTAL * TOTAL + r)
+    # P(X > x) out of 2²⁵⁶ for the cells of the table and one block of its tail.
+    cumulative = list(accumulate(reversed(table.half), initial=tail.escape_in))
+    tail_weights = [weight * TOTAL for weight in reversed(cumulative[1:])]
+    tail_weights += [tail.escape_in * (TOTAL - used) for used in accumulate(tail.block[:-1], initial=0)]
+    in_table = all(
+        weight << BITS <= geometric_tail * largest
+        for weight, geometric_tail in zip(tail_weights, geometric[1:], strict=True)
+    )
+    return in_table and tail.escape * TOTAL <= geometric[len(tail.block)]
 
 
 def _uniform_below(bound: int, randomness: Source) -> int:
@@ -137,9 +135,9 @@ def _uniform_below(bound: int, randomness: Source) -> int:
     bits = bound.bit_length()
     while True:
         words = randomness.random_words(-(-bits // WORD))
-        drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-bits % WORD)
-        if drawn < bound:
-            return drawn
+        candidate = int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-bits % WORD)
+        if candidate < bound:
+            return candidate
 
 
 # Choices among the cells of a group, by their exact counts: a quantile's cell, and the width of an interval around it.
@@ -216,10 +214,10 @@ def half_widths(cells: int) -> list[int]:
     >>> half_widths(20)
     [0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 20]
     """
-    found = [0]
-    while found[-1] < cells:
-        found.append(min(cells, max(found[-1] + 1, round(2 ** ((len(found) - 1) / 2)))))
-    return found
+    widths = [0]
+    while widths[-1] < cells:
+        widths.append(min(cells, max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2)))))
+    return widths
 
 
 def width_distances(excess: Distances, center: int, target: int) -> Distances:
@@ -278,9 +276,9 @@ class BoundedRangeDistribution(LossDistribution):
 
     def profile(self, epsilon: Floats) -> Floats:
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        lost = np.expm1((np.clip(epsilon, -self.epsilon, self.epsilon) - self.epsilon) / 2)
+        u_minus_one = np.expm1((np.clip(epsilon, -self.epsilon, self.epsilon) - self.epsilon) / 2)
         return np.where(
-            epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), self._normalizing_weight * lost**2
+            epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), self._normalizing_weight * u_minus_one**2
         )
 
     def log_moment(self, z: Complexes) -> Complexes:
@@ -289,8 +287,8 @@ class BoundedRangeDistribution(LossDistribution):
             inner = -np.expm1(-(2 * z + 1) * self.epsilon) / (2 * z + 1)
             return np.asarray(z * self.epsilon + np.log(self._normalizing_weight * inner))
         up, down = np.expm1(z * self.epsilon), np.expm1(-(z + 1) * self.epsilon)
-        rest = (up - down) / (2 * z + 1) * self._normalizing_weight - 1
-        return log1p(np.asarray(rest, dtype=np.complex128))
+        moment_minus_one = (up - down) / (2 * z + 1) * self._normalizing_weight - 1
+        return log1p(np.asarray(moment_minus_one, dtype=np.complex128))
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Bound the error: M − 1 is a difference of numbers near 1."""

@@ -73,8 +73,8 @@ class LaplaceDistribution(LossDistribution):
         """Return δ + (½ − δ)(1 − u²) + (s/2)(1 − u)² with u = e^{(ε' − ε)/2} between ±ε; 1 − e^{ε'} below."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
         gap = np.minimum(epsilon, self.epsilon) - self.epsilon
-        lost = -np.expm1(gap / 2)
-        inside = self.delta + (0.5 - self.delta) * -np.expm1(gap) + (1 + self._density_excess) / 2 * lost**2
+        one_minus_u = -np.expm1(gap / 2)
+        inside = self.delta + (0.5 - self.delta) * -np.expm1(gap) + (1 + self._density_excess) / 2 * one_minus_u**2
         beyond = 0.0 - np.expm1(np.minimum(epsilon, 0.0)) + self.delta * np.exp(np.minimum(epsilon, 0.0))
         return np.where(epsilon < -self.epsilon, beyond, inside)
 
@@ -83,9 +83,11 @@ class LaplaceDistribution(LossDistribution):
         if float(np.max(z.real)) * self.epsilon > OVERFLOW:
             return self._scaled_log_moment(z)
         up, down = np.expm1(z * self.epsilon), np.expm1(-(z + 1) * self.epsilon)
-        rest = ((z + 1) * up + z * down) / (2 * z + 1)
-        rest = rest - self.delta * (up + down + 2) + self._density_excess / 2 * (up - down) / (2 * z + 1)
-        return log1p(np.asarray(rest, dtype=np.complex128))
+        moment_minus_one = ((z + 1) * up + z * down) / (2 * z + 1)
+        moment_minus_one = (
+            moment_minus_one - self.delta * (up + down + 2) + self._density_excess / 2 * (up - down) / (2 * z + 1)
+        )
+        return log1p(np.asarray(moment_minus_one, dtype=np.complex128))
 
     def _scaled_log_moment(self, z: Complexes) -> Complexes:
         """Return log M(z) with e^{zε} factored out."""
@@ -95,10 +97,12 @@ class LaplaceDistribution(LossDistribution):
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Bound the error: the first-order terms of M − 1 cancel, and the rest is accurate to a rounding."""
-        shrunk = np.exp(np.minimum(moment.real, 0.0))
-        steep = np.maximum(1.0, (1 + np.abs(z)) / np.abs(2 * z + 1))
-        small = 2 * np.abs(z) * np.abs(z + 1) / np.abs(z + 0.5) * self.epsilon
-        return np.asarray(8 * ROUND_OFF * np.minimum(small, (4 + np.abs(z.real) * self.epsilon) * steep) / shrunk)
+        clipped_moment = np.exp(np.minimum(moment.real, 0.0))
+        growth = np.maximum(1.0, (1 + np.abs(z)) / np.abs(2 * z + 1))
+        first_order = 2 * np.abs(z) * np.abs(z + 1) / np.abs(z + 0.5) * self.epsilon
+        return np.asarray(
+            8 * ROUND_OFF * np.minimum(first_order, (4 + np.abs(z.real) * self.epsilon) * growth) / clipped_moment
+        )
 
     @property
     def rounding_bound(self) -> float:
@@ -108,12 +112,12 @@ class LaplaceDistribution(LossDistribution):
     def moment_decay_bound(self, c: float, y: float) -> float:
         """Return a bound: the density decays like 1/|2z + 1|, the atoms do not; 1 − |φ(2y)|² ≤ 4 (1 − |φ(y)|²)."""
         down = math.exp(-(2 * c + 1) * self.epsilon)
-        here = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
+        log_scaled_moment = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
 
         def mass_ratio_at(reach: float) -> float:
             density = (1 + self._density_excess) / 2 / abs(complex(2 * c + 1, 2 * reach))
             top = (0.5 - self.delta + density) * (1 + down)
-            return math.exp(min(0.0, math.log(top) - here))
+            return math.exp(min(0.0, math.log(top) - log_scaled_moment))
 
         doubled = ((1 - mass_ratio_at(y * 2.0**m) ** 2) / 4.0**m for m in range(DOUBLINGS))
         return math.sqrt(max(0.0, 1 - max(doubled)))

@@ -121,10 +121,10 @@ def check_noise_size(scale: object, sensitivity: object) -> tuple[float, float]:
     Raises ``InputError`` for a negative scale, a sensitivity that is not positive, and a scale of more than 10³⁰⁰ times
     the sensitivity.
     """
-    size, most = non_negative("scale", scale), check_positive("sensitivity", sensitivity)
-    if not sensitivity_ratio(size, most) >= LEAST:
-        raise InputError("scale", size, f"at most 1e300 times the sensitivity, {most:g}", LEFT_OUT)
-    return size, most
+    noise_scale, max_change = non_negative("scale", scale), check_positive("sensitivity", sensitivity)
+    if not sensitivity_ratio(noise_scale, max_change) >= LEAST:
+        raise InputError("scale", noise_scale, f"at most 1e300 times the sensitivity, {max_change:g}", LEFT_OUT)
+    return noise_scale, max_change
 
 
 def check_smallest_epsilon(epsilon: float) -> float:

@@ -82,11 +82,7 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
             while len(hull) > 1 and _profile_slope(hull[-2], hull[-1]) >= _profile_slope(hull[-1], node):
                 hull.pop()
             hull.append(node)
-        upper = hull[max(i for i, node in enumerate(hull) if node[0] <= 0) :]
-        # The P-mass of each kink at ε > 0: γ times the jump of the slope; after the last point the slope is 0.
-        slopes = [_profile_slope(a, b) for a, b in pairwise(upper)] + [Decimal(0)]
-        kinks = zip(upper[1:], slopes, slopes[1:], strict=False)
-        masses = {e: float(gamma * (after - before)) for (e, gamma, _), before, after in kinks if e > 0}
+        masses = _kink_masses(hull[sum(node[0] <= 0 for node in hull) - 1 :])
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     center = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
@@ -176,6 +172,13 @@ def _check_point(pair: tuple[float, float]) -> tuple[float, float]:
         return epsilon, delta
     # A point at negative ε is the mirror of one at positive ε (theory §1).
     return -epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
+
+
+def _kink_masses(hull: list[Node]) -> dict[float, float]:
+    """Return the P-mass of each kink after the first: γ times the jump of the slope; the slope ends at 0."""
+    slopes = [_profile_slope(a, b) for a, b in pairwise(hull)] + [Decimal(0)]
+    kinks = zip(hull[1:], slopes, slopes[1:], strict=False)
+    return {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks}
 
 
 def _profile_slope(left: Node, right: Node) -> Decimal:

@@ -84,13 +84,13 @@ class Staircase(ContinuousMechanism):
 
     def _upper_quantile(self, tail: float) -> float:
         """Compute whole steps first (each leaves e^{−ε} of the tail), then the high or low part of one."""
-        whole = max(0, math.floor(-math.log(2 * tail) / self.epsilon))
-        here = math.exp(-self.epsilon * whole) / 2
-        share = min(max((here - tail) / (here * self.first_step_mass), 0.0), 1.0)
+        whole_steps = max(0, math.floor(-math.log(2 * tail) / self.epsilon))
+        step_tail = math.exp(-self.epsilon * whole_steps) / 2
+        fraction = min(max((step_tail - tail) / (step_tail * self.first_step_mass), 0.0), 1.0)
         high, low = self.step_shares
-        upper = self.gamma * min(share / high, 1.0) if high else 0.0
-        lower = (1 - self.gamma) * max(share - high, 0.0) / low if low else 0.0
-        return (whole + upper + lower) * self.sensitivity
+        upper = self.gamma * min(fraction / high, 1.0) if high else 0.0
+        lower = (1 - self.gamma) * max(fraction - high, 0.0) / low if low else 0.0
+        return (whole_steps + upper + lower) * self.sensitivity
 
 
 def staircase(*, epsilon: float, sensitivity: float = 1.0, gamma: float | None = None) -> Staircase:

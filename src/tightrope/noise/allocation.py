@@ -41,33 +41,33 @@ from tightrope.noise.worst_split import (
 )
 from tightrope.numerics.root_finding import least_size
 
-# One budget, many trials: the least common size of each choice of families, and the resulting tables.
+# 1. The search at one budget: the least common size for given families, and the resulting tables.
 
-COARSE, FINE = 160, 640
-"""Least number of lattice points for the budget's ε: while searching, and for the certificate."""
+COARSE_POINTS, FINE_POINTS = 160, 640
+"""Minimal number of lattice points up to the budget's ε: while searching, and for the certificate."""
 WINDOW_REACH = 1.7
-"""The window holds losses up to this many times its scale; larger losses count as infinite."""
-SAFETY = 1e-9
+"""The lattice holds losses up to this many times ``loss_scale``; larger losses count as infinite."""
+CERTIFICATE_MARGIN = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
-ROUGH, CLOSE = 2e-4, 2e-6
+ROUGH_TOLERANCE, FINAL_TOLERANCE = 2e-4, 2e-6
 """Relative tolerances of the least size: while families are compared, and for the selected one."""
-TABLES = 100
-"""Integer tables that are tried, each a little larger than the last."""
-FINER = 1.5
+MAX_TABLE_TRIALS = 100
+"""Maximal number of integer tables that are tried, each a little larger than the one before."""
+FINE_SIZE_FACTOR = 1.5
 """The least size on the fine lattice is searched within this factor of the size on the coarse one."""
-SMALLEST, FARTHEST = 1e-3, 60
-"""Least size searched, in shifts of one row; and the largest, in sizes at which Laplace noise would do."""
+MIN_SIZE, MAX_SIZE_FACTOR = 1e-3, 60
+"""Range of sizes that are searched: from this many shifts of one row to this many times the size of Laplace noise."""
 FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
-"""Log-distance of the first two sizes of a search: from a guess, and from the size of a similar distribution."""
+"""Log-distance of the first two sizes of a search: without a guess, and with the size of a similar distribution."""
 MOST_EPSILON = 40.0
-"""The largest ε for which noise is computed: it also meets a budget that allows more. For larger ε the noise is
-negligible, and the total variation is 1 in double precision."""
-MOST_NOISE = 20_000
+"""The largest ε for which noise is computed; budgets with a larger one get the same noise. It is negligible there, and
+the total variation is 1 in double precision."""
+MAX_NOISE_ROWS = 20_000
 """Noise of more rows than this in every answer is rejected: it would be useless, and its tables too long."""
-LONGEST_LATTICE = 2000
-"""Lattice points for the budget's ε at most."""
+MAX_LATTICE_POINTS = 2000
+"""Maximal number of lattice points up to the budget's ε."""
 
-Law = FloatWeights | BoxWeights
+Weights = FloatWeights | BoxWeights
 
 
 class NoTableError(InsufficientBudgetError):
@@ -76,12 +76,12 @@ class NoTableError(InsufficientBudgetError):
 
 @dataclass(frozen=True, slots=True)
 class NoiseSearch:
-    """One budget, many trials."""
+    """The search for the least noise of these groups at one budget."""
 
     groups: tuple[CompositionGroup, ...]
     budget: Budget
     epsilon_cap: float = MOST_EPSILON
-    """A larger ε is replaced by this one: noise that meets it meets the larger one, too."""
+    """A larger ε is replaced by this one: noise that meets the smaller one also meets the larger."""
     only_fullest_split: bool = False
     """If True, units with too many splits to enumerate are replaced by one split: a lower bound on the noise."""
 
@@ -97,9 +97,9 @@ class NoiseSearch:
 
     @property
     def loss_scale(self) -> float:
-        """The largest ε that is used, or a larger one, so that the window holds what losses add to a large δ.
+        """The scale of the losses: the largest ε of the budget, or more if δ is so large that larger losses matter.
 
-        Of a total variation alone it is the ε that Gaussian noise would have.
+        For a total variation alone it is the ε that Gaussian noise would have.
         """
         scales = []
         for epsilon, delta in self.budget.rounded_points:
@@ -109,40 +109,50 @@ class NoiseSearch:
                 gaussian_loss = PrivacyLoss.from_distribution(GaussianLossDistribution(max(mu, 1e-6)))
                 scales.append(max(gaussian_loss.epsilon(max(self.private_delta, 1e-300)), mu))
             else:
-                # If δ is relatively large, losses far beyond ε are part of δ, and not lost altogether.
+                # If δ is relatively large, losses far beyond ε contribute to δ with less than their whole mass.
                 scales.append(max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon)
         return min(self.epsilon_cap, max(scales))
 
     def loss_lattice(self, size: float, resolution: int) -> LossLattice:
-        """Return a lattice that contains all losses of exponential distributions of this common size, if it is fine."""
-        natural = 8 / (lattice_unit(self.groups, size) * size)
+        """Return a lattice that contains all losses of exponential distributions of this size, unless it is too long."""
+        exponential_step = 8 / (lattice_unit(self.groups, size) * size)
         step = max(
-            natural / max(1, math.ceil(resolution * natural / self.loss_scale)), self.loss_scale / LONGEST_LATTICE
+            exponential_step / max(1, math.ceil(resolution * exponential_step / self.loss_scale)),
+            self.loss_scale / MAX_LATTICE_POINTS,
         )
         return LossLattice(step, math.ceil(WINDOW_REACH * self.loss_scale / step))
 
     def least_size(self, families: Sequence[NoiseFamily], guess: float | None = None) -> float:
-        """Return the least common size that passes on the coarse lattice, to ``ROUGH``; ∞ if all sizes fail."""
-        most = self._laplace_size()
-        self._refuse_useless_noise(most)
-        if not estimated_box_cells(self.groups, most, self.private_delta) <= MOST_BOX_CELLS:
-            raise InsufficientBudgetError("numbers of one box have too many losses here: noise of their own will do")
-        limits = (min(SMALLEST, most), FARTHEST * most)
-        start, width = (most, FIRST_WIDTH) if guess is None else (guess, NEXT_WIDTH)
+        """Return the least common size that meets the budget on the coarse lattice; ∞ if all sizes fail.
+
+        The relative tolerance is ``ROUGH_TOLERANCE``.
+        """
+        laplace_size = self._laplace_size()
+        self._check_useful_noise(laplace_size)
+        if not estimated_box_cells(self.groups, laplace_size, self.private_delta) <= MOST_BOX_CELLS:
+            raise InsufficientBudgetError(
+                "noise shared by several numbers would need too many losses; use separate noise"
+            )
+        limits = (min(MIN_SIZE, laplace_size), MAX_SIZE_FACTOR * laplace_size)
+        start, width = (laplace_size, FIRST_WIDTH) if guess is None else (guess, NEXT_WIDTH)
         return least_size(
-            lambda size: self._size_excess(families, size, COARSE), start, width=width, within=ROUGH / 2, limits=limits
+            lambda size: self._size_excess(families, size, COARSE_POINTS),
+            start,
+            width=width,
+            within=ROUGH_TOLERANCE / 2,
+            limits=limits,
         )
 
-    def passes_coarsely(self, families: Sequence[NoiseFamily], size: float) -> bool:
+    def meets_budget_coarsely(self, families: Sequence[NoiseFamily], size: float) -> bool:
         """Return whether a size meets the budget, on the coarse lattice."""
-        return self._size_excess(families, size, COARSE) <= 0
+        return self._size_excess(families, size, COARSE_POINTS) <= 0
 
-    def _refuse_useless_noise(self, most: float) -> None:
-        """Raises ``InsufficientBudgetError`` where no noise would be of any use."""
-        if most > MOST_NOISE:
+    def _check_useful_noise(self, laplace_size: float) -> None:
+        """Raise ``InsufficientBudgetError`` if the noise would be useless."""
+        if laplace_size > MAX_NOISE_ROWS:
             raise InsufficientBudgetError(
-                f"{self.budget} needs noise of about {most:.3g} rows in each answer; "
-                f"{self._raise_budget_hint(most / MOST_NOISE)}, or ask fewer questions"
+                f"{self.budget} needs noise of about {laplace_size:.3g} rows in each answer; "
+                f"{self._raise_budget_hint(laplace_size / MAX_NOISE_ROWS)}, or ask fewer questions"
             )
 
     def _raise_budget_hint(self, factor: float) -> str:
@@ -152,14 +162,15 @@ class NoiseSearch:
 
     def _laplace_size(self) -> float:
         """Return the size at which Laplace noise meets the largest ε by basic composition."""
-        rows = math.fsum(
-            unit.split_bounds.most_rows / spend.noise_size for unit in self.groups for spend in unit.noise_specs
+        scaled_rows = math.fsum(
+            unit.split_bounds.most_rows / spec.noise_size for unit in self.groups for spec in unit.noise_specs
         )
-        return rows / self.loss_scale
+        return scaled_rows / self.loss_scale
 
     def _size_excess(self, families: Sequence[NoiseFamily], size: float, resolution: int) -> float:
+        """Return the largest excess over the budget at this size; at most 0 if it meets the budget."""
         weights = self._family_weights(families, size)
-        return self._largest_excess(self._total_loss([law.shift_loss_cells for law in weights], size, resolution))
+        return self._largest_excess(self._total_loss([w.shift_loss_cells for w in weights], size, resolution))
 
     def _total_loss(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> LossPMF:
         shifts = [need.shift for need in noise_requirements(self.groups, size, self.private_delta)]
@@ -167,73 +178,81 @@ class NoiseSearch:
             self.groups, losses, shifts, self.loss_lattice(size, resolution), fullest=self.only_fullest_split
         )
 
-    def _keeps_points(self, total: LossPMF) -> bool:
+    def _meets_points(self, total: LossPMF) -> bool:
         """Return whether a composed distribution meets every point, with the margin."""
         return self._largest_excess(total) <= 0
 
     def _largest_excess(self, total: LossPMF) -> float:
-        """Return the largest log of δ over the allowed δ less the margin; at most 0 if every point is met."""
-        found = [(total.infinite_mass, self.private_delta), *((total.delta(e), d) for e, d in self.private_points)]
+        """Return the largest log of δ divided by the allowed δ, less the margin; at most 0 if every point is met."""
+        points = [
+            (total.infinite_mass, self.private_delta),
+            *((total.delta(epsilon), stated) for epsilon, stated in self.private_points),
+        ]
         excesses = []
-        for most, stated in found:
-            allowed = stated * (1 - SAFETY)
+        for delta, stated in points:
+            allowed = stated * (1 - CERTIFICATE_MARGIN)
             # The sign of each logarithm is that of the difference under any rounding.
-            if most <= allowed:
-                excesses.append(min(0.0, math.log(most / allowed)) if most > 0 else -math.inf)
+            if delta <= allowed:
+                excesses.append(min(0.0, math.log(delta / allowed)) if delta > 0 else -math.inf)
             else:
-                excesses.append(max(math.ulp(0.0), math.log(most / allowed)) if allowed > 0 else math.inf)
+                excesses.append(max(math.ulp(0.0), math.log(delta / allowed)) if allowed > 0 else math.inf)
         return max(excesses)
 
-    def _family_weights(self, families: Sequence[NoiseFamily], size: float) -> list[Law]:
-        """Spends that are alike share one distribution."""
+    def _family_weights(self, families: Sequence[NoiseFamily], size: float) -> list[Weights]:
+        """Return the weights of each vector's noise; equal vectors share one object."""
 
         @cache
-        def law(family: NoiseFamily, relative_size: float, need: NoiseRequirement, dimension: int) -> Law:
+        def build_weights(family: NoiseFamily, relative_size: float, need: NoiseRequirement, dimension: int) -> Weights:
             listed = family.float_weights(size * relative_size, need)
             return listed if dimension == 1 else BoxWeights.from_weights(listed, dimension)
 
-        spends, wanted = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
-        return [law(f, s.noise_size, need, s.dimension) for f, s, need in zip(families, spends, wanted, strict=True)]
+        specs, requirements = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
+        return [
+            build_weights(family, spec.noise_size, need, spec.dimension)
+            for family, spec, need in zip(families, specs, requirements, strict=True)
+        ]
 
     def total_error(self, families: Sequence[NoiseFamily], size: float) -> float:
-        """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
+        """Return the sum over all numbers of E|X|, in shifts of one row, divided by the requested relative size."""
         if not math.isfinite(size):
             return math.inf
         errors = []
-        for law, spend, need in zip(
+        for weights, spec, need in zip(
             self._family_weights(families, size),
             all_noise_specs(self.groups),
             noise_requirements(self.groups, size, self.private_delta),
             strict=True,
         ):
             # For stretched steps E|X + U₁ − U₂|: for each x this equals |x|, but 1/3 at x = 0.
-            mean_absolute = law.mean_absolute + (0.0 if spend.whole_rows else law.zero_probability / 3)
-            errors.append(mean_absolute / need.shift / spend.requested_size * spend.dimension)
+            mean_absolute = weights.mean_absolute + (0.0 if spec.whole_rows else weights.zero_probability / 3)
+            errors.append(mean_absolute / need.shift / spec.requested_size * spec.dimension)
         return math.fsum(errors)
 
     def certify_tables(
         self, families: Sequence[NoiseFamily], size: float
     ) -> tuple[tuple[tuple[SelectedNoise, ...], ...], PrivacyLoss, LossLattice]:
-        """Return integer tables at the least size that passes on the fine lattice, with the loss of those tables."""
+        """Return the tables at the least size that meets the budget on the fine lattice, their loss, and the lattice."""
         size = least_size(
-            lambda near: self._size_excess(families, near, FINE),
+            lambda trial_size: self._size_excess(families, trial_size, FINE_POINTS),
             size,
-            width=ROUGH,
-            within=CLOSE / 2,
-            limits=(size / FINER, size * FINER),
+            width=ROUGH_TOLERANCE,
+            within=FINAL_TOLERANCE / 2,
+            limits=(size / FINE_SIZE_FACTOR, size * FINE_SIZE_FACTOR),
         )
-        tries = TABLES if math.isfinite(size) else 0
-        for near in (size * (1 + CLOSE) ** i for i in range(tries)):
-            tables = list(map(cache(lambda law: law.integer_table()), self._family_weights(families, near)))
+        trials = MAX_TABLE_TRIALS if math.isfinite(size) else 0
+        for trial_size in (size * (1 + FINAL_TOLERANCE) ** i for i in range(trials)):
+            tables = list(
+                map(cache(lambda weights: weights.integer_table()), self._family_weights(families, trial_size))
+            )
             try:
-                total = self._total_loss(list(map(cache(_exact_shift_loss), tables)), near, FINE)
-            except InputError:  # a shift over more of an unbounded table than is listed: a larger size is flatter
+                total = self._total_loss(list(map(cache(_exact_shift_loss), tables)), trial_size, FINE_POINTS)
+            except InputError:  # a shift beyond the listed part of an unbounded table: larger sizes list more
                 continue
-            if self._keeps_points(total) and self._rounded_loss_keeps_points(loss := _symmetric_loss(total.to_atoms())):
-                return self._selected_noise(families, tables, near), loss, total.window
-        raise NoTableError(f"no integer table keeps {self.budget}; raise delta")
+            if self._meets_points(total) and self._rounded_loss_meets_points(loss := _symmetric_loss(total.to_atoms())):
+                return self._selected_noise(families, tables, trial_size), loss, total.window
+        raise NoTableError(f"no integer table meets {self.budget}; use a larger delta")
 
-    def _rounded_loss_keeps_points(self, loss: PrivacyLoss) -> bool:
+    def _rounded_loss_meets_points(self, loss: PrivacyLoss) -> bool:
         """Return whether the recorded loss meets the points, rounding included: this matters for δ below 1e−11."""
         return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.private_points)
 
@@ -251,7 +270,7 @@ class NoiseSearch:
 
 
 def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
-    """Return the loss from the integer weights; possible rounding errors are added to each loss."""
+    """Return the loss under a shift from the integer weights; losses are raised by their rounding errors."""
 
     def exact_loss_cells(shift: int) -> LossCells:
         return table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
@@ -259,38 +278,40 @@ def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
     return exact_loss_cells
 
 
-def _symmetric_loss(law: Atoms) -> PrivacyLoss:
-    """All noise here is symmetric, so adding and removing a person have the same distribution."""
-    return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
+def _symmetric_loss(atoms: Atoms) -> PrivacyLoss:
+    """Return the loss of symmetric noise: adding and removing a person have the same distribution."""
+    return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.ADD_REMOVE)
 
 
-KEYS = TruncatedLaplaceFamily()
-"""The family that hides keys when the selected family is unbounded or has too large a bound."""
-CHOICES = LaplaceFamily()
-"""The family as which exponential-mechanism selections are charged."""
-SHAPE_WITHIN, MOST_SHAPES = 0.04, 5
-"""Shapes of a family with two parameters: relative tolerance of the best, and the maximal number that is tried."""
-SMALLER = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
+# 2. The allocation: the family with the least error, certified.
+
+KEY_FAMILY = TruncatedLaplaceFamily()
+"""The family for discovered keys if the selected family is unbounded or has too large a bound."""
+SELECTION_FAMILY = LaplaceFamily()
+"""Selections by the exponential mechanism are charged as noise of this family."""
+SHAPE_TOLERANCE, MAX_SHAPES = 0.04, 5
+"""For families with a shape: the tolerance of the best shape, and the maximal number of shapes that are tried."""
+SMALLER_EPSILONS = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
 """Replacements, tried in this order, for a larger ε that no integer table can be shown to meet."""
-HOPELESS = 1.6
+HOPELESS_RATIO = 1.6
 """If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseAllocation:
-    """The selected noise by unit and spend, the total loss, and each family's error relative to the selected one."""
+    """The selected noise by unit and vector, the total loss, and each family's error relative to the selected one's."""
 
     selections: tuple[tuple[SelectedNoise, ...], ...]
     loss: PrivacyLoss
     alternatives: dict[str, float]
     avoidable_noise: float | None = None
-    """Upper bound on the fraction of noise added because splits are too many to enumerate; None if enumerated."""
+    """Upper bound on the fraction of the noise that could be saved if all splits were enumerated; None if they were."""
     loss_lattice: LossLattice | None = None
     """The lattice on which the loss was composed; None for the lattice of a single table."""
     total_error: float = math.inf
-    """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
+    """Sum over all numbers of E|X|, in shifts of one row, divided by the requested relative size."""
     families: tuple[NoiseFamily, ...] = ()
-    """The family of each spend; empty if no size was searched."""
+    """The family of each vector; empty if no size was searched."""
     family_name: str = ""
     """The joint name of the families."""
     normalized_size: float = math.inf
@@ -302,20 +323,23 @@ def allocate_noise(
 ) -> NoiseAllocation:
     """Return the smallest noise for which the exact composed loss meets every point of the budget.
 
-    One family for all spends (bounded ones keep a bounded family) at the least common size; the family with the
-    least sum of E|X| over relative sizes wins. Every unit is dominated by the pointwise maximum over the ways one
-    person's rows may fall; units compose with **parameters fixed in advance**. Neighbors: add or remove one person.
-    ``compare=False`` skips families that are ``HOPELESS``: they are not among the alternatives then. ``like``, an
-    allocation for another budget, restricts the search to its families: much faster. For δ = 0 noise must be unbounded,
-    so keys cannot be hidden. Raises ``InsufficientBudgetError`` if no size meets the budget.
+    All vectors get the same family (those that need a bound, a bounded one) at the least common size. The selected
+    family has the least sum of E|X| divided by the relative sizes. Every unit is dominated by the pointwise maximum
+    over all splits of one person's rows; units compose with **parameters fixed in advance**. Neighbors: add or remove
+    one person.
 
-    ε above ``MOST_EPSILON`` is replaced by it. If no integer table can be shown to meet a large ε, the next smaller one
-    in ``SMALLER`` replaces it: that meets the budget, and the certificate states the realized guarantee.
+    - ``compare=False`` skips families that need ``HOPELESS_RATIO`` times the size of another one: they are then missing
+      in ``alternatives``.
+    - ``like``, an allocation for another budget, restricts the search to its families: much faster.
+
+    Noise for δ = 0 is unbounded, so it cannot be combined with discovered keys. Raises ``InsufficientBudgetError`` if
+    no size meets the budget. ε above ``MOST_EPSILON`` is replaced by it. If no integer table can be shown to meet a
+    large ε, the next smaller one in ``SMALLER_EPSILONS`` replaces it; the certificate states the realized guarantee.
     """
-    for most in (MOST_EPSILON, *SMALLER):
-        search = NoiseSearch(tuple(units), budget, most)
+    for epsilon_cap in (MOST_EPSILON, *SMALLER_EPSILONS):
+        search = NoiseSearch(tuple(units), budget, epsilon_cap)
         try:
-            if not search.private_delta > 0 and any(spend.needs_bound for spend in all_noise_specs(search.groups)):
+            if not search.private_delta > 0 and any(spec.needs_bound for spec in all_noise_specs(search.groups)):
                 raise InsufficientBudgetError(
                     "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
                 )
@@ -327,86 +351,89 @@ def allocate_noise(
                 )
             return _closed_form_optimum(search) or _least_error_trial(search, _family_trials(search, compare=compare))
         except NoTableError as error:
-            refused = error
-            if not max(epsilon for epsilon, _ in budget.rounded_points) > SMALLER[-1]:
+            last_error = error
+            if not max(epsilon for epsilon, _ in budget.rounded_points) > SMALLER_EPSILONS[-1]:
                 break
-    raise refused
+    raise last_error
 
 
 def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
     """Return a trial of each family; families with a shape come last and start near the others' results."""
-    if all(spend.is_selection for spend in all_noise_specs(search.groups)):
-        return [_size_family(search, CHOICES)]
-    planned = [
+    if all(spec.is_selection for spec in all_noise_specs(search.groups)):
+        return [_size_family(search, SELECTION_FAMILY)]
+    families = [
         family
         for family in registered_families()
         if family.used_in_plans and (search.private_delta > 0 or not family.has_bound)
     ]
     trials: list[FamilyTrial] = []
-    for law in (law for family in planned if not isinstance(family, ShapedFamily) for law in family.plan_variants):
-        trials.append(_competing_trial(search, law, trials, compare=compare))
+    for variant in (
+        variant for family in families if not isinstance(family, ShapedFamily) for variant in family.plan_variants
+    ):
+        trials.append(_competing_trial(search, variant, trials, compare=compare))
     return trials + [
-        _best_shape_trial(search, family, trials) for family in planned if isinstance(family, ShapedFamily)
+        _best_shape_trial(search, family, trials) for family in families if isinstance(family, ShapedFamily)
     ]
 
 
 def _competing_trial(
-    search: NoiseSearch, law: NoiseFamily, trials: Sequence[FamilyTrial], *, compare: bool
+    search: NoiseSearch, family: NoiseFamily, trials: Sequence[FamilyTrial], *, compare: bool
 ) -> FamilyTrial:
-    """Return the trial of one family; without comparison, a hopeless family is not sized."""
+    """Return the trial of one family; without ``compare`` the size of a hopeless family is not searched."""
     least = min((trial.size for trial in trials), default=math.inf)
-    beaten = (
+    is_hopeless = (
         not compare
         and math.isfinite(least)
-        and not search.passes_coarsely(_families_by_spec(search, law), HOPELESS * least)
+        and not search.meets_budget_coarsely(_families_by_spec(search, family), HOPELESS_RATIO * least)
     )
-    return _skipped_trial(law.name) if beaten else _size_family(search, law)
+    return _skipped_trial(family.name) if is_hopeless else _size_family(search, family)
 
 
 def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> NoiseAllocation:
-    """Return the trial with the least error, certified; the first one among nearly equal errors."""
+    """Return the allocation of the trial with the least error, certified; of nearly equal errors that of the first."""
     least = min(trial.total_error for trial in trials)
     if not math.isfinite(least):
         raise InsufficientBudgetError(
-            f"no noise keeps {search.budget} for {len(search.groups)} answers; raise {' or '.join(search.budget.asked)}"
+            f"no noise meets {search.budget} for {len(search.groups)} answers; "
+            f"use a larger {' or '.join(search.budget.asked)}"
         )
-    best = next(trial for trial in trials if trial.total_error <= least * (1 + 2 * ROUGH))
-    choices, loss, window = search.certify_tables(best.families, best.size)
-    ordered = sorted(trials, key=lambda trial: -trial.total_error)
-    relative = {t.family_name: t.total_error / best.total_error for t in ordered if math.isfinite(t.total_error)}
-    said = best.total_error, best.families, best.family_name, best.size * search.loss_scale
-    # How much smaller noise could be, at most, if the bound on many rows were exact: the fullest split needs it.
+    best = next(trial for trial in trials if trial.total_error <= least * (1 + 2 * ROUGH_TOLERANCE))
+    selections, loss, window = search.certify_tables(best.families, best.size)
+    by_error = sorted(trials, key=lambda trial: -trial.total_error)
+    relative = {t.family_name: t.total_error / best.total_error for t in by_error if math.isfinite(t.total_error)}
+    selected = best.total_error, best.families, best.family_name, best.size * search.loss_scale
+    # How much smaller the noise could be if all splits were enumerated: the fullest split alone needs this size.
     if all(unit.split_bounds.composes_every_split for unit in search.groups):
-        spare = None
+        avoidable_noise = None
     else:
-        needed = replace(search, only_fullest_split=True).least_size(best.families, best.size)
-        spare = max(0.0, 1 - needed / best.size) if math.isfinite(needed) else 1.0
-    return NoiseAllocation(choices, loss, relative, spare, window, *said)
+        lower_bound = replace(search, only_fullest_split=True).least_size(best.families, best.size)
+        avoidable_noise = max(0.0, 1 - lower_bound / best.size) if math.isfinite(lower_bound) else 1.0
+    return NoiseAllocation(selections, loss, relative, avoidable_noise, window, *selected)
 
 
 def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
     """Return the closed form for one vector of counts with one row per person: it is optimal (theory §4.1)."""
-    (spend, *others), (need, *_) = (
+    (spec, *other_specs), (requirement, *_) = (
         all_noise_specs(search.groups),
         noise_requirements(search.groups, 1.0, search.private_delta),
     )
-    capped = min(delta for _, delta in search.private_points) <= search.private_delta
-    if others or not spend.whole_rows or need.part_rows != (1,) or not capped:
+    implies_delta = min(delta for _, delta in search.private_points) <= search.private_delta
+    if other_specs or not spec.whole_rows or requirement.part_rows != (1,) or not implies_delta:
         return None
     try:
         table = optimal_table(search.private_points)
-    except InputError:  # too long a table: the search rejects in words of the budget
+    except InputError:  # too long a table: the search raises an error in terms of the budget
         return None
-    if spend.needs_bound and not math.isfinite(table.largest_magnitude):
+    if spec.needs_bound and not math.isfinite(table.largest_magnitude):
         return None
     loss = _symmetric_loss(table.atoms_for_shift(1))
-    choice = SelectedNoise(spend, "least noise (closed form)", 1, table)
-    return NoiseAllocation(((choice,),), loss, {}, total_error=table.mean_absolute / spend.requested_size)
+    selection = SelectedNoise(spec, "least noise (closed form)", 1, table)
+    return NoiseAllocation(((selection,),), loss, {}, total_error=table.mean_absolute / spec.requested_size)
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyTrial:
-    """A family for every spend, the least common size that meets the budget, and the resulting error."""
+    """A family for every vector, the least common size that meets the budget, and the resulting error."""
 
     family_name: str
     families: tuple[NoiseFamily, ...]
@@ -420,39 +447,38 @@ def _skipped_trial(name: str) -> FamilyTrial:
 
 
 def _best_shape_trial(search: NoiseSearch, family: ShapedFamily, trials: Sequence[FamilyTrial]) -> FamilyTrial:
-    """Return the trial of the family's best shape; an error of ∞ if the family that it is ``near`` is hopeless."""
-    least, beside = (
-        min(trials, key=lambda trial: trial.total_error),
-        {trial.family_name: trial.total_error for trial in trials},
-    )
-    if not beside.get(family.neighbor_family, least.total_error) < HOPELESS * least.total_error:
+    """Return the trial of the family's best shape; its error is ∞ if ``neighbor_family`` is hopeless."""
+    least = min(trials, key=lambda trial: trial.total_error)
+    errors = {trial.family_name: trial.total_error for trial in trials}
+    if not errors.get(family.neighbor_family, least.total_error) < HOPELESS_RATIO * least.total_error:
         return _skipped_trial(family.name)
-    found: list[FamilyTrial] = []
+    shape_trials: list[FamilyTrial] = []
 
     def shape_error(shape: float) -> float:
-        guess = found[-1].size if found else least.size
-        found.append(_size_family(search, family.with_shape(shape), guess))
-        return found[-1].total_error
+        guess = shape_trials[-1].size if shape_trials else least.size
+        shape_trials.append(_size_family(search, family.with_shape(shape), guess))
+        return shape_trials[-1].total_error
 
     scipy.optimize.minimize_scalar(
         shape_error,
         bounds=family.shape_bounds,
         method="bounded",
-        options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES},
+        options={"xatol": SHAPE_TOLERANCE, "maxiter": MAX_SHAPES},
     )
-    return min(found, key=lambda trial: trial.total_error)
+    return min(shape_trials, key=lambda trial: trial.total_error)
 
 
 def _size_family(search: NoiseSearch, family: NoiseFamily, guess: float | None = None) -> FamilyTrial:
+    """Return the family at its least size."""
     families = _families_by_spec(search, family)
     size = search.least_size(families, guess)
     return FamilyTrial(family.name, families, size, search.total_error(families, size))
 
 
 def _families_by_spec(search: NoiseSearch, family: NoiseFamily) -> tuple[NoiseFamily, ...]:
-    """The family for every spend, one that hides keys where they are discovered; choices have their own."""
-    hiding = family if family.hides_keys else KEYS
+    """Return the family of every vector: for discovered keys one that hides them, for selections their own."""
+    family_for_keys = family if family.hides_keys else KEY_FAMILY
     return tuple(
-        CHOICES if spend.is_selection else hiding if spend.needs_bound else family
-        for spend in all_noise_specs(search.groups)
+        SELECTION_FAMILY if spec.is_selection else family_for_keys if spec.needs_bound else family
+        for spec in all_noise_specs(search.groups)
     )

@@ -1,7 +1,8 @@
 """Families of integer noise, as used by the planner, comparison, calibration and composition.
 
-A new family must define only ``weights``: float weights at a size. Everything else has defaults that a family may
-override: its own mechanism, distributions whose losses lie on a lattice, a real-valued counterpart.
+A new family derives from ``NoiseFamily`` and must define only ``float_weights``: float weights at a size. Everything
+else has defaults that a family may override: its own mechanism, distributions whose losses lie on a lattice, a
+real-valued counterpart. ``register_family`` adds it to the families that searches try.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from tightrope.numerics.arrays import Floats
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 SEARCHED_NATS = 54.0
-"""Weights below e^{−54} of the largest are not listed: in integers of 2⁻¹²⁸ they have losses off the lattice."""
-BEYOND = 14.0
-"""Nats below δ/k at which tails end while searching."""
-NORMAL = math.sqrt(math.pi / 2)
-"""σ over E|X| of a normal distribution."""
+"""Weights below e^{−54} of the largest are not listed: rounded to multiples of 2⁻¹²⁸ their losses leave the lattice."""
+EXTRA_TAIL_NATS = 14.0
+"""While searching, tails end this many nats below δ/k, for k releases."""
+NORMAL_DEVIATION_RATIO = math.sqrt(math.pi / 2)
+"""σ / E|X| of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatticeHeights:
-    """e^{−heights[|x|]/(parts·size)}, heights whole: all its losses are multiples of 1/(parts·size)."""
+    """Weights e^{−heights[|x|]/(parts·size)} with integer heights: all losses are multiples of 1/(parts·size)."""
 
     heights_at: Callable[[float], Indices]
     parts: int = 1
@@ -47,7 +48,10 @@ class LatticeHeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizedWeights:
-    """Weights of 0, 1, … at a size, and an initial size; ``lattice(size)`` gives them as e^{−heights/size'}."""
+    """Weights of 0, 1, … at a size, and an initial size.
+
+    ``lattice_at(size)`` returns (size', heights) such that the weights are e^{−heights/size'}; None without a lattice.
+    """
 
     weights_at: Callable[[float], Floats]
     size_guess: float
@@ -56,7 +60,13 @@ class SizedWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedReleases:
-    """Equal releases under one guarantee, as passed to families; ``least(law)`` is the least size that meets it."""
+    """Equal releases under one guarantee, as passed to families.
+
+    - ``shift``: how much one person changes each answer.
+    - ``least_delta``: the smallest δ of the guarantee.
+    - ``gaussian_scale``: σ of the Gaussian noise that meets it.
+    - ``least_lattice_size(heights)``: the least size at which that distribution meets it.
+    """
 
     shift: int
     releases: int
@@ -66,13 +76,16 @@ class RepeatedReleases:
 
     @property
     def tail_depth(self) -> float:
-        """−log of the weight at which tails end while searching."""
-        return min(SEARCHED_NATS, BEYOND + math.log(self.releases / self.least_delta))
+        """Nats below the largest weight at which tails end while searching."""
+        return min(SEARCHED_NATS, EXTRA_TAIL_NATS + math.log(self.releases / self.least_delta))
 
 
 @dataclass(frozen=True, slots=True)
 class RealTwin:
-    """The real-valued counterpart of a family: ``make(size, sensitivity, delta)``; larger sizes are more private."""
+    """The real-valued counterpart of a family.
+
+    ``make_mechanism(size, sensitivity, delta)`` returns its mechanism; larger sizes are more private.
+    """
 
     name: str
     make_mechanism: Callable[[float, int, float], Mechanism]
@@ -85,13 +98,13 @@ class NoiseFamily(ABC):
 
     name: ClassVar[str]
     has_bound: ClassVar[bool] = False
-    """True if the noise has a largest value: there the loss is infinite, so the family needs a δ."""
+    """True if the noise has a largest value: outcomes beyond it have infinite loss, so the family needs δ > 0."""
     hides_keys: ClassVar[bool] = False
-    """True if the largest value is small: discovered keys are shown beyond it."""
+    """True if the largest value is small enough to be the threshold above which discovered keys are shown."""
     used_in_plans: ClassVar[bool] = True
     """True if plans of several queries try this family."""
     smallest_shift: ClassVar[int] = 1
-    """Smallest shift at which the family differs from others."""
+    """Smallest shift at which the family differs from the others: at smaller ones it is not tried."""
     max_releases: ClassVar[int | None] = None
     """Maximal number of releases for which the family is tried; None for no maximum."""
     real_twin: ClassVar[RealTwin | None] = None
@@ -113,10 +126,10 @@ class NoiseFamily(ABC):
         """Return an initial size for ``make_noise``."""
         return 1 / epsilon
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
         """Return the candidate distributions for several releases, each to be scaled to its least size."""
-        need = NoiseRequirement(asked.shift, (1,), asked.least_delta / asked.releases)
-        start = asked.gaussian_scale / (NORMAL * asked.shift)
+        need = NoiseRequirement(problem.shift, (1,), problem.least_delta / problem.releases)
+        start = problem.gaussian_scale / (NORMAL_DEVIATION_RATIO * problem.shift)
         return (SizedWeights(lambda size: self.float_weights(size, need).half_weights, start),)
 
 
@@ -130,23 +143,23 @@ class ShapedFamily(NoiseFamily):
     shape_grid: ClassVar[tuple[float, ...]]
     """The shapes that are tried first."""
     neighbor_family: ClassVar[str]
-    """Name of a family: if its noise is far from the best, shapes are not tried."""
+    """Name of a similar family: if its noise is far from the best, no shape of this family is tried."""
 
     @abstractmethod
     def with_shape(self, shape: float) -> Self:
-        """The family of this shape."""
+        """Return the family with this shape."""
 
     @abstractmethod
     def listed_weights(self, scale: float, nats: float) -> Floats:
-        """Weights of 0, 1, … down to e^{−nats}, at a scale in units of the answer."""
+        """Return the weights of 0, 1, … down to e^{−nats}, at a scale in units of the answer."""
 
     @property
     @abstractmethod
     def relative_deviation(self) -> float:
-        """√(E X²) over the scale."""
+        """√(E X²) / scale."""
 
 
-# e^{−|x|/t} on the integers.
+# Discrete Laplace: e^{−|x|/t}.
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +182,11 @@ class LaplaceFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return need.shift / epsilon
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
         return (LatticeHeights(lambda size: np.arange(cell_count(SEARCHED_NATS * size))),)
 
 
-# e^{−x²/2σ²} on the integers: near the best for many answers.
+# Discrete Gaussian: e^{−x²/2σ²}; nearly optimal for many answers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +200,7 @@ class GaussianFamily(NoiseFamily):
     )
 
     def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
-        scale = max(size * need.shift * NORMAL, 0.1)
+        scale = max(size * need.shift * NORMAL_DEVIATION_RATIO, 0.1)
         count = max(2, math.ceil(math.sqrt(2 * LISTED_NATS) * scale))
         return FloatWeights(np.exp(-((np.arange(count) / scale) ** 2) / 2))
 
@@ -197,12 +210,12 @@ class GaussianFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return max(0.2, need.shift * math.sqrt(2 * math.log(1.25 / need.infinite_mass)) / epsilon / 2)
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
-        reach = math.sqrt(2 * asked.tail_depth)
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
+        reach = math.sqrt(2 * problem.tail_depth)
         return (
             SizedWeights(
                 lambda size: np.exp(-((np.arange(cell_count(reach * size)) / size) ** 2) / 2),
-                asked.gaussian_scale,
+                problem.gaussian_scale,
                 lambda size: (
                     2 * size**2,
                     np.arange(cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2,
@@ -211,10 +224,10 @@ class GaussianFamily(NoiseFamily):
         )
 
 
-# The integer nearest to a Gaussian: the optimum of one release for Gaussian trade-offs (theory §4.1).
+# Rounded Gaussian: the integer nearest to a Gaussian; optimal for one release and a Gaussian trade-off (theory §4.1).
 
-TAIL = 13.2
-"""Deviations beyond which a rounded Gaussian has less than 2⁻¹²⁸."""
+ROUNDED_GAUSSIAN_REACH = 13.2
+"""Standard deviations beyond which a rounded Gaussian has a probability below 2⁻¹²⁸."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +239,7 @@ class RoundedGaussianFamily(NoiseFamily):
     used_in_plans: ClassVar[bool] = False
 
     def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
-        return FloatWeights(_rounded_gaussian_cells(size * need.shift * NORMAL))
+        return FloatWeights(_rounded_gaussian_cells(size * need.shift * NORMAL_DEVIATION_RATIO))
 
     def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return TableMechanism(NoiseTable.from_probabilities(_rounded_gaussian_cells(size)), need.shift)
@@ -234,31 +247,35 @@ class RoundedGaussianFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return float(need.shift)
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
-        reach = math.sqrt(2 * asked.tail_depth)
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
+        reach = math.sqrt(2 * problem.tail_depth)
 
         def rounded_weights(size: float) -> Floats:
             edges = log_ndtr((0.5 - np.arange(1, cell_count(reach * size) + 1)) / size)  # P(X ≥ k), k = 1, 2, …
             inner = np.exp(edges[:-1]) * -np.expm1(edges[1:] - edges[:-1])
             return np.concatenate([[1 - 2 * math.exp(edges[0])], inner])
 
-        return (SizedWeights(rounded_weights, asked.gaussian_scale),)
+        return (SizedWeights(rounded_weights, problem.gaussian_scale),)
 
 
 def _rounded_gaussian_cells(scale: float) -> Floats:
-    edges = (np.arange(math.ceil(TAIL * scale) + 2) - 0.5) / scale
+    """Return P(X = 0), P(X = 1), …"""
+    edges = (np.arange(math.ceil(ROUNDED_GAUSSIAN_REACH * scale) + 2) - 0.5) / scale
     tails = ndtr(-edges)
     return np.asarray(tails[:-1] - tails[1:])
 
 
-# Plateaus as wide as the shift, each e^{−ε} times the one before.
+# Staircase: plateaus as wide as the shift, each with e^{−ε} times the weight of the one before.
 
-MOST_STAIRS = 12
+MAX_FIRST_WIDTHS = 12
+"""About how many widths of the first plateau are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaircaseFamily(NoiseFamily):
-    """Staircase noise; in plans the plateaus are as wide as the worst part's shift, the first one for the least E|X|
+    """Staircase noise.
+
+    In plans the plateaus are as wide as the largest part's shift, and the width of the first one gives the least E|X|
     (γ = 1/(1 + e^{ε/2})).
     """
 
@@ -280,13 +297,13 @@ class StaircaseFamily(NoiseFamily):
     def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_staircase(epsilon=1 / size, sensitivity=need.shift)
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
-        """A distribution for every width of the first plateau."""
-        return [_staircase_heights(asked.shift, high) for high in first_widths(asked.shift, MOST_STAIRS)]
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
+        """Return a distribution for every width of the first plateau."""
+        return [_staircase_heights(problem.shift, high) for high in first_widths(problem.shift, MAX_FIRST_WIDTHS)]
 
 
 def first_widths(shift: int, most: int) -> list[int]:
-    """Widths of the first plateau that are tried: about ``most`` of 1..shift.
+    """Return the widths of the first plateau that are tried: about ``most`` of 1..shift.
 
     >>> first_widths(3, 12)
     [1, 2, 3]
@@ -298,19 +315,19 @@ def _staircase_heights(shift: int, high: int) -> LatticeHeights:
     return LatticeHeights(lambda size: shift * ((np.arange(cell_count(SEARCHED_NATS * size)) + shift - high) // shift))
 
 
-# e^{−|x|/t} up to a largest value, which uses part of δ.
+# Truncated Laplace: e^{−|x|/t} up to a largest value, which uses part of δ.
 
-SHARES = (0.999999, 0.5)
-"""Fractions of the mass that may be lost which plans allow for the end of the distribution."""
+DELTA_FRACTIONS = (0.999999, 0.5)
+"""Fractions of the allowed infinite-loss mass that plans spend on the end of the distribution."""
 STEP_PARTS = 64
-"""The last, partial step of a truncated distribution has a height in this many parts of a step."""
-ENDS = (0.0, 0.3, 0.7, 1.2, 2.0, 3.5, 6.0, 10.0)
-"""Possible ends of a truncated distribution, in nats beyond the end that uses up δ."""
+"""The last step of a truncated distribution is partial: its height is a multiple of 1/64 of a step."""
+END_OFFSETS = (0.0, 0.3, 0.7, 1.2, 2.0, 3.5, 6.0, 10.0)
+"""Ends of truncated distributions that are tried, in nats beyond the end that uses up δ."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedLaplaceFamily(NoiseFamily):
-    """Truncated Laplace noise that loses at most the fraction ``delta_share`` of the probability δ.
+    """Truncated Laplace noise whose end uses at most the fraction ``delta_share`` of δ.
 
     In plans a shift of one uses the optimal closed form of theory §4.1.
     """
@@ -328,7 +345,7 @@ class TruncatedLaplaceFamily(NoiseFamily):
 
     @property
     def plan_variants(self) -> Sequence[NoiseFamily]:
-        return tuple(map(TruncatedLaplaceFamily, SHARES))
+        return tuple(map(TruncatedLaplaceFamily, DELTA_FRACTIONS))
 
     def float_weights(self, size: float, need: NoiseRequirement) -> FloatWeights:
         allowed = need.infinite_mass * self.delta_share
@@ -345,33 +362,35 @@ class TruncatedLaplaceFamily(NoiseFamily):
         scale = max(size * need.shift, 0.026)
         count = math.ceil(need.listing_depth * scale) + need.shift * max(need.part_rows)  # cells lost at the end
         listed = np.exp(-np.arange(count) / scale)
-        # Least N for which the parts' top masses P(X > N − shift) together stay within `allowed`.
+        # Least N for which the parts' top masses P(X > N − shift) add up to at most `allowed`.
         total = 2 * math.fsum(listed.tolist()) - 1.0
-        reach = len(listed) - 1
-        below = np.concatenate([[0.0], np.cumsum(listed)])
-        largest_lost = np.zeros(reach + 1)
-        ends = np.arange(reach + 1)
+        last = len(listed) - 1
+        cumulative = np.concatenate([[0.0], np.cumsum(listed)])
+        largest_lost = np.zeros(last + 1)
+        ends = np.arange(last + 1)
         for part, times in Counter(need.part_rows).items():
             shift = part * need.shift
-            top = below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
-            largest_lost += times * top
-        kept = np.flatnonzero(largest_lost / total <= allowed * (1 - 1e-9))
-        return FloatWeights(listed[: (int(kept[0]) if len(kept) else reach) + 1])
+            top_mass = (
+                cumulative[ends + 1] - cumulative[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
+            )
+            largest_lost += times * top_mass
+        fitting_ends = np.flatnonzero(largest_lost / total <= allowed * (1 - 1e-9))
+        return FloatWeights(listed[: (int(fitting_ends[0]) if len(fitting_ends) else last) + 1])
 
     def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_truncated_laplace(epsilon=1 / size, delta=need.infinite_mass, sensitivity=need.shift)
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[LatticeHeights]:
-        """A distribution for every end; at the end itself the weight is less than a step down, or not."""
-        size = asked.least_lattice_size(*LaplaceFamily().candidate_laws(asked))
-        lost = asked.releases * math.tanh(asked.shift / size / 2) / asked.least_delta
-        first = max(math.log(max(lost, 1.0)) * size, 1.0 * asked.shift)
-        places = [first + nats * size for nats in ENDS]
-        return [_law_ending_at(end) for place in places for end in sorted({place, math.floor(place) + 0.999})]
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
+        """Return two distributions for every end: with a partial last step, and with a full one."""
+        size = problem.least_lattice_size(*LaplaceFamily().candidate_laws(problem))
+        lost_ratio = problem.releases * math.tanh(problem.shift / size / 2) / problem.least_delta
+        first_end = max(math.log(max(lost_ratio, 1.0)) * size, 1.0 * problem.shift)
+        ends = [first_end + nats * size for nats in END_OFFSETS]
+        return [_heights_ending_at(exact_end) for end in ends for exact_end in sorted({end, math.floor(end) + 0.999})]
 
 
-def _law_ending_at(end: float) -> LatticeHeights:
-    """Heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋; that one is higher by up to a few steps."""
+def _heights_ending_at(end: float) -> LatticeHeights:
+    """Return heights up to the cell ⌊end⌋, in 1/``STEP_PARTS`` of a step; the last one is up to a few steps higher."""
 
     def truncated_heights(size: float) -> Indices:
         heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
@@ -381,9 +400,9 @@ def _law_ending_at(end: float) -> LatticeHeights:
     return LatticeHeights(truncated_heights, STEP_PARTS)
 
 
-# e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: the Laplace distribution at one end, the Gaussian at the other.
+# Exponential power: e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: Laplace for q = 1, Gaussian for q = 2.
 #
-# Where those two cross, it attains nine tenths of the possible gain over the classic families (theory §4.3).
+# Where those two need the same noise, it attains nine tenths of the possible gain over them (theory §4.3).
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,16 +439,16 @@ class ExponentialPowerFamily(ShapedFamily):
         """
         return math.exp((math.lgamma(3 / self.power) - math.lgamma(1 / self.power)) / 2)
 
-    def candidate_laws(self, asked: RepeatedReleases) -> Sequence[SizedWeights]:
+    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
         return (
             SizedWeights(
-                lambda scale: self.listed_weights(scale, asked.tail_depth),
-                asked.gaussian_scale / self.relative_deviation,
+                lambda scale: self.listed_weights(scale, problem.tail_depth),
+                problem.gaussian_scale / self.relative_deviation,
             ),
         )
 
 
-# The families that are offered, in the order in which they are shown; further ones are registered.
+# Registration: these families are offered, in the order in which they are shown, and then the registered ones.
 
 _OFFERED: dict[str, NoiseFamily] = {
     family.name: family
@@ -450,9 +469,9 @@ def registered_families() -> tuple[NoiseFamily, ...]:
 
 
 def register_family(family: NoiseFamily) -> None:
-    """Register a further family; raises ``InputError`` for another type, and for a name that is taken."""
+    """Register a further family; ``InputError`` for anything but a ``NoiseFamily``, and for a name that is taken."""
     if not isinstance(family, NoiseFamily):
-        raise InputError("family", family, "a Family", "derive it from mechanisms.families.family.Family")
+        raise InputError("family", family, "a NoiseFamily", "derive it from tightrope.noise.families.NoiseFamily")
     if family.name in _OFFERED:
         raise InputError("family", family.name, "a new name", f"taken are {', '.join(_OFFERED)}")
     _OFFERED[family.name] = family

@@ -1,4 +1,4 @@
-"""A distribution as float weights for 0, 1, 2, …: what searches look at, and what an integer table is made from."""
+"""Distributions as float weights of 0, 1, 2, …: searches evaluate these, and integer tables are computed from them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable, raw_weights
 from tightrope.numerics.arrays import Floats
 
 LISTED_NATS = 90.0
-"""Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has weight 0, too."""
-DEEPER = 25.0
-"""Float weights are listed until e^{−25} of the mass that may be lost."""
+"""Weights below e^{−90} are not listed: there an integer table of 128 bits has weight 0, too."""
+EXTRA_LISTED_NATS = 25.0
+"""Weights are listed down to e^{−25} times the mass that may be lost."""
 MOST_ATOMS = 1024
-"""Losses of a longer distribution are binned into about this many cells: sufficient for searches."""
+"""Losses of a distribution with more cells are binned into about this many: sufficient for searches."""
 NARROWEST_CELL = 1e-12
-"""Nats between the ends of a cell below which it is one atom."""
-LONGEST_SIDE = 1 << 17
-"""Cells of one side at most."""
+"""A cell of losses narrower than this many nats counts as one atom."""
+MAX_CELLS = 1 << 17
+"""Maximal number of cells on each side."""
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseRequirement:
-    """Requirements on a noise distribution: ``shift`` of one row, parts of a worst person, mass that it may lose."""
+    """The requirements on one noise distribution.
+
+    - ``shift``: how much one row shifts the answer.
+    - ``part_rows``: numbers of rows that one person has in each group, in the worst case.
+    - ``infinite_mass``: the probability of infinite loss that is allowed.
+    """
 
     shift: int
     part_rows: tuple[int, ...]
@@ -39,16 +44,16 @@ class NoiseRequirement:
 
     @property
     def listing_depth(self) -> float:
-        """−log of the weight at which listing ends."""
-        return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
+        """Nats below the largest weight at which the list ends."""
+        return min(LISTED_NATS, EXTRA_LISTED_NATS - math.log(max(self.infinite_mass, 1e-300)))
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
+@dataclass(frozen=True, eq=False)  # not slotted: cached properties
 class FloatWeights:
     """Float weights of 0..N (each for x and −x).
 
-    Unbounded distributions continue after the first ``head_length`` weights: ``tail_ratio`` times for every
-    ``tail_width`` cells.
+    An unbounded distribution has a ``tail_ratio``: after the first ``head_length`` weights, each weight is
+    ``tail_ratio`` times the one ``tail_width`` cells before.
     """
 
     half_weights: Floats
@@ -79,18 +84,19 @@ class FloatWeights:
         return float(self._probabilities[0])
 
     def shift_loss_cells(self, shift: int) -> LossCells:
-        """The loss of (X, X + shift) in floats, for searching. Mass shifted past the listed weights counts as lost;
-        an unbounded distribution goes on there by its ratio, so that no mass is left out, however steep the
-        distribution is.
+        """Return the loss of (X, X + shift) in floats, for searching.
+
+        Mass shifted past the listed weights counts as infinite loss. An unbounded distribution continues there by its
+        ratio, so that all mass is included, however steep the distribution is.
         """
-        p, logs, further, lost = self._shifted_probabilities(shift)
-        q = np.exp(further)
+        p, logs, log_q, lost = self._shifted_probabilities(shift)
+        q = np.exp(log_q)
         if len(p) <= MOST_ATOMS:
-            return LossCells.from_atoms(logs - further, p, lost, lost)
+            return LossCells.from_atoms(logs - log_q, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
-        lower, upper = self._cell_loss_bounds(logs - further, starts)
+        lower, upper = self._cell_loss_bounds(logs - log_q, starts)
         p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
-        # Cells that keep both masses; where all losses of a cell are equal, all of it is at the end.
+        # The cells have the same masses under P and Q; if all losses of a cell are equal, its mass is at the upper end.
         upper = np.maximum(lower, upper)
         width = np.maximum(upper - lower, NARROWEST_CELL)
         high = p * np.minimum(np.maximum(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0), 1.0)
@@ -98,18 +104,18 @@ class FloatWeights:
         return LossCells(lower, upper, p - high, high, lost, lost)
 
     def _shifted_probabilities(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
-        """Return P(X = x), log P(X = x) and log P(X = x + shift) for x = −N.., and the lost mass."""
-        whole, logs = self._two_sided_probabilities
+        """Return P(X = x), log P(X = x) and log P(X = x + shift) for x = −N.., and the mass of infinite loss."""
+        probabilities, logs = self._two_sided_probabilities
         if self.tail_ratio is None:
-            return whole[:-shift], logs[:-shift], logs[shift:], float(np.sum(whole[-shift:]))
-        beyond = np.arange(shift)
-        further = logs[len(logs) - self.tail_width + beyond % self.tail_width] + math.log(self.tail_ratio) * (
-            1 + beyond // self.tail_width
+            return probabilities[:-shift], logs[:-shift], logs[shift:], float(np.sum(probabilities[-shift:]))
+        offsets = np.arange(shift)
+        log_continued = logs[len(logs) - self.tail_width + offsets % self.tail_width] + math.log(self.tail_ratio) * (
+            1 + offsets // self.tail_width
         )
-        return whole, logs, np.concatenate([logs, further])[shift:], 0.0
+        return probabilities, logs, np.concatenate([logs, log_continued])[shift:], 0.0
 
     def _cell_loss_bounds(self, losses: Floats, starts: Indices) -> tuple[Floats, Floats]:
-        """The least and the largest loss of each cell; the losses of a log-concave distribution rise."""
+        """Return the least and the largest loss of each cell; losses of a log-concave distribution are ascending."""
         if self._is_log_concave:
             return losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
         return np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
@@ -121,39 +127,39 @@ class FloatWeights:
 
     @cached_property
     def _two_sided_probabilities(self) -> tuple[Floats, Floats]:
-        """Probabilities of −N..N, N the last that is positive, and their logarithms."""
-        shares = self._probabilities[: np.flatnonzero(self._probabilities)[-1] + 1]
-        whole = np.concatenate([shares[:0:-1], shares])
-        return whole, np.log(whole)
+        """Probabilities of −N..N, and their logarithms; N is the last x with a positive probability."""
+        half = self._probabilities[: np.flatnonzero(self._probabilities)[-1] + 1]
+        probabilities = np.concatenate([half[:0:-1], half])
+        return probabilities, np.log(probabilities)
 
 
 def cell_count(count: float) -> int:
     """Return a number of cells as an integer; ``InsufficientBudgetError`` if it is too large to be listed."""
-    if not count < LONGEST_SIDE:
+    if not count < MAX_CELLS:
         raise InsufficientBudgetError(
-            f"noise of {count:.3g} cells a side is needed, more than {LONGEST_SIDE}; use coarser units"
+            f"the noise would have {count:.3g} cells on each side, more than {MAX_CELLS}; use coarser units"
         )
     return max(2, math.ceil(count))
 
 
-# A family's curve as the profile of noise in the shape of a box: what searches look at for several numbers at once.
+# The same for several numbers that share their noise: the weights depend on the largest coordinate.
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
+@dataclass(frozen=True, eq=False)  # not slotted: cached properties
 class BoxWeights:
-    """P(x) ∝ half[max |x_i|] on integer vectors of ``dimension`` numbers; unlisted mass counts as lost."""
+    """P(x) ∝ half_weights[max |x_i|] on integer vectors of ``dimension`` numbers; unlisted mass counts as lost."""
 
     half_weights: Floats
     dimension: int
 
     @classmethod
-    def from_weights(cls, law: FloatWeights, dimension: int) -> BoxWeights:
+    def from_weights(cls, weights: FloatWeights, dimension: int) -> BoxWeights:
         """Return box weights from the listed weights of one number; rising weights are lowered to be non-increasing."""
-        falling = np.minimum.accumulate(law.half_weights)
+        falling = np.minimum.accumulate(weights.half_weights)
         return cls(falling[: np.flatnonzero(falling)[-1] + 1], dimension)
 
     def integer_table(self) -> BoxTable:
-        """Return the sampled integer table: its mixture of boxes has (half[r] − half[r+1]) (2r+1)^d at half-width r."""
+        """Return the table that is sampled: boxes of half-width r with weights (half[r] − half[r+1]) (2r+1)^d."""
         raw = raw_weights(self.half_weights)
         steps = [a - b for a, b in zip(raw, [*raw[1:], 0], strict=True)]
         widths = [step * (2 * r + 1) ** self.dimension for r, step in enumerate(steps)]
@@ -161,11 +167,11 @@ class BoxWeights:
 
     @cached_property
     def _width_probabilities(self) -> Floats:
-        """P(R = r)."""
+        """The probability of each half-width r of the mixture of boxes."""
         steps = -np.diff(self.half_weights, append=0.0)
         sizes = (2.0 * np.arange(len(self.half_weights)) + 1) ** self.dimension
-        found: Floats = steps * sizes / np.dot(steps, sizes)
-        return found
+        probabilities: Floats = steps * sizes / np.dot(steps, sizes)
+        return probabilities
 
     @property
     def mean_absolute(self) -> float:
@@ -180,28 +186,28 @@ class BoxWeights:
 
     @cached_property
     def _point_probabilities(self) -> tuple[Floats, Floats]:
-        """The probability of a point by its largest |x_i|, and its logarithm."""
+        """The probability of a single point, by its largest |x_i|, and the logarithm of its unnormalized weight."""
         sizes = (2.0 * np.arange(len(self.half_weights)) + 1) ** self.dimension
-        chances = self.half_weights / np.dot(-np.diff(self.half_weights, append=0.0), sizes)
-        return chances, np.log(self.half_weights)
+        probabilities = self.half_weights / np.dot(-np.diff(self.half_weights, append=0.0), sizes)
+        return probabilities, np.log(self.half_weights)
 
     def shift_loss_cells(self, shift: int) -> LossCells:
-        """The loss of (X, X + shift·(1, …, 1)) in floats, for searching."""
-        chances, logs = self._point_probabilities
+        """Return the loss of (X, X + shift·(1, …, 1)) in floats, for searching."""
+        probabilities, logs = self._point_probabilities
         count = len(logs)
-        there = np.arange(count)[:, None] + np.arange(-shift, shift + 1)
-        many = self._shared_counts(shift)
-        held = (there >= 0) & (there < count) & (many > 0)
-        losses = logs[:, None] - logs[np.clip(there, 0, count - 1)]
-        masses = many * chances[:, None]
-        lost = float(masses[there >= count].sum())
-        return LossCells.from_atoms(losses[held], masses[held], lost, lost)
+        shifted_radii = np.arange(count)[:, None] + np.arange(-shift, shift + 1)
+        point_counts = self._shared_counts(shift)
+        is_finite = (shifted_radii >= 0) & (shifted_radii < count) & (point_counts > 0)
+        losses = logs[:, None] - logs[np.clip(shifted_radii, 0, count - 1)]
+        masses = point_counts * probabilities[:, None]
+        lost = float(masses[shifted_radii >= count].sum())
+        return LossCells.from_atoms(losses[is_finite], masses[is_finite], lost, lost)
 
     def _shared_counts(self, shift: int) -> Floats:
-        """Return the number of points by distance from 0 and by the difference of the corner's distance to it."""
-        here, apart = np.arange(len(self.half_weights))[:, None], np.arange(-shift, shift + 1)
-        lengths = (2 * here + apart - shift + 1).astype(np.float64)
-        many = shared_point_counts(lengths, self.dimension, one_end=False)
+        """Return the number of points x by r = max |x_i| (rows) and by max |x_i + shift| − r from −shift to shift."""
+        radii, differences = np.arange(len(self.half_weights))[:, None], np.arange(-shift, shift + 1)
+        lengths = (2 * radii + differences - shift + 1).astype(np.float64)
+        counts = shared_point_counts(lengths, self.dimension, one_end=False)
         ends = shared_point_counts(lengths[:, [0, -1]], self.dimension, one_end=True)
-        many[:, [0, -1]] = ends
-        return many
+        counts[:, [0, -1]] = ends
+        return counts

@@ -1,4 +1,10 @@
-"""The released statistics: noisy vectors, grouped by which of them one person's rows shift together."""
+"""The privacy loss of noisy vectors, at the worst way in which one person's rows may fall into groups.
+
+1. The worst split by enumeration (``SplitBounds``, ``worst_split``).
+2. A distribution that dominates every split, where they are too many to enumerate (``dominate_every_split``).
+3. Noisy vectors (``NoiseSpec``), grouped by which of them one person's rows shift together (``CompositionGroup``), and
+   their total loss (``total_loss``).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.family_weights import NoiseRequirement
 from tightrope.numerics.checks import check_integer
 
-# One person in a grouped answer: the worst way their rows may fall into groups (theory §4.3).
+# 1. One person in a grouped answer: the worst way in which their rows may fall into groups (theory §4.3).
 #
 # A person with at most r rows, at most s in a group and in at most g groups may put c_1 + c_2 + … ≤ r rows into
 # groups. The loss of a split is the composition of the losses of its parts, and the answer is dominated by the
@@ -30,14 +36,14 @@ from tightrope.numerics.checks import check_integer
 # of groups.
 
 MOST_COMPOSITIONS = 2500
-"""Maximal compositions for one person's worst split; above, it is bounded (``docs/proofs/many-rows.md``)."""
+"""Maximal number of compositions for one person's worst split; above, it is bounded (docs/proofs/many-rows.md)."""
 MOST_ROWS = 10_000
-"""Rows of one person, where they may fall in several ways."""
+"""Maximal number of rows of one person if they may fall into groups in several ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitBounds:
-    """At most ``rows`` rows of a person, ``max_rows_per_group`` in one group, ``groups`` groups."""
+    """Bounds on one person: at most ``rows`` rows, ``max_rows_per_group`` in one group, in ``groups`` groups."""
 
     rows: int
     max_rows_per_group: int
@@ -71,10 +77,10 @@ class SplitBounds:
 
     @property
     def composition_rounds(self) -> int:
-        """Number of passes over all rows: one if any number of groups is allowed, or is used as a bound for fewer."""
-        one = self.most_rows * self.largest_part
-        few = self.groups < self.most_rows and self.groups * one <= MOST_COMPOSITIONS
-        return self.groups if few else 1
+        """Number of passes over all rows: ``groups``, or one if any number of groups is allowed or used as a bound."""
+        compositions_per_round = self.most_rows * self.largest_part
+        counts_groups = self.groups < self.most_rows and self.groups * compositions_per_round <= MOST_COMPOSITIONS
+        return self.groups if counts_groups else 1
 
     @property
     def composes_every_split(self) -> bool:
@@ -83,15 +89,15 @@ class SplitBounds:
 
 
 def fullest_split(part: Callable[[int], LossPMF], contribution: SplitBounds) -> LossPMF:
-    """Return the loss of one split, with as many largest parts as possible: a necessary condition on the noise."""
+    """Return the loss of the split with as many largest parts as possible: a lower bound on the worst loss."""
     return part(contribution.largest_part) ** (contribution.most_rows // contribution.largest_part)
 
 
 def worst_split(part: Callable[[int], LossPMF], contribution: SplitBounds, window: LossLattice) -> LossPMF:
-    """Return the loss that dominates every split of a contribution; ``part(c)``: loss of a group of c rows.
+    """Return the loss that dominates every split of a contribution; ``part(c)`` is the loss of a group of c rows.
 
-    Losses of more rows must dominate losses of fewer (true for unimodal noise), so only full splits count.
-    Where few groups would take too long, any number of groups is allowed instead: it dominates.
+    Losses of more rows must dominate losses of fewer (true for unimodal noise), so only full splits count. If limiting
+    the number of groups would take too long, any number of groups is allowed instead: this dominates.
     """
     rows, largest = contribution.most_rows, contribution.largest_part
     if contribution.groups == 1:
@@ -106,38 +112,38 @@ def worst_split(part: Callable[[int], LossPMF], contribution: SplitBounds, windo
             best.append(_worst_last_part(parts, best, n))
         return best[rows]
     # The same with at most `groups` ≥ 2 parts: F_{g,n} = max over c of part c and F_{g−1,n−c}, F_{1,n} = part n.
-    certain = LossPMF.zero_loss(window)
-    few_groups_best = [certain, *parts, *[parts[-1]] * (rows - len(parts))]
+    no_rows = LossPMF.zero_loss(window)
+    few_groups_best = [no_rows, *parts, *[parts[-1]] * (rows - len(parts))]
     for g in range(2, contribution.groups):
         reachable = range(1, min(rows, g * len(parts)) + 1)
-        few_groups_best = [certain, *(_worst_last_part(parts, few_groups_best, n) for n in reachable)]
+        few_groups_best = [no_rows, *(_worst_last_part(parts, few_groups_best, n) for n in reachable)]
         few_groups_best += [few_groups_best[-1]] * (rows + 1 - len(few_groups_best))
     return _worst_last_part(parts, few_groups_best, rows)
 
 
 def _worst_last_part(parts: list[LossPMF], best: list[LossPMF], rows: int) -> LossPMF:
-    """The maximum over the size of the last part; the others are ``best`` with the rows that it leaves."""
+    """Return the maximum over the size c of the last part, composed with ``best`` for the other rows − c rows."""
     return pointwise_maximum([part * best[rows - c] for c, part in enumerate(parts[:rows], start=1)])
 
 
-# A person with too many rows to enumerate their splits: one dominating distribution for all splits, for each noise
+# 2. A person with too many rows to enumerate their splits: one dominating distribution for all splits, for each noise
 # separately.
 #
-# Two bounds, and what lies below both (``docs/proofs/many-rows.md``). A part with c rows loses at most c times what
-# one row can lose: all parts together are a pair of that ε, with the δ that they can lose altogether. And each part
-# lies below a normal pair μ_c apart, so a split lies below one √(Σ μ_c²) apart. The first is near the truth for
+# It is the minimum of two bounds (docs/proofs/many-rows.md). First, the largest loss of a part with c rows is at most c
+# times that of one row, so all parts together are dominated by an (ε, δ) pair. Second, each part is dominated by a
+# normal pair with distance μ_c, so a split is dominated by one with distance √(Σ μ_c²). The first is close for
 # Laplace-like noise, the second for Gaussian noise, whose worst split is one group.
 
-TRIMMED = 1e-28
-"""Outcomes with a smaller probability count as lost: there an integer table has too few digits."""
-ONE_BY_ONE = 8
+TRIMMED_MASS = 1e-28
+"""Outcomes with a smaller probability count as infinite loss: there an integer table has too few digits."""
+ENUMERATED_SIZES = 8
 """Sizes of parts up to here are enumerated one by one."""
-RAISED = 1e-9
+ROUNDING_MARGIN = 1e-9
 """Relative margin for the rounding of sums and quantiles."""
 
 
 class NormalBound(NamedTuple):
-    """A part is dominated by a normal pair ``mu`` apart, except for a mass of ``lost``."""
+    """A part is dominated by a normal pair with distance ``mu``, except for an infinite loss of ``lost_mass``."""
 
     mu: float
     lost_mass: float
@@ -146,32 +152,35 @@ class NormalBound(NamedTuple):
     def from_cells(cls, part: LossCells) -> Self:
         """Return the least μ for which the ROC curve of a normal pair lies above every corner of the part's ROC curve.
 
-        The largest losses, with less than ``TRIMMED``, are removed under P, and their mirrors under Q. The rest, each
-        side divided by its mass, is a symmetric pair: the corners up to its middle suffice.
+        The largest losses, of total mass ``TRIMMED_MASS``, are removed under P, and the smallest ones under Q. What
+        remains, normalized, is a symmetric pair: the corners up to its middle suffice.
         """
         losses, masses = part.dominating_atoms()
         order = np.argsort(-losses, kind="stable")
         losses, masses = losses[order] + part.slack, masses[order]
-        held = np.cumsum(masses) > TRIMMED
-        last = -losses[held][0] if np.any(held) else math.inf
-        kept = held & (losses >= last)
-        lost = min(1.0, part.infinite_mass + float(np.sum(masses[~kept])) * (1 + RAISED))
-        if lost == 1 or not np.any(kept):
+        is_likely = np.cumsum(masses) > TRIMMED_MASS
+        smallest_loss = -losses[is_likely][0] if np.any(is_likely) else math.inf
+        is_used = is_likely & (losses >= smallest_loss)
+        lost_mass = min(1.0, part.infinite_mass + float(np.sum(masses[~is_used])) * (1 + ROUNDING_MARGIN))
+        if lost_mass == 1 or not np.any(is_used):
             return cls(0.0, 1.0)
-        p, q = np.cumsum(masses[kept]) / (1 - lost), np.cumsum(masses[kept] * np.exp(-losses[kept])) / (1 - lost)
+        p, q = (
+            np.cumsum(masses[is_used]) / (1 - lost_mass),
+            np.cumsum(masses[is_used] * np.exp(-losses[is_used])) / (1 - lost_mass),
+        )
         # The largest Φ⁻¹(p) − Φ⁻¹(q) of the corners up to the first beyond the middle p + q = 1.
         count = int(np.searchsorted(p + q, 1.0)) + 1
         p, q = np.minimum(p[:count] * (1 + 1e-12), 1 - 1e-15), np.minimum(q[:count] * (1 - 1e-12), 1 - 1e-15)
-        apart = float(np.max(ndtri_exp(np.log(p)) - ndtri_exp(np.log(q)), initial=0.0))
-        return cls(apart * (1 + RAISED) + 1e-11, lost)
+        mu = float(np.max(ndtri_exp(np.log(p)) - ndtri_exp(np.log(q)), initial=0.0))
+        return cls(mu * (1 + ROUNDING_MARGIN) + 1e-11, lost_mass)
 
 
 @dataclass(frozen=True, slots=True)
 class PartSizes:
-    """Sizes of parts in ranges: ``largest`` of each, and one less than its smallest.
+    """Ranges of part sizes: range i has more than ``lower_edges[i]`` and at most ``upper_edges[i]`` rows.
 
-    Small sizes, and the largest, have a range of their own; from there ranges double in length downwards. Amounts
-    that rise as the square of the rows still have the largest value per row at the largest part.
+    Small sizes, and the largest one, have a range of their own; between them, ranges become longer for smaller sizes.
+    Amounts that increase as the square of the rows still have the largest value per row at the largest part.
     """
 
     lower_edges: tuple[int, ...]
@@ -179,55 +188,54 @@ class PartSizes:
 
     @classmethod
     def from_largest(cls, most: int) -> PartSizes:
-        """
+        """Return the ranges for parts of up to ``most`` rows, largest first.
+
         >>> PartSizes.from_largest(20)  # doctest: +NORMALIZE_WHITESPACE
         PartSizes(lower_edges=(19, 18, 16, 12, 7, 6, 5, 4, 3, 2, 1, 0),
                   upper_edges=(20, 19, 18, 16, 12, 7, 6, 5, 4, 3, 2, 1))
         """
-        below, largest = [most - 1], [most]
-        while (size := below[-1]) > 0:
-            largest.append(size)
-            below.append(size - 1 if size <= ONE_BY_ONE else min(size - 1, size**2 // most))
-        return cls(tuple(below), tuple(largest))
+        lower_edges, upper_edges = [most - 1], [most]
+        while (size := lower_edges[-1]) > 0:
+            upper_edges.append(size)
+            lower_edges.append(size - 1 if size <= ENUMERATED_SIZES else min(size - 1, size**2 // most))
+        return cls(tuple(lower_edges), tuple(upper_edges))
 
     def largest_split_sum(self, amounts: Sequence[float], contribution: SplitBounds) -> float:
-        """Return an upper bound on the sum over any split of an amount that does not fall with the rows of a part.
+        """Return an upper bound on the sum, over the parts of any split, of an amount that increases with their rows.
 
-        ``amounts`` belong to ``largest``: a part in a range has at most that amount, and more rows than ``below``.
+        ``amounts[i]`` is the amount of a part with ``upper_edges[i]`` rows.
         """
-        a_row = max(amount / (below + 1) for amount, below in zip(amounts, self.lower_edges, strict=True))
-        return min(contribution.groups * amounts[0], contribution.most_rows * a_row) * (1 + RAISED)
+        amount_per_row = max(amount / (edge + 1) for amount, edge in zip(amounts, self.lower_edges, strict=True))
+        return min(contribution.groups * amounts[0], contribution.most_rows * amount_per_row) * (1 + ROUNDING_MARGIN)
 
 
 def dominate_every_split(cells: Callable[[int], LossCells], contribution: SplitBounds, window: LossLattice) -> LossPMF:
     """Return a loss that dominates every split; ``cells(c)`` is the loss of the noise under the shift of c rows.
 
-    The noise must be symmetric and unimodal: then more rows dominate fewer, and both directions have one distribution.
+    The noise must be symmetric and unimodal: then more rows dominate fewer, and both directions have the same loss.
     """
     sizes = PartSizes.from_largest(contribution.largest_part)
     parts = [cells(rows) for rows in sizes.upper_edges]
-    # The infinite loss of all parts: the ends of the distribution, which grow at least in proportion to the rows.
-    fullest = parts[0]
-    lost_parts = min(float(contribution.groups), contribution.most_rows / contribution.largest_part)
-    delta = min(1.0, lost_parts * fullest.infinite_mass * (1 + RAISED))
+    largest_part, one_row = parts[0], parts[-1]
+    # The infinite loss of all parts: the mass at the ends, which grows at least in proportion to the rows.
+    part_count = min(float(contribution.groups), contribution.most_rows / contribution.largest_part)
+    delta = min(1.0, part_count * largest_part.infinite_mass * (1 + ROUNDING_MARGIN))
     # (ε, δ) for all parts together: losses add up, the largest loss of c rows is at most c times the loss of one.
-    one_row = parts[-1]
-    linear_fullest = parts[0]
-    most = min(
-        contribution.groups * _largest_finite_loss(linear_fullest),
+    max_loss = min(
+        contribution.groups * _largest_finite_loss(largest_part),
         contribution.most_rows * _largest_finite_loss(one_row),
     )
-    epsilon = most * (1 + RAISED)
+    epsilon = max_loss * (1 + ROUNDING_MARGIN)
     high = (1 - delta) / (1 + math.exp(-epsilon))
-    law = LossCells.from_atoms(np.array([-epsilon, epsilon]), np.array([1 - delta - high, high]), delta, delta)
-    linear = LossPMF.from_cells(law, window)
-    # A normal pair for all parts together, and what they may lose.
-    normals = [NormalBound.from_cells(part) for part in parts]
-    mu = math.sqrt(sizes.largest_split_sum([normal.mu**2 for normal in normals], contribution))
-    given_up = max(normal.lost_mass - part.infinite_mass for normal, part in zip(normals, parts, strict=True))
-    lost = min(1.0, delta + min(contribution.groups, contribution.most_rows) * given_up)
-    normal_law = LossPMF.from_cells(GaussianLossDistribution(mu).loss_cells(window.step), window)
-    return greatest_lower_bound([linear, normal_law * LossPMF(window, 0, np.array([1 - lost]), lost)])
+    linear_cells = LossCells.from_atoms(np.array([-epsilon, epsilon]), np.array([1 - delta - high, high]), delta, delta)
+    linear = LossPMF.from_cells(linear_cells, window)
+    # A normal pair for all parts together, and their total infinite loss.
+    normal_bounds = [NormalBound.from_cells(part) for part in parts]
+    mu = math.sqrt(sizes.largest_split_sum([bound.mu**2 for bound in normal_bounds], contribution))
+    trimmed_mass = max(bound.lost_mass - part.infinite_mass for bound, part in zip(normal_bounds, parts, strict=True))
+    lost_mass = min(1.0, delta + min(contribution.groups, contribution.most_rows) * trimmed_mass)
+    normal_pmf = LossPMF.from_cells(GaussianLossDistribution(mu).loss_cells(window.step), window)
+    return greatest_lower_bound([linear, normal_pmf * LossPMF(window, 0, np.array([1 - lost_mass]), lost_mass)])
 
 
 def _largest_finite_loss(part: LossCells) -> float:
@@ -236,17 +244,19 @@ def _largest_finite_loss(part: LossCells) -> float:
     return float(np.max(losses[masses > 0], initial=0.0)) + part.slack
 
 
+# 3. Noisy vectors and their total loss.
+
 RESOLUTION = 64
-"""Integer steps that the noise should span: finer ones only make the tables longer."""
+"""Number of integer steps that the noise should extend over: finer steps only make the tables longer."""
 MOST_ROW_STEPS = 256
-"""Maximal integer steps of one row: where the noise is smaller than a row, finer ones have a negligible effect."""
+"""Maximal number of integer steps per row: if the noise is smaller than a row, finer steps change it negligibly."""
 EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
+"""Relative noise sizes that are used, in eighths: few and commensurate, so that all losses share one lattice."""
 BOX_STEPS, BOX_RESOLUTION, MOST_BOX_CELLS = 32, 16, 400_000
-"""Limits for numbers that share their noise: integer steps of all rows in a group, integer steps that the noise should
-span (long shifts have many losses), and cells that one evaluation of a size visits."""
+"""Limits for numbers that share their noise (``box_table``): integer steps of all rows in a group, integer steps that
+the noise should extend over (long shifts have many losses), and cells that one evaluation of a size visits."""
 COMMON = math.lcm(*EIGHTHS)
-"""Common multiple of all eighths; much coarser spends need a larger one."""
+"""Common multiple of all eighths; statistics with much coarser steps need a larger one."""
 
 ShiftLoss = Callable[[int], LossCells]
 """The loss of one noisy integer under a shift."""
@@ -254,9 +264,9 @@ ShiftLoss = Callable[[int], LossCells]
 
 @dataclass(frozen=True, slots=True)
 class NoiseSpec:
-    """One noisy vector: the size of its noise relative to the others', in eighths, and what its unit is.
+    """One noisy vector: the size of its noise relative to that of the others, in eighths, and how a row shifts it.
 
-    ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step is free to choose.
+    ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step can be chosen.
     ``needs_bound``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
     ``is_selection``: a selection by the exponential mechanism, which only Laplace noise is certain to dominate.
     ``dimension``: number of integers that share their noise (``box_table``), each shifted equally by a row; then
@@ -282,7 +292,7 @@ class NoiseSpec:
         return (self.requested_eighths or self.eighths) / 8
 
     def to_joint_noise(self, dimension: int) -> NoiseSpec:
-        """Return the spend of ``dimension`` such numbers: E|X_i| of a box is about (d + 1)/2 times its profile."""
+        """Return the spec of ``dimension`` such numbers: E|X_i| of a box is about (d + 1)/2 times its profile's."""
         return replace(
             self,
             eighths=nearest_eighths(2 * self.noise_size / (dimension + 1)),
@@ -292,7 +302,7 @@ class NoiseSpec:
 
 
 def nearest_eighths(size: float) -> int:
-    """The nearest relative size that is used (by ratio).
+    """Return the relative size in ``EIGHTHS`` that is nearest by ratio.
 
     >>> nearest_eighths(1.0), nearest_eighths(0.7), nearest_eighths(2.3)
     (8, 6, 16)
@@ -310,7 +320,7 @@ class CompositionGroup:
 
 @dataclass(frozen=True, slots=True)
 class SelectedNoise:
-    """The noise selected for one spend: the family, integer steps per row, the table that is sampled and certified."""
+    """The noise selected for one vector: the family, integer steps per row, the table that is sampled and certified."""
 
     noise_spec: NoiseSpec
     family_name: str
@@ -326,58 +336,59 @@ class SelectedNoise:
 
 
 def all_noise_specs(units: Sequence[CompositionGroup]) -> list[NoiseSpec]:
-    """The spends of all units, in order."""
+    """Return the noise specs of all units, in order."""
     return [spend for unit in units for spend in unit.noise_specs]
 
 
 def lattice_unit(units: Sequence[CompositionGroup], size: float) -> int:
-    """An integer A: every spend of size a/8 and shift s has a·s dividing A, so all losses of distributions that fall by
-    1/(size·s) a step are multiples of 8/(A·size).
+    """Return an integer A that a·s divides for every vector of relative size a/8 and shift s.
+
+    So all losses of distributions that fall by 1/(size·s) a step are multiples of 8/(A·size).
     """
-    spends = all_noise_specs(units)
-    whole = math.lcm(*(spend.eighths for spend in spends))
-    if all(spend.whole_rows for spend in spends):
-        return whole
-    wanted = min(RESOLUTION / size, MOST_ROW_STEPS)
-    return whole * max(1, math.ceil(8 * wanted / whole))
+    specs = all_noise_specs(units)
+    common_multiple = math.lcm(*(spec.eighths for spec in specs))
+    if all(spec.whole_rows for spec in specs):
+        return common_multiple
+    wanted_steps = min(RESOLUTION / size, MOST_ROW_STEPS)
+    return common_multiple * max(1, math.ceil(8 * wanted_steps / common_multiple))
 
 
 def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: float) -> list[NoiseRequirement]:
-    """Return the requirements of each spend at the common size ``size`` if ``delta`` may be lost in total."""
-    share, unit = delta / len(all_noise_specs(units)), lattice_unit(units, size)
-    fine = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
-    boxed = BOX_RESOLUTION / size
-    found = []
+    """Return the requirements of each vector at the common size ``size`` if ``delta`` may be lost in total."""
+    delta_per_spec, unit = delta / len(all_noise_specs(units)), lattice_unit(units, size)
+    max_steps = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
+    max_box_steps = BOX_RESOLUTION / size
+    requirements = []
     for group in units:
         bounds = group.split_bounds
-        full, rest = divmod(bounds.most_rows, bounds.largest_part)
-        parts = (bounds.largest_part,) * full + ((rest,) if rest else ())
-        for spend in group.noise_specs:
-            # A divisor of the lattice's unit, halved while a coarser spend would make the table long.
-            steps = unit // spend.eighths
-            while steps > fine and steps % 2 == 0:
+        full, remainder = divmod(bounds.most_rows, bounds.largest_part)
+        parts = (bounds.largest_part,) * full + ((remainder,) if remainder else ())
+        for spec in group.noise_specs:
+            # A divisor of the lattice's unit, halved while it would make the table too long.
+            steps = unit // spec.eighths
+            while steps > max_steps and steps % 2 == 0:
                 steps //= 2
-            if spend.dimension > 1:
-                most = math.floor(min(BOX_STEPS / bounds.largest_part, boxed / spend.noise_size))
-                steps = _largest_divisor(steps, most)
-            found.append(NoiseRequirement(1 if spend.whole_rows else steps, parts, share))
-    return found
+            if spec.dimension > 1:
+                max_steps_of_box = math.floor(min(BOX_STEPS / bounds.largest_part, max_box_steps / spec.noise_size))
+                steps = _largest_divisor(steps, max_steps_of_box)
+            requirements.append(NoiseRequirement(1 if spec.whole_rows else steps, parts, delta_per_spec))
+    return requirements
 
 
 def estimated_box_cells(units: Sequence[CompositionGroup], size: float, delta: float) -> float:
     """Return about how many cells of boxes an evaluation of this size visits: 0 without boxes."""
-    wanted, found = iter(noise_requirements(units, size, delta)), 0.0
+    requirements, cells = iter(noise_requirements(units, size, delta)), 0.0
     for unit in units:
         parts = range(1, unit.split_bounds.largest_part + 1)
         shifts = parts[-1:] if unit.split_bounds.has_one_split else parts
-        for spend, need in zip(unit.noise_specs, wanted, strict=False):
-            listed = need.listing_depth * size * spend.noise_size * need.shift
-            found += listed * sum(2 * c * need.shift + 1 for c in shifts) if spend.dimension > 1 else 0.0
-    return found
+        for spec, need in zip(unit.noise_specs, requirements, strict=False):
+            listed = need.listing_depth * size * spec.noise_size * need.shift
+            cells += listed * sum(2 * c * need.shift + 1 for c in shifts) if spec.dimension > 1 else 0.0
+    return cells
 
 
 def _largest_divisor(number: int, most: int) -> int:
-    """The largest divisor up to ``most``; 1 at least.
+    """Return the largest divisor up to ``most``, at least 1.
 
     >>> _largest_divisor(24, 7), _largest_divisor(7, 0)
     (6, 1)
@@ -393,40 +404,43 @@ def total_loss(
     *,
     fullest: bool = False,
 ) -> LossPMF:
-    """Return the composed loss of all units: each at the worst split of one person's rows, a unit's spends together.
+    """Return the composed loss of all units, each at the worst split of one person's rows for all its vectors together.
 
-    ``losses[i](s)`` is the loss of the i-th spend's noise under a shift by s; one row shifts it by ``shifts[i]``. Units
-    that are alike, with the very same losses, are composed once. ``fullest`` uses one split
-    where splits are too many to enumerate: then the result is a lower bound instead of an upper bound.
+    ``losses[i](s)`` is the loss of the i-th vector's noise under a shift by s; one row shifts it by ``shifts[i]``.
+    Equal units with the same losses are computed once. If ``fullest``, a single split is used where they are too many
+    to enumerate: then the result is a lower bound instead of an upper bound.
     """
     pairs = iter(zip(losses, shifts, strict=True))
-    owned = [(unit.split_bounds, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units]
-    laws = []
-    for (contribution, own), count in Counter(owned).items():
-        part = _group_masses(own, window)
+    unit_losses = [(unit.split_bounds, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units]
+    pmfs = []
+    for (contribution, losses_and_shifts), count in Counter(unit_losses).items():
+        part = _group_loss(losses_and_shifts, window)
         if contribution.composes_every_split:
-            law = worst_split(part, contribution, window)
+            pmf = worst_split(part, contribution, window)
         elif fullest:
-            law = fullest_split(part, contribution)
+            pmf = fullest_split(part, contribution)
         else:
-            # One dominating distribution for each spend.
-            bounds = (dominate_every_split(_loss_by_rows(*spend), contribution, window) for spend in own)
-            law = reduce(LossPMF.__mul__, bounds)
-        laws.append(law**count)
-    return reduce(LossPMF.__mul__, laws)
+            # One dominating distribution for each vector.
+            bounds = (
+                dominate_every_split(_loss_by_rows(*loss_and_shift), contribution, window)
+                for loss_and_shift in losses_and_shifts
+            )
+            pmf = reduce(LossPMF.__mul__, bounds)
+        pmfs.append(pmf**count)
+    return reduce(LossPMF.__mul__, pmfs)
 
 
 def _loss_by_rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
-    """The loss by rows instead of steps."""
+    """Return the loss as a function of rows instead of integer steps."""
     return lambda rows: loss(rows * shift)
 
 
-def _group_masses(own: Sequence[tuple[ShiftLoss, int]], window: LossLattice) -> Callable[[int], LossPMF]:
-    """Return the loss of one group as a function of the person's rows: equal spends are composed at once."""
-    counted = Counter(own).items()
+def _group_loss(losses_and_shifts: Sequence[tuple[ShiftLoss, int]], window: LossLattice) -> Callable[[int], LossPMF]:
+    """Return the loss of one group as a function of the person's rows: equal vectors are composed at once."""
+    counted = Counter(losses_and_shifts).items()
 
     def loss_of_rows(rows: int) -> LossPMF:
-        alike = (LossPMF.from_cells(loss(rows * shift), window) ** count for (loss, shift), count in counted)
-        return reduce(LossPMF.__mul__, alike)
+        pmfs = (LossPMF.from_cells(loss(rows * shift), window) ** count for (loss, shift), count in counted)
+        return reduce(LossPMF.__mul__, pmfs)
 
     return loss_of_rows

@@ -30,8 +30,8 @@ def finite_array(name: str, values: object, ndim: int, expected: str, remedy: st
         raise InputError(name, values, expected) from None
     if array.ndim != ndim or array.size == 0:
         raise InputError(name, values, expected, remedy)
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        place = tuple(wrong[0].tolist())
-        raise InputError(f"{name}{list(place)}", float(array[place]), "a finite number")
+    not_finite = np.argwhere(~np.isfinite(array))
+    if len(not_finite):
+        index = tuple(not_finite[0].tolist())
+        raise InputError(f"{name}{list(index)}", float(array[index]), "a finite number")
     return array

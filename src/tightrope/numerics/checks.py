@@ -29,10 +29,10 @@ def _to_float(name: str, value: object, expected: str, remedy: str) -> float:
 def check_number(name: str, value: object, remedy: str = "") -> float:
     """Return any real number, or ±∞."""
     expected = "a number"
-    found = _to_float(name, value, expected, remedy)
-    if math.isnan(found):
+    number = _to_float(name, value, expected, remedy)
+    if math.isnan(number):
         raise InputError(name, value, expected, remedy)
-    return found
+    return number
 
 
 def check_finite(name: str, value: object, remedy: str = "") -> float:

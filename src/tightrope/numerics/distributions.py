@@ -90,15 +90,15 @@ def _copy_as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
 
 def _check_row_sums(name: str, masses: Floats, divide: str = "divide counts by their total") -> None:
     """Check that rows are non-negative and sum to one; NaN and ∞ fail."""
-    good = (masses >= 0) & (masses < np.inf)
-    if not np.all(good):
-        place = tuple(int(i) for i in np.argwhere(~good)[0])
+    is_valid = (masses >= 0) & (masses < np.inf)
+    if not np.all(is_valid):
+        index = tuple(int(i) for i in np.argwhere(~is_valid)[0])
         remedy = "negative and missing counts must be resolved before they become shares"
-        shown = f"{name}[{', '.join(map(str, place))}]"
-        raise InputError(shown, float(masses[place]), "a probability, not negative and not NaN", remedy)
+        shown = f"{name}[{', '.join(map(str, index))}]"
+        raise InputError(shown, float(masses[index]), "a probability, not negative and not NaN", remedy)
     totals = np.atleast_1d(masses.sum(axis=-1))
-    off = np.abs(totals - 1)
-    if not np.all(off <= SUM_TOLERANCE):
-        row = int(np.argmax(off))
-        whose = f"{name}[{row}]" if masses.ndim == 2 else name
-        raise InputError(f"the sum of {whose}", float(totals[row]), "1 within 1e-9", divide)
+    distance = np.abs(totals - 1)
+    if not np.all(distance <= SUM_TOLERANCE):
+        row = int(np.argmax(distance))
+        row_name = f"{name}[{row}]" if masses.ndim == 2 else name
+        raise InputError(f"the sum of {row_name}", float(totals[row]), "1 within 1e-9", divide)

@@ -81,9 +81,9 @@ def verdict_words(results: Iterable[ItemResult]) -> dict[str, dict[str, str]]:
 def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
     """Return the page docs/papers.md: an introduction, and a row for each item."""
     lines = [TABLE_HEAD]
-    for one in items:
-        verdict = verdicts[one.paper][one.item]
-        cells = (one.paper, one.item, one.statement, f"`{one.call}`", SAID.get(verdict, verdict))
+    for item in items:
+        verdict = verdicts[item.paper][item.item]
+        cells = (item.paper, item.item, item.statement, f"`{item.call}`", SAID.get(verdict, verdict))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return INTRODUCTION + "\n".join(lines) + "\n"
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tightrope.queries.count import NOT_CLAMPED
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import Noise, NoisyStatistic
 
 SIZES = (30, 100, 1_000, 10_000)
 STATEMENT = (
-    "19 times in 20, the exact value for the rows used lies in the interval. The effect of bounding, of clamping, of "
-    "rows with missing values and of suppressed groups is not included."
+    "19 times in 20, the exact value for the rows used lies in the interval. The interval does not include the bias "
+    "from limiting rows, from clamping, from missing values and from suppressed groups."
 )
 KNOWN = (
     "The groups follow from the question, so all of them are shown. The group None holds missing values and values "
@@ -103,10 +104,10 @@ class Accuracy:
         if self.key_threshold is None:
             return list(self.question.all_notes)
         return [
-            f"Groups whose noisy count is at most {self.key_threshold:,} are left out.",
+            f"Groups with a noisy count of {self.key_threshold:,} or less are suppressed.",
             "A small group is shown only if its noise happened to be high, so its value tends to be too high; the "
             "interval of a count accounts for that.",
-            *self.question.all_notes,
+            *(note for note in self.question.all_notes if note != NOT_CLAMPED or self.keys not in self.own_noises),
         ]
 
     def estimate(self, integers: Mapping[NoisyStatistic, int]) -> dict[str, float | None]:

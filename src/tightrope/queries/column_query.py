@@ -17,7 +17,7 @@ from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
 from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree
 from tightrope.tables.schema import Schema
 
-PUBLIC = "say bounds = (lowest, highest), from what is publicly known and not from the data"
+PUBLIC = "give the lowest and the highest value, from public knowledge, not from the data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ColumnQuery(Query, ABC):
     def clamp_bounds(self) -> tuple[float, float]:
         """The range ``bounds``. Raises ``PlanError`` if it is not set yet."""
         if self.bounds is None:
-            raise PlanError("bounds", None, "a pair of numbers", PUBLIC)
+            raise PlanError.from_text("bounds", f"missing; {PUBLIC}")
         return self.bounds
 
     @property
@@ -70,8 +70,8 @@ class ColumnQuery(Query, ABC):
             bounds = facts.lower, facts.upper
             finite = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
             if facts.kind not in (*NUMBERS, "boolean") or not finite:
-                expected = f"given, for {escape_control_chars(str(term))} has no range of its own"
-                raise PlanError("bounds", None, expected, f"{PUBLIC}; or clip(..., lowest, highest)")
+                text = f"missing, and {escape_control_chars(str(term))} has no range of its own; {PUBLIC}"
+                raise PlanError.from_text("bounds", f"{text}; or use clip(..., lowest, highest)")
         return self.with_fields(asked=asked, term=term, bounds=bounds)
 
     def __post_init__(self) -> None:
@@ -92,8 +92,10 @@ def declared_range(term: Term, bounds: object) -> tuple[float, float] | None:
 def column_term(name: str, column: object) -> Term:
     """Return a column name or expression, checked; raises ``PlanError`` for parameter ``name`` for anything else."""
     if not (isinstance(column, (str, Expression)) and str(column)):
+        if column is None:
+            raise PlanError.from_text(name, "missing; name a column, such as 'income'")
         expected = "the name of a column or an expression"
-        raise PlanError(name, column, expected, "it is needed, for example 'income'")
+        raise PlanError(name, column, expected, "for example 'income'")
     return unwrap_expression(column)
 
 
@@ -113,8 +115,10 @@ _LONG = 1e15
 def value_range(name: str, bounds: object) -> tuple[float, float]:
     """Return a declared range, checked; raises ``PlanError`` for parameter ``name`` for anything else."""
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        if bounds is None:
+            raise PlanError.from_text(name, f"missing; {PUBLIC}")
         raise PlanError(name, bounds, "a pair of numbers", PUBLIC)
     low, high = check_finite(f"{name}[0]", bounds[0], PUBLIC), check_finite(f"{name}[1]", bounds[1], PUBLIC)
     if not low < high:
-        raise PlanError(name, bounds, "a pair (lowest, highest) with lowest < highest", PUBLIC)
+        raise PlanError.from_text(name, f"the first number must be smaller than the second, not {low:g} and {high:g}")
     return low, high

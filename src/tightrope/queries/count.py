@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
-from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
+from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
@@ -19,7 +19,7 @@ from tightrope.tables.schema import Schema
 ROW_COUNT = "rows"
 
 
-NOT_CLIPPED = "Counts are not clipped: that of a small group can be negative."
+NOT_CLAMPED = "Noisy counts are not clamped at 0: that of a small group can be negative."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RowCountQuery(Query):
 
     uniform = True
     adds_up = True
-    notes: ClassVar[tuple[str, ...]] = (NOT_CLIPPED,)
+    notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED,)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the row count."""
@@ -64,7 +64,7 @@ class count(RowCountQuery):
     """
 
     kind = "count"
-    meaning = "How many records there are"
+    meaning = "The number of rows"
     additive = True
     counts = True
 
@@ -77,7 +77,7 @@ class count(RowCountQuery):
 
 # The number of people, or of distinct values, in each group.
 
-USED_ONLY = "Only values in the rows used are counted; values that occur only in rows left out by the bounds are not."
+USED_ONLY = "Only values in the rows used are counted; values that occur only in rows beyond the limits are not."
 
 
 @final
@@ -102,7 +102,7 @@ class count_distinct(RowCountQuery):
     """The column, checked."""
 
     kind = "count_distinct"
-    meaning = "How many persons there are, each counted once in a group"
+    meaning = "The number of people, each counted once per group"
     additive = False
     entries = ("column",)
 
@@ -138,8 +138,8 @@ class count_distinct(RowCountQuery):
     def meaning_for(self, means: str) -> str:
         """Return the meaning of the count, with the privacy unit's noun in the singular: the plan states only that."""
         if self.term is not None:
-            return "How many different values there are, each counted once in a group"
-        counted = f"How many there are, each {unit_noun(means)} counted once in a group"
+            return "The number of different values, each counted once per group"
+        counted = f"The number of units (each {means}), each counted once per group"
         return self.meaning if means == A_PERSON else counted
 
     def __str__(self) -> str:

@@ -13,9 +13,9 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_positive
 from tightrope.queries.column_query import column_term, value_range
-from tightrope.queries.count import NOT_CLIPPED, RowCountQuery
+from tightrope.queries.count import NOT_CLAMPED, RowCountQuery
 from tightrope.queries.options import Given
-from tightrope.tables.expressions.conditions import MOST_EDGES, Cut, make_cut
+from tightrope.tables.expressions.conditions import MAX_EDGES, Cut, make_cut
 from tightrope.tables.expressions.expression import Term, resolve_term
 from tightrope.tables.expressions.leaves import ColumnRef, Value, parse_instant, to_literal
 from tightrope.tables.schema import Schema
@@ -53,12 +53,12 @@ class histogram(RowCountQuery):
     """The lower edges of the bins, checked, or computed from ``width`` and ``bounds``."""
 
     kind = "histogram"
-    meaning = "How many records there are"
+    meaning = "The number of rows"
     additive = True
     notes = (
-        "Each bin is named after its left edge and ends before the next edge; the last bin has no upper end. None counts "
-        "missing values and values below the first edge.",
-        NOT_CLIPPED,
+        "Each bin is named after its left edge and ends before the next edge; the last bin has no upper end. None "
+        "counts missing values and values below the first edge.",
+        NOT_CLAMPED,
     )
     entries = ("column", "edges", "width", "bounds")
 
@@ -103,8 +103,8 @@ def resolve_edges(edges: object, width: object, bounds: object) -> Edges:
     if edges is None:
         # low, low + width, … up to high, in decimals: 0.1 is one tenth.
         (low, high), step = value_range("bounds", bounds), check_positive("width", width, WIDTH)
-        if not (high - low) / step < MOST_EDGES:
-            raise PlanError("width", width, f"such that there are fewer than {MOST_EDGES:,} parts", "take wider parts")
+        if not (high - low) / step < MAX_EDGES:
+            raise PlanError("width", width, f"such that there are fewer than {MAX_EDGES:,} parts", "take wider parts")
         first, by = Decimal(repr(low)), Decimal(repr(float(step)))
         exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
         whole = all(edge == edge.to_integral_value() for edge in exact)

@@ -36,8 +36,9 @@ class mean(ColumnQuery):
     uniform = False
     notes = (
         "Where the noisy count is below 1, the mean is suppressed and the interval is the whole range.",
-        "The 95 % of an interval is over all outcomes, suppression included. For a small group it does not hold given "
-        "that the mean is shown.",
+        "The 95 % coverage includes releases in which the mean is suppressed. Given that the mean of a small group is "
+        "shown, the coverage can be lower.",
+        "Errors are stated for a mean at a quarter of the range from its middle; the expected error is an upper bound.",
     )
 
     @property
@@ -71,7 +72,7 @@ class mean(ColumnQuery):
         return {"value": value, "lower": lower, "upper": upper, "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors for values halfway between the middle and an end of the range."""
+        """Return errors for a mean halfway between the middle and an end of the range, E|error| as an upper bound."""
         low, high = self.clamp_bounds
         reach = (high - low) / 2
         expected = (noises[SUM].mean_absolute + noises[USABLE].mean_absolute * reach / 2) / people

@@ -89,16 +89,16 @@ def _describe_key_type(keys: object) -> str:
 
 TEXTS = ("title", "description", "unit", "means")
 """``means`` describes a value, in place of the default description."""
-LONGEST_TEXT = 2_000
+MAX_TEXT_BYTES = 2_000
 
 
 def option_texts(options: QueryOptions) -> dict[str, str]:
     """Return the given texts; raises ``PlanError`` for a value that is not a text."""
     found = {name: getattr(options, name) for name in TEXTS if getattr(options, name) is not None}
     for name, text in found.items():
-        if not (isinstance(text, str) and text.strip() and len(text) <= LONGEST_TEXT):
+        if not (isinstance(text, str) and text.strip() and len(text) <= MAX_TEXT_BYTES):
             shown = text[:50] if isinstance(text, str) else type(text).__name__
-            raise PlanError(name, shown, f"a text of at most {LONGEST_TEXT:,} characters", "it is shown to readers")
+            raise PlanError(name, shown, f"a text of at most {MAX_TEXT_BYTES:,} characters", "it is shown to readers")
     return found
 
 

@@ -14,7 +14,8 @@ from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.ratio import cached_ratio_interval
 from tightrope.queries.statistics import NoisyStatistic
-from tightrope.tables.expressions.expression import Term, resolve_term
+from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.request import FixedPoint, Measure
 from tightrope.tables.schema import Schema
 
@@ -39,16 +40,19 @@ class proportion(Query):
     """The column's name, or a condition."""
     term: Term = field(init=False, repr=False)
     """The column, checked."""
+    is_number: bool = field(init=False, repr=False, compare=False)
+    """True if the column of a resolved query has numbers, not booleans."""
 
     kind = "proportion"
-    meaning = "The share"
+    meaning = "The proportion"
     additive = False
     uniform = False
     notes = (
         "True and false values are counted separately. A row is in only one of the two counts, so both need no more "
         "noise than one.",
-        "Numbers of at least 0.5 count as true, smaller ones as false; missing values are left out.",
-        "Where the two noisy counts add up to less than 1, the proportion is suppressed and the interval is from 0 to 1.",
+        "Missing values are left out.",
+        "Where the two noisy counts add up to less than 1, the proportion is suppressed and the interval is from 0 to "
+        "1.",
     )
     entries = ("column",)
 
@@ -58,7 +62,19 @@ class proportion(Query):
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
         self.check_options(self.kind, str(term))
-        self._set_fields(term=term)
+        self._set_fields(term=term, is_number=False)
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes; for numbers, also which of them count as true."""
+        if not self.is_number:
+            return self.notes
+        term = escape_control_chars(str(self.term))
+        note = (
+            f"{term} is a number, not true or false: values of at least 0.5 count as true, smaller ones as false. For "
+            f"another condition write it, for example tr.proportion('{term} > 0')."
+        )
+        return (*self.notes, note)
 
     @property
     def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
@@ -67,7 +83,9 @@ class proportion(Query):
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with its column or condition parsed."""
-        return self.with_fields(asked=self.asked.resolve(schema, where), term=resolve_term(self.term, schema))
+        term = resolve_term(self.term, schema)
+        is_number = facts_of(term, schema).kind in NUMBERS
+        return self.with_fields(asked=self.asked.resolve(schema, where), term=term, is_number=is_number)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the number of ones, and the number of zeros (as a negative number)."""

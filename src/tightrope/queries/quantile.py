@@ -245,11 +245,11 @@ class ChosenQuantile:
     size: float
 
     notes: ClassVar[tuple[str, ...]] = (
-        f"The range is divided into {ALL_CELLS:,} equal cells. The exponential mechanism chooses a cell, then the width "
-        "of the interval; each costs as much as noise in the number of rows below. The value is the roundest number in "
-        "the chosen cell.",
-        "A value is returned even for an empty group; it then means nothing, and its interval is nearly always the whole "
-        "range.",
+        f"The range is divided into {ALL_CELLS:,} equal cells. The exponential mechanism chooses a cell, then the "
+        "width of the interval; each costs as much as noise in the number of rows below. The value is the roundest "
+        "number in the chosen cell.",
+        "A value is returned even for an empty group; it then means nothing, and its interval is nearly always the "
+        "whole range.",
     )
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
@@ -319,8 +319,8 @@ class CountedQuantile:
     size: float
 
     notes: ClassVar[tuple[str, ...]] = (
-        f"Values are counted in {ALL_CELLS:,} equal cells of the range and in blocks of cells. These counts are charged "
-        "once and serve every quantile of the same column.",
+        f"Values are counted in {ALL_CELLS:,} equal cells of the range and in blocks of cells. These counts are "
+        "charged once and serve every quantile of the same column.",
         "Within a cell the value is a guess: the roundest number of the cell if the cell has far more rows than its "
         "neighbors. The interval reaches to the edges of the cell.",
         "Where the noisy count is below 1, the quantile is suppressed and the interval is the whole range.",
@@ -408,7 +408,7 @@ class quantile(ColumnQuery):
     """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
 
     kind = "quantile"
-    meaning = "The value that a share of all values does not exceed"
+    meaning = "The value that a given fraction of all values does not exceed"
     additive = False
     uniform = False
     notes = ("For medians and quantiles only max_rows counts; max_groups and max_rows_per_group are ignored.",)

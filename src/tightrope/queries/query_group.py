@@ -322,17 +322,17 @@ def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ..
     """Return a description of the rows that an answer uses.
 
     >>> rows_used(ContributionBounds("tail", 12, 12, 1), PrivacyUnit("tail", 12, 12, 12, "an aircraft"), ())
-    'rows, at most 12 of one aircraft'
+    'at most 12 rows per aircraft'
     >>> rows_used(ContributionBounds("id", 4, 2, 3), PrivacyUnit("id", 4, 2, 3), ("city",))
-    'rows, at most 4 of one person, 2 of them in one group, in at most 3 groups'
+    'at most 4 rows per person, at most 2 per group, in at most 3 groups'
     >>> rows_used(ContributionBounds(None, 1, 1, 1), PrivacyUnit(None, 1, 1, 1), ())
-    'rows, each of them one person'
+    'each row is one person'
     """
     if bounds.person_column is None:
-        return f"rows, each of them one {person.unit_noun}"
-    said = [f"rows, at most {bounds.max_rows:,} of one {person.unit_noun}"]
+        return f"each row is one {person.unit_noun}"
+    said = [f"at most {bounds.max_rows:,} row{'s' if bounds.max_rows > 1 else ''} per {person.unit_noun}"]
     if by and bounds.max_rows_per_group < bounds.max_rows:
-        said.append(f"{bounds.max_rows_per_group:,} of them in one group")
+        said.append(f"at most {bounds.max_rows_per_group:,} per group")
     if by and bounds.max_groups < bounds.max_rows:
         said.append(f"in at most {bounds.max_groups:,} group{'s' if bounds.max_groups > 1 else ''}")
     return ", ".join(said)
@@ -342,12 +342,12 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
     """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
     if bounds.person_column is None:
         return []
-    noun, column = person.unit_noun, escape_control_chars(bounds.person_column)
+    column = escape_control_chars(bounds.person_column)
     notes = [
-        f"Where one {noun} has more rows, the others are left out: the answer describes the rows used, not the whole "
-        f"table.",
-        f"Rows whose {column} is NULL, or a float that is not an integer below 2^53, are left out.",
+        f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: the "
+        "answer describes the rows used, not the whole table.",
+        f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out.",
     ]
     if not by and bounds.max_rows < person.rows:
-        notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} bounds it.")
+        notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} limits it.")
     return notes

@@ -197,8 +197,8 @@ class regression(MomentQuery):
         "The value is the slope, with its interval; result.json and .to_pandas() also have the intercept and its "
         "interval.",
         PAIRS,
-        "Where the noise is so large that the variance of the explanatory column could be zero, the line is suppressed. "
-        "A missing end means that there is no limit.",
+        "Where the noise is so large that the variance of the explanatory column could be zero, the line is "
+        "suppressed. A missing end means that there is no limit.",
         EVEN,
     )
 

@@ -10,7 +10,7 @@ from typing import final
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.checks import check_integer
-from tightrope.queries.count import NOT_CLIPPED, ROW_COUNT
+from tightrope.queries.count import NOT_CLAMPED, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import NoisyStatistic, row_count
@@ -38,16 +38,16 @@ class top_k(Query):
     """The number of groups that are shown."""
 
     kind = "top_k"
-    meaning = "How many records the largest groups have"
+    meaning = "The number of rows in the largest groups"
     additive = True
     uniform = True
     counts = True
     notes = (
         "Groups are ordered by noisy count. The intervals hold for all groups at once 95 % of the time, so they also "
         "hold for the groups selected; they are wider than those of a count.",
-        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given these "
-        "intervals: if worst_rank is at most k, the group is among the k largest. An empty rank means that suppressed "
-        "groups may be larger.",
+        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given "
+        "these intervals: if worst_rank is at most k, the group is among the k largest. An empty rank means that "
+        "suppressed groups may be larger.",
     )
     entries = ("k",)
 
@@ -121,11 +121,11 @@ class suppressed_count(Query):
     """
 
     kind = "suppressed_count"
-    meaning = "How many records there are in all groups that are not shown"
+    meaning = "The number of rows in all suppressed groups"
     additive = True
     uniform = True
     counts = True
-    notes = (NOT_CLIPPED, "Which groups are suppressed was decided by other noise, before this answer was drawn.")
+    notes = (NOT_CLAMPED, "The choice of the suppressed groups depends only on other noise, which is sampled first.")
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -53,10 +53,10 @@ class Columns:
         capacity, totals = 1 << (ALIAS_BITS - self.bits), [0] * size
         ends = zip(self.edges.high.tolist(), self.edges.low.tolist(), self.other.tolist(), strict=True)
         for column, (high, low, other) in enumerate(ends):
-            own = (high << 64) + low - column * capacity
-            totals[other] += capacity - own
-            if own:
-                totals[column] += own
+            own_weight = (high << 64) + low - column * capacity
+            totals[other] += capacity - own_weight
+            if own_weight:
+                totals[column] += own_weight
         return totals
 
 
@@ -68,30 +68,32 @@ def build_alias_table(weights: Wide) -> Columns:
     """
     bits = max(1, (len(weights) - 1).bit_length())
     size, room = 1 << bits, 1 << (ALIAS_BITS - bits)
-    kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _high_and_low(weights)))
-    other, overflows = np.arange(size), Wide.filled_with(size, room).less_than(kept)
+    own_weights = Wide(
+        *(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _high_and_low(weights))
+    )
+    other, overflows = np.arange(size), Wide.filled_with(size, room).less_than(own_weights)
     light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)
     if len(heavy):
-        rooms = (Wide.filled_with(len(light), room) - kept[light]).cumulative_sums()
-        excesses = (kept[heavy] - Wide.filled_with(len(heavy), room)).cumulative_sums()
+        rooms = (Wide.filled_with(len(light), room) - own_weights[light]).cumulative_sums()
+        excesses = (own_weights[heavy] - Wide.filled_with(len(heavy), room)).cumulative_sums()
         # For each room, the first heavy whose running excess is above what the rooms before it took.
         before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _high_and_low(rooms)))
         # Index of the first number above each of `wanted`: the rank of wanted + 1.
         carry = (before.low == np.uint64(2**64 - 1)).astype(np.uint64)
-        found = excesses.ranks_of(Wide(before.high + carry, before.low + np.uint64(1)))
-        other[light] = heavy[np.minimum(found, len(excesses) - 1)]
+        ranks = excesses.ranks_of(Wide(before.high + carry, before.low + np.uint64(1)))
+        other[light] = heavy[np.minimum(ranks, len(excesses) - 1)]
         # What each heavy keeps of its own column.
-        kept.high[heavy], kept.low[heavy] = _high_and_low(
+        own_weights.high[heavy], own_weights.low[heavy] = _high_and_low(
             Wide.filled_with(len(excesses), room) - (rooms[rooms.ranks_of(excesses)] - excesses)
         )
         other[heavy[:-1]] = heavy[1:]
     # Edges in the line of 128-bit numbers.
     capacity = Wide.filled_with(size, room)
     numbers = np.arange(len(other))
-    full = ~kept.less_than(capacity)
+    full = ~own_weights.less_than(capacity)
     other[full] = numbers[full]
-    high = np.where(full, np.uint64(0), kept.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
-    return Columns(bits, Wide(high, np.where(full, np.uint64(0), kept.low)), other.astype(np.int32))
+    high = np.where(full, np.uint64(0), own_weights.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
+    return Columns(bits, Wide(high, np.where(full, np.uint64(0), own_weights.low)), other.astype(np.int32))
 
 
 def build_constant_table(outcome: int) -> Columns:
@@ -168,5 +170,5 @@ class AliasSampler:
         column = (words >> np.uint64(64 - self.columns.bits)).astype(np.int64)
         tied = np.flatnonzero(words == self.columns.edges.high[column])
         column = column[tied]
-        own = randomness.random_words(len(tied)) < self.columns.edges.low[column]
-        out[tied] = self.first + np.where(own, column, self.columns.other[column])
+        is_own = randomness.random_words(len(tied)) < self.columns.edges.low[column]
+        out[tied] = self.first + np.where(is_own, column, self.columns.other[column])

@@ -30,15 +30,15 @@ def uniform_below(bound: int, size: int, randomness: Source | None = None) -> ND
     bound, size = check_count("bound", bound, at_least=1), check_count("size", size)
     if not bound <= LARGEST_BOUND:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
-    rejected_randomness = randomness or Stream()
+    source = randomness or Stream()
     shift = np.uint64(64 - max(1, (bound - 1).bit_length()))
     out = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        candidates = rejected_randomness.random_words(size - filled) >> shift
-        kept = candidates[candidates < bound].astype(np.int64)
-        out[filled : filled + len(kept)] = kept
-        filled += len(kept)
+        candidates = source.random_words(size - filled) >> shift
+        accepted = candidates[candidates < bound].astype(np.int64)
+        out[filled : filled + len(accepted)] = accepted
+        filled += len(accepted)
     return out
 
 
@@ -52,12 +52,12 @@ def below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int6
         raise InputError("bounds", int(bounds.max()), "whole numbers from 1 to 2^52")
     bits = np.maximum(np.frexp((bounds - 1).astype(np.float64))[1], 1)  # exact below 2^53: the length of bound − 1
     shifts, out = (64 - bits).astype(np.uint64), np.empty(len(bounds), dtype=np.int64)
-    left = np.arange(len(bounds))
-    while len(left):
-        candidates = (randomness.random_words(len(left)) >> shifts[left]).astype(np.int64)
-        kept = candidates < bounds[left]
-        out[left[kept]] = candidates[kept]
-        left = left[~kept]
+    remaining = np.arange(len(bounds))
+    while len(remaining):
+        candidates = (randomness.random_words(len(remaining)) >> shifts[remaining]).astype(np.int64)
+        accepted = candidates < bounds[remaining]
+        out[remaining[accepted]] = candidates[accepted]
+        remaining = remaining[~accepted]
     return out
 
 

@@ -128,8 +128,8 @@ class Answer:
 
     def _only(self, measure: str) -> float | None:
         if self.question.key_columns or len(self.rows) != 1:
-            remedy = "the answer has groups: use to_pandas(), to_polars() or to_arrow()"
-            raise InputError(measure, f"{len(self.rows)} groups", "an answer without groups", remedy)
+            text = f"the answer {self.name!r} has groups: use to_pandas(), to_polars() or to_arrow()"
+            raise InputError.from_text(measure, text)
         number: float | None = self.rows[0].get(measure)
         return number
 
@@ -274,13 +274,13 @@ def _write_file(path: str | os.PathLike[str], content: bytes) -> None:
     if "\0" in os.fsdecode(place):
         raise InputError("path", str(place), "a path without a NUL", "say 'results.csv'")
     if os.path.isdir(place):  # noqa: PTH112 - says no where it may not look
-        raise InputError("path", str(place), "a file, not a folder", f"say {str(place / 'results')!r}")
+        raise InputError.from_text("path", f"{place} is a folder; choose a file, such as {str(place / 'results')!r}")
     if not os.path.isdir(place.parent):  # noqa: PTH112
-        raise InputError("path", str(place), "a file in a folder that exists", f"make {place.parent} first")
+        raise InputError.from_text("path", f"the folder {place.parent} does not exist")
     try:
         place.write_bytes(content)
     except OSError as error:
-        raise InputError("path", str(place), f"a file that can be written ({error.strerror})", "try another") from None
+        raise InputError.from_text("path", f"{place} cannot be written ({error.strerror})") from None
 
 
 EXACT = 2**53

@@ -67,7 +67,7 @@ class DiagnosticCount:
         if self.counted_rows == "missing" or self.limits is None:
             return f"the fields of {column} were missing or did not fit its type"
         end = format_range_end(self.limits[0] if self.counted_rows == "below" else self.limits[1])
-        return f"the values of {column} were {self.counted_rows} {end} and counted as {end}"
+        return f"the values of {column} were {self.counted_rows} {end} and clamped to {end}"
 
 
 def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
@@ -245,9 +245,8 @@ def _with_noise(task: QueryGroup, size: float) -> QueryGroup:
         eighths = next((size for size in NOISE_SIZES if size >= wanted), None)
         if eighths is None:
             times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
-            expected = "large enough for the counts of this many questions"
-            remedy = f"use {times:g} times as much, or ask fewer questions"
-            raise PlanError("bias_check", "too little", expected, remedy)
+            text = f"too small for this many questions; use {times:g} times as much, or ask fewer questions"
+            raise PlanError.from_text("bias_check", text)
         tallies.append(replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths)))
     return replace(task, diagnostic_counts=tuple(tallies))
 
@@ -311,8 +310,8 @@ def _query_group_costs(
         left_out = None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
         most, noun = task.bounds.max_rows, person.unit_noun
         what = (
-            f"the rows were not used, for at most {most:,} of one {noun} count; rows of one {noun} beyond "
-            f"{most * MANY_TIMES:,} and rows without a usable {noun} are not counted here"
+            f"the rows were not used, because at most {most:,} per {noun} are; rows beyond {most * MANY_TIMES:,} per "
+            f"{noun}, and rows whose {noun} is missing, are not counted here"
         )
         yield _bias_cost(task, DiagnosticCount("used", None, None), left_out, what)
     for tally in diagnostic_counts_of(task):

@@ -304,13 +304,12 @@ class NoisePlan:
         if self.allocation.avoidable_noise is None:
             return said
         percent = math.ceil(1000 * self.allocation.avoidable_noise) / 10
-        cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
-        return [*said, cost]
+        return [*said, f"For speed a simpler bound was used; at most {percent:g} % of the noise is due to it."]
 
     def _noise_choice_reason(self) -> str:
         if not self.allocation.alternatives:
             return "no integer noise has a smaller error under this budget (closed form)"
-        return f"least expected error of {len(self.allocation.alternatives)} kinds of noise under this budget"
+        return f"smallest expected error of {len(self.allocation.alternatives)} noise families under this budget"
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""

@@ -128,7 +128,7 @@ def minimal_budget_for(
         enough = next((tried for tried in tries if tried is not None), None)
         remedy = "no budget suffices: tighten bounds or max_rows, or ask about larger groups"
         if enough is not None:
-            remedy = f"epsilon={enough.budget.epsilon} is, within 0.2 % of the least"
+            remedy = f"it needs about epsilon={enough.budget.epsilon} (the smallest value, up to 0.2 %)"
         raise InsufficientBudgetError(f"{budget.scale_by(most)} is not enough for {asked}; {remedy}")
     for _ in range(COMPARISONS):
         compared = drafted(found.budget, found.share)
@@ -145,13 +145,11 @@ def _check_target(question: Query, half: MarginOfError | None, rows: int | None)
     if half is None:
         return
     if half.relative and not question.counts:
-        expected = f"a number for a {question.kind}"
-        raise PlanError(_option_name(question), str(half), expected, "only counts accept a percentage of rows")
+        text = f"must be a number for a {question.kind}, not {half}: only counts accept a percentage of rows"
+        raise PlanError.from_text(_option_name(question), text)
     if rows is None and (half.relative or not question.uniform):
-        remedy = "state the size of the groups: expected_rows=500"
-        raise PlanError(
-            _option_name(question), str(half), "given with expected_rows, as the error depends on it", remedy
-        )
+        text = "it depends on the size of the groups: state that, too, with expected_rows=500"
+        raise PlanError.from_text(_option_name(question), text)
 
 
 def _option_name(question: Query) -> str:
@@ -228,7 +226,7 @@ def draft_by_moments(
         return best
     if goal.relative_excess(best) > 1:
         raise InsufficientBudgetError(
-            f"a share of {share} of {limit.rule_text} is not enough for the requested margins of error; "
+            f"a fraction of {share} of {limit.rule_text} is not enough for the requested margins of error; "
             f"nothing was spent"
         )
     # Nearly the smallest sufficient share: half-widths are about proportional to 1/√share.
@@ -264,7 +262,7 @@ def fit_noise_to_share(
             found += [recipe for recipe in [budgets.largest_fitting_noise(part)] if recipe is not None]
     if not found:
         raise InsufficientBudgetError(
-            f"no noise fits into a share of {share} of {limit.rule_text}; plan with another share of it"
+            f"no noise meets a fraction of {share} of {limit.rule_text}; plan with another fraction of it"
         )
     return min(found, key=_total_error).on_finer_lattice(at_most(limit.budget.delta))
 

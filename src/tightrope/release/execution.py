@@ -132,8 +132,8 @@ def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...
     if own is None:
         return (Limit(MAIN_LIMIT, budget), *limits)
     if own.budget != budget:
-        remedy = "the limit named 'total' is the whole budget: give both the same budget"
-        raise InputError("limits", str(own.budget), f"{budget} for the limit {MAIN_LIMIT!r}", remedy)
+        text = f"the limit {MAIN_LIMIT!r} is the whole budget, but has {own.budget} instead of {budget}; use one budget"
+        raise InputError.from_text("limits", text)
     return tuple(limits)
 
 
@@ -300,7 +300,7 @@ def ledger_release_handle(
 
     def get_answers() -> Answers:
         if not life.kept:
-            raise InputError("answers", None, "the answers of a released plan", "call plan.release() first")
+            raise InputError.from_text("answers", "release the plan first (plan.release())")
         return life.kept[0]
 
     def dry_run() -> None:
@@ -314,8 +314,8 @@ def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
     """Return the stored answers; raises ``InsufficientBudgetError`` if the stored outcome is a failed reading."""
     if text == FAILED_READING:
         raise InsufficientBudgetError(
-            f"the release under the key {claim.key!r} failed while its table was read, and its budget was spent then; "
-            f"choose another key to read again, at a further cost"
+            f"the release {claim.key!r} failed while its table was read, and its budget was spent then; choose another "
+            f"key to read again, which is charged again"
         )
     return restore_answers(text, draft)
 
@@ -352,9 +352,9 @@ def _await_other_process(account: Account, claim: Claim, draft: NoisePlan) -> An
             return _stored_answers(text, draft, claim)
         time.sleep(PAUSE)
     raise InsufficientBudgetError(
-        f"the release under the key {claim.key!r} was charged, and both readings of the table that a charge pays for "
-        f"were started and have no answers; if another process is still reading, try again later; else choose another "
-        f"key to read again, at a further cost"
+        f"the release {claim.key!r} was charged, and both readings of the table that a charge includes were started "
+        f"without answers; if another process is still reading, try again later; else choose another key to read "
+        f"again, which is charged again"
     )
 
 
@@ -381,11 +381,11 @@ def _publication_outcome(account: Account, key: str, again: str) -> str:
         text, more = account.stored_answers(key), account.may_read(key)
     except LedgerError:
         return (
-            f"and the answers that were kept under the key {key!r} are damaged: put the newest copy of the ledger "
-            f"back; trying again does not help, and another key is charged again"
+            f"and the answers stored under the key {key!r} are damaged: put the newest copy of the ledger back; trying "
+            f"again does not help, and another key is charged again"
         )
     if text is None and more:
         return f"and nothing was published: {again}, and reads once more at no cost"
     if text is None or text == FAILED_READING:
-        return f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, at a further cost"
+        return f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, which is charged again"
     return f"and the answers are in the ledger: {again}"

@@ -52,8 +52,8 @@ class SingleUseObject:
 
     def _refuse_change(self, what: str) -> NoReturn:
         raise SingleUseError(
-            f"a {type(self).__name__.lower()} is sealed: {what}, because a second one would spend its budget again; "
-            f"session.plan(...) makes a plan, tr.Session(...) a session"
+            f"{what}: a copied or changed {type(self).__name__.lower()} could spend its budget twice; make a new plan "
+            f"with session.plan(...), or a new session with tr.Session(...)"
         )
 
 
@@ -170,3 +170,7 @@ class Plan(SingleUseObject):
 
     def __str__(self) -> str:
         return str(self._draft)
+
+    def __repr__(self) -> str:
+        count = len(self.questions)
+        return f"<Plan: {count} question{'s' if count > 1 else ''}; {self.budget}>"

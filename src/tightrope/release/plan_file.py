@@ -17,7 +17,14 @@ from msgspec import Meta
 
 from tightrope.documents.budget import Number
 from tightrope.documents.document import Counted, Part
-from tightrope.documents.reader import Names, Reader, missing_field_tip, named_keys, redact_secret
+from tightrope.documents.reader import (
+    Names,
+    Reader,
+    missing_field_tip,
+    named_keys,
+    redact_secret,
+    unknown_key_error,
+)
 from tightrope.documents.release import PublisherPart
 from tightrope.errors import InputError, LedgerError, PlanError, quoted_names, suggest_nearest
 from tightrope.queries.count import count, count_distinct
@@ -81,10 +88,10 @@ def register_query_kind(kind: type[Query]) -> None:
 # The content of a plan file, parsed key by key: errors name misspelled keys and values of the wrong type.
 
 ELSEWHERE = "max", "min"
-NOT_YET = 'this kind is not offered: say kind = "quantile", where q = 0.5 is the median and q = 0.99 nearly the largest'
+NOT_YET = 'use kind = "quantile" with q = 0.99 or q = 0.01'
 MEDIAN = "median"
 """The kind of a quantile question without ``q``."""
-OTHER_SHARE = 'another share than a half is asked for with kind = "quantile"'
+OTHER_SHARE = 'a median has no q; for another quantile use kind = "quantile"'
 
 
 class PlanDocument(Part, frozen=True, kw_only=True):
@@ -99,7 +106,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     date: Text | None = None
     contact: Text | None = None
     expected_rows: Counted | None = None
-    where: Annotated[Text, missing_field_tip('say where = "distance > 500"')] | None = None
+    where: Annotated[Text, missing_field_tip('for example where = "distance > 500"')] | None = None
     source: SourceSection
     privacy_unit: PrivacyUnitSection
     budget: BudgetSection
@@ -121,14 +128,17 @@ class PlanDocument(Part, frozen=True, kw_only=True):
             place, kind = f"question {number}", entry.get("kind")
             kinds = (*KINDS, MEDIAN)
             if kind not in kinds:
-                remedy = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
-                raise PlanError(f"{place} kind", kind, f"one of {quoted_names(kinds)}", remedy)
+                advice = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
+                what = "missing" if kind is None else f"{kind!r} is not available"
+                text = f"{what}; {advice or f'kinds: {quoted_names(kinds)}'}"
+                raise PlanError.from_text(f"{place} kind", text)
             node = KINDS["quantile" if kind == MEDIAN else kind]
             known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
             for key in entry:
                 if key not in known:
-                    remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else suggest_nearest(key, known)
-                    raise PlanError(f"key in {place}, a {kind}", key, f"one of {quoted_names(known)}", remedy)
+                    if (kind, key) == (MEDIAN, "q"):
+                        raise PlanError.from_text(f"{place} ({kind})", OTHER_SHARE)
+                    raise unknown_key_error(PlanError, f"{place} ({kind})", key, known)
             with named_keys(place):
                 queries.append(make_question(node, entry))
         return tuple(queries)
@@ -338,11 +348,8 @@ def load_plan_file(path: str | Path) -> PlanFile:
     file = PlanFile(read_plan_document(place), place.parent)
     if isinstance(file.source_location, Path) and not path_exists(file.source_location):
         source = file.document.source
-        expected, given = (
-            f"a file that exists ({redact_secret(str(file.source_location))})",
-            redact_secret(source.path or source.spark or ""),
-        )
-        raise PlanError(f"[source] {source.location_key}", given, expected, "paths are relative to the plan")
+        text = f"{redact_secret(str(file.source_location))} does not exist; paths are relative to the plan file"
+        raise PlanError.from_text(f"[source] {source.location_key}", text)
     return file
 
 

@@ -99,15 +99,13 @@ def _confirm_charge(attempt: ChargeAttempt, attempts: Sequence[ChargeAttempt], *
     if attempt.plan in charged:
         refuse_second_release()
     left = EXACT.subtract(Decimal(1), _sum_shares(charged.values()))
-    less = (
-        f"plan with budget_fraction={left} or less, or open"
+    advice = (
+        f"plan with budget_fraction={left} or less"
         if left > 0
-        else "the answers that were paid for are free: open"
+        else "earlier answers can be used again at no cost; a new session with a new budget adds to the privacy loss"
     )
-    raise InsufficientBudgetError(
-        f"this release needs a share of {attempt.share} of the budget and {left} is left; {less} a session with a "
-        f"larger budget; nothing was spent"
-    )
+    needed = "the whole" if attempt.share == 1 else f"a fraction of {attempt.share} of the"
+    raise InsufficientBudgetError(f"this release needs {needed} budget and {left} is left; nothing was spent; {advice}")
 
 
 def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:
@@ -136,20 +134,20 @@ def issue_plan(
         except InsufficientBudgetError:
             raise
         except BaseException as error:
-            outcome = f"a share of {share} of the budget was spent"
+            outcome = f"a fraction of {share} of the budget was spent"
             if not charges.was_charged(plan):
                 outcome = "nothing was spent"
             elif kept:
                 outcome = f"{outcome}, and plan.answers has the answers"
             else:
-                again = "to ask again, at a further cost, make the plan again"
+                again = "to ask again, which is charged again, call session.plan(...) again"
                 outcome = f"{outcome}, and nothing was published: {CHARGED_FIRST}; {again}"
             annotate_error(error, outcome)
             raise
 
     def get_answers() -> Result:
         if not kept:
-            raise InputError("answers", None, "the answers of a released plan", "call plan.release() first")
+            raise InputError.from_text("answers", "release the plan first (plan.release())")
         return kept[0]
 
     def dry_run() -> None:
@@ -162,23 +160,23 @@ def issue_plan(
 def refuse_fork(process: int) -> NoReturn:
     """Refuse a release in a forked copy of a session's process."""
     raise InsufficientBudgetError(
-        f"this session was opened in process {process}, and a forked copy would spend its budget again; "
-        f"release in the process that opened it; nothing was spent here"
+        f"this session was opened in process {process}, and a forked copy of it cannot release, because it would spend "
+        f"the budget twice; release in the process that opened it; nothing was spent here"
     )
 
 
 def refuse_key(key: str | None) -> None:
     """Refuse a key without a ledger."""
     if key is not None:
-        remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
-        raise InputError("key", key, "left out without a ledger", remedy)
+        text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=..., dataset=...)"
+        raise InputError.from_text("key", text)
 
 
 def refuse_second_release() -> NoReturn:
     """Refuse a second release of one plan."""
     raise InsufficientBudgetError(
-        "this plan was released before, and its share of the budget was spent then, once; plan.answers has what it "
-        "gave; to draw anew, at a further cost, make the plan again with session.plan(...)"
+        "this plan was already released; its answers are in plan.answers; for a new release, which is charged again, "
+        "call session.plan(...) again"
     )
 
 

@@ -18,14 +18,19 @@ from tightrope.documents.escaping import A_PERSON, toml_value
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.errors import InputError, SchemaError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
+from tightrope.release.settings import HOW_MANY
 from tightrope.release.settings import MEANS as MEANING
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
 
-WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-A_NOUN = 'a noun with "a" or "an" before it, of at most 60 letters'
-A_NOUN_IS = 'say means = "a patient"'
+WHO = (
+    'set column = "..." (the column that identifies the person of each row), or each_row = true (every row is a '
+    "different person)"
+)
+A_NOUN = 'a noun with "a" or "an" before it, of at most 60 characters'
+A_NOUN_IS = 'for example noun = "a patient"'
+
 LEDGER_FILE = "tightrope.ledger"
 """Default ledger file, in the plan's folder."""
 PLACES = "path", "spark", "postgres"
@@ -68,19 +73,16 @@ class SourceSection(Part, frozen=True, kw_only=True):
         self._refuse_misplaced()
         given = [name for name in PLACES if getattr(self, name) is not None]
         if len(given) != 1:
-            remedy = 'say path = "people.parquet"'
-            raise InputError(
-                "path",
-                self.path and redact_secret(self.path),
-                f"given, or exactly one of {quoted_names(PLACES[1:])} instead",
-                remedy,
-            )
+            remedy = 'path = "people.parquet"'
+            what = "missing" if not given else f"{quoted_names(tuple(given))} are set"
+            others = f"set exactly one of {quoted_names(PLACES)}"
+            raise InputError.from_text("path", f"{what}; {others}, for example {remedy}")
         if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
             raise InputError("postgres", "...", "a URL", A_DATABASE)
         postgres.check_address(self.postgres or self.spark or "", given[0])
         for name in ("table", "types", "dialect") if self.spark is not None else ():
             if getattr(self, name) is not None:
-                raise InputError(name, getattr(self, name), "left out with spark", "Parquet files declare their types")
+                raise InputError.from_text(name, "not allowed with spark, because Parquet files declare their types")
 
     def _refuse_misplaced(self) -> None:
         """Refuse a URL under another key first: later errors could repeat it, and it may contain a password."""
@@ -111,13 +113,12 @@ class PrivacyUnitSection(Part, frozen=True, kw_only=True):
         if not is_a_noun(self.noun):
             raise InputError("noun", self.noun, A_NOUN, A_NOUN_IS)
         if (self.column is None) != self.each_row:
-            raise InputError("column", self.column, "given, or each_row = true, and not both", WHO)
+            raise InputError.from_text("column", f"{'both are set' if self.each_row else 'missing'}; {WHO}")
         if self.column is not None and self.max_rows is None:
-            raise InputError("max_rows", None, "a whole number >= 1", "how many rows of one person may count at most?")
+            raise InputError.from_text("max_rows", HOW_MANY.replace("=", " = "))
         for name in ("max_rows", "max_rows_per_group", "max_groups"):
             if self.each_row and getattr(self, name) not in (None, 1):
-                remedy = "a person with one row has no bounds"
-                raise InputError(name, getattr(self, name), "left out with each_row = true", remedy)
+                raise InputError.from_text(name, "remove it: with each_row = true every person has one row")
 
 
 class BudgetSection(Part, frozen=True, kw_only=True):
@@ -139,15 +140,16 @@ class BudgetSection(Part, frozen=True, kw_only=True):
             if value is not None and underflows_to_zero(
                 value
             ):  # also numbers in quotes, which TOML parsers do not check
-                raise InputError(name, str(value), APART_FROM_ZERO, "it would be taken for 0")
+                raise InputError(name, str(value), APART_FROM_ZERO, "it would be rounded to 0")
         self.to_budget().scale_by(self.budget_fraction)
         bias_check_fraction(self.bias_check)
 
     def to_budget(self) -> Budget:
         """Return the whole budget; raises ``InputError`` if it is missing or a number is out of range."""
         if (self.epsilon, self.attack_success, self.points) == (None, None, None):
-            expected = "given together with epsilon, attack_success or points"
-            raise InputError("delta", self.delta, expected, "say epsilon = 1 and delta = 1e-8")
+            names = "epsilon, attack_success or points"
+            given = "missing; set" if self.delta is None else "not enough by itself; add"
+            raise InputError.from_text("delta", f"{given} {names}, for example epsilon = 1 and delta = 1e-8")
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -211,8 +213,8 @@ class PublicTableSection(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if "://" in self.path and not self.path.startswith(DATABASES):
-            remedy = "copy the file here first"
-            raise InputError("path", redact_secret(self.path), "a file, or postgresql://role@host/database", remedy)
+            text = f"{redact_secret(self.path)} is not a file or a postgresql:// URL; copy the file here first"
+            raise InputError.from_text("path", text)
         postgres.check_address(self.path, "path")
 
 
@@ -238,7 +240,7 @@ class StarterOptions:
 HEAD = """\
 # A plan for Tightrope. Lines that start with # are comments.
 #   tightrope plan FILE      how accurate every answer will be; reads no data, spends nothing
-#   tightrope release FILE   draws the noise, writes result.json, certificate.json, results.csv/.parquet, report.html
+#   tightrope release FILE   charges the budget, writes result.json, certificate.json, results.csv/.parquet, report.html
 # All settings: docs/plan-file.md
 
 title = {title}
@@ -266,32 +268,32 @@ TYPES = """
 
 PERSON = """
 [privacy_unit]
-# The promise is made to a person: all rows with the same {column} are hidden together.
+# Who is protected: one person, with all rows that have the same {column}.
 column = {column}
 {means}
-# At most this many rows of one person count, in each question. More rows: more of the data is used, and more noise.
+# At most this many rows of one person are used in each question. A larger limit uses more of the data, with more noise.
 max_rows = {rows}
 # max_rows_per_group = 1   # at most this many of them in one group
-# max_groups = 1           # in at most this many groups; fewer mean less noise
+# max_groups = 1           # in at most this many groups; fewer groups need less noise
 """
 
 EACH_ROW = """
 [privacy_unit]
-# The promise is made to a person, and here each row is one: nobody may have two rows.
-# If somebody can, use column = "..." for the column that says whose row it is, and max_rows = ...
+# Who is protected: one person. Each row must be a different person.
+# If a person can have several rows, set column = "..." (the column that identifies the person) and max_rows = ...
 each_row = true
 """
 
 BUDGET = """
 [budget]
-# epsilon: how much the answers may tell about one person. 0.1 is very private, 1 is usual, above 5 promises little.
-# tightrope plan FILE --table shows what each value buys.
-# Or say how often an attacker may be right about whether somebody is in the data: attack_success = 0.6
+# epsilon: any result is at most e^epsilon times as likely with a person's data as without. 0.1 is strong, 1 is common,
+# above 5 is weak. tightrope plan FILE --table shows the accuracy for several values.
+# Or limit how often an attacker is right about whether a person is in the data: attack_success = 0.6
 epsilon = 1
-# delta: how improbable a failure of that promise must be. Well below one over the number of people:
+# delta: a probability added to that limit. Choose it well below one over the number of people:
 # 1e-8 suits up to a million people, 1e-10 a hundred million.
 delta = 1e-8
-# bias_check: at most this fraction of it measures how much the bounds leave out. 0 measures nothing.
+# bias_check: at most this fraction of the budget estimates the bias from limiting rows and clamping values; 0: none.
 bias_check = 0.02
 
 # The questions share the budget. weight = 4 gives one of them half the noise it would have with weight = 1.
@@ -301,7 +303,7 @@ name = "total"
 """
 
 GROUPED = """
-# How many rows in each group. Without keys, groups are discovered and small ones are left out.
+# The number of rows in each group. Without keys, groups are discovered and small ones are suppressed.
 # If the groups are public knowledge, list them (text in quotes): keys = [...]
 # [[question]]
 # kind = "count"
@@ -309,8 +311,8 @@ GROUPED = """
 """
 
 RANGED = """
-# A mean or a sum needs a range: values outside are moved to its ends, and a wider range means more noise.
-# Replace the question marks by what is publicly known; a range read off the data would give somebody away.
+# A mean or a sum needs a range: values outside are clamped to its ends, and a wider range needs more noise.
+# Replace the question marks by public knowledge; a range taken from the data would reveal values of it.
 # [[question]]
 # kind = "mean"
 # column = {column}
@@ -341,7 +343,9 @@ def starter_plan_text(
     in_database = path.startswith(("postgresql://", "postgres://"))
     title = (table or "") if in_database else PurePath(path).stem
     if person is not None and schema.find_column(person).kind == "other":
-        raise SchemaError("person", person, "a column of plain values", "lists and structs cannot name people")
+        raise SchemaError.from_text(
+            "person", f"the column {person!r} has lists or structs, which cannot identify people"
+        )
     others = [other for other in schema.columns if other.name != person]
     parts = [
         HEAD.format(title=toml_string(title), place=(DATABASE if in_database else FILE).format(path=toml_string(path))),

@@ -7,7 +7,14 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.reporting.wording.sentences import suppression_text
+from tightrope.documents.numbers import UP, typed_text
+from tightrope.reporting.wording.sentences import (
+    MARGIN,
+    family_text,
+    meaning_text,
+    statistic_text,
+    suppression_text,
+)
 
 MANY = 10_000
 """The largest group for which errors are stated: a larger error makes a count useless for smaller tables."""
@@ -20,10 +27,10 @@ NOT_COUNTED = (
 def plan_text(data: Mapping[str, Any]) -> str:
     """Return the budget and the accuracy of each planned answer as text."""
     head = [
-        f"Plan: epsilon {rounded_up(data['epsilon'], 3)} at delta {data['delta']:.3g}, "
+        f"Privacy guarantee: epsilon {rounded_up(data['epsilon'], 3)} at delta {typed_text(data['delta'], 2, UP)}, "
         f"total variation {data['total_variation']:.4g}.",
         data["attacker"],
-        f"{data['neighbors']['statement']} changes what is published by no more than this.",
+        neighbors_text(data["neighbors"]),
     ]
     shared = shared_notes(data["answers"])
     answers = (_answer_text(answer, shared) for answer in data["answers"])
@@ -31,18 +38,24 @@ def plan_text(data: Mapping[str, Any]) -> str:
     return "\n".join([*head, *answers, *notes, *costs_lines(data["bias_check"]), "Nothing has been spent."])
 
 
+def neighbors_text(neighbors: Mapping[str, Any]) -> str:
+    """Return a sentence on the neighboring tables."""
+    statement = neighbors["statement"]
+    return f"Neighboring tables: {statement[:1].lower()}{statement[1:]}."
+
+
 def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
-    """Return lines about the planned bias check, or how to add one."""
+    """Return lines about the planned estimate of the bias, or how to add one."""
     if costs is None:
         return [NOT_COUNTED]
     percent = 100 * Decimal(costs["budget_fraction"])
-    head = f"At most {percent.normalize():f} % of this tells what bounding and clamping cost:"
-    counts = (
-        f"{c['statistic'].partition(', over')[0]}: ± {rounded_up(c['half_width_95'], 2)}" for c in costs["counts"]
+    head = (
+        f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
+    counts = (f"{statistic_text(c['statistic'])}: ± {rounded_up(c['half_width_95'], 2)}" for c in costs["counts"])
     rough = any(count["half_width_95"] > MANY for count in costs["counts"])
     advice = [
-        f"A table of about {MANY:,} rows is told nothing by that: bias_check = 0 keeps the budget for the answers."
+        f"For a table of about {MANY:,} rows these estimates are too noisy: with bias_check = 0 it is used for answers."
     ]
     return [head, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if rough else [])]
 
@@ -56,24 +69,25 @@ def shared_notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
 def _answer_text(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
     lines = [
         f"\n{escape_control_chars(answer['name'])}: {answer['question']}",
-        f"  {answer['meaning']}, over {answer['over']}",
+        f"  {meaning_text(answer['meaning'], answer['over'])}.",
     ]
     lines += [
-        f"  {noise['statistic']}: {noise['family']}, expected error {rounded_up(noise['mean_absolute_error'], 2)}"
+        f"  noise on the {statistic_text(noise['statistic'])}: {family_text(noise['family'])}, mean absolute error "
+        f"{rounded_up(noise['mean_absolute_error'], 2)}"
         for noise in answer["noise"]
     ]
     error = answer["error"]
     if error["half_width_95"] is not None:
-        worst = "" if error["worst_error"] is None else f", never more than ± {rounded_up(error['worst_error'], 3)}"
-        lines.append(f"  95 % of answers within ± {rounded_up(error['half_width_95'], 3)}{worst}")
+        worst = "" if error["worst_error"] is None else f", maximum error ± {rounded_up(error['worst_error'], 3)}"
+        lines.append(f"  {MARGIN} ± {rounded_up(error['half_width_95'], 3)}{worst}")
     # Show errors by group size if they differ, or if small groups are suppressed.
     discovered = answer["keys"] == "discovered"
     for size in error["by_group_size"] if error["half_width_95"] is None or discovered else ():
         half, chance = size["half_width_95"], ""
         if size["suppressed"] > 0 or discovered:
             chance = f", suppressed: {suppression_text(size['suppressed'])}"
-        width = "any error" if half is None else f"95 % within ± {rounded_up(half, 2)}"
-        lines.append(f"  with {size['rows']:,} rows: {width}{chance}")
+        width = "unbounded" if half is None else f"± {rounded_up(half, 2)}"
+        lines.append(f"  with {size['rows']:,} rows: {MARGIN} {width}{chance}")
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in shared)])
 
 

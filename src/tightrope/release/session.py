@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, final
 
 from tightrope.documents.budget import Budget, Number, at_most, exact_decimal, exact_product
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger.chain import sha256_hex
 from tightrope.ledger.identity import SeriesClaim, date_of_series
@@ -148,7 +149,11 @@ def series_of(account: Account, draft: NoisePlan, times: int, key: str, how: How
         one = NoiseRecord(units, selections, together.loss_lattice, together.alternatives, together.avoidable_noise)
         recipe = one.on_finer_lattice(at_most(draft.budget.delta))
     if found is not None and found[0].body_data["plan"] != plan:
-        raise InputError("key", key, "new, or the key of this series", "the questions, the share and times are fixed")
+        text = (
+            f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; choose a "
+            f"new key"
+        )
+        raise InputError.from_text("key", text)
     promised = draft.budget if limit is None else budget_of_share(limit, recipe.composed_loss(times), draft.share)
     entry = account.reserve_series(SeriesClaim(key, plan, promised, times, recipe.to_text, how[0]))
     first = account.find_reservation(key)
@@ -160,8 +165,8 @@ def series_of(account: Account, draft: NoisePlan, times: int, key: str, how: How
     )
     if arranged_found is None:
         raise LedgerError(
-            "the noise that was reserved for this series does not fit the way this version arranges its questions; "
-            "release the remaining dates with the version that reserved them"
+            "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
+            "for it; release the remaining dates with the version that reserved them"
         )
     own = replace(draft, tasks=arranged_found, budget=Budget(**entry.body_data["kept"]))
     return Series(account, replace(own, allocation=allocation_of(recipe)), entry.body_data["times"], key, how)
@@ -284,8 +289,9 @@ class Session(SingleUseObject):
         return plan if waiting is None else self._issue_plan(plan.draft, waiting)
 
     def __repr__(self) -> str:
-        whose = "each row" if self._person.column is None else f"all rows with one {self._person.column!r}"
-        return f"<Session: a person is {whose}; {self._budget}>"
+        means, column = escape_control_chars(self._person.means), self._person.column
+        unit = f"each row is {means}" if column is None else f"rows with the same {column!r} are {means}"
+        return f"<Session: {unit}; {self._budget}>"
 
     @property
     def budget(self) -> Budget:
@@ -344,8 +350,11 @@ class Session(SingleUseObject):
         """
         budget = self._budget.scale_by(budget_fraction)
         if budget.total_variation == 0:
-            remedy = "attack_success = 0.5 (total_variation = 0) requires answers that ignore the data; 0.51 is strict"
-            raise InputError("budget", str(budget), "one under which answers may depend on the data", remedy)
+            text = (
+                "attack_success = 0.5 (total_variation = 0) allows only answers that ignore the data; use a larger "
+                "value, such as 0.51"
+            )
+            raise InputError.from_text("budget", text)
         asked = group_queries(questions, self._person, self.schema, None if where is None else unwrap_expression(where))
         sums = find_related_answers(asked, self.schema)
         arranged = list_arrangements(asked, {name for one in sums.joined for name in one.answers})
@@ -430,7 +439,7 @@ class Session(SingleUseObject):
         Raises ``InputError`` without a ledger or if another series has the key, and ``InsufficientBudgetError``.
         """
         if self._account is None:
-            raise InputError("series", key, "one in a ledger", "open the session with tr.Session.open(..., ledger=...)")
-
+            text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
+            raise InputError.from_text("series", text)
         how = self._audience, lambda draft: prepare_release(draft, self._table, self._reading)
         return series_of(self._account, plan.draft, check_integer("times", times), key, how)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Validation of a session's privacy unit and contribution bounds.
 
 LIMITS = ("max_rows", "max_rows_per_group", "max_groups")
+HOW_MANY = "missing; set the maximum number of rows of one person that are used, such as max_rows=1"
 MOST = 10**9
 """Maximum for bounds on a person's rows and groups: with more, noise would exceed the counts of any table."""
 MEANS = re.compile(r"^an? [^ ].{0,60}$")
@@ -41,14 +42,13 @@ def person_of(given: UnitSpec, limits: tuple[int | None, int | None, int | None]
     if person is None:
         for name, value in zip(LIMITS, limits, strict=True):
             if value not in (None, 1):
-                remedy = "each row is a person; or name the column of the privacy unit"
-                raise InputError(name, value, "left out when privacy_unit=None", remedy)
+                text = f"remove {name}={value}: with privacy_unit=None each row is a person; or name a column"
+                raise InputError.from_text(name, text)
         return PrivacyUnit(None, 1, 1, 1, means)
     if not isinstance(person, str) or not person:
         raise InputError("privacy_unit", person, "the name of a column, or None when each row is a person")
     if rows is None:
-        remedy = "how many rows of one person may count at most?"
-        raise InputError("max_rows", rows, "a whole number >= 1", remedy)
+        raise InputError.from_text("max_rows", HOW_MANY)
     rows = _checked_bound("max_rows", rows)
     return PrivacyUnit(
         person,
@@ -61,7 +61,7 @@ def person_of(given: UnitSpec, limits: tuple[int | None, int | None, int | None]
 
 def _checked_bound(name: str, value: int) -> int:
     if check_integer(name, value) > MOST:
-        raise InputError(name, "a larger one", f"at most {MOST:,}", "how many rows of one person may count at most?")
+        raise InputError.from_text(name, f"must be at most {MOST:,}")
     return int(value)
 
 
@@ -140,14 +140,17 @@ LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
 def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
     """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
     if not budget.delta < LARGEST_DELTA:
-        remedy = f"delta is the chance that somebody is given away for certain; {TYPICAL}"
-        raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
+        remedy = f"with this probability everything about a person may be revealed; {TYPICAL}"
+        raise InputError("delta", float(budget.delta), f"below {LARGEST_DELTA} for a release", remedy)
     discovered = [
         question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
     ]
     if discovered and not budget.delta > 0:
-        remedy = f"list the keys of {discovered[0]} with keys=[...], or say delta=1e-12: it costs next to nothing"
-        raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)
+        text = (
+            f"0 is possible only if all groups are listed; list the groups of {discovered[0]} with keys=[...], or use "
+            f"delta=1e-12, which needs hardly more noise"
+        )
+        raise InputError.from_text("delta", text)
 
 
 def large_delta_warning(budget: Budget) -> str | None:
@@ -155,8 +158,8 @@ def large_delta_warning(budget: Budget) -> str | None:
     if budget.delta < WORRYING_DELTA:
         return None
     return (
-        f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people the promise allows to publish "
-        "one of them, picked at random; it should be far below one over the number of people"
+        f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people it allows publishing all data "
+        "of one of them, chosen at random; choose a value well below one over the number of people"
     )
 
 
@@ -166,6 +169,6 @@ def large_epsilon_warning(budget: Budget) -> str | None:
     if largest <= MOST_EPSILON:
         return None
     return (
-        f"epsilon {float(largest):g} protects nobody, and the noise is that of epsilon {MOST_EPSILON:g}: next to none; "
-        "a typical value is 1"
+        f"epsilon {float(largest):g} gives no meaningful protection; the noise is that of epsilon {MOST_EPSILON:g}, "
+        "next to none; a typical value is 1"
     )

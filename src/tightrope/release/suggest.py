@@ -13,7 +13,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.column_query import column_term
-from tightrope.queries.count import NOT_CLIPPED, RowCountQuery
+from tightrope.queries.count import NOT_CLAMPED, RowCountQuery
 from tightrope.queries.histogram import histogram
 from tightrope.queries.intervals import sum_widths
 from tightrope.queries.options import Given
@@ -31,19 +31,20 @@ MOST_NOISE_STEPS = 50_000
 WRONG = 0.05
 """Maximum probability that the stated shares are wrong."""
 WARNING = (
-    "read from the data, at a price: it was charged, and is as private as any answer. It is rough: its ends are 1, 2 "
-    "or 5 times a power of ten; at most {low:.1%} of the values lie below it, and at most {high:.1%} above it (19 "
-    "times in 20{more}){beyond}. Write it down and keep it: a range that is suggested anew for each release costs "
-    "anew. What is publicly known is better and costs nothing"
+    "estimated privately from the data, and charged to the budget. The ends are 1, 2 or 5 times a power of ten. "
+    "{outside}{beyond}. Keep these bounds for later releases, because each new suggestion is charged. Bounds from "
+    "public knowledge are better and cost nothing"
 )
-MORE = "; a larger share of the budget narrows that down"
-BELOW = "; besides, at most {share:.1%} of the rows have a value below {end:g} or none"
-NOTHING_ELSE = "nothing but values below {end:g}, or missing ones, could be told from an empty part of the axis"
+OUTSIDE = "At most {low:.1%} of the values are below them, and at most {high:.1%} above them (19 times in 20{more})"
+NO_LIMIT = "The noise was too large to limit how many values are outside; use a larger budget fraction"
+MORE = "; a larger budget fraction gives tighter limits"
+BELOW = "; at most {share:.1%} of the rows have a value below {end:g}, or no value"
+NOTHING_ELSE = "only values below {end:g}, or missing values, could be distinguished from the noise"
 ABOVE = (
-    "at least {share:.1%} of the values (19 times in 20) are {end:g} or more, and where they end is not looked for: "
-    "use a larger unit"
+    "at least {share:.1%} of the values (19 times in 20) are {end:g} or more, beyond the range that is searched: use a "
+    "larger unit"
 )
-SHARE_TOO_SMALL = "the share was too small for so few rows: no part of the axis could be told from an empty one"
+SHARE_TOO_SMALL = "the budget fraction was too small for so few rows: no values could be distinguished from the noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def bounds_question(column: Given, where: Given | None, schema: Schema) -> histo
     """Return a histogram over the whole axis, which costs as much as one count; ``SchemaError`` unless numeric."""
     term = resolve_term(column_term("column", column), schema)
     if (kind := facts_of(term, schema).kind) not in NUMBERS:
-        raise SchemaError("column", str(term), f"a column of numbers, not of {kind}", "cast it, or declare its type")
+        raise SchemaError.from_text("column", f"{term} must be numeric, but it is {kind}; cast it, or declare its type")
     return histogram(column, edges=decimal_edges(), where=where, name="where the values lie")
 
 
@@ -99,7 +100,8 @@ def suggested_bounds(question: histogram, answers: Answers, noise: Noise) -> Sug
     beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
     more = MORE if max(outside) > 2 * TAIL_SHARE else ""
     most = _rounded_up_share(outside[0]), _rounded_up_share(outside[1])
-    warning = WARNING.format(low=most[0], high=most[1], more=more, beyond=beyond)
+    limits = OUTSIDE if min(most) < 1 else NO_LIMIT
+    warning = WARNING.format(outside=limits.format(low=most[0], high=most[1], more=more), beyond=beyond)
     return SuggestedBounds(column, (ends[low], ends[high]), warning, answers, most)
 
 
@@ -191,13 +193,13 @@ ENOUGH = 0.9
 """Minimum share of persons with all their rows used under a suggested bound, with probability ``SURE``."""
 SURE = 0.95
 ROWS_OF_PERSON_WARNING = (
-    "all rows of at least {percent} % of them are used then, with probability 95 % over the noise. Read from the data, "
-    "at a price: it was charged. Noise grows with the bound, about in proportion: half of it may be the better choice, "
-    "and with 1 the noise is least. Write it down and keep it"
+    "under it all rows of at least {percent} % of the people are used, with probability 95 % over the noise. Estimated "
+    "privately from the data, and charged to the budget. The noise is about proportional to the bound: half of it may "
+    "be a better choice. Keep the bound for later releases"
 )
 UNKNOWN = (
-    f"of no bound up to {BOUNDS[-1]:,} it is known that all rows of {ENOUGH:.0%} of the persons are used under it: the "
-    "share was too small for so few persons, or persons have more rows"
+    f"no bound up to {BOUNDS[-1]:,} can be confirmed to keep all rows of {ENOUGH:.0%} of the people; use a larger "
+    "budget fraction"
 )
 
 
@@ -207,9 +209,9 @@ class RowsPerUnitQuery(RowCountQuery):
     """Count persons by their number of rows; each person is in one group."""
 
     kind = "rows_of_person"
-    meaning = "How many persons have so many rows, or more, up to the next number"
+    meaning = "The number of people with this many rows, or more, up to the next number"
     additive = True
-    notes = (NOT_CLIPPED,)
+    notes = (NOT_CLAMPED,)
 
     def __post_init__(self) -> None:
         found = self.check_options("rows of a person")
@@ -247,7 +249,7 @@ def rows_question(where: Given | None) -> RowsPerUnitQuery:
 def refuse_each_row(person: PrivacyUnit) -> None:
     """Raise ``PlanError`` if each row is a person."""
     if person.column is None:
-        raise PlanError("privacy_unit", None, "a column", "if each row is a person, each person has one row")
+        raise PlanError.from_text("privacy_unit", "each row is a person, so each person has one row")
 
 
 def suggested_rows(answers: Answers, noise: Noise) -> SuggestedRows:

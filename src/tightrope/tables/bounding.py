@@ -1,9 +1,12 @@
 """Contribution bounding: which rows of a person are not used.
 
-The promise: what is kept of a person depends on that person's own rows only. Then adding or removing a person changes
-every total by that person's own bounded rows, and nothing else. So rows are ordered by a hash of their own content;
-the order of the scan, row numbers and other people's rows never matter. Only persons who exceed a bound are looked at
-closely, and whether one does is again a matter of that person's rows alone.
+Which rows of a person are used depends on that person's rows only. Then adding or removing a person changes every
+total by exactly that person's used rows. Therefore rows are ordered by a hash of their own content; the order of the
+scan, row numbers and other people's rows have no effect. Rows are dropped only for persons who exceed a bound, and
+whether a person does also depends on that person's rows alone.
+
+Bounding works on projected rows: ``person``, ``key0, key1, ...`` (or ``number`` for given keys) and one small
+contribution per measure, ``value0, value1, ...``. Users' column names do not occur after ``project_rows``.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from tightrope.errors import SchemaError
 from tightrope.tables.backends.column_types import DIGEST, is_wide, person_identity, shorten_texts, to_comparable
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.expression import Term, engine_column, facts_of, term_columns
-from tightrope.tables.expressions.tree import SourceRows as Source
+from tightrope.tables.expressions.leaves import double_literal
+from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import GivenKeys, resolve_given_keys
 from tightrope.tables.request import (
     ContributionBounds,
@@ -35,174 +39,174 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
-# The narrow rows of a request: person, keys and one small contribution a measure, and nothing else of the table.
-#
-# Everything after this works on columns ``person``, ``key0, key1, ...`` (or ``number`` for given keys) and ``value0,
-# value1, ...``: users' column names end here.
-
-CAST_FIRST = "cast times of day, intervals, bytes and lists to text first; of pandas objects, say types={...: 'text'}"
+CAST_REMEDY = "cast times of day, intervals, bytes and lists to text first; of pandas objects, say types={...: 'text'}"
 WIDE_TOTAL = "decimal(38, 0)"
-"""Totals are 128 bits wide always: a width taken from the number of rows would tell it."""
+"""The type of all totals, 128 bits: a width chosen by the number of rows would reveal that number."""
+COLUMNS_PER_TEXT = 16
+"""Most columns that are encoded in one text, because the intermediate texts grow with the square of their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectedRows:
-    """Narrow rows: the table, the names of its key columns and of its contributions."""
+    """The projected rows of a request: their table, and the names of the key and the contribution columns."""
 
     table: ir.Table
     keys: tuple[str, ...]
     values: tuple[str, ...]
 
     def with_table(self, table: ir.Table) -> ProjectedRows:
-        """The same columns of another table."""
+        """Return the same columns of another table."""
         return ProjectedRows(table, self.keys, self.values)
 
     def with_given_keys(self, given: GivenKeys) -> ProjectedRows:
-        """Only the rows of given keys, whose keys become their number; NULL equals NULL."""
+        """Return the rows that have a given key, with one key column: the key's ``number``. NULL equals NULL."""
         table, keys = self.table, given.to_engine_table()
-        same = [table[name].identical_to(keys[name]) for name in self.keys]
-        joined = table.inner_join(keys, same)
-        kept = [table[name] for name in table.columns if name not in self.keys]
-        return ProjectedRows(joined.select(*kept, keys["number"]), ("number",), self.values)
+        equal_keys = [table[name].identical_to(keys[name]) for name in self.keys]
+        joined = table.inner_join(keys, equal_keys)
+        other_columns = [table[name] for name in table.columns if name not in self.keys]
+        return ProjectedRows(joined.select(*other_columns, keys["number"]), ("number",), self.values)
 
 
 def used_columns(request: Request) -> tuple[str, ...]:
-    """The columns of the user's table that a request reads, each once, in a fixed order."""
+    """Return the columns of the user's table that a request reads, each once, in a fixed order."""
     person = () if request.bounds.person_column is None else (request.bounds.person_column,)
     measured = (term for measure in request.measures for term in measure.measured_terms)
     return term_columns(*person, *request.by, request.where, *measured)
 
 
 def check_request(schema: Schema, request: Request) -> None:
-    """``SchemaError`` unless the person, the keys, the values and the condition exist and have kinds that can serve."""
-    keys = (request.bounds.person_column,) if request.bounds.person_column is not None else ()
-    for name in (*keys, *request.by):
+    """Raise ``SchemaError`` unless person, keys, values and condition exist and have kinds that can be used so."""
+    person = (request.bounds.person_column,) if request.bounds.person_column is not None else ()
+    for name in (*person, *request.by):
         if facts_of(name, schema).kind == "other":
             expected = "a number, text, boolean, date or timestamp to serve as a person or key"
-            raise SchemaError("column", str(name), expected, CAST_FIRST)
+            raise SchemaError("column", str(name), expected, CAST_REMEDY)
     if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
-        raise SchemaError("where", str(request.where), f"a condition, but it is {kind}", "such as distance > 500")
+        text = f"{request.where} must be a condition such as distance > 500, but it is {kind}"
+        raise SchemaError.from_text("where", text)
     for measure in request.measures:
         for term in measure.measured_terms:
-            check_measured_kind = facts_of(term, schema).kind
-            if isinstance(measure, DistinctCount) and check_measured_kind == "other":
+            kind = facts_of(term, schema).kind
+            if isinstance(measure, DistinctCount) and kind == "other":
                 raise SchemaError(
-                    "column", str(term), "a column of plain values to count the different ones", CAST_FIRST
+                    "column", str(term), "a column of plain values to count the different ones", CAST_REMEDY
                 )
-            if not isinstance(measure, DistinctCount) and check_measured_kind not in ("integer", "number", "boolean"):
-                remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
-                raise SchemaError(
-                    "column", str(term), f"numeric to be measured, but it is {check_measured_kind}", remedy
+            if not isinstance(measure, DistinctCount) and kind not in ("integer", "number", "boolean"):
+                text = (
+                    f"{term} must be numeric, but it is {kind}; cast it first; for CSV and pandas "
+                    f"objects declare types={{...: 'number'}}"
                 )
+                raise SchemaError.from_text("column", text)
 
 
 def check_given_keys(request: Request, types: Mapping[str, dt.DataType]) -> None:
-    """Raise what ``project_rows`` raises for given keys that the types of their columns refuse, without a table.
+    """Raise the errors of ``project_rows`` for given keys that do not fit the types of their columns; reads no table.
 
-    Keys of expressions are checked by kind when they are planned.
+    Keys of expressions are checked when they are planned, by ``check_key_kinds``.
     """
     if request.keys is not None and request.by and all(isinstance(term, str) for term in request.by):
-        kinds = tuple(types[str(term)] for term in request.by)
-        resolve_given_keys(request.keys, tuple(map(str, request.by)), kinds)
+        key_types = tuple(types[str(term)] for term in request.by)
+        resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
 
 
 def project_rows(
-    source: Source, types: Mapping[str, dt.DataType], request: Request, *, wide: bool = False
+    source: SourceRows, types: Mapping[str, dt.DataType], request: Request, *, wide: bool = False
 ) -> tuple[ProjectedRows, GivenKeys | None]:
-    """The rows that a request uses, before bounding, and its given keys; contributions in 128 bits where ``wide``.
+    """Return the rows that a request uses, before bounding, and its given keys.
 
-    ``types`` are the source's types, in which keys are given. Rows without a person are dropped, and those for which
-    the condition is not true. With given keys, rows of other keys are dropped and the key columns become one, the
-    key's number.
+    ``types`` are the source's types, in which keys are given. Contributions have 128 bits if ``wide``. Rows without a
+    person, and rows for which the condition is not true, are dropped. With given keys, rows of other keys are dropped
+    and the key columns are replaced by one, the key's number.
     """
     source = filter_source(source, request)
-    table, names = source.table, tuple(f"key{place}" for place in range(len(request.by)))
-    found = [engine_column(term, source) for term in request.by]
-    columns = {name: shorten_texts(to_comparable(column)) for name, column in zip(names, found, strict=True)}
+    table, names = source.table, tuple(f"key{index}" for index in range(len(request.by)))
+    keys = [engine_column(term, source) for term in request.by]
+    columns = {name: shorten_texts(to_comparable(key)) for name, key in zip(names, keys, strict=True)}
     if request.bounds.person_column is not None:
         columns["person"] = person_identity(table[request.bounds.person_column])
     values = _contribution_columns(source, request, wide)
     if not columns and not values:
         columns["row"] = load_library("ibis").literal(1)  # SQL has no table without columns
-    slim = table.select(**columns, **values)
-    kept = slim if request.bounds.person_column is None else slim.filter(slim["person"].notnull())
-    rows = ProjectedRows(kept, names, tuple(values))
+    projected = table.select(**columns, **values)
+    if request.bounds.person_column is not None:
+        projected = projected.filter(projected["person"].notnull())
+    rows = ProjectedRows(projected, names, tuple(values))
     if request.keys is None or not request.by:
         return rows, None
-    kinds = (types[term] if isinstance(term, str) else key.type() for term, key in zip(request.by, found, strict=True))
-    given = resolve_given_keys(request.keys, tuple(map(str, request.by)), tuple(kinds))
+    key_types = tuple(
+        types[term] if isinstance(term, str) else key.type() for term, key in zip(request.by, keys, strict=True)
+    )
+    given = resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
     return rows.with_given_keys(given), given
 
 
-def filter_source(source: Source, request: Request) -> Source:
-    """The rows for which the request's condition is true."""
-    # Only the rows for which the condition is true: neither false nor missing.
-    return (
-        source
-        if request.where is None
-        else replace(source, table=source.table.filter(engine_column(request.where, source)))
-    )
+def filter_source(source: SourceRows, request: Request) -> SourceRows:
+    """Return the rows for which the request's condition is true, neither false nor missing."""
+    if request.where is None:
+        return source
+    return replace(source, table=source.table.filter(engine_column(request.where, source)))
 
 
 def totals_by_group(rows: ProjectedRows, request: Request) -> ir.Table:
-    """One row a group: its keys, ``rows`` (how many there are) and ``total0, total1, ...``, one a measure."""
+    """Return one row per group: its keys, ``rows`` (their number) and ``total0, total1, ...``, one per measure."""
     table = rows.table
     sums = {}
-    for place, measure in enumerate(request.measures):
+    for index, measure in enumerate(request.measures):
         if measure.column is None:
             total = table.count()
         elif measure.fixed_point is None:
-            total = table[f"value{place}"].count()
+            total = table[f"value{index}"].count()
         else:
-            total = table[f"value{place}"].sum().fill_null(0)
-        sums[f"total{place}"] = total.cast(WIDE_TOTAL)
+            total = table[f"value{index}"].sum().fill_null(0)
+        sums[f"total{index}"] = total.cast(WIDE_TOTAL)
     sums["rows"] = table.count().cast(WIDE_TOTAL)
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
 def with_value_key(rows: ProjectedRows, name: str) -> ProjectedRows:
-    """The rows that have a value, by their groups and that value."""
+    """Return the rows that have the named value, with that value as a further key and without contributions."""
     return ProjectedRows(rows.table.filter(rows.table[name].notnull()), (*rows.keys, name), ())
 
 
-def select_digests(found: Iterable[object]) -> tuple[str, ...]:
-    """Return the keys that are digests of texts."""
-    return tuple(key for key in dict.fromkeys(found) if isinstance(key, str) and len(key) == DIGEST)
+def select_digests(entries: Iterable[object]) -> tuple[str, ...]:
+    """Return the key entries that are digests of long texts, each once."""
+    return tuple(key for key in dict.fromkeys(entries) if isinstance(key, str) and len(key) == DIGEST)
 
 
-def long_texts(source: Source, term: Term, found: Sequence[str]) -> ir.Table:
-    """The texts (column ``text``) that have these digests (column ``digest``), each once.
+def texts_with_digests(source: SourceRows, term: Term, digests: Sequence[str]) -> ir.Table:
+    """Return the texts (column ``text``) that have these digests (column ``digest``), each once.
 
-    Digests are looked for first: of all other rows no text is held.
+    Rows are joined with the digests before they are grouped, so that texts of other rows are not kept in memory.
     """
-    text = to_comparable(engine_column(term, source))
-    every = source.table.select(text=text)
-    long = every.filter(every["text"].length() >= DIGEST)
-    named = long.select(digest=long["text"].hexdigest("sha256"), text=long["text"])
-    wanted = load_library("ibis").memtable(load_library("pyarrow").table({"digest": list(found)}))
-    met = named.semi_join(wanted, "digest")
-    return met.group_by("digest").agg(text=met["text"].min())
+    all_texts = source.table.select(text=to_comparable(engine_column(term, source)))
+    long_texts = all_texts.filter(all_texts["text"].length() >= DIGEST)
+    with_digests = long_texts.select(digest=long_texts["text"].hexdigest("sha256"), text=long_texts["text"])
+    wanted = load_library("ibis").memtable(load_library("pyarrow").table({"digest": list(digests)}))
+    matches = with_digests.semi_join(wanted, "digest")
+    return matches.group_by("digest").agg(text=matches["text"].min())
 
 
-def _contribution_columns(source: Source, request: Request, wide: bool) -> dict[str, ir.Column]:
+def _contribution_columns(source: SourceRows, request: Request, wide: bool) -> dict[str, ir.Column]:
+    """Return the contribution columns by name; except for values of distinct counts, in 128 bits if ``wide``."""
     values = {
-        f"value{place}": _row_contribution(source, measure)
-        for place, measure in enumerate(request.measures)
+        f"value{index}": _row_contribution(source, measure)
+        for index, measure in enumerate(request.measures)
         if measure.column is not None
     }
     if not wide:
         return values
-    apart = distinct_value_names(request)
-    return {name: value if name in apart else value.cast(WIDE_TOTAL) for name, value in values.items()}
+    counted_values = distinct_value_names(request)
+    return {name: value if name in counted_values else value.cast(WIDE_TOTAL) for name, value in values.items()}
 
 
 def distinct_value_names(request: Request) -> tuple[str, ...]:
-    """The contributions that are values, of which the different ones are counted."""
-    return tuple(f"value{place}" for place, one in enumerate(request.measures) if isinstance(one, DistinctCount))
+    """Return the names of the contribution columns that hold the values of distinct counts."""
+    measures = enumerate(request.measures)
+    return tuple(f"value{index}" for index, measure in measures if isinstance(measure, DistinctCount))
 
 
-def _row_contribution(source: Source, measure: Measure) -> ir.Column:
-    """Return a row's contribution: 1, R(x), a product or its value; NULL if a value is NULL or NaN."""
+def _row_contribution(source: SourceRows, measure: Measure) -> ir.Column:
+    """Return a row's contribution: 1, R(x), a product, or a value to count; NULL if a measured value is NULL or NaN."""
     ibis, columns = load_library("ibis"), [engine_column(term, source) for term in measure.measured_terms]
     if isinstance(measure, DistinctCount):
         return shorten_texts(to_comparable(columns[0]))
@@ -214,75 +218,68 @@ def _row_contribution(source: Source, measure: Measure) -> ir.Column:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
     values = [column.cast("float64") for column in columns]
     fixed = measure.fixed_point
-    found = fixed_point_units(values[0], fixed) if isinstance(fixed, FixedPoint) else fixed_product_units(values, fixed)
-    return ibis.ifelse(usable, found, ibis.null("int64"))
+    units = fixed_point_units(values[0], fixed) if isinstance(fixed, FixedPoint) else fixed_product_units(values, fixed)
+    return ibis.ifelse(usable, units, ibis.null("int64"))
 
 
 def fixed_point_units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
-    """``FixedPoint.to_units`` in the engine. Defined (but meaningless) for NaN: ``least`` takes the other bound."""
-    step = _double_literal(float(fixed_point.step))
+    """Compute ``FixedPoint.to_units`` in the engine. For NaN the result is meaningless, but not an error."""
+    step = double_literal(float(fixed_point.step))
     return ((clamp_column(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.center
 
 
 def fixed_product_units(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
-    """``FixedProduct.to_units`` in the engine; values without a factor only decide which rows are usable."""
+    """Compute ``FixedProduct.to_units`` in the engine; values beyond the last factor are ignored."""
     first, *second = (
-        clamp_column(x, factor) - _double_literal(factor.middle)
+        clamp_column(x, factor) - double_literal(factor.middle)
         for x, factor in zip(values, fixed.factors, strict=False)
     )
     product = first * (first if fixed.squared else second[0]) if fixed.squared or second else first
-    return ((product / _double_literal(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.center
+    return ((product / double_literal(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.center
 
 
 def clamp_column(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
-    """``min(max(x, lower), upper)``."""
+    """Return ``min(max(x, lower), upper)``."""
     ibis = load_library("ibis")
-    return ibis.least(ibis.greatest(x, _double_literal(fixed_point.lower)), _double_literal(fixed_point.upper))
-
-
-def _double_literal(number: float) -> ir.Scalar:
-    """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
-    return load_library("ibis").literal(repr(float(number))).cast("float64")
-
-
-COLUMNS_PER_TEXT = 16
-"""Columns that are written into one text: with more of them, the texts on the way grow with their square."""
+    return ibis.least(ibis.greatest(x, double_literal(fixed_point.lower)), double_literal(fixed_point.upper))
 
 
 def persons_over_bound(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
-    """The persons (column ``person``) who exceed a bound.
+    """Return the persons (column ``person``) who exceed a bound.
 
-    One pass over the rows: when a group can hold all rows that a person may have, counting rows a person decides; else
-    rows are counted by person and group, and those counts, which are fewer, by person.
+    If ``row_bound_decides``, rows are counted by person. Otherwise they are counted by person and group, and these
+    counts, which are fewer, are combined by person. Either way the rows are read once.
     """
     table = rows.table
     if row_bound_decides(bounds, grouped=bool(rows.keys)):
-        counted = table.group_by("person").agg(most=table.count())
-        return counted.filter(counted["most"] > bounds.max_rows).select("person")
-    pairs = table.group_by(["person", *rows.keys]).agg(most=table.count())
-    counted = pairs.group_by("person").agg(rows=pairs["most"].sum(), most=pairs["most"].max(), groups=pairs.count())
+        counts = table.group_by("person").agg(rows=table.count())
+        return counts.filter(counts["rows"] > bounds.max_rows).select("person")
+    by_group = table.group_by(["person", *rows.keys]).agg(rows=table.count())
+    counts = by_group.group_by("person").agg(
+        rows=by_group["rows"].sum(), largest_group=by_group["rows"].max(), groups=by_group.count()
+    )
     exceeded = [
-        counted["rows"] > bounds.max_rows,
-        counted["most"] > bounds.max_rows_per_group,
-        counted["groups"] > bounds.max_groups,
+        counts["rows"] > bounds.max_rows,
+        counts["largest_group"] > bounds.max_rows_per_group,
+        counts["groups"] > bounds.max_groups,
     ]
-    return counted.filter(reduce(or_, exceeded)).select("person")
+    return counts.filter(reduce(or_, exceeded)).select("person")
 
 
 def row_bound_decides(bounds: ContributionBounds, *, grouped: bool) -> bool:
-    """Return whether the number of a person's rows decides whether they exceed a bound."""
-    return not (_limits_in_group(bounds) or (grouped and bounds.max_groups < bounds.max_rows))
+    """Return whether the bound on all rows implies the other two, so that a person's number of rows decides."""
+    return not (_limits_rows_in_group(bounds) or (grouped and bounds.max_groups < bounds.max_rows))
 
 
 def select_dropped_rows(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
-    """The rows that are not used, of persons whose rows are all here.
+    """Return the rows that are not used; ``rows`` must contain all rows of each person in it.
 
-    Of each person, ``groups`` groups stay, by the hash of person and group; in each, ``max_rows_per_group`` rows by the
-    hash of the row; of those, ``rows``, by the hash again.
+    Used are, for each person, the first ``max_groups`` groups by the hash of person and group; in each of these the
+    first ``max_rows_per_group`` rows by the hash of the row; and of those the first ``max_rows``, by the same hash.
     """
-    # The rows with their hashes. Identical rows of a person are distinguished by a running number, `copy`.
-    # Without it a hundred equal rows would be kept or dropped as one, and rare rows be kept far too often. Which of
-    # the equal rows has which number is of no consequence: they are equal.
+    # Identical rows of a person are distinguished by a running number, `copy`. Without it a hundred equal rows would
+    # be used or dropped together, and rare rows be used far too often. Which of the equal rows has which number has
+    # no effect, because they are equal.
     table = rows.table
     content = [table[name] for name in ("person", *rows.keys, *rows.values)]
     copies = table.mutate(copy=load_library("ibis").row_number().over(group_by=content))
@@ -291,51 +288,47 @@ def select_dropped_rows(rows: ProjectedRows, bounds: ContributionBounds) -> ir.T
         row_hash=_hash_columns([copies[name] for name in names]),
         group_hash=_hash_columns([copies[name] for name in ("person", *rows.keys)]),
     )
-    # Whether a row's group stays, and the row in it; None when the bound on rows alone decides.
-    allowed_rows = rows.with_table(hashed)
-    ibis, allowed_table = load_library("ibis"), allowed_rows.table
-    tests = []
-    if allowed_rows.keys and bounds.max_groups < bounds.max_rows:
-        allowed_place = ibis.dense_rank().over(
-            group_by=allowed_table["person"], order_by=group_order(allowed_table, allowed_rows)
-        )
-        tests.append(allowed_place < bounds.max_groups)
-    if _limits_in_group(bounds):
-        group = [allowed_table[name] for name in ("person", *allowed_rows.keys)]
-        allowed_place = ibis.row_number().over(group_by=group, order_by=row_order(allowed_table, allowed_rows))
-        tests.append(allowed_place < bounds.max_rows_per_group)
-    allowed = reduce(and_, tests) if tests else None
-    ranked = hashed if allowed is None else hashed.mutate(beyond=~allowed)
-    first = () if allowed is None else (ranked["beyond"],)
-    place = (
-        load_library("ibis").row_number().over(group_by=ranked["person"], order_by=[*first, *row_order(ranked, rows)])
-    )
-    placed = ranked.mutate(place=place)
-    excess = placed["place"] >= bounds.max_rows
-    return placed.filter(excess if allowed is None else excess | placed["beyond"])
+    # Rows that exceed a bound on groups, if there is such a bound, come after all others of their person.
+    ibis = load_library("ibis")
+    within_bounds = []
+    if rows.keys and bounds.max_groups < bounds.max_rows:
+        group_rank = ibis.dense_rank().over(group_by=hashed["person"], order_by=group_order(hashed, rows))
+        within_bounds.append(group_rank < bounds.max_groups)
+    if _limits_rows_in_group(bounds):
+        group = [hashed[name] for name in ("person", *rows.keys)]
+        rank_in_group = ibis.row_number().over(group_by=group, order_by=row_order(hashed, rows))
+        within_bounds.append(rank_in_group < bounds.max_rows_per_group)
+    if not within_bounds:
+        rank = ibis.row_number().over(group_by=hashed["person"], order_by=row_order(hashed, rows))
+        ranked = hashed.mutate(rank=rank)
+        return ranked.filter(ranked["rank"] >= bounds.max_rows)
+    marked = hashed.mutate(beyond_group_bounds=~reduce(and_, within_bounds))
+    order = [marked["beyond_group_bounds"], *row_order(marked, rows)]
+    ranked = marked.mutate(rank=ibis.row_number().over(group_by=marked["person"], order_by=order))
+    return ranked.filter((ranked["rank"] >= bounds.max_rows) | ranked["beyond_group_bounds"])
 
 
 def row_order(table: ir.Table, rows: ProjectedRows) -> list[ir.Column]:
-    """The order of a person's rows: the hash of the row, then its content, so that ties are identical rows."""
+    """Return the sort columns of a person's rows: the row's hash, then its content, so that ties are identical rows."""
     return [table["row_hash"], *(table[name] for name in (*rows.keys, *rows.values, "copy"))]
 
 
 def group_order(table: ir.Table, rows: ProjectedRows) -> list[ir.Column]:
-    """The order of a person's groups: the hash of person and group, then the group."""
+    """Return the sort columns of a person's groups: the hash of person and group, then the group."""
     return [table["group_hash"], *(table[name] for name in rows.keys)]
 
 
 def encode_columns(columns: Sequence[ir.Column]) -> ir.StringColumn:
-    """One text for several values, the same in every engine and different for different values of these types.
+    """Encode several values as one text, the same in every engine and different for different values of these types.
 
-    Each value marks its own end: an integer is ``digits,``, anything else ``length:text``, and NULL is ``n``. Floats,
-    which engines spell in ways of their own, are two integers; those that differ further out or in may share them.
+    Each value marks its own end: an integer is ``digits,``, any other value ``length:text``, and NULL is ``n``. Engines
+    write floats differently, so a float is encoded as two integers; very large or very close floats may share them.
     """
     return reduce(add, map(_encode_column, columns))
 
 
 def _hash_columns(columns: Sequence[ir.Column]) -> ir.StringColumn:
-    """The MD5 of ``encode_columns``; of more than 16 columns, first of each 16, because each + of an engine copies."""
+    """Return the MD5 of ``encode_columns``; more than ``COLUMNS_PER_TEXT`` columns are first hashed in parts."""
     if len(columns) <= COLUMNS_PER_TEXT:
         return encode_columns(columns).hexdigest("md5")
     parts = [columns[start : start + COLUMNS_PER_TEXT] for start in range(0, len(columns), COLUMNS_PER_TEXT)]
@@ -344,30 +337,26 @@ def _hash_columns(columns: Sequence[ir.Column]) -> ir.StringColumn:
 
 def _encode_column(column: ir.Column) -> ir.StringColumn:
     if column.type().is_floating():
-        # ⌊x⌋, held within 64 bits, and what is left of x in units of 2⁻⁵³; NULL where x is far from zero.
-        # Near comes first: Spark fails to floor values outside 64-bit integers.
+        # ⌊x⌋, clamped to 64 bits, and x − ⌊x⌋ in units of 2⁻⁵³, which is NULL for large x. Large x become NULL before
+        # ``floor``, because Spark fails to floor values outside 64-bit integers.
         ibis = load_library("ibis")
-        near = ibis.ifelse(column.abs() < 2**53, column, ibis.null("float64"))
-        far = ibis.least(ibis.greatest(column, -(2**62)), 2**62).cast("int64")
-        whole = near.floor()
-        return reduce(
-            add,
-            map(
-                _encode_column,
-                (ibis.coalesce(whole.cast("int64"), far), ((near - whole) * 2**53).floor().cast("int64")),
-            ),
-        )
+        small = ibis.ifelse(column.abs() < 2**53, column, ibis.null("float64"))
+        clamped = ibis.least(ibis.greatest(column, -(2**62)), 2**62).cast("int64")
+        floor = small.floor()
+        integer_part = ibis.coalesce(floor.cast("int64"), clamped)
+        fraction_units = ((small - floor) * 2**53).floor().cast("int64")
+        return _encode_column(integer_part) + _encode_column(fraction_units)
     text = column.cast("string")
     if column.type().is_timestamp():
-        text = text.replace("+00", "")  # instants are in UTC, which only some engines say
-    closed = (
+        text = text.replace("+00", "")  # only some engines append the offset of UTC
+    encoded = (
         text + ","
         if column.type().is_integer() or is_wide(column.type())
         else text.length().cast("string") + ":" + text
     )
-    return closed.fill_null("n")
+    return encoded.fill_null("n")
 
 
-def _limits_in_group(bounds: ContributionBounds) -> bool:
+def _limits_rows_in_group(bounds: ContributionBounds) -> bool:
     """Return whether the bound on rows in a group is tighter than the bound on rows."""
     return bounds.max_rows_per_group < bounds.max_rows

@@ -173,7 +173,7 @@ def _convert_entry(entry: object, name: str, kind: Kind) -> Any:
         return None
     if not _FITS[kind](value):
         expected = f"of kind {kind}, as column {name!r} is"
-        raise SchemaError("key", type(entry).__name__, expected, f"{_SAID[kind]}; None stands for the missing key")
+        raise SchemaError("key", f"{type(entry).__name__} entry", expected, _SAID[kind])
     return value
 
 

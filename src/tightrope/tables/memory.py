@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.tables.backends.column_types import DIGEST
 from tightrope.tables.bounding import used_columns
 from tightrope.tables.expressions.expression import Term, facts_of
-from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, LONGEST_TEXT, ExpressionTree
+from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, MAX_TEXT_BYTES, ExpressionTree
 from tightrope.tables.request import DistinctCount, Request
 from tightrope.tables.schema import Schema
 
@@ -46,7 +46,7 @@ def row_memory_bytes(request: Request, schema: Schema) -> int:
     ) + FIXED_SIZE_BYTES * len(request.measures)
     return (
         sum(
-            (FIXED_SIZE_BYTES + (LONGEST_TEXT if schema.find_column(name).kind == "text" else 0))
+            (FIXED_SIZE_BYTES + (MAX_TEXT_BYTES if schema.find_column(name).kind == "text" else 0))
             for name in used_columns(request)
         )
         + made
@@ -60,7 +60,7 @@ def check_row_memory(request: Request, schema: Schema) -> None:
     if not needed <= MOST_MEMORY:
         expected = f"at most {MOST_MEMORY:,} bytes that one row can take while it is counted"
         remedy = (
-            f"each text column counts {LONGEST_TEXT:,}, and lower() and prefix() what they can make of it, several "
+            f"each text column counts {MAX_TEXT_BYTES:,}, and lower() and prefix() what they can make of it, several "
             "times; name fewer texts, or prepare them as columns of the table"
         )
         raise InputError("questions", f"{needed:,} bytes", expected, remedy)

@@ -18,9 +18,8 @@ from tightrope.tables.backends.column_types import to_comparable
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.expressions.arithmetic import integer_to_double
-from tightrope.tables.expressions.leaves import ColumnRef as Read
-from tightrope.tables.expressions.leaves import column_in_kind
-from tightrope.tables.expressions.tree import SourceRows as Source
+from tightrope.tables.expressions.leaves import ColumnRef, column_in_kind
+from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class PublicTable:
         return {name: f"value{place}" for place, name in enumerate(self.added_schema.column_names)}
 
 
-def key_columns(source: Source, names: Sequence[str], kinds: Sequence[Kind]) -> list[ir.Column]:
+def key_columns(source: SourceRows, names: Sequence[str], kinds: Sequence[Kind]) -> list[ir.Column]:
     """Columns in the form in which both sides are compared: one type a kind, NaN missing, −0.0 as 0.0.
 
     Integers that doubles cannot hold are missing if compared with numbers: rounded, they match other keys.
@@ -80,9 +79,9 @@ def key_columns(source: Source, names: Sequence[str], kinds: Sequence[Kind]) -> 
     columns = []
     for name, kind in zip(names, kinds, strict=True):
         if kind == "number" and source.schema.find_column(name).kind == "integer":
-            column = integer_to_double(Read(name).to_engine_column(source))
+            column = integer_to_double(ColumnRef(name).to_engine_column(source))
         else:
-            column = column_in_kind(Read(name), kind, source)
+            column = column_in_kind(ColumnRef(name), kind, source)
         columns.append(to_comparable(column))
     return columns
 
@@ -136,7 +135,7 @@ def check_unique_keys(backend: Any, there: ir.Table, table: PublicTable) -> None
 
 
 def _join_public_columns(rows: ir.Table, there: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:
-    private = key_columns(Source(rows, schema), [name for name, _ in table.key_pairs], table.key_kinds)
+    private = key_columns(SourceRows(rows, schema), [name for name, _ in table.key_pairs], table.key_kinds)
     same = [own == there[name] for own, name in zip(private, table.key_names, strict=True)]
     both = rows.left_join(there, same)
     own = {name: rows[name] for name in rows.columns}

@@ -46,6 +46,7 @@ class Schema:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise SchemaError(
-            "column", name, f"one of {quoted_names(self.column_names)}", suggest_nearest(name, self.column_names)
-        )
+        nearest = suggest_nearest(name, self.column_names)
+        columns = f"columns: {quoted_names(self.column_names)}"
+        text = f"there is no column {name!r}; {f'{nearest} ' if nearest else ''}{columns}"
+        raise SchemaError.from_text("column", text)

@@ -17,7 +17,7 @@ from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
 from tightrope.tables.engine_calls import engine_call
 from tightrope.tables.expressions.expression import facts_of
-from tightrope.tables.expressions.tree import SourceRows as Source
+from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import Key, key_sort_order
 from tightrope.tables.memory import check_row_memory
 from tightrope.tables.request import ContributionBounds, DistinctCount, GroupTotals, Measure, Request
@@ -95,7 +95,7 @@ def collect_totals(
 ) -> GroupTotals:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
     backend = crowds.backend
-    wide, source = not backend_for(backend).has_wide_sums, Source(table, schema)
+    wide, source = not backend_for(backend).has_wide_sums, SourceRows(table, schema)
     narrow, given = engine_call(
         "prepare the columns of a question", lambda: bounding.project_rows(source, types, request, wide=wide)
     )
@@ -127,12 +127,12 @@ def collect_totals(
     return _arrange_groups(sorted(named, key=key_sort_order), named, request)
 
 
-def _texts_by_digest(backend: Any, source: Source, request: Request, found: Totals) -> list[dict[object, str]]:
+def _texts_by_digest(backend: Any, source: SourceRows, request: Request, found: Totals) -> list[dict[object, str]]:
     """Return each key column's texts whose digests are keys, by digest: read once a group, not once a row."""
     texts: list[dict[object, str]] = []
     for place, term in enumerate(request.by):
         digests = bounding.select_digests(key[place] for key in found)
-        own = bounding.long_texts(source, term, digests) if digests else None
+        own = bounding.texts_with_digests(source, term, digests) if digests else None
         read = {} if own is None else _read_columns(backend, "read the texts of the keys", own)
         texts.append(dict(zip(read.get("digest", ()), read.get("text", ()), strict=True)))
     return texts

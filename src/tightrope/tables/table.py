@@ -15,7 +15,7 @@ from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import check_given_keys, check_request, used_columns
 from tightrope.tables.engine_calls import LazyValue, engine_call, load_library, require_libraries
-from tightrope.tables.expressions.tree import LONGEST_TEXT
+from tightrope.tables.expressions.tree import MAX_TEXT_BYTES
 from tightrope.tables.files import ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, materialize_rows, normalize_batch, storage_schema, storage_type
 from tightrope.tables.memory import check_row_memory
@@ -97,7 +97,7 @@ class Table:
             check_row_memory(request, self.schema)
         names = _requested_columns(requests)
         tables = used_tables(self.public_tables, names)
-        with self.snapshot_columns(private_names(self.public_tables, names), LONGEST_TEXT) as (types, backend, rows):
+        with self.snapshot_columns(private_names(self.public_tables, names), MAX_TEXT_BYTES) as (types, backend, rows):
             every = {**types, **{name: kind for table in tables for name, kind in table.added_types.items()}}
             whole = join_public_tables(rows, self.schema, backend, tables)
             with ExitStack() as stack:

@@ -133,7 +133,7 @@ def _bounded_as(name: str, one: Mechanism, whose: Mechanism, parts: int) -> Iter
     if len(one["by"]) > 1 and (one["statistic"] in IN_CELLS or one.get("choice") is not None):
         yield equality_claim(f"{name}.rows: no group of its cells is bounded by itself", rows, most)
     if per_group < min(most, whose["max_rows_per_group"]):
-        fewer = f"{per_group} of up to {whose['max_rows_per_group']}: that only this many rows of a person are used per group"
+        fewer = f"{per_group} of up to {whose['max_rows_per_group']}: that no more rows of a person are used per group"
         yield unchecked_claim(f"{name}.max_rows_per_group", fewer)
     if one["by"] and groups < min(listed, rows):
         yield unchecked_claim(f"{name}.groups", f"{groups} of up to {listed}: that there are no more groups")

@@ -75,7 +75,7 @@ def test_real_powers_of_one_class_share_nodes(remove: bool) -> None:
     with mp.workdps(30):
         for place in (0, 1):
             assert abs(mp.mpf(float(values[place].real)) - mp.log1p(excess(law, z[place])).real) <= errors[place]
-    with pytest.raises(PrecisionError, match="powers as large as 1e\\+30"):
+    with pytest.raises(PrecisionError, match="a moment of order 1e\\+30 is beyond"):
         law.enclose_cumulant(np.array([1e30 + 0j]))
 
 

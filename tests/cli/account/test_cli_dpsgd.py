@@ -61,14 +61,14 @@ def test_subsets_are_about_replacing(run):
     assert found["neighbors"] == "replace-one"
     assert found["epsilon"] == pytest.approx(tr.gaussian(scale=2).loss.epsilon(1e-4), rel=1e-6)  # 2C at 4C of noise
     shown = run(*words, "--noise", "4", "--sampling", "subset")
-    assert "twice the clip norm" in " ".join(shown.out.split())
+    assert "twice the clipping norm" in " ".join(shown.out.split())
 
 
 def test_text(run):
     shown = run("dpsgd", *RUN, "--noise", "1.3", "--epochs", "15")
     assert (shown.code, shown.err) == (0, "")
-    for words in ("3,515 steps", "epsilon = 0.86441 at delta = 1e-05", "relative width", "contour", "54.6 %",
-                  "members recognized", "GI Theorem 2", "not a bound", "one example is added or removed",
+    for words in ("3,515 steps", "epsilon = 0.86441 at delta = 1e-5", "relative width", "contour", "54.6 %",
+                  "true-positive rate", "Ghazi and Issa", "not a bound", "one example is added or removed",
                   "fixed in advance", "shuffled"):  # fmt: skip
         assert words in shown.out, words
     assert "\x1b" not in shown.out
@@ -85,10 +85,10 @@ def test_a_picture(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--noise", "1"), "--epochs 15 or --steps"),
-        (("--noise", "1", "--epochs", "1", "--steps", "1"), "not both"),
-        (("--epochs", "1"), "--epsilon"),
-        (("--epochs", "1", "--noise", "1", "--epsilon", "1"), "not both"),
+        (("--noise", "1"), "neither is given; give exactly one, for example --epochs 15"),
+        (("--noise", "1", "--epochs", "1", "--steps", "1"), "both are given; give exactly one"),
+        (("--epochs", "1"), "none of them is given; give --noise"),
+        (("--epochs", "1", "--noise", "1", "--epsilon", "1"), "cannot be combined"),
         (("--epochs", "0", "--noise", "1"), "epochs='0'"),
         (("--epochs", "nan", "--noise", "1"), "epochs='nan'"),
         (("--steps", "0", "--noise", "1"), "steps=0"),
@@ -96,7 +96,7 @@ def test_a_picture(run, tmp_path):
         (("--steps", "1", "--noise", "nan"), "noise=nan"),
         (("--steps", "1", "--noise", "-1"), "noise=-1.0"),
         (("--steps", "1", "--noise", "1", "--sampling", "shuffle"), "'poisson' or 'subset'"),
-        (("--steps", "1", "--noise", "1", "--delta", "0"), "delta='0'"),
+        (("--steps", "1", "--noise", "1", "--delta", "0"), "--delta 0: must be in (0, 1)"),
         (("--steps", "1", "--noise", "1", "--delta", "nan"), "delta='nan'"),
         (("--steps", "1", "--noise", "1", "--batch", "60001"), "batch=60001"),
         (("--steps", "1", "--noise", "1", "--examples", "0"), "examples=0"),

@@ -40,8 +40,8 @@ def test_show_has_a_table_a_picture_and_the_rules(run, released):
     run("release", released, "--out", released.parent / "second")
     shown = run("ledger", "show", released)
     assert (shown.code, shown.err) == (0, "")
-    for words in ("visits.parquet: 2 released, 0 refused", "total", "0.5", "█████", "·····", "2 releases planned separately",
-                  "Planned jointly in advance"):  # fmt: skip
+    for words in ("visits.parquet: 2 released, 0 refused", "total", "0.5", "█████", "·····",
+                  "2 releases planned separately", "Planned jointly in advance"):  # fmt: skip
         assert words in " ".join(shown.out.split())
     (dataset,) = json.loads(run("ledger", "show", released.parent / "tightrope.ledger", "--json").out)["datasets"]
     (limit,) = dataset["limits"]

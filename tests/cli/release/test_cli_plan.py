@@ -91,7 +91,7 @@ def test_nonsense(run, folder):
     (folder / "wrong.toml").write_text("[source\n", encoding="utf-8")
     run("plan", folder / "wrong.toml").refused_with("valid TOML", "line 1")
     run("plan", folder / "nowhere.toml").refused_with("nowhere.toml", "tightrope init")
-    run("plan", folder).refused_with("can be read")
+    run("plan", folder).refused_with("is a directory")
 
 
 def test_a_title_commands_no_terminal(run, folder):

@@ -196,8 +196,8 @@ def test_units_that_are_alike_are_composed_once(monkeypatch):
     )
     families = (LaplaceFamily(),) * 5
     apart = replace(search, groups=search.groups[:1]), replace(search, groups=search.groups[2:])
-    assert search.passes_coarsely(families, 30.0) and calls == [three, three]
-    assert all(part.passes_coarsely(families[: len(part.groups[0].noise_specs)], 30.0) for part in apart)
+    assert search.meets_budget_coarsely(families, 30.0) and calls == [three, three]
+    assert all(part.meets_budget_coarsely(families[: len(part.groups[0].noise_specs)], 30.0) for part in apart)
 
 
 def test_a_table_of_budgets_chooses_as_a_plan_does():

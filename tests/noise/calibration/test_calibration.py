@@ -7,7 +7,7 @@ import pytest
 from tightrope.documents import Budget
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.laplace import discrete_laplace
-from tightrope.noise.compare import calibrate_families, least_sufficient_noise, table_keeps_points
+from tightrope.noise.compare import calibrate_families, find_least_noise, meets_privacy_points
 
 BUDGETS = [
     (Budget(epsilon=1, delta="1e-6"), 1),
@@ -31,11 +31,11 @@ def test_every_family_keeps_every_point(budget, sensitivity):
 def test_the_size_is_the_least():
     """Power: noise a millionth smaller than this would not be found, noise a thousandth smaller breaks the budget."""
     points = [(1.0, 1e-6)]
-    found = least_sufficient_noise(lambda size: discrete_laplace(scale=size, sensitivity=3), points, 3.0)
-    assert table_keeps_points(found, points)
-    assert not table_keeps_points(discrete_laplace(scale=found.scale * 0.999, sensitivity=3), points)
+    found = find_least_noise(lambda size: discrete_laplace(scale=size, sensitivity=3), points, 3.0)
+    assert meets_privacy_points(found, points)
+    assert not meets_privacy_points(discrete_laplace(scale=found.scale * 0.999, sensitivity=3), points)
 
 
 def test_where_no_size_will_do():
     with pytest.raises(InsufficientBudgetError, match="no size"):
-        least_sufficient_noise(lambda size: discrete_laplace(scale=2.0), [(0.1, 1e-6)], 1.0)
+        find_least_noise(lambda size: discrete_laplace(scale=2.0), [(0.1, 1e-6)], 1.0)

@@ -9,8 +9,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.noise.compare import (
-    MOST_TRIPLE_STEPS,
+from tightrope.noise.accounting_methods import (
+    MAX_TRIPLE_STEPS,
     ExactMethod,
     GaussianLimitMethod,
     MomentsMethod,
@@ -125,7 +125,7 @@ def test_certain_failure_leaves_the_moments_nothing() -> None:
 
 def test_too_many_steps_for_triples_leave_them_out() -> None:
     step, _ = STEPS["plain"]
-    assert next(way.name for way in accounting_methods(step, MOST_TRIPLE_STEPS + 1)) == "moments accountant"
+    assert next(way.name for way in accounting_methods(step, MAX_TRIPLE_STEPS + 1)) == "moments accountant"
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan])

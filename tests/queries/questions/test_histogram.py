@@ -101,7 +101,7 @@ def test_a_plan_file_says_the_same() -> None:
     [
         ({}, "given, or else width"),
         ({"edges": [1, 2], "width": 1}, "given, or else width"),
-        ({"width": 1}, "a pair of numbers"),
+        ({"width": 1}, "bounds: missing"),
         ({"width": 0, "bounds": (0, 1)}, "width"),
         ({"width": 1e-9, "bounds": (0, 1)}, "fewer than"),
         ({"edges": [2, 1]}, "rising|increasing"),

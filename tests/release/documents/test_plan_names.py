@@ -131,7 +131,7 @@ def test_what_a_budget_accepts_is_planned(epsilon):
     ]
     assert plans[0].to_data()["answers"][0]["noise"] == plans[1].to_data()["answers"][0]["noise"]
     notes = [plan.to_data()["answers"][0]["notes"] for plan in plans]
-    assert [any("protects nobody" in note for note in said) for said in notes] == [False, True]
+    assert [any("gives no meaningful protection" in note for note in said) for said in notes] == [False, True]
 
 
 def test_beyond_it_both_interfaces_refuse():

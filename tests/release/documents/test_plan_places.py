@@ -67,9 +67,9 @@ def test_one_word_moves_a_plan(tmp_path, engine):
     ("source", "says"),
     [
         (("",), r"\[source\] path.* or exactly one of 'spark', 'postgres'"),
-        (('path = "a"', 'spark = "a"'), "or exactly one of"),
-        (('spark = "a"', 'table = "t"'), "left out with spark"),
-        (('spark = "a"', '[source.types]\nx = "number"'), "left out with spark"),
+        (('path = "a"', 'spark = "a"'), "set exactly one of"),
+        (('spark = "a"', 'table = "t"'), "not allowed with spark"),
+        (('spark = "a"', '[source.types]\nx = "number"'), "not allowed with spark"),
         (('sprak = "a"',), "did you mean 'spark'"),
         (("postgres = 5432",), r"\[source\] postgres"),
     ],
@@ -88,8 +88,8 @@ def test_a_source_says_once_where_it_is(tmp_path, source, says):
         ),
         (('postgres = "postgresql://anna@localhost/db"',), r"\[source\] table"),
         (('postgres = "anna:hush@somewhere"', 'table = "t"'), r"\[source\] postgres"),
-        (('spark = "nowhere.parquet"',), r"\[source\] spark.*a file that exists"),
-        (('path = "no*.parquet"',), r"\[source\] path.*a file that exists"),
+        (('spark = "nowhere.parquet"',), r"\[source\] spark.*does not exist"),
+        (('path = "no*.parquet"',), r"\[source\] path.*does not exist"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_said_under_its_key(tmp_path, source, says):
@@ -112,8 +112,8 @@ MOVE = 'say postgres = "postgresql://role@host/database" instead'
         ((f'postgres = "{HUSH}"',), r"\[source\] postgres.*what may be a password"),
         (('postgres = "postgresql://anna@h/x?password=hunter2"',), r"\[source\] postgres.*what may be a password"),
         (('path = "mysql://anna:hunter2@h/x"',), r"path='mysql://...'; .* say spark"),
-        (('path = "anna:hunter2@h/x"',), r"a file that exists"),
-        (('path = "host=h password=hunter2"',), r"a file that exists"),
+        (('path = "anna:hunter2@h/x"',), r"does not exist"),
+        (('path = "host=h password=hunter2"',), r"does not exist"),
         (('spark = "s3a://KEY:hunter2@bucket/x"',), r"\[source\] spark .*what may be a password, got .*'s3a://...'"),
         (('spark = "https://h/x?sig=hunter2"',), r"\[source\] spark .*what may be a password"),
         (('path = "a"', "[ledger]", f'path = "{HUSH}"'), r"\[ledger\] path .*what may be a password"),
@@ -124,7 +124,7 @@ MOVE = 'say postgres = "postgresql://role@host/database" instead'
         ),
         (
             ('path = "a"', "[[public_table]]", 'path = "s3://a:hunter2@h"', 'on = "k"'),
-            r"public_table 1 path='s3://...'",
+            r"public_table 1 path: s3://... is not a file",
         ),
     ],
 )

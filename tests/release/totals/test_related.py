@@ -100,7 +100,7 @@ def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...
         own = opened._table.collect_totals(task.table_request)
         for question, vectors in task.vectors_by_query.items():
             (vector,) = vectors.values()
-            found[question.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
+            found[question.asked.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
     return found
 
 
@@ -189,7 +189,7 @@ def test_a_pair_that_is_not_provably_consistent_is_left_alone_and_said_to_be(nam
     (person, rows), questions, why = APART[name]
     plan = session(person, rows).plan(questions)
     assert plan.draft.sums.joined == ()
-    (note,) = [note for note in plan.to_data()["answers"][1]["notes"] if "not made to add up" in note]
+    (note,) = [note for note in plan.to_data()["answers"][1]["notes"] if "need not add up" in note]
     assert why in note
     answers = plan.release()
     assert all(
@@ -251,7 +251,7 @@ def test_the_plan_shows_the_smaller_error_and_each_answer_says_why():
         (noise,) = accuracy.own_noises
         assert answer["error"]["half_width_95"] < 0.95 * noise.half_width()
         assert answer["error"]["expected_absolute_error"] < noise.mean_absolute
-        assert any("least squares" in note for note in answer["notes"])
+        assert any("Adjusted to add up" in note for note in answer["notes"])
 
 
 def test_more_groups_than_can_be_fitted_in_a_moment_stay_as_they_are():
@@ -291,8 +291,8 @@ def test_wanted_accuracy_takes_less_of_the_budget():
 def test_no_condition_is_recommended_that_would_not_do(keys):
     by = "flag" if keys == [True] else "x"
     plan = session(None).plan([tr.count(), tr.count(by=by, keys=keys)])
-    (note,) = [note for note in plan.to_data()["answers"][1]["notes"] if "not made to add up" in note]
-    assert note.endswith("rows of other groups count there")
+    (note,) = [note for note in plan.to_data()["answers"][1]["notes"] if "need not add up" in note]
+    assert note.endswith("rows of other groups count there.")
 
 
 def test_what_least_squares_cannot_do_fails_before_it_is_paid_for(monkeypatch):

@@ -105,7 +105,7 @@ def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[st
         ({"question": "mean"}, "findings estimates to be one of a mean"),
         ({"question": "men"}, "did you mean 'mean'"),
         ({"titel": "x"}, "did you mean 'title'"),
-        ({"effort": {}}, "findings effort people to be given"),
+        ({"effort": {}}, "findings effort people: missing"),
         ({"confidence": 1.5}, "findings confidence"),
     ],
 )

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from tests.tables.expressions.trees import SCHEMA
 from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
 from tightrope.tables.expressions.conditions import Calendar, Case, Compare, Cut, Logic, Member, Missing, Not
-from tightrope.tables.expressions.functions import FIRST, LAST, Cell, Local, Lower, Prefix
+from tightrope.tables.expressions.functions import CLOCK_TABLE_END, CLOCK_TABLE_START, Cell, Local, Lower, Prefix
 from tightrope.tables.expressions.leaves import ColumnRef, Value
 from tightrope.tables.expressions.tree import ExpressionTree
 
@@ -170,7 +170,7 @@ def _(tree: Local, row: Row) -> Any:
     found = evaluated(tree.part, row)
     if found is None or not dt.datetime(1, 1, 2) <= found < dt.datetime(9999, 12, 30):
         return None
-    near = min(max(found, FIRST), LAST).replace(tzinfo=dt.UTC)
+    near = min(max(found, CLOCK_TABLE_START), CLOCK_TABLE_END).replace(tzinfo=dt.UTC)
     return found + (near.astimezone(ZoneInfo(str(tree.zone.value))).utcoffset() or dt.timedelta())
 
 

@@ -12,7 +12,7 @@ from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.errors import InputError
 from tightrope.tables import Request
 from tightrope.tables.expressions.expression import parse_expression
-from tightrope.tables.expressions.functions import FIRST, LAST, clock_changes
+from tightrope.tables.expressions.functions import CLOCK_TABLE_END, CLOCK_TABLE_START, clock_changes
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia")
 """Half an hour in summer; three quarters of an hour and half a minute until 1972."""
@@ -26,7 +26,9 @@ def shown(at: dt.datetime, zone: str) -> dt.datetime:
 @pytest.mark.parametrize("zone", ZONES[-2:])
 def test_clocks_at_and_just_before_every_change_are_pythons(opened, zone):
     known = [at for at, _ in clock_changes(zone)]
-    instants = sorted({FIRST, LAST, dt.datetime(2024, 7, 1, 12), *known, *(at - TICK for at in known[1:])})
+    instants = sorted(
+        {CLOCK_TABLE_START, CLOCK_TABLE_END, dt.datetime(2024, 7, 1, 12), *known, *(at - TICK for at in known[1:])}
+    )
     table = opened(pa.table({"row": range(len(instants)), "at": pa.array(instants, pa.timestamp("us"))}))
     request = Request(("row", parse_expression(f"local(at, {zone!r})")), None, ROW_IS_PERSON, (COUNT,))
     assert [key[1] for key in table.collect_totals(request).keys] == [shown(at, zone) for at in instants]
@@ -34,8 +36,8 @@ def test_clocks_at_and_just_before_every_change_are_pythons(opened, zone):
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_between_changes_every_hour_is_pythons(zone):
-    known, at = clock_changes(zone), FIRST
-    while at < LAST:
+    known, at = clock_changes(zone), CLOCK_TABLE_START
+    while at < CLOCK_TABLE_END:
         ahead = next(seconds for change, seconds in reversed(known) if change <= at)
         assert at + dt.timedelta(seconds=ahead) == shown(at, zone)
         at += dt.timedelta(hours=61)

@@ -20,7 +20,7 @@ from tightrope.tables import (
     column,
     public_table,
 )
-from tightrope.tables.expressions.tree import LONGEST_TEXT
+from tightrope.tables.expressions.tree import MAX_TEXT_BYTES
 
 HUGE = int(os.environ.get("TIGHTROPE_HUGE_TEXT", "2000000"))
 """Letters of the text that must not stop the others; 250000000 is the whole test."""
@@ -31,7 +31,7 @@ Opened = Callable[[pyarrow.Table], Table]
 LONG = "ü" * 70
 COMPOSED, APART = "é" * 64, unicodedata.normalize("NFD", "é" * 64)
 DIGEST = hashlib.sha256(LONG.encode()).hexdigest()
-LONGEST, TOO_LONG = "y" * LONGEST_TEXT, "x" * (LONGEST_TEXT + 1)
+LONGEST, TOO_LONG = "y" * MAX_TEXT_BYTES, "x" * (MAX_TEXT_BYTES + 1)
 WIDE = "漢" * 3_334
 """Longer in bytes than in letters."""
 TEXTS = [

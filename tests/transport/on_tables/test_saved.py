@@ -171,7 +171,7 @@ def test_tampering_is_refused(tampering: Any) -> None:
     ("tampering", "said"),
     [
         ("kind", "coupling support kind to be one of 'categories', 'cells'"),
-        ("unknown key", "key in coupling support, cells, to be one of 'kind', 'axes', 'metric'"),
+        ("unknown key", "coupling support (cells): unknown key 'unit'; known keys: 'kind', 'axes', 'metric'"),
         ("target negative", "coupling target 1='str'"),
         ("row outside", "coupling groups 1 rows=99"),
         ("outcome outside", "weights of 'a'=4"),

@@ -59,10 +59,10 @@ class Atoms(LossDistribution):
         slack: float = 0.0,
     ) -> Self:
         """Build atoms from unsorted losses; equal losses are added up and empty ones dropped."""
-        keep = masses > 0
-        distinct, where = np.unique(losses[keep], return_inverse=True)
-        added = np.bincount(where, weights=masses[keep], minlength=len(distinct)).astype(np.float64)
-        return cls(distinct, added, infinite_mass, opposite_mass, slack)
+        positive = masses > 0
+        distinct, where = np.unique(losses[positive], return_inverse=True)
+        sums = np.bincount(where, weights=masses[positive], minlength=len(distinct)).astype(np.float64)
+        return cls(distinct, sums, infinite_mass, opposite_mass, slack)
 
     @classmethod
     def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, inexact: float = 0.0) -> Self:
@@ -70,16 +70,16 @@ class Atoms(LossDistribution):
 
         ``inexact``: relative error of the given masses.
         """
-        both = (p > 0) & (q > 0)
+        common = (p > 0) & (q > 0)
         with np.errstate(over="ignore", divide="ignore"):
-            ratio = p[both] / q[both]
-        plain = (ratio > 1e-300) & (ratio < 1e300)
-        losses = np.where(plain, np.log(np.where(plain, ratio, 1.0)), np.log(p[both]) - np.log(q[both]))
+            ratio = p[common] / q[common]
+        is_plain = (ratio > 1e-300) & (ratio < 1e300)
+        losses = np.where(is_plain, np.log(np.where(is_plain, ratio, 1.0)), np.log(p[common]) - np.log(q[common]))
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
         summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
         slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
-        found = cls.merge_losses(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
-        return replace(found, relative_mass_error=inexact + (ROUND_OFF if summed else 0.0))
+        atoms = cls.merge_losses(losses, p[common], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        return replace(atoms, relative_mass_error=inexact + (ROUND_OFF if summed else 0.0))
 
     def __post_init__(self) -> None:
         if self.losses.shape != self.masses.shape or self.losses.ndim != 1:

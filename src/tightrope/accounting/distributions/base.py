@@ -69,7 +69,7 @@ class LossDistribution(ABC):
 
     @abstractmethod
     def loss_cells(self, step: float) -> LossCells:
-        """Cut into cells of width at most ``step`` nats, at most ``MOST_LOSS_CELLS``; atoms have width zero."""
+        """Cut into cells of width at most ``step`` nats, at most ``MAX_LOSS_CELLS``; atoms have width zero."""
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
         """Cut into cells of width at most ``step`` from ``low`` to ``high``, and of any width elsewhere."""
@@ -83,9 +83,9 @@ class LossDistribution(ABC):
 
     def cells_by_count(self, count: int) -> LossCells:
         """Cut into about ``count`` cells, narrow where losses are dense; if sampled, by the base's even cells."""
-        outline = self.loss_cells(0.25)
-        held = outline.p_masses > 1e-40
-        width = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
+        coarse = self.loss_cells(0.25)
+        has_mass = coarse.p_masses > 1e-40
+        width = float(np.max(coarse.upper[has_mass]) - np.min(coarse.lower[has_mass]))
         return self.loss_cells(max(width / count, 1e-300))
 
     @abstractmethod
@@ -170,17 +170,20 @@ class LossDistribution(ABC):
         return np.full(np.shape(epsilon), 2e-15)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """Bounds on δ at an ε ≥ 0 between two ends, every rounding and the slack included; None without a formula.
+        """Return bounds on δ at an ε ≥ 0 between two ends; None without a formula.
 
-        δ is nonincreasing, so each bound is evaluated at the corresponding end of ε, moved outwards by the slack.
+        Every rounding and the slack are included. δ is nonincreasing, so each bound is evaluated at the corresponding
+        end of ε, moved outwards by the slack.
         """
-        least, most = widen_bounds(epsilon, self.rounding_bound)
-        high = self.profile(least)
-        if high is None:
+        first, last = widen_bounds(epsilon, self.rounding_bound)
+        profile = self.profile(first)
+        if profile is None:
             return None
-        found = relative_bounds(high, self.profile_error(least))
-        low = found if most is least else relative_bounds(np.asarray(self.profile(most)), self.profile_error(most))
-        return low[0], found[1]
+        at_first = relative_bounds(profile, self.profile_error(first))
+        if last is first:
+            return at_first
+        at_last = relative_bounds(np.asarray(self.profile(last)), self.profile_error(last))
+        return at_last[0], at_first[1]
 
     def overlap_bounds(self, epsilon: Ends) -> Ends | None:
         """Return bounds on 1 − δ likewise, if they are more accurate than by subtraction; None otherwise."""
@@ -228,7 +231,7 @@ def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
 
 
 def by_sign(epsilon: Floats, ahead: Callable[[Ends], Ends | None], back: Callable[[Ends], Ends | None]) -> Ends | None:
-    """Return ``ahead`` at ε ≥ 0; below, the mirror image of ``back``, the same function of the reverse order."""
+    """Return ``ahead(ε)`` at ε ≥ 0; below 0, the mirror image of ``back(−ε)``, the reverse order's function."""
     negative = epsilon < 0
     if not np.any(negative):
         return ahead((epsilon, epsilon))

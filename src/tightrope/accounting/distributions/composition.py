@@ -40,12 +40,12 @@ class Composition:
         """Add one distribution; sums are built from many such steps."""
         laws, counts = list(self.laws), list(self.counts)
         if type(law) is GaussianLossDistribution:
-            places = [i for i, known in enumerate(laws) if type(known) is GaussianLossDistribution]
+            indices = [i for i, known in enumerate(laws) if type(known) is GaussianLossDistribution]
             parts = [
                 (known, n) for known, n in zip(laws, counts, strict=True) if type(known) is GaussianLossDistribution
             ]
-            for place in reversed(places):
-                del laws[place], counts[place]
+            for index in reversed(indices):
+                del laws[index], counts[index]
             law, count = GaussianLossDistribution.from_steps([*parts, (law, count)]), 1
         elif law in laws:
             counts[laws.index(law)] += count
@@ -62,8 +62,8 @@ class Composition:
 
     def trim_tail(self, mass: float) -> Composition:
         """Count at most this mass of the largest losses, in total, as infinite: δ grows by at most this mass."""
-        share = mass / max(1, sum(self.counts))
-        return Composition(tuple(law.trim_tail(share) for law in self.laws), self.counts)
+        step_mass = mass / max(1, sum(self.counts))
+        return Composition(tuple(law.trim_tail(step_mass) for law in self.laws), self.counts)
 
     @property
     def infinite_mass(self) -> float:

@@ -67,42 +67,43 @@ def log_mixture_slope(loss: float, rate: float) -> float:
     return 1.0 if odds > 0 else math.exp(max(odds, -740.0))
 
 
-def asked_above(epsilon: Ends, rate: float) -> Ends:
+def base_epsilon_above(epsilon: Ends, rate: float) -> Ends:
     """Return bounds on ε' = log(1 + (e^ε − 1)/q), ε ≥ 0: the point where a sampled distribution evaluates its base."""
-    low = _asked_above(epsilon[0], rate)
-    high = low if epsilon[0] is epsilon[1] else _asked_above(epsilon[1], rate)
+    low = _base_epsilon(epsilon[0], rate)
+    high = low if epsilon[0] is epsilon[1] else _base_epsilon(epsilon[1], rate)
     return _relative_interval(low)[0], _relative_interval(high)[1]
 
 
-def _asked_above(epsilon: Floats, rate: float) -> Floats:
+def _base_epsilon(epsilon: Floats, rate: float) -> Floats:
     with np.errstate(over="ignore"):
-        reached = np.expm1(np.minimum(epsilon, STEEP)) / rate
-    found = np.log1p(np.minimum(reached, OVERFLOW))
-    far = (epsilon > STEEP) | (reached > OVERFLOW)
-    if not far.any():
-        return np.asarray(found)
+        ratio = np.expm1(np.minimum(epsilon, STEEP)) / rate
+    direct = np.log1p(np.minimum(ratio, OVERFLOW))
+    overflows = (epsilon > STEEP) | (ratio > OVERFLOW)
+    if not overflows.any():
+        return np.asarray(direct)
     with np.errstate(divide="ignore"):
-        tiny = epsilon + np.log(-np.expm1(-epsilon)) - math.log(rate)
-    steep = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilon, STEEP)))
-    return np.where(epsilon > STEEP, steep, np.where(far, tiny, found))
+        at_tiny_rate = epsilon + np.log(-np.expm1(-epsilon)) - math.log(rate)
+    at_large_epsilon = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilon, STEEP)))
+    return np.where(epsilon > STEEP, at_large_epsilon, np.where(overflows, at_tiny_rate, direct))
 
 
-def asked_below(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
+def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
     """Return bounds on w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and on ε' = ε − log(1 − y), for ε ≥ 0.
 
     If y ≥ 1, w is 0 and ε' has no meaning.
     """
     with np.errstate(over="ignore"):
-        least, most = (
+        low_ratio, high_ratio = (
             _relative_interval(np.expm1(np.minimum(end, 700.0)) / rate * (1 - rate))[side]
             for side, end in enumerate(epsilon)
         )
-        weights = rate * np.maximum(1 - most, 0.0) * (1 - INNER), rate * np.maximum(1 - least, 0.0) * (1 + INNER)
+        low_weight = rate * np.maximum(1 - high_ratio, 0.0) * (1 - INNER)
+        high_weight = rate * np.maximum(1 - low_ratio, 0.0) * (1 + INNER)
     low, high = (
         _relative_interval(end - np.log1p(-np.where(y < 1, y, 0.0)))[side]
-        for side, (end, y) in enumerate(zip(epsilon, (least, most), strict=True))
+        for side, (end, y) in enumerate(zip(epsilon, (low_ratio, high_ratio), strict=True))
     )
-    return weights, (low, high)
+    return (low_weight, high_weight), (low, high)
 
 
 def _relative_interval(value: Floats) -> Ends:
@@ -110,20 +111,20 @@ def _relative_interval(value: Floats) -> Ends:
     return np.maximum(value * (1 - INNER) - LEAST_ERROR, 0.0), np.asarray(value * (1 + INNER) + LEAST_ERROR)
 
 
-RULES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+RULE_SIZES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Sizes of the rule that are tried."""
-REACHES = (0.02, 0.1, 0.2, 0.5, 0.9, 1.3)
+ELLIPSE_DISTANCES = (0.02, 0.1, 0.2, 0.5, 0.9, 1.3)
 """Distances from the real axis of the ellipses that are tried; also these, in halves of the interval:"""
-HALVES = (0.3, 1.0, 3.0, 10.0)
-STEEP_POWER = 200.0
+RELATIVE_DISTANCES = (0.3, 1.0, 3.0, 10.0)
+MAX_PLAIN_EXPONENT = 200.0
 """Logarithms of powers beyond this are computed with the largest one pulled out."""
-WIDEST_FLAT = 300.0
+MAX_FLAT_EPSILON = 300.0
 """Bases with larger losses are not tried."""
-STEEPEST_ERROR = 500.0
+MAX_LOG_ERROR = 500.0
 """Logarithms of errors are clipped here, beyond any use."""
-CHUNK_TERMS = 1 << 21
+TERMS_CHUNK = 1 << 21
 """Number of powers computed at once."""
-Known = Callable[[Complexes], CumulantEnclosure]
+CumulantFunction = Callable[[Complexes], CumulantEnclosure]
 """K and its error at z."""
 
 
@@ -141,7 +142,7 @@ class FlatMoment:
         cls, flat: FlatForm | None, rate: float, *, above: bool = False, opposite: float = 0.0
     ) -> FlatMoment | None:
         """Use all of a base, or its losses above 0; None if it is not of Laplace type or needs too many nodes."""
-        if flat is None or not (rate < 1 and flat.epsilon < WIDEST_FLAT):
+        if flat is None or not (rate < 1 and flat.epsilon < MAX_FLAT_EPSILON):
             return None
         moment = cls(flat, rate, 0.0 if above else -flat.epsilon, opposite)
         try:
@@ -152,28 +153,28 @@ class FlatMoment:
 
     def moment_excess(self, w: Complexes) -> CumulantEnclosure:
         """Return ∫ (e^{wg} − 1) dA at powers w, and a bound on the error; for moderate powers."""
-        growth, weights, size = self._quadrature_rule(w)
+        growth, weights, rule_error = self._quadrature_rule(w)
         value, total = np.empty(len(w), dtype=np.complex128), np.empty(len(w))
-        rows = max(1, CHUNK_TERMS // len(growth))
+        rows = max(1, TERMS_CHUNK // len(growth))
         for start in range(0, len(w), rows):
             part = slice(start, start + rows)
             terms = np.expm1(np.multiply.outer(w[part], growth))
             value[part], total[part] = terms @ weights, np.abs(terms) @ weights
-        moved = np.abs(w) * float(np.dot(weights, np.abs(growth))) + total * np.abs(w) * float(np.max(np.abs(growth)))
-        return value, ROUND_OFF * ((len(growth) + 24) * total + 24 * moved) + np.abs(w) * size
+        shift = np.abs(w) * float(np.dot(weights, np.abs(growth))) + total * np.abs(w) * float(np.max(np.abs(growth)))
+        return value, ROUND_OFF * ((len(growth) + 24) * total + 24 * shift) + np.abs(w) * rule_error
 
     def log_power(self, w: Complexes) -> CumulantEnclosure:
         """Return log E_A e^{wg} over all of A: log(1 + ``moment_excess``) unless powers are steep."""
-        if self.largest_exponent(w) < STEEP_POWER:
+        if self.largest_exponent(w) < MAX_PLAIN_EXPONENT:
             value, error = self.moment_excess(w)
             return log_one_plus(value, error)
-        growth, weights, size = self._quadrature_rule(w)
+        growth, weights, rule_error = self._quadrature_rule(w)
         exponents = np.multiply.outer(w, growth) + np.log(np.maximum(weights, 5e-324))
         peak = np.max(exponents.real, axis=1)
         terms = np.exp(exponents - peak[:, None])
-        total = np.sum(terms, axis=1)
-        wrong = ROUND_OFF * (len(growth) + 24 + 24 * np.max(np.abs(exponents), axis=1)) * np.sum(np.abs(terms), axis=1)
-        value, error = log_one_plus(total - 1, wrong + np.abs(w) * size * np.exp(-np.minimum(peak, 700.0)))
+        total, size = np.sum(terms, axis=1), np.sum(np.abs(terms), axis=1)
+        rounding = ROUND_OFF * (len(growth) + 24 + 24 * np.max(np.abs(exponents), axis=1)) * size
+        value, error = log_one_plus(total - 1, rounding + np.abs(w) * rule_error * np.exp(-np.minimum(peak, 700.0)))
         return value + peak, error
 
     def largest_exponent(self, w: Complexes) -> float:
@@ -198,17 +199,17 @@ class FlatMoment:
     @property
     def conditional_mass(self) -> float:
         """A's mass."""
-        flat, gone = self.flat, math.exp(-self.low / 2) - math.exp(-self.flat.epsilon / 2)
-        return flat.spread / flat.epsilon * gone + self.atom_moment(0.0)
+        flat, difference = self.flat, math.exp(-self.low / 2) - math.exp(-self.flat.epsilon / 2)
+        return flat.spread / flat.epsilon * difference + self.atom_moment(0.0)
 
     def atom_moment(self, power: float) -> float:
         """Return ∫ e^{wg} dA over the atoms, w real."""
         flat, ends = self.flat, np.array([self.flat.epsilon, self.low])
         with np.errstate(over="ignore"):  # ∞ is a valid bound, but 0 · ∞ is not
-            held = np.exp(power * self.sampled_loss(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
-        second = float(held[1]) if self.low == -flat.epsilon else 0.0
-        lost = self.opposite * math.exp(power * math.log1p(-self.rate)) if self.opposite else 0.0
-        return float(held[0]) + second + lost
+            atoms = np.exp(power * self.sampled_loss(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
+        lower_atom = float(atoms[1]) if self.low == -flat.epsilon else 0.0
+        opposite = self.opposite * math.exp(power * math.log1p(-self.rate)) if self.opposite else 0.0
+        return float(atoms[0]) + lower_atom + opposite
 
     def oscillation_bound(self, power: float) -> float:
         """Return a bound on y |∫ e^{(w + iy)g} over the density|: both ends and the total variation of F = f e^{wg}/g'.
@@ -219,10 +220,10 @@ class FlatMoment:
         if not flat.spread:
             return 0.0
         turn = 3 / (2 * (power + 1)) if power > -1 else 1.0  # the slope changes its sign where g' = turn
-        least = math.log(turn * (1 - self.rate) / (self.rate * (1 - turn))) if 0 < turn < 1 else flat.epsilon
-        places = np.append(ends, min(max(least, self.low), flat.epsilon))
+        minimum = math.log(turn * (1 - self.rate) / (self.rate * (1 - turn))) if 0 < turn < 1 else flat.epsilon
+        points = np.append(ends, min(max(minimum, self.low), flat.epsilon))
         with np.errstate(over="ignore"):
-            heights = np.exp((power + 1) * self.sampled_loss(places) - 1.5 * places) * flat.spread
+            heights = np.exp((power + 1) * self.sampled_loss(points) - 1.5 * points) * flat.spread
         heights /= 2 * flat.epsilon * self.rate
         if not np.all(np.isfinite(heights)):
             return math.inf
@@ -235,12 +236,12 @@ class FlatMoment:
         scale = float(np.max(np.abs(ends)))
         least = max(0.0, float(np.min(np.max(np.multiply.outer(w.real, ends), axis=1))))
         half = (self.flat.epsilon - self.low) / 2
-        reaches = [*REACHES, *(b * half for b in HALVES if b * half < REACHES[-1])]
-        for size in RULES:
+        reaches = [*ELLIPSE_DISTANCES, *(b * half for b in RELATIVE_DISTANCES if b * half < ELLIPSE_DISTANCES[-1])]
+        for size in RULE_SIZES:
             log_error = min(self._log_error(size, b, powers, reach) for b in reaches)
             if log_error <= math.log(ROUND_OFF * scale) + least or not self.flat.spread:
                 growth, weights = _nodes_and_masses(self, size)
-                return growth, weights, math.exp(min(log_error, STEEPEST_ERROR)) if self.flat.spread else 0.0
+                return growth, weights, math.exp(min(log_error, MAX_LOG_ERROR)) if self.flat.spread else 0.0
         raise PrecisionError(f"powers up to {powers[1]:.3g} ± {reach:.3g}i of a sampled loss need too many nodes")
 
     def _log_error(self, size: int, b: float, powers: tuple[float, float], reach: float) -> float:
@@ -258,22 +259,24 @@ class FlatMoment:
         return math.log(64 / 15) + height + density - 2 * (size - 1) * math.log(ratio) - math.log1p(-(ratio**-2))
 
 
-def relative_modulus_bound(known: Known, place: complex, still: float, swing: float, span: float) -> float:
+def relative_modulus_bound(
+    cumulants: CumulantFunction, point: complex, atoms: float, oscillation: float, span: float
+) -> float:
     """Return a bound on |M(c + iy')| / M(c) for y' ≥ y, at the point c + iy.
 
     While y · span ≤ π the modulus decreases: |M|² is E cos(yD), D the difference of two losses. Beyond, the atoms do
-    not decay, and the density adds at most ``swing`` / y.
+    not decay, and the density adds at most ``oscillation`` / y.
     """
-    c, y = place.real, place.imag
-    (cumulant,), (error,) = known(np.array([complex(c)]))
-    if not (math.isfinite(error) and abs(cumulant.real) < STEEP_POWER):
+    c, y = point.real, point.imag
+    (cumulant,), (error,) = cumulants(np.array([complex(c)]))
+    if not (math.isfinite(error) and abs(cumulant.real) < MAX_PLAIN_EXPONENT):
         return 1.0
-    whole, turn = math.exp(cumulant.real - error), math.pi / span
-    beyond = min(1.0, (still + swing / max(y, turn)) / whole * (1 + 1e-9))
-    if y >= turn:
+    moment, largest_y = math.exp(cumulant.real - error), math.pi / span
+    beyond = min(1.0, (atoms + oscillation / max(y, largest_y)) / moment * (1 + 1e-9))
+    if y >= largest_y:
         return beyond
-    (near,), (off,) = known(np.array([place]))
-    return max(beyond, math.exp(min(0.0, near.real + off - cumulant.real + error)))
+    (at_point,), (point_error,) = cumulants(np.array([point]))
+    return max(beyond, math.exp(min(0.0, at_point.real + point_error - cumulant.real + error)))
 
 
 @lru_cache(maxsize=64)
@@ -285,8 +288,8 @@ def _nodes_and_masses(moment: FlatMoment, size: int) -> tuple[Floats, Floats]:
     losses = middle + half * points
     masses = weights * half * flat.spread / (2 * flat.epsilon) * np.exp(-losses / 2)
     atoms = np.array([flat.epsilon, -flat.epsilon] if low == -flat.epsilon else [flat.epsilon])
-    growth, held = np.concatenate([losses, atoms]), np.concatenate([masses, flat.atom * np.exp(-atoms / 2)])
-    growth = moment.sampled_loss(growth)
+    growth = moment.sampled_loss(np.concatenate([losses, atoms]))
+    all_masses = np.concatenate([masses, flat.atom * np.exp(-atoms / 2)])
     if moment.opposite:
-        growth, held = np.append(growth, math.log1p(-moment.rate)), np.append(held, moment.opposite)
-    return growth[held > 0], held[held > 0]
+        growth, all_masses = np.append(growth, math.log1p(-moment.rate)), np.append(all_masses, moment.opposite)
+    return growth[all_masses > 0], all_masses[all_masses > 0]

@@ -21,7 +21,7 @@ from tightrope.accounting.distributions.base import (
     relative_bounds,
     relative_half_width,
 )
-from tightrope.accounting.distributions.loss_cells import MOST_LOSS_CELLS, LossCells
+from tightrope.accounting.distributions.loss_cells import MAX_LOSS_CELLS, LossCells
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
@@ -104,10 +104,10 @@ class GaussianLossDistribution(LossDistribution):
     @classmethod
     def from_steps(cls, parts: Sequence[tuple[GaussianLossDistribution, int]]) -> Self:
         """Combine many steps into one, μ = √Σ n μ_i²; scaled by the largest, as squares may overflow."""
-        most = max(law.mu for law, _ in parts)
-        squares = math.fsum(n * (law.mu / most) ** 2 for law, n in parts) if 0 < most < math.inf else 1.0
-        faint = LEAST_DOUBLE / most if 0 < most < SUBNORMAL else 0.0
-        return cls(most * math.sqrt(squares), max(faint, *(law.rounding for law, _ in parts)))
+        largest = max(law.mu for law, _ in parts)
+        squares = math.fsum(n * (law.mu / largest) ** 2 for law, n in parts) if 0 < largest < math.inf else 1.0
+        faint = LEAST_DOUBLE / largest if 0 < largest < SUBNORMAL else 0.0
+        return cls(largest * math.sqrt(squares), max(faint, *(law.rounding for law, _ in parts)))
 
     @property
     def infinite_mass(self) -> float:
@@ -141,14 +141,17 @@ class GaussianLossDistribution(LossDistribution):
         return math.exp(-(self.mu * y) * (self.mu * y) / 2)
 
     def compute_deltas(self, epsilon: Ends) -> Ends:
-        """Return δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it decreases with a, and increases with μ for fixed a."""
-        least, most = relative_bounds(*threshold_delta(*self._argument_bounds(epsilon)))
-        return _widen_by_underflow(least[1], most[0])
+        """Return bounds on δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2.
+
+        It decreases with a, and increases with μ for fixed a.
+        """
+        low, high = relative_bounds(*threshold_delta(*self._argument_bounds(epsilon)))
+        return _widen_by_underflow(low[1], high[0])
 
     def overlap_bounds(self, epsilon: Ends) -> Ends:
         """Return bounds on 1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ); monotone in the opposite directions."""
-        least, most = relative_bounds(*threshold_overlap(*self._argument_bounds(epsilon)))
-        return _widen_by_underflow(least[0], most[1])
+        low, high = relative_bounds(*threshold_overlap(*self._argument_bounds(epsilon)))
+        return _widen_by_underflow(low[0], high[1])
 
     def _argument_bounds(self, epsilon: Ends) -> Ends:
         """Return a, shape [2, n], and μ, shape [2, 1], rounded so that δ is first largest and then smallest.
@@ -184,7 +187,7 @@ class GaussianLossDistribution(LossDistribution):
         if not (math.isfinite(step) and self.mu <= LARGEST):
             return self.cut_at_losses(np.zeros(1))
         first, last = max(first, low), min(last, high)
-        step *= max(1, math.ceil((last - first) / step / MOST_LOSS_CELLS))
+        step *= max(1, math.ceil((last - first) / step / MAX_LOSS_CELLS))
         return self.cut_at_losses(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
 
     def cut_at_losses(self, edges: Floats) -> LossCells:
@@ -238,11 +241,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         gap = -math.expm1(min(float(second - first), 0.0))
         return float(first) + (math.log(gap) if gap > 0 else LOG_OF_ZERO) - math.log(delta)
 
-    least, most = LOG_MU
-    if log_delta_excess(least) >= 0:
-        return math.exp(least)
+    low, high = LOG_MU
+    if log_delta_excess(low) >= 0:
+        return math.exp(low)
     return math.exp(
-        most if log_delta_excess(most) <= 0 else float(scipy.optimize.brentq(log_delta_excess, least, most, xtol=1e-9))
+        high if log_delta_excess(high) <= 0 else float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=1e-9))
     )
 
 

@@ -16,7 +16,7 @@ from tightrope.numerics.arrays import Floats
 
 HALF = 0.5
 """At arguments below minus this, log1p of a rounded number is off by more than a rounding."""
-MOST_LOSS_CELLS = 1 << 19
+MAX_LOSS_CELLS = 1 << 19
 """Largest number of cells: wider cells keep bounds valid but make them less tight."""
 
 
@@ -93,7 +93,7 @@ class LossCells:
             kept,
             self.slack,
         )
-        return _with_absent(mapped, (1 - rate) * self.opposite_mass, math.log1p(-rate) if rate < 1 else -math.inf)
+        return _append_atom(mapped, (1 - rate) * self.opposite_mass, math.log1p(-rate) if rate < 1 else -math.inf)
 
     def poisson_add(self, rate: float) -> LossCells:
         """Map cells of (A, B) to (A, (1−q)A + qB): l → −log(1−q+qe^{−l})."""
@@ -107,14 +107,14 @@ class LossCells:
             rate * self.opposite_mass,
             self.slack,
         )
-        return _with_absent(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)
+        return _append_atom(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)
 
 
 def step_multiples(low: float, high: float, step: float) -> Floats:
     """Return the multiples of the step from ``low`` to ``high`` and 0; of several steps if there would be too many."""
     if not math.isfinite(step):
         return np.zeros(1)
-    step *= max(1, math.ceil((high - low) / step / MOST_LOSS_CELLS))
+    step *= max(1, math.ceil((high - low) / step / MAX_LOSS_CELLS))
     return np.asarray(step * np.arange(math.ceil(min(low, 0.0) / step), math.floor(max(high, 0.0) / step) + 1))
 
 
@@ -131,23 +131,24 @@ def _sampled_losses(loss: Floats, rate: float) -> Floats:
 
 
 def mixed_loss(loss: Floats, rate: float) -> Floats:
-    """log(1 − q + q e^l) for l up to 700: by log1p near 0, and by a sum of positive terms where that would cancel.
+    """Return log(1 − q + q e^l) for l up to 700.
+
+    By log1p near 0, and by a sum of positive terms where that would cancel.
 
     >>> mixed_loss(np.array([-50.0, 0.0, 1e-20]), 1 - 2.0**-30).round(9).tolist()
     [-20.794415417, 0.0, 0.0]
     """
-    held = np.minimum(loss, 700.0)
-    growth = rate * np.expm1(held)
+    clipped = np.minimum(loss, 700.0)
+    growth = rate * np.expm1(clipped)
     if rate <= HALF:
         return np.asarray(np.log1p(growth))
     small = growth > -HALF
-    return np.where(
-        small, np.log1p(np.where(small, growth, 0.0)), np.log(np.where(small, 1.0, (1 - rate) + rate * np.exp(held)))
-    )
+    plain = np.log(np.where(small, 1.0, (1 - rate) + rate * np.exp(clipped)))
+    return np.where(small, np.log1p(np.where(small, growth, 0.0)), plain)
 
 
-def _with_absent(cells: LossCells, mass: float, loss: float) -> LossCells:
-    """Append the atom of outcomes that only one of A, B gives."""
+def _append_atom(cells: LossCells, mass: float, loss: float) -> LossCells:
+    """Return the cells with the atom of outcomes that only one of A and B gives, if it has mass and a finite loss."""
     if not (mass > 0 and math.isfinite(loss)):
         return cells
     return cells.join_bounds(LossCells.from_atoms(np.array([loss]), np.array([mass]), 0.0, 0.0))

@@ -39,11 +39,11 @@ NEAREST, POINTS = 1e-6, 2000
 
 def checked_values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileCheckFloats:
     """Return the checked values of the function."""
-    found = np.asarray(profile(epsilons), dtype=np.float64)
-    if found.shape != epsilons.shape or not np.all((found >= 0) & (found <= 1)):
-        told = found.shape if found.shape != epsilons.shape else float(found[~((found >= 0) & (found <= 1))][0])
-        raise InputError("profile", told, f"a delta in [0, 1] for each epsilon, shape {epsilons.shape}")
-    return found
+    values = np.asarray(profile(epsilons), dtype=np.float64)
+    if values.shape != epsilons.shape or not np.all((values >= 0) & (values <= 1)):
+        shown = values.shape if values.shape != epsilons.shape else float(values[~((values >= 0) & (values <= 1))][0])
+        raise InputError("profile", shown, f"a delta in [0, 1] for each epsilon, shape {epsilons.shape}")
+    return values
 
 
 def limit_epsilon(profile: Profile, limit: float) -> float:
@@ -89,8 +89,8 @@ def check_shape(
         raise InputError(
             name, profile, f"one that falls with epsilon, also beyond epsilon={at:.6g}", "delta rises there"
         )
-    kept = hull_indices(places, deltas)
-    dents = deltas - np.interp(np.exp(places), np.exp(places[kept]), deltas[kept]) > room * deltas
+    hull = hull_indices(places, deltas)
+    dents = deltas - np.interp(np.exp(places), np.exp(places[hull]), deltas[hull]) > room * deltas
     if np.any(dents):
         at = float(places[np.argmax(dents)])
         raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}")
@@ -263,14 +263,14 @@ class MonotoneBrackets:
     def missing_epsilons(self, epsilons: Floats) -> Floats:
         """Return the ε without an answer so far, unique and ascending."""
         with self._lock:
-            asked = np.unique(epsilons)
-            return asked[~self._has_brackets(asked)]
+            unique = np.unique(epsilons)
+            return unique[~self._has_brackets(unique)]
 
     def brackets_at(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Return both ends at ε that all have an answer."""
         with self._lock:
-            found = self._ends[np.searchsorted(self._epsilons, epsilons)]
-        return found[:, 0], found[:, 1]
+            ends = self._ends[np.searchsorted(self._epsilons, epsilons)]
+        return ends[:, 0], ends[:, 1]
 
     def insert_brackets(self, epsilons: Floats, low: Floats, high: Floats) -> None:
         """Store bounds at ascending ε, each clipped to the bounds of its neighbors; existing ones are unchanged.
@@ -284,20 +284,20 @@ class MonotoneBrackets:
         with self._lock:
             new = ~self._has_brackets(epsilons)
             at, ends = epsilons[new], np.column_stack((low, high))[new]
-            places = np.searchsorted(self._epsilons, at)
-            ends = self._clip_to_neighbors(places, ends)
+            indices = np.searchsorted(self._epsilons, at)
+            ends = self._clip_to_neighbors(indices, ends)
             falling = np.maximum.accumulate(ends[::-1, 0])[::-1], np.minimum.accumulate(ends[:, 1])
-            self._epsilons = np.insert(self._epsilons, places, at)
-            self._ends = np.insert(self._ends, places, np.column_stack(falling), axis=0)
+            self._epsilons = np.insert(self._epsilons, indices, at)
+            self._ends = np.insert(self._ends, indices, np.column_stack(falling), axis=0)
 
     def _has_brackets(self, epsilons: Floats) -> NDArray[np.bool_]:
-        places = np.searchsorted(self._epsilons, epsilons)
-        inside = places < len(self._epsilons)
-        inside[inside] = self._epsilons[places[inside]] == epsilons[inside]
+        indices = np.searchsorted(self._epsilons, epsilons)
+        inside = indices < len(self._epsilons)
+        inside[inside] = self._epsilons[indices[inside]] == epsilons[inside]
         return inside
 
-    def _clip_to_neighbors(self, places: NDArray[np.intp], ends: Floats) -> Floats:
+    def _clip_to_neighbors(self, indices: NDArray[np.intp], ends: Floats) -> Floats:
         """Clip to at most the end at the next smaller ε, and at least the one at the next larger ε."""
-        known = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
-        held: Floats = np.minimum(np.maximum(ends, known[places + 1]), known[places])
-        return held
+        neighbors = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
+        clipped: Floats = np.minimum(np.maximum(ends, neighbors[indices + 1]), neighbors[indices])
+        return clipped

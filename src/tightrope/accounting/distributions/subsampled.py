@@ -24,8 +24,8 @@ from tightrope.accounting.distributions.base import (
 from tightrope.accounting.distributions.flat_moment import (
     INNER,
     FlatMoment,
-    asked_above,
-    asked_below,
+    base_epsilon_above,
+    base_weight_and_epsilon,
     log_mixture,
     log_mixture_slope,
     relative_modulus_bound,
@@ -35,7 +35,7 @@ from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss,
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-SEEN = 1e-12
+MIN_MISSING_MASS = 1e-12
 """Masses whose sum differs from one by at most this add up to one up to rounding."""
 STEEP_LOSS = 30.0
 """Cell losses beyond this are mapped by a sum of logarithms, with its own rounding error."""
@@ -79,8 +79,8 @@ class PoissonRemove(LossDistribution):
         )
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """Return E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
-        base = self.base.compute_deltas(asked_above(epsilon, self.rate))
+        """Return bounds on E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
+        base = self.base.compute_deltas(base_epsilon_above(epsilon, self.rate))
         return None if base is None else scale_bounds(base, self.rate * (1 - INNER), self.rate * (1 + INNER))
 
     def profile(self, epsilon: Floats) -> Floats | None:
@@ -109,7 +109,7 @@ class PoissonRemove(LossDistribution):
         return None if known is None else known[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """Return E_A (1 − q + q e^l)^{z+1}, for Laplace-type bases."""
+        """Return log E_A (1 − q + q e^l)^{z+1} and its error for Laplace-type bases; None for others."""
         moment = _flat_moment(self.base, self.rate)
         return None if moment is None else moment.log_power(z + 1)
 
@@ -156,12 +156,12 @@ class PoissonAdd(LossDistribution):
         return steepest * self.base.rounding_bound + rounding_of(self.largest_loss, self.base.largest_loss)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """Return E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
+        """Return bounds on E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B), w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
 
         For fixed ε and q it is the maximum of w A(S) − γq B(S) over events S, so it is nondecreasing in w and
         nonincreasing in ε.
         """
-        weights, inner = asked_below(epsilon, self.rate)
+        weights, inner = base_weight_and_epsilon(epsilon, self.rate)
         base = self.base.compute_deltas(inner)
         return None if base is None else scale_bounds(base, *weights)
 
@@ -178,8 +178,12 @@ class PoissonAdd(LossDistribution):
         return self.cells_between(step, *EVERYWHERE)
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        there, back = (lambda loss: -_sampled_losses(-loss, self.rate)), (lambda loss: -_base_losses(-loss, self.rate))
-        return _cut_base_evenly(self.base, (step, low, high), there, back).poisson_add(self.rate)
+        return _cut_base_evenly(
+            self.base,
+            (step, low, high),
+            lambda loss: -_sampled_losses(-loss, self.rate),
+            lambda loss: -_base_losses(-loss, self.rate),
+        ).poisson_add(self.rate)
 
     def cells_by_count(self, count: int) -> LossCells:
         return self.base.cells_by_count(count).poisson_add(self.rate)
@@ -192,7 +196,7 @@ class PoissonAdd(LossDistribution):
         return None if known is None else known[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """Return E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), for Laplace-type bases."""
+        """Return log E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), and its error for Laplace-type bases."""
         moment = _flat_moment(self.base.reverse_distribution(), self.rate)
         return None if moment is None else moment.log_power(-z)
 
@@ -206,14 +210,14 @@ def _flat_moment(base: LossDistribution, rate: float) -> FlatMoment | None:
     return FlatMoment.from_base(base.flat_form, rate, opposite=base.opposite_mass)
 
 
-def _modulus_bound(law: PoissonRemove | PoissonAdd, moment: FlatMoment, place: complex, power: float) -> float:
-    """Return a bound on the modulus from ``place`` on."""
+def _modulus_bound(law: PoissonRemove | PoissonAdd, moment: FlatMoment, point: complex, power: float) -> float:
+    """Return a bound on |M(c + iy')| / M(c) for all y' ≥ y, with c + iy = ``point``."""
 
     def enclose_cumulant(z: Complexes) -> CumulantEnclosure:
         return moment.log_power(z + 1 if isinstance(law, PoissonRemove) else -z)
 
     return relative_modulus_bound(
-        enclose_cumulant, place, moment.atom_moment(power), moment.oscillation_bound(power), moment.sampled_loss_span
+        enclose_cumulant, point, moment.atom_moment(power), moment.oscillation_bound(power), moment.sampled_loss_span
     )
 
 
@@ -240,15 +244,17 @@ def _add_missing_mass(cells: LossCells) -> LossCells:
     A cell whose mass under P underflows has no mass under Q in the sum, although the missing mass may be in it.
     """
     missing = 1 - cells.opposite_mass - math.fsum(cells.q_masses)
-    return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > SEEN else cells
+    return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > MIN_MISSING_MASS else cells
 
 
-def _cut_base_evenly(base: LossDistribution, evenly: tuple[float, float, float], there: Map, back: Map) -> LossCells:
-    """Cut the base where its mapped loss is a multiple of a step, from one loss to another."""
-    step, first, last = evenly
+def _cut_base_evenly(
+    base: LossDistribution, step_and_range: tuple[float, float, float], to_sampled: Map, to_base: Map
+) -> LossCells:
+    """Cut the base where its sampled loss is a multiple of a step, from one loss to another."""
+    step, first, last = step_and_range
     outline = base.loss_cells(math.inf)
-    ends = there(np.array([np.min(outline.lower), np.max(outline.upper)]))
-    edges = back(step_multiples(max(float(ends[0]), first), min(float(ends[1]), last), step))
+    ends = to_sampled(np.array([np.min(outline.lower), np.max(outline.upper)]))
+    edges = to_base(step_multiples(max(float(ends[0]), first), min(float(ends[1]), last), step))
     cut = base.cut_at_losses(np.append(edges[np.isfinite(edges)], 0.0))
     return base.loss_cells(step) if cut is None else cut
 
@@ -271,15 +277,18 @@ def _base_losses(loss: Floats, rate: float) -> Floats:
 
 
 def sampled_remove(base: Atoms, rate: float) -> Atoms:
-    """Loss distribution of ((1−q)A + qB, A), 0 < q < 1, given the one of (B, A)."""
+    """Return the loss distribution of ((1−q)A + qB, A), 0 < q < 1, given the one of (B, A)."""
     losses = np.append(log_mixture(base.losses, rate), math.log1p(-rate))
-    alone = (1 - rate) * (base.opposite_mass + base.missing_opposite_mass)
-    masses = np.append(rate * base.masses + (1 - rate) * base.opposite_masses, alone)
+    only_in_a = (1 - rate) * (base.opposite_mass + base.missing_opposite_mass)
+    masses = np.append(rate * base.masses + (1 - rate) * base.opposite_masses, only_in_a)
     return _finite_sampled_distribution(PoissonRemove(base, rate), base, (losses, masses))
 
 
 def sampled_add(base: Atoms, rate: float) -> Atoms:
-    """Loss distribution of (A, (1−q)A + qB), 0 < q < 1, given the one of (A, B); its infinite mass is only in A."""
+    """Return the loss distribution of (A, (1−q)A + qB), 0 < q < 1, given the one of (A, B).
+
+    Its infinite mass is only in A.
+    """
     losses = np.append(-log_mixture(-base.losses, rate), -math.log1p(-rate))
     return _finite_sampled_distribution(
         PoissonAdd(base, rate), base, (losses, np.append(base.masses, base.infinite_mass))

@@ -118,7 +118,7 @@ class PoissonGaussian(LossDistribution):
         if np.any(z.imag):
             return _tail_quadrature(self, float(z.real[0])).enclose_cumulants(z + 1)
         return log_moments_by_power_class(
-            z + 1, POWER_CLASSES, lambda power: _real_tail_quadrature(self._integrand_with_exponent(power))
+            z + 1, POWER_CLASSES, lambda power: _cached_tail(self._integrand_with_exponent(power), None)
         )
 
     def moment_integrand(self, c: float) -> MomentIntegrand:
@@ -147,11 +147,12 @@ class PoissonGaussian(LossDistribution):
     def _cumulants_on_axis(self, z: Complexes) -> CumulantEnclosure:
         """Return K(z) and its error at real z, with cached nodes that all powers of a class share."""
         classes = TRUNCATED_POWER_CLASSES if self.cut < math.inf else POWER_CLASSES
-        return log_moments_by_power_class(
-            z + 1 if self.remove else -z,
-            classes,
-            lambda power: _real_axis_quadrature(self._integrand_with_exponent(power)),
-        )
+
+        def real_axis_quadrature(power: float) -> MomentQuadrature:
+            is_small = abs(power) <= MAX_CACHED_POWER or self.cut < math.inf
+            return (_cached_small if is_small else _cached_large)(self._integrand_with_exponent(power), None)
+
+        return log_moments_by_power_class(z + 1 if self.remove else -z, classes, real_axis_quadrature)
 
     def _cumulants_above_axis(self, c: float, z: Complexes) -> CumulantEnclosure:
         """Return K(z) and its error at z with Re z = c and Im z > 0."""
@@ -219,18 +220,9 @@ def cumulants_by_real_part(
 # Cached quadratures and bounds. Few of the long node arrays of large powers are kept.
 
 
-def _real_axis_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
-    is_small = abs(integrand.real_exponent) <= MAX_CACHED_POWER or integrand.cut < math.inf
-    return (_cached_small if is_small else _cached_large)(integrand, None)
-
-
 _cached_small = lru_cache(maxsize=512)(build_quadrature)
 _cached_large = lru_cache(maxsize=16)(build_quadrature)
-
-
-@lru_cache(maxsize=64)
-def _real_tail_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
-    return quadrature_beyond_cut(integrand, None)
+_cached_tail = lru_cache(maxsize=64)(quadrature_beyond_cut)
 
 
 @lru_cache(maxsize=4096)

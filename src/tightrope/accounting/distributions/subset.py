@@ -23,7 +23,7 @@ from tightrope.accounting.distributions.base import (
     by_sign,
     relative_half_width,
 )
-from tightrope.accounting.distributions.flat_moment import STEEP_POWER, FlatMoment, relative_modulus_bound
+from tightrope.accounting.distributions.flat_moment import MAX_PLAIN_EXPONENT, FlatMoment, relative_modulus_bound
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature, log_one_plus
 from tightrope.accounting.distributions.loss_cells import LossCells
@@ -116,7 +116,7 @@ class Subset(LossDistribution):
         moment = self._flat_moment
         if moment is None:
             return None
-        if not moment.largest_exponent(z + 1) < STEEP_POWER:
+        if not moment.largest_exponent(z + 1) < MAX_PLAIN_EXPONENT:
             raise PrecisionError(f"a sampled loss has no moment of powers up to {float(np.max(np.abs(z))):.3g}")
         (up, up_error), (one, one_error) = (moment.moment_excess(w) for w in (z + 1, POWER_ONE))
         down, down_error = moment.moment_excess(-z)
@@ -176,11 +176,11 @@ def _both_sides(base: LossCells, rate: float) -> LossCells:
     infinite = rate * base.infinite_mass
     positive = replace(base.select_cells((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
     above = replace(positive.poisson_remove(rate), infinite_mass=infinite, opposite_mass=infinite)
-    gained = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
-    middle = math.fsum(base.p_masses[(base.lower == 0) & (base.upper == 0)])
-    rest = middle + (1 - rate) * (math.fsum(gained) + base.infinite_mass)
+    differences = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
+    at_zero = math.fsum(base.p_masses[(base.lower == 0) & (base.upper == 0)])
+    zero_mass = at_zero + (1 - rate) * (math.fsum(differences) + base.infinite_mass)
     return above.join_bounds(above.reverse_cells()).join_bounds(
-        LossCells.from_atoms(np.zeros(1), np.array([rest]), 0.0, 0.0)
+        LossCells.from_atoms(np.zeros(1), np.array([zero_mass]), 0.0, 0.0)
     )
 
 
@@ -356,7 +356,7 @@ class SubsetGaussian(LossDistribution):
         return cumulants_by_real_part(
             z,
             lambda real: log_moments_by_power_class(
-                real, POWER_CLASSES, lambda power: _real_axis_quadrature(self._moment_integrand(power))
+                real, POWER_CLASSES, lambda power: _cached_quadrature(self._moment_integrand(power), None)
             ),
             lambda c, upper: _line_quadrature(self, c).enclose_cumulants(upper),
         )
@@ -373,9 +373,7 @@ def _cumulant_at(distribution: SubsetGaussian, c: float) -> tuple[float, float]:
     return float(value[0].real), float(error[0])
 
 
-@lru_cache(maxsize=64)
-def _real_axis_quadrature(integrand: MomentIntegrand) -> MomentQuadrature:
-    return subset_quadrature(integrand, None)
+_cached_quadrature = lru_cache(maxsize=64)(subset_quadrature)
 
 
 @lru_cache(maxsize=512)

@@ -27,7 +27,7 @@ from tightrope.numerics.checks import check_finite, check_positive, non_negative
 Orders = tuple[float, ...]
 FINEST_CELLS = 1e-4
 """Width of cells, as a fraction of the range of losses."""
-NEGLIGIBLE_MASS = 1e-40
+IGNORED_CELL = 1e-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ def _distribution_moments(law: LossDistribution, orders: Orders) -> LogMoments:
     if closed_form is None:
         # The distribution of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is at least as large.
         coarse = law.loss_cells(0.25)
-        has_mass = coarse.p_masses > NEGLIGIBLE_MASS
+        has_mass = coarse.p_masses > IGNORED_CELL
         extent = float(np.max(coarse.upper[has_mass]) - np.min(coarse.lower[has_mass]))
         cells = law.loss_cells(max(extent * FINEST_CELLS, 1e-300))
         losses, masses = cells.dominating_atoms()

@@ -31,10 +31,10 @@ class DirectionSums:
     @classmethod
     def from_loss(cls, total: Composition, orders: tuple[float, ...]) -> DirectionSums:
         """Return the amounts that one charge adds, rounded up."""
-        found = log_moments(total, orders)
+        bounds = log_moments(total, orders)
         slack = math.fsum(n * law.rounding_bound for law, n in zip(total.laws, total.counts, strict=True))
-        moments = tuple(Fraction(float(value)) for value in found.values)
-        return cls(moments, max(0.0, total.largest_loss + slack), Fraction(found.infinite_mass))
+        moments = tuple(Fraction(float(value)) for value in bounds.values)
+        return cls(moments, max(0.0, total.largest_loss + slack), Fraction(bounds.infinite_mass))
 
     def __add__(self, other: DirectionSums) -> DirectionSums:
         moments = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))

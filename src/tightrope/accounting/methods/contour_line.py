@@ -485,7 +485,7 @@ class LineIntegral:
         raise PrecisionError(f"the integrand has not decayed after {MAX_NODES} nodes of width {step:.3g}")
 
     def _require_decay(self, nodes: LineNodes) -> None:
-        """Raise unless ``MAX_NODES`` nodes suffice for a tail below ``ACCEPTED_TRUNCATION`` of e^{height}/|c (1 + c)|."""
+        """Raise unless ``MAX_NODES`` nodes leave a tail below ``ACCEPTED_TRUNCATION`` of e^{height}/|c (1 + c)|."""
         reach = nodes.width * MAX_NODES
         log_tail = nodes.log_decay(reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
         if log_tail > math.log(ACCEPTED_TRUNCATION):

@@ -27,7 +27,7 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 
 COARSE_CUT = 0.25
-NEGLIGIBLE_MASS = 1e-40
+IGNORED_MASS = 1e-40
 """Smaller masses are ignored when the window is chosen."""
 RARE_MASS = 1e-12
 """Mass folded onto b, all steps together: the lower bound on δ loses this much, relative to δ."""
@@ -113,7 +113,7 @@ class CoarseComposition:
         first = int(np.searchsorted(ends, ends[min(rare, len(ends) - 1)]))  # many end at one loss where a rate is small
         low = min(float(ends[first - 1]), 0.0) if first else -math.inf
         losses = tuple((part.lower, part.p_masses) for part in cells)
-        top = max(float(np.max(part.upper[part.p_masses > NEGLIGIBLE_MASS], initial=0.0)) for part in cells)
+        top = max(float(np.max(part.upper[part.p_masses > IGNORED_MASS], initial=0.0)) for part in cells)
         rates, logs = _log_moments_at_rates([(np.maximum(lower, low), p) for lower, p in losses], total.counts)
         reach = float(np.min((logs @ np.array(total.counts, dtype=np.float64) + FAR_NATS) / rates))
         return cls(losses, total.counts, low, top, max(reach, 0.0))
@@ -155,11 +155,13 @@ class FoldedMoments:
         """Bound the increase of δ(ε) ≤ ``high``: paths with a loss above the top and a sum of the others below ε − top,
         paths moved to ∞ because of rounding, and a part of δ itself by losses from below.
         """
-        folds = self.above > 0
-        rest = epsilon - np.where(folds, self.tops, 0.0)
-        chances = np.exp(np.minimum(np.min(self.others + self.rates[:, None] * rest, axis=0), 0.0))
-        lost = 2 * SUM_ERROR * float(np.sum(self.above))
-        return (float(np.dot(self.above[folds], chances[folds])) + lost + self.below * high) * (1 + 1e-9)
+        is_folded = self.above > 0
+        epsilon_of_others = epsilon - np.where(is_folded, self.tops, 0.0)
+        probabilities = np.exp(np.minimum(np.min(self.others + self.rates[:, None] * epsilon_of_others, axis=0), 0.0))
+        rounding = 2 * SUM_ERROR * float(np.sum(self.above))
+        return (float(np.dot(self.above[is_folded], probabilities[is_folded])) + rounding + self.below * high) * (
+            1 + 1e-9
+        )
 
 
 def _log_moments_at_rates(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> tuple[Floats, Floats]:
@@ -256,18 +258,18 @@ def compose_on_grid(
     step = step_for(total, points, window)
     counts = total.counts
     cells = [law.cells_between(step, window.low - step, window.high + step / 2) for law in total.laws]
-    parts = [fold_into_window(law_cells, window, step) for law_cells in cells]
-    snapped = [_LatticeCells.from_cells(part.cells, step) for part in parts]
+    parts, snapped = [], []
+    for law_cells in cells:
+        parts.append(fold_into_window(law_cells, window, step))
+        snapped.append(_LatticeCells.from_cells(parts[-1].cells, step))
     before_rounding = any_of((law_cells.infinite_mass, n) for law_cells, n in zip(cells, counts, strict=True))
     infinite = any_of((p.infinite_mass, n) for p, n in zip(snapped, counts, strict=True))
-    slack = math.fsum(
-        n * (law.rounding_bound + p.largest_snap) for law, p, n in zip(total.laws, snapped, counts, strict=True)
-    )
-    ranges = math.fsum(n * p.range**2 for p, n in zip(snapped, counts, strict=True))
-    drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(snapped, counts, strict=True))
-    upper = [
-        _sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(snapped, counts, strict=True)
-    ]
+    slacks, squared_ranges, drifts, upper = [], [], [], []
+    for law, p, n in zip(total.laws, snapped, counts, strict=True):
+        slacks.append(n * (law.rounding_bound + p.largest_snap))
+        squared_ranges.append(n * p.range**2)
+        drifts.append(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2)
+        upper.append(_sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass))
     unmoved = None
     if all(np.any(p.unmoved) for p in snapped):
         unmoved_parts = (
@@ -278,11 +280,11 @@ def compose_on_grid(
     return Grid(
         Lattice(step, tuple(upper), infinite, TILT_NATS),
         unmoved,
-        drift,
-        math.sqrt(ranges) / 2,
-        max(0.0, before_rounding - total.infinite_mass),
-        slack,
-        outline.folding_error(parts) if outline is not None and window != EVERYWHERE else None,
+        drift=math.fsum(drifts),
+        deviation=math.sqrt(math.fsum(squared_ranges)) / 2,
+        lost=max(0.0, before_rounding - total.infinite_mass),
+        slack=math.fsum(slacks),
+        folding=outline.folding_error(parts) if outline is not None and window != EVERYWHERE else None,
     )
 
 

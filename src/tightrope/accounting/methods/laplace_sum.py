@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -153,10 +154,10 @@ class MultiScaleSum:
     def rounding_bound(self) -> float:
         """Nats by which rounding the widths may move the sum."""
         pairs = zip(self.flats, self.integer_widths, self.counts, strict=True)
-        moved = sum(
+        change = sum(
             n * abs(Fraction(flat.epsilon) - Fraction(w) * Fraction(self.nats_per_unit)) for flat, w, n in pairs
         )
-        return float(moved) * (1 + 2 * ROUND_OFF)
+        return float(change) * (1 + 2 * ROUND_OFF)
 
     def scaled_delta_at(self, theta: float) -> tuple[float, float, float]:
         """Return the log of a factor, the number to multiply it by for δ₀ at θ units, and the relative error."""
@@ -231,18 +232,21 @@ def _build_states(
     """Build the θ-independent part of every choice; each after those with fewer uniform losses."""
     unit = max(flat.epsilon for flat in flats)
     chances = [binomial_probabilities(k, flat.density_odds) for flat, k in zip(flats, counts, strict=True)]
-    likely_counts = (largest_likely_count(row) for row in chances)
-    index = {n: i for i, n in enumerate(itertools.product(*(range(m + 1) for m in likely_counts)))}
-    singles = [single_moments(w * unit / 2, powers) for w in widths]
+    choices = itertools.product(*(range(largest_likely_count(row) + 1) for row in chances))
+    index = {n: i for i, n in enumerate(choices)}
+    singles, growths = [], []
+    for w in widths:
+        half_width = w * unit / 2
+        singles.append(single_moments(half_width, powers))
+        growths.append(math.sinh(half_width) / half_width)
     # E (uY/2)^r/r!, r even, for every choice.
     moments = {(0,) * len(counts): np.eye(1, powers)[0]}
     for n in itertools.islice(index, 1, None):
-        group = next(i for i, m in enumerate(n) if m)
+        group = int(np.flatnonzero(n)[0])
         moments[n] = np.convolve(moments[_one_less(n, group)], singles[group])[:powers]
-    growths = [math.sinh(w * unit / 2) / (w * unit / 2) for w in widths]
     states = []
     for n in index:
-        rest = tuple(k - m for k, m in zip(counts, n, strict=True))
+        rest = tuple(map(operator.sub, counts, n))
         # For every number of minus signs, group by group: the sum of signs times widths, and the probability.
         shifts, sign_chances = np.zeros(1), np.ones(1)
         for w, k in zip(widths, rest, strict=True):
@@ -253,8 +257,8 @@ def _build_states(
                 unit,
                 shifts,
                 math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * sign_chances,
-                half_width=math.fsum(m * w for m, w in zip(n, widths, strict=True)),
-                growth=math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
+                half_width=math.fsum(map(operator.mul, n, widths)),
+                growth=math.prod(map(pow, growths, n)),
                 moments=shifted_moment_matrix(moments[n][None, :])[0].copy(),
                 inverse=1 / (sum(n) + odd_numbers(powers)),
                 links=tuple(_link_states(index, n, rest, i) for i, m in enumerate(n) if m),

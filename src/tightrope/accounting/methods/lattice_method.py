@@ -33,12 +33,12 @@ def common_step(all_losses: Sequence[Floats]) -> float | None:
         return 1.0
     step = float(losses[0])
     for _ in range(64):
-        rest = np.abs(losses - np.rint(losses / step) * step)
-        worst = float(np.max(rest))
-        near = lattice_tolerance(step, losses)
-        if worst <= near:
+        distance = np.abs(losses - np.rint(losses / step) * step)
+        largest = float(np.max(distance))
+        tolerance = lattice_tolerance(step, losses)
+        if largest <= tolerance:
             return step
-        step = float(np.min(rest[rest > near]))
+        step = float(np.min(distance[distance > tolerance]))
         if step < losses[-1] / (1 << 20):
             return None
     return None
@@ -205,18 +205,7 @@ def on_lattice(total: Composition) -> Method | None:
     if len(laws) < len(total.laws):
         return None
     step = common_step([law.losses[law.masses > NEGLIGIBLE_ATOM] for law in laws])
-    if step is None:
-        return None
-    # The extent of the relevant losses of the sum: all of them, or 80 deviations.
-    spans = [float(law.losses[-1] - law.losses[0]) if len(law.losses) else 0.0 for law in laws]
-    variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
-    deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
-    extent = min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
-    if not extent <= MAX_POINTS * step:
-        return None
-    # The largest distance of the sum from 0, including atoms of negligible mass.
-    ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
-    if not math.fsum(n * end for n, end in zip(counts, ends, strict=True)) <= MAX_EXACT_INTEGER * step:
+    if step is None or not _fits_lattice(laws, counts, step):
         return None
     parts, moves, off_lattice_masses = [], [], []
     for law, n in zip(laws, counts, strict=True):
@@ -233,6 +222,20 @@ def on_lattice(total: Composition) -> Method | None:
         return TwoSidedLatticeMethod(above, below, slack, mass_error, "lattice")
     triple = _three_point_recurrence(tuple(parts), step, infinite, (slack, mass_error))
     return triple or LatticeMethod(Lattice(step, tuple(parts), infinite), slack, mass_error)
+
+
+def _fits_lattice(laws: list[Atoms], counts: tuple[int, ...], step: float) -> bool:
+    """Return whether the sum needs few enough lattice points, and its losses are exact as integers."""
+    # The extent of the relevant losses of the sum: all of them, or 80 deviations.
+    spans = [float(law.losses[-1] - law.losses[0]) if len(law.losses) else 0.0 for law in laws]
+    variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
+    deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
+    extent = min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
+    if not extent <= MAX_POINTS * step:
+        return False
+    # The largest distance of the sum from 0, including atoms of negligible mass.
+    ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
+    return math.fsum(n * end for n, end in zip(counts, ends, strict=True)) <= MAX_EXACT_INTEGER * step
 
 
 def _three_point_recurrence(

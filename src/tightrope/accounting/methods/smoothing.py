@@ -222,12 +222,8 @@ class ChernoffBound:
         """
         c, shift, total = point_at_position(position), 2 * math.pi / step, -math.inf
         others, bounds = self._other_real_points(position)
-        bounds = (
-            bounds
-            + smooth**2 * (others + others**2) / 2
-            - others * epsilon
-            - (self.cumulant_at(position) - c * epsilon)
-        )
+        log_integrand = self.cumulant_at(position) - c * epsilon
+        bounds = bounds + smooth**2 * (others + others**2) / 2 - others * epsilon - log_integrand
         for sign in (1, -1):
             on_side = (others - c) * sign > 1e-12 * abs(c)
             rate = np.abs(others[on_side] - c) * shift

@@ -33,7 +33,7 @@ MOMENT_ROUNDING = 1e-13
 SMALLEST_MODULUS = 1e-300
 NODES_CHUNK = 1 << 18
 """Phases held at once: 4 MiB of complex numbers."""
-MAX_PLAIN_EXPONENT = 600.0
+MAX_DIRECT_EXPONENT = 600.0
 
 
 class LineDistribution(ABC):
@@ -87,7 +87,7 @@ class FiniteLineDistribution(LineDistribution):
         top = float(np.max(exponent)) if len(exponent) else 0.0
         weights = law.masses * np.exp(exponent - top)
         total = float(np.sum(weights))
-        if abs(top) < MAX_PLAIN_EXPONENT:
+        if abs(top) < MAX_DIRECT_EXPONENT:
             growth = np.expm1(exponent)
             excess = float(np.dot(law.masses, growth)) - law.infinite_mass
             size = float(np.dot(law.masses, np.abs(growth))) + law.infinite_mass
@@ -313,44 +313,46 @@ class SmoothLine:
         """Return value and gain at ε, each with its error."""
         along = np.exp(-1j * epsilon * self.step * np.arange(ROW_LENGTH))
         across = np.exp(-1j * epsilon * self.starts)
-        found = (float(np.sum(((terms @ along) * across).real)) for terms in self.terms)
+        sums = (float(np.sum(((terms @ along) * across).real)) for terms in self.terms)
         errors = (a + b * abs(epsilon) + m for a, b, m in zip(self.off, self.more, self.missing, strict=True))
-        return next(zip(found, errors, strict=False)), next(zip(found, errors, strict=False))
+        return next(zip(sums, errors, strict=False)), next(zip(sums, errors, strict=False))
 
 
 def smooth_line(
     c: float, parts: tuple[LineComponent, LineComponent | None], step: float, smooth: float, most: int
 ) -> SmoothLine:
     """The line through c: of the first part less the second, on nodes of this step, smoothed by ``smooth`` = μ."""
-    whole, apart = parts
+    all_losses, only_atoms = parts
     rows = math.ceil(NODE_RANGE / smooth / (step * ROW_LENGTH))
-    looked = min(MAX_INTERVALS, most // 4)
-    live = live_intervals(whole.laws, whole.counts, step * ROW_LENGTH, rows, looked)
-    if apart is not None:
-        live = np.union1d(live, live_intervals(apart.laws, apart.counts, step * ROW_LENGTH, rows, looked))
+    max_intervals = min(MAX_INTERVALS, most // 4)
+    live = live_intervals(all_losses.laws, all_losses.counts, step * ROW_LENGTH, rows, max_intervals)
+    if only_atoms is not None:
+        live = np.union1d(
+            live, live_intervals(only_atoms.laws, only_atoms.counts, step * ROW_LENGTH, rows, max_intervals)
+        )
     if len(live) * ROW_LENGTH > most:
         raise CostLimitError(len(live) * ROW_LENGTH, most, f"nodes of the line at c={c:.3g} alive")
     starts = step * ROW_LENGTH * live.astype(np.float64)
     along = np.asarray(step * np.arange(ROW_LENGTH), dtype=np.float64)
     row_blocks = [starts[i : i + ROWS_CHUNK] for i in range(0, len(starts), ROWS_CHUNK)]
     blocks = [_sum_terms(c, parts, row_block, along, smooth) for row_block in row_blocks]
-    values, gains, off, more = zip(*blocks, strict=True)
+    values, gains, errors, errors_per_nat = zip(*blocks, strict=True)
     # Bound on the omitted nodes: |M| is at most M(c) beyond all rows, and negligible in between.
     skipped = rows > len(live)
-    lifted = math.exp(smooth**2 * (c + c * c) / 2)
+    normal_factor = math.exp(smooth**2 * (c + c * c) / 2)
     end = step * ROW_LENGTH * rows
     tail = math.exp(-((smooth * end) ** 2) / 2) / math.pi * (1 / (smooth**2 * end) + step)
-    dead = math.exp(LOG_NEGLIGIBLE) * skipped / math.pi
+    negligible = math.exp(LOG_NEGLIGIBLE) * skipped / math.pi
     first = step * ROW_LENGTH
-    value = tail / end**2 + dead * (1 + step / first) / first
-    gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + dead * (math.sqrt(math.pi / 2) / smooth + step))
+    value = tail / end**2 + negligible * (1 + step / first) / first
+    gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + negligible * (math.sqrt(math.pi / 2) / smooth + step))
     return SmoothLine(
         step,
         starts,
         (np.concatenate(values), np.concatenate(gains)),
-        _both_sums(off),
-        _both_sums(more),
-        (2 * lifted * value, 2 * lifted * gain),
+        _both_sums(errors),
+        _both_sums(errors_per_nat),
+        (2 * normal_factor * value, 2 * normal_factor * gain),
     )
 
 
@@ -362,19 +364,19 @@ def _sum_terms(
     c: float, parts: tuple[LineComponent, LineComponent | None], starts: Floats, along: Floats, smooth: float
 ) -> tuple[Complexes, Complexes, Pair, Pair]:
     """Return terms of both sums, and their errors."""
-    whole, apart = parts
-    rest, error = whole.product_at(starts, along)
-    if apart is not None:
-        less, other = apart.product_at(starts, along)
-        rest, error = rest - less, error + other + ROUND_OFF * np.abs(less)
+    all_losses, only_atoms = parts
+    difference, error = all_losses.product_at(starts, along)
+    if only_atoms is not None:
+        atom_product, atom_error = only_atoms.product_at(starts, along)
+        difference, error = difference - atom_product, error + atom_error + ROUND_OFF * np.abs(atom_product)
     y = starts[:, None] + along
     z = c + 1j * y
     factor = np.exp(smooth**2 * (z + z * z) / 2) * ((along[1] - along[0]) / math.pi * np.where(y == 0, 0.5, 1.0))
-    gains = rest * factor * (smooth**2 * math.exp(smooth**2 / 8))
-    values = rest * factor / (z * (z + 1)) * math.copysign(1.0, c)
+    gains = difference * factor * (smooth**2 * math.exp(smooth**2 / 8))
+    values = difference * factor / (z * (z + 1)) * math.copysign(1.0, c)
     sizes = np.abs(factor) / np.abs(z * (z + 1)), np.abs(factor) * (smooth**2 * math.exp(smooth**2 / 8))
-    roundings = error + np.abs(rest) * ROUND_OFF * (80 + 2 * ROW_LENGTH)
-    turned = ROUND_OFF * 3 * np.abs(y) * np.abs(rest)
-    off = float(np.vdot(sizes[0], roundings)), float(np.vdot(sizes[1], roundings))
-    more = float(np.vdot(sizes[0], turned)), float(np.vdot(sizes[1], turned))
-    return values, gains, off, more
+    roundings = error + np.abs(difference) * ROUND_OFF * (80 + 2 * ROW_LENGTH)
+    phase_error = ROUND_OFF * 3 * np.abs(y) * np.abs(difference)
+    errors = float(np.vdot(sizes[0], roundings)), float(np.vdot(sizes[1], roundings))
+    errors_per_nat = float(np.vdot(sizes[0], phase_error)), float(np.vdot(sizes[1], phase_error))
+    return values, gains, errors, errors_per_nat

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 
 from tightrope.cli.couple.check import read_mechanism
-from tightrope.cli.couple.laws import fitting_table
+from tightrope.cli.couple.laws import open_table_for_mechanism
 from tightrope.cli.options import AsJson
-from tightrope.cli.output import echo_lines, new_parquet, print_json, show_spinner
+from tightrope.cli.output import check_new_parquet_path, echo_lines, print_json, show_spinner
 from tightrope.errors import InputError
 from tightrope.transport.on_tables.collection import apply_cells, apply_table
 from tightrope.transport.on_tables.supports import Categories, Cells
@@ -35,7 +35,9 @@ Keep = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged: it is not hidden.")
 ]
 Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
-DRAWN_ALREADY = "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
+OUTPUT_EXISTS_REMEDY = (
+    "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,50 +54,52 @@ class ApplyOptions:
     as_json: AsJson = False
 
 
-def apply(asked: ApplyOptions) -> None:
+def apply(options: ApplyOptions) -> None:
     """Replace every value by one draw, and write no group.
 
     A second run is a second release of every value, and tells more.
     """
-    new_parquet(asked.out, DRAWN_ALREADY)
+    check_new_parquet_path(options.out, OUTPUT_EXISTS_REMEDY)
     with show_spinner("Checking the mechanism ..."):
-        saved = read_mechanism(asked.mechanism)
+        saved = read_mechanism(options.mechanism)
     # The same points in other columns.
 
-    if asked.value is None:
+    if options.value is None:
         placed = saved.support
     else:
-        if len(asked.value) != len(saved.support.column_names):
+        if len(options.value) != len(saved.support.column_names):
             raise InputError(
-                "value", asked.value, f"{len(saved.support.column_names)} columns, in the order of the fit"
+                "value", options.value, f"{len(saved.support.column_names)} columns, in the order of the fit"
             )
         if isinstance(saved.support, Categories):
-            placed = replace(saved.support, column=asked.value[0])
+            placed = replace(saved.support, column=options.value[0])
         else:
             placed = Cells(
-                tuple(replace(axis, column=name) for axis, name in zip(saved.support.axes, asked.value, strict=True))
+                tuple(replace(axis, column=name) for axis, name in zip(saved.support.axes, options.value, strict=True))
             )
-    saved = replace(saved, support=placed, group=asked.group or saved.group)
-    with rows_done("Drawing") as progress:
-        table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
+    saved = replace(saved, support=placed, group=options.group or saved.group)
+    with show_row_progress("Drawing") as progress:
+        table, keep = open_table_for_mechanism(saved, options.data, options.table), tuple(options.keep or ())
         if isinstance(saved.support, Cells):
-            settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
+            settings = (saved.mechanism, table, saved.support, saved.group, options.out)
             rows = apply_cells(*settings, keep=keep, progress=progress)
         else:
             value, names = saved.support.column, saved.support.point_names
-            columns = (saved.mechanism, table, value, saved.group, asked.out)
+            columns = (saved.mechanism, table, value, saved.group, options.out)
             rows = apply_table(*columns, points=names, keep=keep, progress=progress)
-    if asked.as_json:
-        print_json({"rows": rows, "out": str(asked.out), "columns": [*saved.support.column_names, *(asked.keep or [])]})
+    if options.as_json:
+        print_json(
+            {"rows": rows, "out": str(options.out), "columns": [*saved.support.column_names, *(options.keep or [])]}
+        )
         return
     echo_lines(
-        f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.column_names, *(asked.keep or [])])}."
+        f"{rows:,} rows written to {options.out}: {', '.join([*saved.support.column_names, *(options.keep or [])])}."
     )
     echo_lines("Each value was drawn once. Running this again would release every value again, and that tells more.")
 
 
 @contextmanager
-def rows_done(task: str) -> Iterator[Callable[[int], None]]:
+def show_row_progress(task: str) -> Iterator[Callable[[int], None]]:
     """A line on standard error that counts rows, only if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.channels import Channel
-from tightrope.cli.couple.fit import show_learning
-from tightrope.cli.couple.laws import fitting_table, law_entries
+from tightrope.cli.couple.fit import print_learning
+from tightrope.cli.couple.laws import open_table_for_mechanism, read_distributions_csv
 from tightrope.cli.local.local import read_channel
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import echo_lines, print_json, show_spinner
@@ -75,7 +75,7 @@ def check(
     off = significant_text(found["target_error"] * 2.0**128, 2, UP)
     echo_lines(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
     _show_apart("If the laws are as fitted, outputs of two groups differ by at most", found["known_exactly"])
-    show_learning(found["origin"])
+    print_learning(found["origin"])
     if "actual" in found:
         echo_lines(
             f"With the laws given, one draw is within {_describe_bounds(found['actual']['bound'])}: by "
@@ -125,11 +125,13 @@ def _load_coupling(
     actual: Any = None
     names = tuple(fitted.groups)
     if laws is not None:
-        entries = laws_from_entries(law_entries(laws), saved.support, saved.support.column_names[0])
+        entries = laws_from_entries(read_distributions_csv(laws), saved.support, saved.support.column_names[0])
         actual = align_groups(entries, names)
     elif path is not None:
         population = Population(group=saved.group, groups=names)
-        actual = laws_from_counts(count_points(fitting_table(saved, path, table), saved.support, population)).laws
+        actual = laws_from_counts(
+            count_points(open_table_for_mechanism(saved, path, table), saved.support, population)
+        ).laws
     if actual is not None:
         # A bound from the distance of the laws alone, and what this mechanism really does to them.
 
@@ -160,7 +162,7 @@ def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str,
         raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
     channel = Channel(read_channel(path))
     support = Categories("input", Labels.from_names(range(channel.input_count)))
-    known = laws_from_entries(law_entries(laws), support, "input")
+    known = laws_from_entries(read_distributions_csv(laws), support, "input")
     return {
         "kind": "channel",
         "points": channel.input_count,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from tightrope.cli.couple import apply, check, fit
-from tightrope.cli.options import from_fields
+from tightrope.cli.options import command_from_dataclass
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
-app.command("fit", epilog=fit.FIT_EXAMPLE)(from_fields(fit.FitOptions, fit.fit))
-app.command("apply", epilog=apply.APPLY_EXAMPLE)(from_fields(apply.ApplyOptions, apply.apply))
+app.command("fit", epilog=fit.FIT_EXAMPLE)(command_from_dataclass(fit.FitOptions, fit.fit))
+app.command("apply", epilog=apply.APPLY_EXAMPLE)(command_from_dataclass(apply.ApplyOptions, apply.apply))
 app.command("check", epilog=check.CHECK_EXAMPLE)(check.check)

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tightrope.cli.couple.laws import known_laws
-from tightrope.cli.options import AsJson, Force, Page, check_page, check_picture_name
+from tightrope.cli.couple.laws import load_group_distributions
+from tightrope.cli.options import AsJson, Force, Page, check_picture_path, check_report_path
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner, writable_folder, write_file
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.numbers import UP, percent_text, significant_text
@@ -93,21 +93,21 @@ class FitOptions:
     as_json: AsJson = False
 
 
-def fit(asked: FitOptions) -> None:
+def fit(options: FitOptions) -> None:
     """Fit a coupling: every group's values come out with one law, at the least distance.
 
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
-    _check_files(asked)
+    _check_files(options)
     with show_spinner("Counting ..."):
-        known = known_laws(asked)
+        known = load_group_distributions(options)
     started = time.perf_counter()
     with show_spinner("Coupling the groups' laws with their target ..."):
-        metric = known.support.default_metric if asked.metric is None else asked.metric
-        objective: Any = asked.objective  # checked by fit
-        cost, target = known.support.transport_cost(metric), target_law(known, asked.target)
+        metric = known.support.default_metric if options.metric is None else options.metric
+        objective: Any = options.objective  # checked by fit
+        cost, target = known.support.transport_cost(metric), target_law(known, options.target)
         fitted = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
-        saved = SavedCoupling(fitted, known.support, asked.group, metric, known.stated_origin(asked.target))
+        saved = SavedCoupling(fitted, known.support, options.group, metric, known.stated_origin(options.target))
     seconds = time.perf_counter() - started
     groups: list[dict[str, Any]] = []
     for name in fitted.groups:
@@ -125,38 +125,38 @@ def fit(asked: FitOptions) -> None:
         "origin": plain_data(saved.origin),
     }
     with _owner_only_files(known.kind == "table"):
-        write_file(asked.out, to_json_text(saved.to_document()))
-        if asked.plot is not None:
+        write_file(options.out, to_json_text(saved.to_document()))
+        if options.plot is not None:
             with show_spinner("Drawing ..."):
-                draw_picture(saved, asked.plot)
-        if asked.report is not None:
+                draw_picture(saved, options.plot)
+        if options.report is not None:
             caption = f"How far values move, in {data['unit']} ({data['metric']})"
             write_file(
-                asked.report,
+                options.report,
                 document_html(
                     saved.to_document(),
                     tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _move_rows(data))],
                 ),
             )
-    if asked.as_json:
-        print_json({**data, "out": str(asked.out)})
+    if options.as_json:
+        print_json({**data, "out": str(options.out)})
     else:
-        _print_result(data, asked)
+        _print_result(data, options)
 
 
-def _check_files(asked: FitOptions) -> None:
+def _check_files(options: FitOptions) -> None:
     """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
-    check_picture_name(asked.plot)
-    check_page(asked.report, replace=asked.force)
-    read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
-    named = {"out": asked.out, "plot": asked.plot, "report": asked.report}
+    check_picture_path(options.plot)
+    check_report_path(options.report, replace=options.force)
+    read = [path.resolve() for path in (options.data, options.laws) if path is not None]
+    named = {"out": options.out, "plot": options.plot, "report": options.report}
     written = {name: path for name, path in named.items() if path is not None}
     for name, path in written.items():
         if path.is_dir() or path.resolve() in read:
             raise InputError(name, str(path), "a file of its own", "name another one")
         writable_folder(path.parent)
-    if asked.out.exists() and not asked.force:
-        raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
+    if options.out.exists() and not options.force:
+        raise InputError("out", str(options.out), "a file that does not exist yet", "--force replaces it")
     if len({path.resolve() for path in written.values()}) < len(written):
         last = next(name for name in ("report", "plot") if name in written)
         raise InputError(last, str(written[last]), "another file than --out", "name another one")
@@ -186,24 +186,24 @@ def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _print_result(data: Mapping[str, Any], asked: FitOptions) -> None:
+def _print_result(data: Mapping[str, Any], options: FitOptions) -> None:
 
-    echo_lines(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
+    echo_lines(f"{len(data['groups'])} groups of {options.group}, {data['points']} points; target: {options.target}\n")
     print_table(MOVES, _move_rows(data))
     echo_lines(f"\nDistances: {data['unit']} ({data['metric']}).")
     off = significant_text(data["target_error"] * 2.0**128, 2, UP)
     echo_lines(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
-    show_learning(data["origin"])
+    print_learning(data["origin"])
     echo_lines(f"Fitted in {data['seconds']:.1f} s.")
-    echo_lines(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
-    if asked.plot is not None:
-        echo_lines(f"Drawn: {asked.plot}")
-    if asked.report is not None:
-        echo_lines(f"Written: {asked.report}; it is as secret as that file, and holds it.")
+    echo_lines(f"Written: {options.out}; it is {data['origin']['secrecy']}.")
+    if options.plot is not None:
+        echo_lines(f"Drawn: {options.plot}")
+    if options.report is not None:
+        echo_lines(f"Written: {options.report}; it is as secret as that file, and holds it.")
     echo_lines("One value, one draw: releasing a value again tells more. See docs/couple.md.")
 
 
-def show_learning(origin: Mapping[str, Any]) -> None:
+def print_learning(origin: Mapping[str, Any]) -> None:
     """Describe learned distributions: the budget spent, and the loss left by their estimation error."""
     own = origin.get("learning")
     if own is None:

@@ -11,7 +11,7 @@ import typer
 
 from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
-from tightrope.cli.options import AsJson, from_fields
+from tightrope.cli.options import AsJson, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json
 from tightrope.errors import InputError
 
@@ -24,9 +24,11 @@ Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of nu
 Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
 
 
-app.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.StudyOptions, plan.plan))
+app.command("plan", epilog=plan.STUDY_EXAMPLE)(command_from_dataclass(plan.StudyOptions, plan.plan))
 app.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
-app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.EstimateOptions, perturb.estimate))
+app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(
+    command_from_dataclass(perturb.EstimateOptions, perturb.estimate)
+)
 
 
 @app.command("check", epilog=CHECK_EXAMPLE)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, check_page
+from tightrope.cli.options import AsJson, Force, Page, check_report_path
 from tightrope.cli.output import (
+    check_new_parquet_path,
     echo_heading,
     echo_lines,
-    new_parquet,
     print_json,
     print_table,
     show_spinner,
@@ -67,7 +67,7 @@ def perturb(
     """
     from tightrope.tables import open_source
 
-    new_parquet(out, AGAIN)
+    check_new_parquet_path(out, AGAIN)
     asked = load_study(study)
     with show_spinner("Drawing reports ..."):
         source = open_source(data, table=table)
@@ -163,7 +163,7 @@ def estimate(asked: EstimateOptions) -> None:
 
     Unbiased, with intervals that speak of those who reported; and what one report says about a person.
     """
-    check_page(asked.report, replace=asked.force)
+    check_report_path(asked.report, replace=asked.force)
     with show_spinner("Counting reports ..."):
         study = load_study(asked.study)
         tally = tally_table(study.mechanism, asked.reports)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, check_page, ends_of
+from tightrope.cli.options import AsJson, Force, Page, check_report_path, parse_bounds
 from tightrope.cli.output import echo_lines, print_json, show_spinner, writable_folder, write_file
 from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.errors import InputError
@@ -32,7 +32,9 @@ Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report m
 Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
 Dimension = Annotated[
     int | None,
-    typer.Option(metavar="D", help="How many coordinates the vectors have, of length 1 at most, whose mean is asked."),
+    typer.Option(
+        metavar="D", help="How many coordinates the vectors have, of length 1 at most, whose mean is options."
+    ),
 ]
 People = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
 Error = Annotated[
@@ -73,34 +75,34 @@ class StudyOptions:
     as_json: AsJson = False
 
 
-def plan(asked: StudyOptions) -> None:
+def plan(options: StudyOptions) -> None:
     """How many people a study takes, and how many any study would.
 
     The best mechanism by exact variance, beside what no mechanism can do. With --out, the study that people and
     collector share.
     """
-    study = _load_study(asked)
+    study = _load_study(options)
     unit = 1.0 if study is None else study.error_unit
     with show_spinner("Comparing mechanisms ..."):
-        k = asked.k if study is None else study.k
-        error = None if asked.error is None else asked.error / unit
+        k = options.k if study is None else study.k
+        error = None if options.error is None else options.error / unit
         found = planned(
-            asked.question,
-            epsilon=asked.epsilon,
-            people=asked.people,
+            options.question,
+            epsilon=options.epsilon,
+            people=options.people,
             error=error,
             k=k,
-            dimension=asked.dimension,
-            total_variation=asked.total_variation,
+            dimension=options.dimension,
+            total_variation=options.total_variation,
         )
-    if asked.out is not None and study is not None:
-        write_file(asked.out, study_text(study))
-    if asked.report is not None and study is not None:
-        write_file(asked.report, _study_page(study, found, unit))
-    if asked.as_json:
-        written = {} if asked.out is None else {"study": str(asked.out)}
+    if options.out is not None and study is not None:
+        write_file(options.out, study_text(study))
+    if options.report is not None and study is not None:
+        write_file(options.report, _study_page(study, found, unit))
+    if options.as_json:
+        written = {} if options.out is None else {"study": str(options.out)}
         print_json({
-            "epsilon": asked.epsilon,
+            "epsilon": options.epsilon,
             "question": found.question,
             "mechanism": found.option.name,
             "people": found.people,
@@ -115,50 +117,50 @@ def plan(asked: StudyOptions) -> None:
         })  # fmt: skip
         return
     echo_lines(*_output_lines(found, unit))
-    if asked.out is not None:
-        echo_lines(f"\nWrote {asked.out}. Share it with the people who are asked, then:")
-        echo_lines(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
-    if asked.report is not None:
-        echo_lines(f"Written: {asked.report}")
+    if options.out is not None:
+        echo_lines(f"\nWrote {options.out}. Share it with the people who are options, then:")
+        echo_lines(f"  tightrope local perturb {options.out} DATA --column ANSWER --out reports.parquet")
+    if options.report is not None:
+        echo_lines(f"Written: {options.report}")
 
 
-def _load_study(asked: StudyOptions) -> Study | None:
+def _load_study(options: StudyOptions) -> Study | None:
     """Return the study if its answers are named; raise if it could not be run."""
-    names = _parse_names(asked)
-    if names is None and asked.bounds is None:
-        for name, path in (("out", asked.out), ("report", asked.report)):
+    names = _parse_names(options)
+    if names is None and options.bounds is None:
+        for name, path in (("out", options.out), ("report", options.report)):
             if path is not None:
                 remedy = "--categories a,b,c or --bounds LOW,HIGH: a study must say what may be answered"
                 raise InputError(name, str(path), "left out without the answers", remedy)
         return None
-    if asked.k is not None and asked.k != len(names or ()):
+    if options.k is not None and options.k != len(names or ()):
         wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
-        raise InputError("k", asked.k, wanted, "leave --k out")
-    _check_out(asked)
-    check_page(asked.report, replace=asked.force)
-    eta, given, question = asked.total_variation, names or (), cast("Asks", asked.question)
-    bounds = None if asked.bounds is None else ends_of(asked.bounds)
-    return Study(question, asked.epsilon, given, bounds, total_variation=eta, title=asked.title)
+        raise InputError("k", options.k, wanted, "leave --k out")
+    _check_out(options)
+    check_report_path(options.report, replace=options.force)
+    eta, given, question = options.total_variation, names or (), cast("Asks", options.question)
+    bounds = None if options.bounds is None else parse_bounds(options.bounds)
+    return Study(question, options.epsilon, given, bounds, total_variation=eta, title=options.title)
 
 
-def _check_out(asked: StudyOptions) -> None:
+def _check_out(options: StudyOptions) -> None:
 
-    if asked.out is None:
+    if options.out is None:
         return
-    if asked.out.suffix != ".toml":
-        raise InputError("out", str(asked.out), "a name that ends in .toml")
-    if asked.out.exists() and not asked.force:
-        raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
-    writable_folder(asked.out.parent)
+    if options.out.suffix != ".toml":
+        raise InputError("out", str(options.out), "a name that ends in .toml")
+    if options.out.exists() and not options.force:
+        raise InputError("out", str(options.out), "a file that does not exist yet", "--force replaces it")
+    writable_folder(options.out.parent)
 
 
-def _parse_names(asked: StudyOptions) -> tuple[str | int, ...] | None:
+def _parse_names(options: StudyOptions) -> tuple[str | int, ...] | None:
     """The names on the command line or in the file; blanks around them do not count."""
-    path = asked.categories_from
-    if asked.categories is not None:
+    path = options.categories_from
+    if options.categories is not None:
         if path is not None:
-            raise InputError("categories", asked.categories, "given once", ONCE)
-        names = [name.strip() for name in asked.categories.split(",")]
+            raise InputError("categories", options.categories, "given once", ONCE)
+        names = [name.strip() for name in options.categories.split(",")]
     elif path is None:
         return None
     else:
@@ -170,7 +172,9 @@ def _parse_names(asked: StudyOptions) -> tuple[str | int, ...] | None:
             raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
         names = [line.strip() for line in lines if line.strip()]
     if not all(names):
-        raise InputError("categories", asked.categories, "names between commas", "write '' into the study for no text")
+        raise InputError(
+            "categories", options.categories, "names between commas", "write '' into the study for no text"
+        )
     return tuple(map(int, names)) if all(map(_is_whole, names)) else tuple(names)
 
 

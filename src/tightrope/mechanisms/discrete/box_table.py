@@ -41,10 +41,10 @@ def points_with_one_end(inner: Number, dimension: int) -> Number:
     >>> points_with_one_end(2, 3) == 3**3 - 2**3
     True
     """
-    found = inner * 0 + 1
+    total = inner * 0 + 1
     for k in range(1, dimension):
-        found = found + comb(dimension, k) * inner**k
-    return found
+        total = total + comb(dimension, k) * inner**k
+    return total
 
 
 def points_with_both_ends(inner: Number, dimension: int) -> Number:
@@ -53,10 +53,10 @@ def points_with_both_ends(inner: Number, dimension: int) -> Number:
     >>> points_with_both_ends(2, 3) == 3**3 - 2 * 2**3 + 1
     True
     """
-    found = inner * 0
+    total = inner * 0
     for k in range(2, dimension + 1, 2):
-        found = found + 2 * comb(dimension, k) * inner ** (dimension - k)
-    return found
+        total = total + 2 * comb(dimension, k) * inner ** (dimension - k)
+    return total
 
 
 def shared_point_counts(lengths: Floats, dimension: int, *, one_end: bool) -> Floats:
@@ -87,8 +87,8 @@ MASS_ROUNDING = 2e-14
 def point_weights(radii: list[int], dimension: int) -> tuple[list[int], int]:
     """Return v(0), v(1), …, v(N), rounded down, and the total that represents probability 1; ``radii`` out of 2¹²⁸."""
     lift = GUARD + dimension * (2 * len(radii) + 1).bit_length()
-    each = [(weight << lift) // (2 * r + 1) ** dimension for r, weight in enumerate(radii)]
-    return list(accumulate(reversed(each)))[::-1], 1 << (BITS + lift)
+    weights = [(weight << lift) // (2 * r + 1) ** dimension for r, weight in enumerate(radii)]
+    return list(accumulate(reversed(weights)))[::-1], 1 << (BITS + lift)
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: caches what all shifts share
@@ -113,26 +113,35 @@ class BoxLosses:
         count = len(self.radii)
         if not count * shift <= MOST_PAIRS:
             raise InputError("sensitivity", shift, f"at most {MOST_PAIRS // count} for this noise", "coarser units")
-        chances, reached = self._norm_weights[1], range(min(shift, count - 1) + 1)
-        points = [self._point_counts(apart, shift) for apart in range(shift + 1)]
-        falls = [self._log_weight_ratios(apart) for apart in reached]
-        near = [points[apart][: count - apart] * chances[: count - apart] for apart in reached]
-        far = [points[apart][: count - apart] * chances[apart:] for apart in reached[1:]]
-        losses = np.concatenate([fall for fall, _ in falls] + [-fall for fall, _ in falls[1:]])
-        lost = sum(float(np.dot(own[max(count - apart, 0) :], chances[max(count - apart, 0) :]))
-                   for apart, own in enumerate(points))  # fmt: skip
-        slack = max(slack for _, slack in falls) + SMALLEST_LOSS
-        found = Atoms.merge_losses(
-            losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack
+        probabilities, differences = self._norm_weights[1], range(min(shift, count - 1) + 1)
+        points = [self._point_counts(difference, shift) for difference in range(shift + 1)]
+        log_ratios = [self._log_weight_ratios(difference) for difference in differences]
+        near = [
+            points[difference][: count - difference] * probabilities[: count - difference] for difference in differences
+        ]
+        far = [points[difference][: count - difference] * probabilities[difference:] for difference in differences[1:]]
+        losses = np.concatenate([ratio for ratio, _ in log_ratios] + [-ratio for ratio, _ in log_ratios[1:]])
+        infinite = 0.0
+        for difference, counts in enumerate(points):
+            start = max(count - difference, 0)
+            infinite += float(np.dot(counts[start:], probabilities[start:]))
+        slack = max(slack for _, slack in log_ratios) + SMALLEST_LOSS
+        atoms = Atoms.merge_losses(
+            losses, np.concatenate([*near, *far]), infinite_mass=infinite, opposite_mass=infinite, slack=slack
         )
         return Atoms(
-            found.losses, found.masses, lost, lost, slack, relative_mass_error=MASS_ROUNDING + len(near[0]) * ROUND_OFF
+            atoms.losses,
+            atoms.masses,
+            infinite,
+            infinite,
+            slack,
+            relative_mass_error=MASS_ROUNDING + len(near[0]) * ROUND_OFF,
         )
 
-    def _point_counts(self, apart: int, shift: int) -> Floats:
+    def _point_counts(self, difference: int, shift: int) -> Floats:
         """Return the number of points at distance a from 0 and a + ``apart`` from the corner, for a = 0..N."""
-        lengths = 2 * np.arange(len(self.radii), dtype=np.float64) + (apart - shift + 1)
-        return shared_point_counts(lengths, self.dimension, one_end=apart == shift)
+        lengths = 2 * np.arange(len(self.radii), dtype=np.float64) + (difference - shift + 1)
+        return shared_point_counts(lengths, self.dimension, one_end=difference == shift)
 
     def _log_weight_ratios(self, apart: int) -> tuple[Floats, float]:
         """Return log v(a) / v(a + apart) for a = 0..N − apart, and a bound on their rounding error."""

@@ -190,17 +190,17 @@ class GaussianSampler:
     ) -> Integers:
         """Decide the proposals left by the quick test, and draw the tail; return the rejected ones."""
         inner = waiting[cells[waiting] < self.envelope.cell_count]
-        kept, unclear = self._compare_acceptance(out[inner], cells[inner], words[inner])
-        for at in np.flatnonzero(unclear).tolist():
-            kept[at] = self._accepts_exactly(abs(int(out[inner[at]])), int(words[inner[at]]), randomness)
-        kept &= (out[inner] != 0) | (words[inner] & np.uint64(1) == 0)  # -0 is refused
-        refused = np.ones(len(out), dtype=np.bool_)
-        refused[inner] = ~kept
-        for at in waiting[cells[waiting] == self.envelope.cell_count].tolist():
+        accepted, undecided = self._compare_acceptance(out[inner], cells[inner], words[inner])
+        for index in np.flatnonzero(undecided).tolist():
+            accepted[index] = self._accepts_exactly(abs(int(out[inner[index]])), int(words[inner[index]]), randomness)
+        accepted &= (out[inner] != 0) | (words[inner] & np.uint64(1) == 0)  # -0 is refused
+        rejected = np.ones(len(out), dtype=np.bool_)
+        rejected[inner] = ~accepted
+        for index in waiting[cells[waiting] == self.envelope.cell_count].tolist():
             point = self._draw_tail_point(randomness)
-            refused[at] = point is None
-            out[at] = point or 0
-        return waiting[refused[waiting]]
+            rejected[index] = point is None
+            out[index] = point or 0
+        return waiting[rejected[waiting]]
 
     def _compare_acceptance(
         self, points: Integers, cells: Integers, words: Words
@@ -208,14 +208,14 @@ class GaussianSampler:
         """Return masks: acceptance number surely below the acceptance probability; undecided in floats."""
         bits, _, factor, unit, _ = self._loop_parameters
         edge = cells << np.int64(bits)
-        place = np.abs(points) - edge
-        fall = place.astype(np.float64) * (place + 2.0 * edge) * factor
-        power = np.ones_like(fall)
+        offset = np.abs(points) - edge
+        exponent = offset.astype(np.float64) * (offset + 2.0 * edge) * factor
+        power = np.ones_like(exponent)
         for k in range(TERMS, 0, -1):
-            power = 1.0 - power * fall / k
+            power = 1.0 - power * exponent / k
         level = (words >> (bits + np.uint64(1))).astype(np.float64) * unit
-        kept = level + unit <= power - self.doubt
-        return kept, ~kept & (level < power + self.doubt)
+        accepted = level + unit <= power - self.doubt
+        return accepted, ~accepted & (level < power + self.doubt)
 
     def _accepts_exactly(self, x: int, word: int, randomness: Source) -> bool:
         """Decide acceptance without rounding: continue the bits of the word and refine the bounds."""
@@ -230,10 +230,10 @@ class GaussianSampler:
             word = int(randomness.random_words(1)[0])
             ones = 64 - (word ^ (2**64 - 1)).bit_length()
             period += ones
-        (place,), (sign,) = uniform_below(1 << self.envelope.tail_bits, 1, randomness), uniform_below(2, 1, randomness)
-        x = self.envelope.tail_start + (period << self.envelope.tail_bits) + int(place)
-        kept = bernoulli_from_bits(partial(self.envelope.tail_acceptance_bounds, x, period), randomness)
-        return (x if sign else -x) if kept else None
+        (offset,), (sign,) = uniform_below(1 << self.envelope.tail_bits, 1, randomness), uniform_below(2, 1, randomness)
+        x = self.envelope.tail_start + (period << self.envelope.tail_bits) + int(offset)
+        accepted = bernoulli_from_bits(partial(self.envelope.tail_acceptance_bounds, x, period), randomness)
+        return (x if sign else -x) if accepted else None
 
 
 def _propose_with_numpy(
@@ -242,17 +242,17 @@ def _propose_with_numpy(
     """NumPy version of ``loops.propose_points``; uses views, because all numbers are below 2⁶³."""
     bits, last, factor, unit, ceiling = shape
     np.left_shift(cells, np.int64(bits), out=out)
-    place = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).view(np.int64)
-    real = place.astype(np.float64)
+    offset = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).view(np.int64)
+    offset_float = offset.astype(np.float64)
     level = (words >> (bits + np.uint64(1))).view(np.int64).astype(np.float64)
     level *= unit
     level += unit
-    level += real * (real + 2.0 * out) * factor
-    out += place
-    found = np.flatnonzero((level > ceiling) | (cells >= last) | (out == 0))
+    level += offset_float * (offset_float + 2.0 * out) * factor
+    out += offset
+    undecided = np.flatnonzero((level > ceiling) | (cells >= last) | (out == 0))
     out *= 1 - 2 * (words & np.uint64(1)).view(np.int64)
-    waiting[: len(found)] = found
-    return len(found)
+    waiting[: len(undecided)] = undecided
+    return len(undecided)
 
 
 SMALLEST, LARGEST = 64.0, 1e9

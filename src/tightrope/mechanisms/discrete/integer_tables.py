@@ -111,7 +111,7 @@ MARGINS = (1 - PRIVATE_SIDE, 2.0**-46, 2.0**-44, 2.0**-40, 2.0**-32, 2.0**-24, 2
 SMALLEST_STEP = 1e-9
 """Smallest ideal spacing of losses that is declared."""
 
-SMALLEST_DELTA = 1e-24
+NEGLIGIBLE_DELTA = 1e-24
 """A smaller δ is treated as 0: a table of 128 bits cannot represent it."""
 
 
@@ -126,6 +126,23 @@ class TailRecurrence:
     def from_point(cls, epsilon: float, delta: float) -> Self:
         """Return the map of the point (ε, δ), rounded to the private side."""
         return cls(fixed_point_exponential(Fraction(epsilon)) + 1, int(Fraction(delta) * ONE))
+
+    @staticmethod
+    def steps_to_zero(epsilon: float, delta: float) -> float:
+        """Return the number of steps from G_1 to 0 for δ > 0: log(1 + G_1 (1 − e^{−ε}) e^ε / δ) / ε."""
+        decay = math.exp(-epsilon)
+        first = (1 - delta) * decay / (1 + decay)
+        if epsilon > 0:
+            return math.log1p(-first * math.expm1(-epsilon) / (decay * delta)) / epsilon
+        return first / delta
+
+    def last_crossing(self, others: list[TailRecurrence]) -> int:
+        """Return the G below which none of the others is above this one, whose δ is 0.
+
+        a (G − δ) ≤ b G ⇔ G ≤ aδ / (a − b).
+        """
+        bounds = [a.decay * a.delta // (a.decay - self.decay) for a in others if a.decay > self.decay]
+        return min(bounds, default=ONE)
 
     def next_tail(self, tail: int) -> int:
         """Return e^{−ε}(G − δ)."""
@@ -179,7 +196,7 @@ def _check_point(epsilon: float, delta: float) -> tuple[float, float]:
     epsilon, delta = min(non_negative("epsilon", epsilon), LARGEST_STEP), check_probability("delta", delta)
     if not delta < 1:
         raise InputError("delta", delta, "below 1", "leave out this point: it holds for every mechanism")
-    if delta >= SMALLEST_DELTA:
+    if delta >= NEGLIGIBLE_DELTA:
         return epsilon, delta
     if not epsilon >= 1 / LARGEST_SCALE:
         raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER_UNITS)
@@ -188,17 +205,8 @@ def _check_point(epsilon: float, delta: float) -> tuple[float, float]:
 
 def _build_with_margin(points: Points, margin: float) -> NoiseTable:
     """Return the optimal table of points that are lower by this relative margin, without a check of its certificate."""
-    # The number of steps from G_1 to 0 for a point with δ > 0: log(1 + G_1 (1 − e^{−ε}) e^ε / δ) / ε.
-    cell_counts = [0.0]
-    for epsilon, delta in points:
-        if delta > 0:
-            decay = math.exp(-epsilon)
-            first = (1 - delta) * decay / (1 + decay)
-            if epsilon > 0:
-                cell_counts.append(math.log1p(-first * math.expm1(-epsilon) / (decay * delta)) / epsilon)
-            else:
-                cell_counts.append(first / delta)
-    if not max(cell_counts) < MAX_TABLE_CELLS:
+    fewest_cells = max((TailRecurrence.steps_to_zero(*point) for point in points if point[1] > 0), default=0.0)
+    if not fewest_cells < MAX_TABLE_CELLS:
         raise InputError("points", points, f"points that fewer than {MAX_TABLE_CELLS} cells can meet", COARSER_UNITS)
     inner = [(epsilon * (1 - margin), delta * (1 - margin)) for epsilon, delta in points]
     lines = [TailRecurrence.from_point(*point) for point in inner]
@@ -207,9 +215,7 @@ def _build_with_margin(points: Points, margin: float) -> NoiseTable:
     pure_line, end = None, 0
     if pure_epsilon is not None:
         pure_line = TailRecurrence.from_point(pure_epsilon, 0.0)
-        # A line is at most that one, a (G − δ) ≤ b G, for G ≤ aδ / (a − b).
-        crossings = [a.decay * a.delta // (a.decay - pure_line.decay) for a in lines if a.decay > pure_line.decay]
-        end = min(crossings, default=ONE)
+        end = pure_line.last_crossing(lines)
     tails = [max(line.fixed_point for line in lines)]
     while tails[-1] > end:
         tails.append(max(0, *(line.next_tail(tails[-1]) for line in lines)))

@@ -167,13 +167,13 @@ class WidenedNoise(Mechanism):
         m, first, _ = self._offset_sums
         y, s = divmod(x, m)
         left = m - 1 - s
-        here, after = self.table.survival_probability(y), self.table.survival_probability(y + 1)
-        before = (
+        beyond_y, beyond_next = self.table.survival_probability(y), self.table.survival_probability(y + 1)
+        at_least_y = (
             1 - self.table.survival_probability(0) if y == 0 else self.table.survival_probability(y - 1)
         )  # P(Y ≥ y)
         low, high = left * (left + 1) // 2, first - s * (s + 1) // 2  # Σ (m − t), Σ t over s < t < m
-        cell = (before - here) * low + (here - after) * high
-        return (cell + (m * m - first) * here + first * after) / Fraction(m * m)
+        cell = (at_least_y - beyond_y) * low + (beyond_y - beyond_next) * high
+        return (cell + (m * m - first) * beyond_y + first * beyond_next) / Fraction(m * m)
 
     def quantile(self, p: float) -> int:
         """Return the smallest x with P(X ≤ x) ≥ p; 1e−30 ≤ p < 1."""

@@ -171,8 +171,7 @@ def dominating_atoms(laws: Sequence[Atoms]) -> Atoms:
         while len(hull) > 1 and _left_slope(hull[-2], hull[-1]) >= _right_slope(hull[-1], node):
             hull.pop()
         hull.append(node)
-    mass_error = max(law.relative_mass_error for law in laws)
-    return _atoms_from_hull(hull[:-1], infinite, max(law.rounding_bound for law in laws), mass_error)
+    return _atoms_from_hull(hull[:-1], laws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,8 +234,10 @@ def _right_slope(middle: Node, right: Node) -> float:
     return (right[1] - middle[1]) / math.expm1(width) if width < 700 else 0.0
 
 
-def _atoms_from_hull(hull: list[Node], infinite: float, slack: float, mass_error: float) -> Atoms:
+def _atoms_from_hull(hull: list[Node], laws: Sequence[Atoms]) -> Atoms:
     """Return masses γ (jump of the slope) at every kink, mirrored below 0, raised until the hull is dominated."""
+    infinite, slack = max(law.infinite_mass for law in laws), max(law.rounding_bound for law in laws)
+    mass_error = max(law.relative_mass_error for law in laws)
     ends = [*hull, (math.inf, hull[-1][1])]
     kinks = zip(hull, hull[1:], ends[2:], strict=False)
     masses = {node[0]: max(0.0, _right_slope(node, right) - _left_slope(left, node)) for left, node, right in kinks}

@@ -23,7 +23,7 @@ from tightrope.mechanisms.discrete.integer_tables import optimal_table, staircas
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.candidates import (
-    LAW_WITHIN,
+    SIZE_TOLERANCE,
     Candidate,
     CompositionProblem,
     best_candidate,
@@ -83,7 +83,7 @@ def best_shape(question: CompositionProblem, family: ShapedFamily) -> tuple[floa
 
 
 def law_at_least_size(
-    question: CompositionProblem, family: ShapedFamily, guess: float, within: float = LAW_WITHIN
+    question: CompositionProblem, family: ShapedFamily, guess: float, within: float = SIZE_TOLERANCE
 ) -> Candidate:
     """The distribution of this shape at its least size."""
     depth = repeated_releases(question).tail_depth

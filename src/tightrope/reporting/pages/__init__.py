@@ -1,1 +1,1 @@
-"""The HTML pages: one module a kind of document."""
+"""The HTML pages: one module per kind of document."""

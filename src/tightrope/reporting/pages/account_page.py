@@ -58,7 +58,7 @@ def attack_section(
         [attack_rate_line(one) for one in lines],
     )
     return Section(
-        "attacker", "What an attacker gains", ("Every number here is an upper bound, for every attacker.",), curves=view
+        "attacker", "Limits of attacks", ("Every number here is an upper bound, for every attacker.",), curves=view
     )
 
 
@@ -68,30 +68,34 @@ def curve_file(points: Points) -> tuple[EmbeddedFile, ...]:
         return ()
     lines = "".join(f"{epsilon!r},{delta!r}\r\n" for epsilon, delta in points)
     return (
-        embed_file("curve.csv", "the points of the curves, which are no part of it", CSV, f"epsilon,delta\r\n{lines}"),
+        embed_file("curve.csv", "the points of the curves, not part of the document", CSV, f"epsilon,delta\r\n{lines}"),
     )
 
 
 ACCOUNT_VERIFIED = (
-    "Each ε, δ and rate that the document states is confirmed, refuted, or left open: some steps have no closed "
-    "profile there, and come out as “not confirmed”."
+    "Each ε, δ and rate in the document is confirmed, refuted or reported as “not confirmed”, for example for steps "
+    "whose privacy profile has no closed form."
+)
+FACTS_NOT_HIDDEN = (
+    "Facts about the population are not hidden.",
+    "Results can tell something about you, whether you are in the data or not.",
 )
 ACCOUNT_LIMITS = (
     (
-        "Parameters must be fixed beforehand.",
-        "Who chooses them after seeing an output needs a filter, and another account.",
+        "Parameters must be fixed in advance.",
+        "Parameters that depend on earlier outputs need a privacy filter, and another account.",
     ),
     (
-        "The steps must be what they say.",
-        "That noise is drawn as stated, and how far one record moves what it is added to, is not seen here.",
+        "The steps must be as stated.",
+        "This account cannot check that the noise is sampled as stated, or how much one row changes a statistic.",
     ),
-    (
-        "What is true of everyone stays true of you.",
-        "Results about a group can tell something about its members, in the data or not.",
-    ),
-    ("It speaks of these steps alone.", "Whatever else is computed from the same data adds to it."),
+    FACTS_NOT_HIDDEN,
+    ("It covers only these steps.", "Other results from the same data add to the privacy loss."),
 )
-FRESH = ("Batches must be drawn afresh.", "Data that are shuffled once and cut into batches are another mechanism.")
+FRESH = (
+    "Batches must be sampled independently for every step.",
+    "Shuffling the data once and cutting it into batches is a different mechanism.",
+)
 
 
 def account_view(document: Account, points: Points, tables: Sequence[Table]) -> DocumentPage:
@@ -99,7 +103,7 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
     runs = sum(step.count for step in document.steps)
     first = [row.delta for row in document.epsilon_at_delta[:1]]
     steps = Table(
-        "Each line is a step of the account",
+        "The steps of the account",
         _capitalize_columns(accounts.STEP_COLUMNS),
         [accounts.step_line(s) for s in document.steps],
         4,
@@ -107,25 +111,25 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
     epsilons = [accounts.bound_line(row.delta, row.epsilon, row) for row in document.epsilon_at_delta]
     deltas = [accounts.bound_line(row.epsilon, row.delta, row) for row in document.delta_at_epsilon]
     found = (
-        Table("ε at δ", ("δ", "ε, at most", "The truth lies in", "Relative width"), epsilons, 0),
-        Table("δ at ε", ("ε", "δ, at most", "The truth lies in", "Relative width"), deltas, 0),
+        Table("ε at δ", ("δ", "ε, at most", "The true value lies in", "Relative width"), epsilons, 0),
+        Table("δ at ε", ("ε", "δ, at most", "The true value lies in", "Relative width"), deltas, 0),
     )
     return DocumentPage(
         kind="Privacy account",
-        title="What one step costs" if runs == 1 else f"What {runs:,} steps cost together",
+        title="Privacy loss of one step" if runs == 1 else f"Privacy loss of {runs:,} steps together",
         explained=document.explanation_parts,
         cards=_guarantee_cards(document.first_guarantee, document, first[0] if first else None),
         sections=(
             Section("steps", "The steps", tables=(steps,)),
             Section(
                 "bounds",
-                "What they add up to",
-                (SAFE,),
+                "Total privacy loss",
+                (UPPER_BOUND,),
                 _account_facts(document),
                 tuple(table for table in found if table.rows),
             ),
             _account_attack_section(document, document.first_guarantee, points),
-            *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
+            *([Section("further", "Further results", tables=tuple(tables))] if tables else []),
         ),
         method=method.MethodAppendix.from_statements([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
         embedded_files=(document_file(document, "account.json", "the account"), *curve_file(points)),
@@ -134,14 +138,14 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
     )
 
 
-SAFE = "What stands first is safe to state; the truth lies in the bracket."
+UPPER_BOUND = "The upper bound is shown first; the true value lies in the interval after it."
 
 
 def training_view(document: TrainingAccount, points: Points, tables: Sequence[Table]) -> DocumentPage:
     """Return the contents of the page of a training run."""
     ways = Table(
-        "Other ways to account for the same steps",
-        _capitalize_columns(accounts.WAY_COLUMNS),
+        "Other accounting methods for the same steps",
+        _capitalize_columns(accounts.METHOD_COLUMNS),
         [accounts.comparison_line(way) for way in document.comparison],
         2,
     )
@@ -156,27 +160,23 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
             Section(
                 "run",
                 "The run",
-                (SAFE,),
+                (UPPER_BOUND,),
                 (
                     *(
                         (f"ε at δ = {document.delta:g}", accounts.bound_text(document.epsilon, 6, UP)),
-                        ("The truth lies in", bracket),
+                        ("The true value lies in", bracket),
                         ("Noise multiplier", significant_text(document.noise_multiplier, 10)),
                         ("Batches", f"{document.batch:,} of {document.examples:,} examples ({document.sampling})"),
-                        ("Chance to be in a batch", percent_text(document.sampling_rate, UP)),
+                        ("Sampling rate", f"{document.sampling_rate:.4g} ({document.batch:,}/{document.examples:,})"),
                         ("Steps", f"{document.steps:,}"),
-                        ("One person", accounts.WHO[document.sampling]),
+                        ("One person", accounts.NEIGHBOR_TEXT[document.sampling]),
                     ),
                     *_account_facts(document),
                 ),
             ),
             _account_attack_section(document, document.first_guarantee, points),
-            *(
-                [Section("ways", "The same steps, accounted for otherwise", tables=(ways,))]
-                if document.comparison
-                else []
-            ),
-            *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
+            *([Section("ways", "Other accounting methods", tables=(ways,))] if document.comparison else []),
+            *([Section("further", "Further results", tables=tuple(tables))] if tables else []),
         ),
         method=method.MethodAppendix.from_statements(
             [method.INPUTS, batches, method.PROFILE, method.ATTACKER, method.STEPS]
@@ -200,14 +200,14 @@ def _guarantee_cards(stated: tuple[float, float], document: AttackerGain, delta:
         "∞" if unbounded else significant_text(epsilon, 3, UP),
         f"No bound at δ = {significant_text(delta, 2)}."
         if unbounded and delta
-        else f"At δ = {significant_text(at, 2, UP)}: chances differ by a factor of at most {times_text(epsilon)}, "
-        "but for δ.",
+        else f"At δ = {significant_text(at, 2, UP)}: a set of outputs is at most {times_text(epsilon)} times as likely "
+        "under one input as under the other, plus δ.",
     )
     eta = Card(
         "Total variation",
         "η",
         significant_text(document.total_variation, 3, UP),
-        "How far the two laws are apart, from 0 (not at all) to 1.",
+        "How much the two distributions of the output differ, from 0 (not at all) to 1.",
     )
     return (
         shown,
@@ -216,7 +216,7 @@ def _guarantee_cards(stated: tuple[float, float], document: AttackerGain, delta:
             "Attack success",
             "",
             percent_text(document.attack_success, UP),
-            "Of guesses from an even chance that are right, at most.",
+            "Largest success rate of a guess with even odds (random guessing: 50 %).",
         ),
     )
 
@@ -225,7 +225,7 @@ def _account_facts(document: AttackerGain) -> tuple[tuple[str, str], ...]:
     return (
         ("Total variation", significant_text(document.total_variation, 6, UP)),
         ("Neighbors", document.neighbors),
-        ("Method", escape_control_chars(document.method)),
+        ("Method", escape_control_chars(accounts.method_text(document.method))),
     )
 
 

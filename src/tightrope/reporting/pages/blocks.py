@@ -42,7 +42,7 @@ def embedded_files(document: Json) -> list[EmbeddedFile]:
     files: list[EmbeddedFile] = []
     result = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseResult))
     if result is not None:
-        files.append(embed_file("results.csv", "all results, every digit", CSV, results_csv(result)))
+        files.append(embed_file("results.csv", "all results, with all digits", CSV, results_csv(result)))
     part = dict(object_at(document, "certificate"))
     certificate = _read_or_none(lambda: RELEASES.convert_data(part, ReleaseCertificate))
     if certificate is not None:
@@ -51,9 +51,9 @@ def embedded_files(document: Json) -> list[EmbeddedFile]:
 
 
 def document_file(document: Struct, name: str, said: str) -> EmbeddedFile:
-    """Return a typed document as JSON on one line, labeled so; the file next to a page is indented, and larger."""
+    """Return a typed document as JSON on one line; the file next to a page is indented, and larger."""
     text = json_text(plain_data(document), compact=True)
-    return embed_file(name, f"{said}, in one line", JSON, text)
+    return embed_file(name, said, JSON, text)
 
 
 def _read_or_none(read: Callable[[], D]) -> D | None:

@@ -15,17 +15,20 @@ from tightrope.reporting.wording import method
 MOST_POINTS, MOST_GROUPS = 25, 6
 """Distributions with more points or groups are not shown as a table."""
 COUPLING_VERIFIED = (
-    "For every group it sums the law of what is written, in fractions, and compares it with the target; whether "
-    "values really have the laws in the document it cannot know."
+    "For every group it computes the output distribution exactly and compares it with the target. It cannot check that "
+    "values have the distributions in the document."
 )
 COUPLING_LIMITS = (
-    ("It hides the group, not the person.", "Who wrote a value, and what is rare about it, may still show."),
+    ("It hides the group, not the person.", "An output can still identify a person, for example by a rare value."),
     (
-        "Values must have the laws that it was made for.",
-        "Where they do not, the group shows by as much as the laws are off.",
+        "Values must have the distributions that it was fitted to.",
+        "Otherwise outputs reveal the group, by at most the errors of these distributions.",
     ),
-    ("One value, one draw.", "Releasing a value again tells more; the mechanism must give the same output for it."),
-    ("What is true of everyone stays true of you.", "The common law can tell something about all groups together."),
+    ("One output per value.", "Randomizing a value again reveals more: use the same output for it."),
+    (
+        "Facts about the population are not hidden.",
+        "The common distribution can tell something about all groups together.",
+    ),
 )
 
 
@@ -43,46 +46,50 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
     largest = max((group.loss for group in document.groups), default=0.0)
     return DocumentPage(
         kind="Coupling",
-        title=f"Values that do not tell “{escape_control_chars(document.group.column)}”",
+        title=f"Values independent of “{escape_control_chars(document.group.column)}”",
         explained=document.explanation_parts,
         cards=(
-            Card("Groups", "", f"{len(document.groups):,}", "All of them come out with one law."),
+            Card("Groups", "", f"{len(document.groups):,}", "All of them have the same output distribution."),
             Card("Points", "", f"{places:,}", f"Distances: {escape_control_chars(document.support.metric)}."),
             Card(
                 "Distance",
                 "",
                 significant_text(largest, 3, UP),
-                "In the group that moves furthest: "
-                + ("on average." if document.objective == "expected" else "at most."),
+                "The largest " + ("mean" if document.objective == "expected" else "maximum") + " distance of a group.",
             ),
         ),
         sections=(
             Section(
                 "secrecy",
                 "Who may see this",
-                (f"This page, like the file, is {document.origin.secrecy}.",),
+                (SECRECY[document.origin.kind],),
                 _coupling_facts(document),
             ),
             Section(
                 "groups",
-                "How far values move",
+                "Distances between values and outputs",
                 (UNITS_OF[document.objective],),
                 tables=(_group_table(document), *tables, *_distribution_tables(document)),
             ),
             *attack,
         ),
         method=method.MethodAppendix.from_statements([method.COUPLED, method.WHAT_IS_LEFT]),
-        embedded_files=(document_file(document, "mechanism.json", "every weight that is drawn from"),),
+        embedded_files=(document_file(document, "mechanism.json", "all weights that are sampled from"),),
         verified=COUPLING_VERIFIED,
         limits=COUPLING_LIMITS,
         secret=document.origin.kind == "table",
     )
 
 
+SECRECY = {
+    "table": "This page and the file contain the exact distributions of the groups: protect them like the table.",
+    "public": "This page and the file are as public as the distributions that were given.",
+    "private": "This page and the file contain only what the budget below protects: they may be shared.",
+}
 LAWS = {"table": "those of the table", "public": "given", "private": "learned with noise"}
 UNITS_OF = {
-    "expected": "The average distance over a group is as small as it can be.",
-    "worst": "The largest distance in a group is as small as it can be.",
+    "expected": "The mean distance in a group is as small as possible.",
+    "worst": "The maximum distance in a group is as small as possible.",
 }
 
 
@@ -93,12 +100,12 @@ def _coupling_facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
         ("Values", ", ".join(map(escape_control_chars, columns))),
         ("Group", escape_control_chars(document.group.column)),
         ("Target", escape_control_chars(document.origin.target)),
-        ("Laws", LAWS[document.origin.kind]),
+        ("Distributions", LAWS[document.origin.kind]),
     ]
     if learned is not None:
         found += [
             ("ε spent on learning", significant_text(learned.epsilon, 6, UP)),
-            ("One person", escape_control_chars(learned.person)),
+            ("Privacy unit", escape_control_chars(learned.person)),
             ("Confidence", percent_text(learned.confidence)),
         ]
     return tuple(found)
@@ -109,8 +116,8 @@ def _group_table(document: CouplingDocument) -> Table:
         [escape_control_chars(name), significant_text(group.loss, 4, UP), f"{len(group.tables):,}"]
         for name, group in zip(document.group.names, document.groups, strict=True)
     ]
-    loss = "Moves on average" if document.objective == "expected" else "Moves at most"
-    return Table("Each group", (escape_control_chars(document.group.column), loss, "Tables that are drawn from"), rows)
+    loss = "Mean distance" if document.objective == "expected" else "Maximum distance"
+    return Table("Each group", (escape_control_chars(document.group.column), loss, "Number of sampling tables"), rows)
 
 
 def _distribution_tables(document: CouplingDocument) -> tuple[Table, ...]:
@@ -125,7 +132,7 @@ def _distribution_tables(document: CouplingDocument) -> tuple[Table, ...]:
     columns = [_mass_percentages(group.law) for group in document.groups] + [_mass_percentages(document.target)]
     rows = [[escape_control_chars(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
     heads = (escape_control_chars(support.column), *map(escape_control_chars, document.group.names), "After")
-    return (Table("Shares of each group before, and of all after", heads, rows),)
+    return (Table("Distribution of each group before, and of all groups after", heads, rows),)
 
 
 def _mass_percentages(masses: Sequence[str]) -> list[str]:

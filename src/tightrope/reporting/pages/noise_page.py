@@ -9,7 +9,7 @@ from tightrope.documents.document import TablePart
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.noise import NoiseDocument
 from tightrope.documents.numbers import DOWN, MISSING, UP, significant_text
-from tightrope.reporting.pages.account_page import Points, attack_section, curve_file
+from tightrope.reporting.pages.account_page import FACTS_NOT_HIDDEN, Points, attack_section, curve_file
 from tightrope.reporting.pages.blocks import Card, DocumentPage, Section, Table, document_file
 from tightrope.reporting.wording import method
 
@@ -18,29 +18,26 @@ MOST_ERRORS = 24
 ALL = 1 << 128
 COSTS = {"absolute": "E|X|", "squared": "E X²"}
 WHY = {
-    "theorem": "The limit is a theorem.",
-    "dual": "The limit follows from multipliers in the certificate, by additions and multiplications alone.",
-    "single release": "The limit is that of a single answer, which several cannot undercut.",
+    "theorem": "The lower bound is a theorem.",
+    "dual": "The lower bound follows from multipliers in the certificate, by additions and multiplications alone.",
+    "single release": "The lower bound is that of a single answer; several answers cannot have less.",
 }
 NOISE_VERIFIED = (
-    "It sums δ at every ε that was asked for, for every shift, from the weights that are drawn from, and both errors "
-    "exactly; a limit with multipliers is proven again, that of several answers is not, and real-valued noise is not "
-    "confirmed."
+    "It recomputes δ at every requested ε, for every shift, and both errors, exactly, from the weights that are "
+    "sampled from. A lower bound with multipliers is proven again; that of several answers is not, and real-valued "
+    "noise is reported as not confirmed."
 )
 NOISE_LIMITS = (
     (
-        "How far a person moves an answer is not seen here.",
-        "Whoever computes the answer must bound it: the promise holds for that sensitivity.",
+        "The sensitivity must be ensured.",
+        "The guarantee holds only if the code that computes the answers ensures the stated sensitivity.",
     ),
     (
-        "The limit speaks of what was asked for.",
-        "Noise with a weaker promise, or with another cost in mind, may be smaller.",
+        "The lower bound is for the requested budget and cost.",
+        "Noise for a weaker guarantee, or for another cost, may be smaller.",
     ),
-    (
-        "What is true of everyone stays true of you.",
-        "Statistics about a group can tell something about its members, in the data or not.",
-    ),
-    ("It speaks of these answers alone.", "Whatever else is published about the same people adds to it."),
+    FACTS_NOT_HIDDEN,
+    ("It covers only these answers.", "Other releases about the same people add to the privacy loss."),
 )
 
 
@@ -65,22 +62,22 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
         found.append((f"{cost} of any noise of this shape, at least", significant_text(document.shape_lower, 9, DOWN)))
     return DocumentPage(
         kind="Noise certificate",
-        title=f"Noise for {each} that a person moves by at most {significant_text(document.sensitivity)}",
+        title=f"Noise for {each} with sensitivity {significant_text(document.sensitivity)}",
         explained=document.explanation_parts,
         cards=_noise_cards(document),
         sections=(
             Section(
                 "promise",
-                "What was asked for, and what is kept",
-                tables=(Table(caption, ("ε", "δ, asked for", "δ, kept"), rows, 0),),
+                "Requested and achieved privacy",
+                tables=(Table(caption, ("ε", "δ, requested", "δ, achieved"), rows, 0),),
             ),
             Section(
                 "errors",
-                "What it costs",
+                "Accuracy",
                 (WHY[document.argument.kind],),
                 (*found, ("Shape", escape_control_chars(document.shape)), ("Answers", f"{document.releases:,}")),
             ),
-            *([Section("laws", "The noise, and what it is compared with", tables=laws)] if laws else []),
+            *([Section("laws", "The noise, and other noise for comparison", tables=laws)] if laws else []),
             attack_section((own.epsilon, own.delta), own.total_variation, points, ()),
         ),
         method=method.MethodAppendix.from_statements(
@@ -94,27 +91,26 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
 
 def _noise_cards(document: NoiseDocument) -> tuple[Card, ...]:
     mean = Card(
-        "Error on average",
+        "Mean absolute error",
         "E|X|",
         significant_text(document.mean_absolute_error, 4, UP),
-        "How far the noise moves an answer, up or down.",
+        "How much the noise changes an answer, on average.",
     )
     worst = MISSING if document.worst_error is None else significant_text(document.worst_error, 4, UP)
     most = Card(
-        "Largest error",
+        "Maximum error",
         "",
         worst,
-        "There is no limit." if document.worst_error is None else "The noise never moves an answer by more.",
+        "Unbounded." if document.worst_error is None else "The noise changes an answer by at most this.",
     )
     if document.gap is None:
-        gap = "Nothing is proven to cost less."
+        gap = "No lower bound is proven."
     elif document.gap:
-        percent = significant_text(100 * document.gap, 3, UP)
-        gap = f"No noise with this promise is cheaper by more than {percent} % of the least cost."
+        gap = f"Relative optimality gap of this noise: at most {significant_text(document.gap, 2, UP)}."
     else:
-        gap = "No noise with this promise is cheaper by more than nothing at all."
+        gap = "This noise has exactly this cost: it is optimal."
     cost = COSTS.get(document.cost, escape_control_chars(document.cost))
-    return (mean, most, Card("Least possible cost", cost, significant_text(document.lower, 4, DOWN), gap))
+    return (mean, most, Card("Lower bound on the cost", cost, significant_text(document.lower, 4, DOWN), gap))
 
 
 def _probability_table(table: TablePart) -> Table:
@@ -123,4 +119,4 @@ def _probability_table(table: TablePart) -> Table:
     longest = max(map(int, weights))
     rows = [["0" if x == 0 else f"±{x}", significant_text(int(weight) / ALL, 6)] for x, weight in enumerate(weights)]
     bars = tuple(100 * int(weight) / longest for weight in weights)
-    return Table("How likely the smallest errors are, up and down alike", ("Error", "Probability"), rows, bars=bars)
+    return Table("Probabilities of the smallest errors", ("Error", "Probability"), rows, bars=bars)

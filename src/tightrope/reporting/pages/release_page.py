@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, percent_text, significant_text
+from tightrope.documents.numbers import UP, significant_text
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.charts.page_charts import (
     AxisChart,
@@ -24,6 +24,7 @@ from tightrope.reporting.charts.page_charts import (
 )
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
 from tightrope.reporting.wording import promise, sentences
+from tightrope.reporting.wording.accounts import rate_text
 from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, read_answers, rounded_row
 from tightrope.reporting.wording.document import Json, list_at, number_at, object_at, objects_at, text_at, texts_at
 from tightrope.reporting.wording.method import MethodAppendix, release_method
@@ -98,6 +99,7 @@ class AnswerView:
     suppressed_count: int
     statement: str
     typical_error: str
+    error_label: str
     error_rows: list[sentences.ErrorRow]
     noise: list[dict[str, str]]
     notes: tuple[str, ...]
@@ -221,6 +223,7 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         suppressed_count=answer.suppressed_count,
         statement=text_at(answer.error, "statement"),
         typical_error=sentences.typical_error(answer.error),
+        error_label=sentences.expected_error_label(answer.kind).capitalize(),
         error_rows=sentences.error_rows(answer),
         noise=sentences.noise_lines(answer),
         notes=answer.notes,
@@ -239,14 +242,18 @@ def privacy_view(certificate: Json) -> PrivacyView:
     if known:
         scale = Scale(0.0, known[-1][0])
         alternatives = [
-            {"family": family, "length": scale.to_percent(error), "error": sentences.more_error(error)}
+            {
+                "family": sentences.family_text(family),
+                "length": scale.to_percent(error),
+                "error": sentences.more_error(error),
+            }
             for error, family in known
         ]
     mechanisms = [
         {
             "answers": ", ".join(texts_at(source, "answers")),
             "statistic": _statistic_text(source),
-            "family": text_at(source, "family"),
+            "family": sentences.family_text(text_at(source, "family")),
             "unit": text_at(source, "unit"),
             "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
             "rows": text_at(source, "rows"),
@@ -271,14 +278,18 @@ def privacy_view(certificate: Json) -> PrivacyView:
 def attack_rate_line(catch: promise.AttackRate) -> dict[str, str]:
     """Return a line of the table of attacks."""
     return {
-        "false": percent_text(catch.false_positive_rate),
-        "true": percent_text(catch.true_positive_rate, UP),
-        "times": significant_text(catch.times_chance, 2, UP),
+        "false": rate_text(catch.false_positive_rate),
+        "true": rate_text(catch.true_positive_rate),
+        "times": significant_text(catch.times_chance, 3, UP),
     }
 
 
-OF_COLUMNS = {"usable rows": "rows with a value"}
-"""Statistics with a different wording before the name of a column."""
+COLUMN_STATISTICS = {
+    "usable rows": "number of rows with a value of {}",
+    "usable values": "number of non-missing values of {}",
+    "ones or zeros": "number of rows with true, and with false, in {}",
+}
+"""Statistics of a column with their own wording; the others end in "of" and the column."""
 
 
 def _statistic_text(source: Json) -> str:
@@ -290,12 +301,14 @@ def _statistic_text(source: Json) -> str:
     'sum of squares of age'
     """
     statistic, column, by = text_at(source, "statistic"), text_at(source, "column"), ", ".join(texts_at(source, "by"))
-    named = statistic if " of " in statistic or not column else f"{OF_COLUMNS.get(statistic, statistic)} of {column}"
+    named = sentences.statistic_text(statistic)
+    if " of " not in statistic and column:
+        named = COLUMN_STATISTICS.get(statistic, f"{named} of {{}}").format(column)
     return named + (f" by {by}" if by else "")
 
 
 def _sensitivity_text(steps: str, unit: str) -> str:
-    """Return how far one row moves the statistic, exactly and in natural units.
+    """Return how much one row changes the statistic, exactly and in natural units.
 
     >>> _sensitivity_text("500000000", "1E-7"), _sensitivity_text("1", "1"), _sensitivity_text("", "?")
     ('50', '1', '')
@@ -307,6 +320,11 @@ def _sensitivity_text(steps: str, unit: str) -> str:
     return f"{exact.normalize():f}" if exact.is_finite() and abs(exact.adjusted()) < 40 else str(exact)
 
 
+def _typed(number: object) -> str:
+    """Return a number as it is typed: "1e-8" for "1E-8"."""
+    return str(number).replace("E", "e")
+
+
 def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
     """Return the numbers of the guarantee exactly as in the certificate."""
     budget = object_at(certificate, "budget")
@@ -315,8 +333,8 @@ def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
         ("ε, exact", text_at(certificate, "epsilon_exact")),
         ("δ, exact", text_at(certificate, "delta_exact")),
         ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
-        ("Budget", " and ".join(f"δ({epsilon}) ≤ {delta}" for epsilon, delta in pairs)),
-        ("Certain failure at most", text_at(budget, "delta")),
+        ("Budget", " and ".join(f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in pairs)),
+        ("Probability of unbounded loss, at most", _typed(text_at(budget, "delta"))),
         ("Neighbors", text_at(object_at(certificate, "neighbors"), "relation")),
         ("Method", text_at(object_at(certificate, "computed"), "method")),
     ]

@@ -25,8 +25,8 @@ from tightrope.reporting.wording.answers import key_text
 from tightrope.reporting.wording.method import ATTACKER, LIMIT, WHAT_ONE_SENDS, MethodAppendix
 
 VERIFIED = (
-    "Numbers that are written twice must agree. What one report tells is left open, because the document does not hold "
-    "the mechanism's whole table; estimates are no claim of privacy."
+    "Numbers that occur twice must agree. The privacy loss of one report is reported as not confirmed, because the "
+    "document does not contain the mechanism's whole table; estimates are not privacy claims."
 )
 TICKS, DENSE_FROM, SCROLLS_FROM, MOST_LINES = 4, 25, 61, 2_000
 
@@ -111,21 +111,21 @@ def study_view(document: FindingsDocument) -> StudyPage:
     """Return the contents of the page of a study."""
     told, mechanism = document.privacy, document.mechanism
     if document.estimates_shares:
-        asked = "How large a share of the people gave each answer. Nobody's answer was collected."
+        asked = "The share of each answer among the respondents. Only randomized answers were collected."
     else:
-        asked = "The average of one number a person. Nobody's number was collected."
-    # People needed for the error of this study: with this mechanism, with the best one known, with any.
+        asked = "The average of one number per person. Only randomized numbers were collected."
+    # People needed for the error of this study: with this mechanism, with the best known one, with any.
     rows = [(f"This study: {document.mechanism.name}", document.effort.people, True)]
     if document.effort.best != document.mechanism.name:
         rows.append((f"The best known: {document.effort.best}", document.effort.best_people, False))
-    rows.append(("Any mechanism whatsoever: at least", document.effort.least_people, False))
+    rows.append(("Lower bound for every mechanism", document.effort.least_people, False))
     scale = Scale(0.0, max(people for _, people, _ in rows))
     reports, silent = f"{document.reports:,} reports", document.reports - document.answered
     return StudyPage(
         title=document.title.strip(),
         shares=document.estimates_shares,
         question_text=asked,
-        reports=f"{reports}, {silent:,} of them silent" if silent else reports,
+        reports=f"{reports}, {silent:,} of them empty" if silent else reports,
         estimates=_estimates_view(document),
         effort=study.effort_words(document),
         bars=[EffortBar(who, f"{people:,}", scale.to_percent(people), ours) for who, people, ours in rows],
@@ -142,7 +142,7 @@ def study_view(document: FindingsDocument) -> StudyPage:
             chances=[(one.meaning, one.exact, significant_text(one.value, 9)) for one in mechanism.probabilities],
         ),
         explained=document.explanation_parts,
-        embedded_files=(document_file(document, "findings.json", "all estimates, every digit"),),
+        embedded_files=(document_file(document, "findings.json", "all estimates, with all digits"),),
         method=MethodAppendix.from_statements([WHAT_ONE_SENDS, ATTACKER, LIMIT]),
     )
 
@@ -176,20 +176,19 @@ def _estimates_view(document: FindingsDocument) -> EstimatesView:
 
 MOST_ANSWERS = 60
 STUDY_FILE_VERIFIED = (
-    "A study file states a promise and no number to confirm. “tightrope local perturb” refuses a mechanism that does "
-    "not keep it, and the findings of the study state the exact probabilities from which anybody can compute it "
-    "again."
+    "A study file states a guarantee, but contains no number to confirm. “tightrope local perturb” refuses a mechanism "
+    "that does not meet the guarantee, and the findings of the study contain the exact probabilities to recompute it."
 )
 LIMITS = (
-    ("Who reports is not hidden.", "That somebody took part, when, and from which address is outside of the report."),
-    ("A changed answer shows.", "Each further answer of the same person spends as much again."),
+    ("Participation is not hidden.", "A report does not hide that a person took part, when, or from which address."),
+    ("A changed answer can be noticed.", "Each new answer of the same person adds the same privacy loss again."),
     (
-        "The mechanism must run where the answer is.",
-        "A table that a collector already holds is not protected from the collector.",
+        "The mechanism must run on the person's device.",
+        "Answers that a collector already has are not protected from the collector.",
     ),
     (
-        "What is true of everyone stays true of you.",
-        "Statistics about a group can tell something about its members, asked or not.",
+        "Facts about the population are not hidden.",
+        "Statistics can tell something about you, whether you take part or not.",
     ),
 )
 
@@ -197,9 +196,9 @@ LIMITS = (
 def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
     """Return the contents of the page of a planned study."""
     eta = float(document.most_total_variation)
-    taken = (Section("effort", "What it takes", tables=tuple(tables)),) if tables else ()
+    taken = (Section("effort", "Number of people", tables=tuple(tables)),) if tables else ()
     most = times_text(document.epsilon)
-    epsilon = f"No report is more than {most} times as likely from one answer as from another, without exception."
+    epsilon = f"Every report is at most {most} times as likely from one answer as from another, without exception."
     found = [("Question", document.question), ("Mechanism", escape_control_chars(document.mechanism))]
     if document.categories is not None:
         names = document.categories
@@ -210,7 +209,7 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
     if document.total_variation is not None:
         found.append(("Total variation, capped at", percent_text(document.total_variation, UP)))
     return DocumentPage(
-        kind="Study without trust",
+        kind="Local differential privacy",
         title=document.title.strip() or ("Shares of answers" if document.question == "distribution" else "A mean"),
         explained=document.explanation_parts,
         cards=(
@@ -228,7 +227,7 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
             attack_section((document.epsilon, 0.0), eta, points, ()),
         ),
         method=method.MethodAppendix.from_statements([method.WHAT_ONE_SENDS, method.ATTACKER, method.LIMIT]),
-        embedded_files=(document_file(document, "study.json", "the study: people and collector share it"),),
+        embedded_files=(document_file(document, "study.json", "the study file, shared by people and collector"),),
         verified=STUDY_FILE_VERIFIED,
         limits=LIMITS,
         independent=False,

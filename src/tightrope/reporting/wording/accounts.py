@@ -1,19 +1,56 @@
-"""Steps, brackets and accounting methods in words: the same for the terminal and for the page."""
+"""Steps, bounds and accounting methods as text: the same for the terminal and for the HTML report."""
 
 from __future__ import annotations
 
 from tightrope.documents.account import ComparisonAccount, DeltaBracket, EpsilonBracket
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import DOWN, MISSING, NEAREST, UP, percent_text, significant_text
+from tightrope.documents.numbers import (
+    DOWN,
+    MISSING,
+    NEAREST,
+    UP,
+    percent_text,
+    shortest_decimal,
+    significant_text,
+    typed_text,
+)
 from tightrope.documents.steps import Step
 
-STEP_COLUMNS = ("mechanism", "parameters", "each run sees", "erased", "count")
-WAY_COLUMNS = ("way", "what it is", "epsilon", "total variation")
-WHO = {
+STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(no output)", "count")
+METHOD_COLUMNS = ("method", "kind", "epsilon", "total variation")
+NEIGHBOR_TEXT = {
     "poisson": "one example is added or removed",
-    "subset": "one example is replaced: the clipped sum moves by up to twice the clip norm",
+    "subset": "one example is replaced: the sum of clipped gradients changes by up to twice the clipping norm",
 }
 """Neighbors of a training run, by sampling scheme."""
+METHOD_NAMES = {
+    "contour": "contour integration",
+    "smoothed contour": "contour integration, smoothed",
+    "exact": "Tightrope",
+    "GI Theorem 2": "Ghazi and Issa 2024, Theorem 2",
+    "Gaussian limit": "central limit theorem",
+}
+"""Names of methods in documents, as they are displayed; others are displayed unchanged."""
+
+
+def method_text(name: str) -> str:
+    """Return the name of an accounting method as it is displayed.
+
+    >>> method_text("contour"), method_text("moments accountant")
+    ('contour integration', 'moments accountant')
+    """
+    return METHOD_NAMES.get(name, name)
+
+
+def rate_text(rate: float) -> str:
+    """Return a false- or true-positive rate in percent, rounded up; with at least three significant digits.
+
+    >>> rate_text(0.00214), rate_text(0.001), rate_text(0.5462)
+    ('0.214 %', '0.1 %', '54.7 %')
+    """
+    if rate >= 0.1:
+        return percent_text(rate, UP)
+    return f"{significant_text(shortest_decimal(rate).scaleb(2), 3, UP)} %"
 
 
 def bound_text(value: float | None, count: int, rounding: str) -> str:
@@ -22,7 +59,7 @@ def bound_text(value: float | None, count: int, rounding: str) -> str:
 
 
 def relative_width(width: float | None) -> str:
-    """Return the width of a bracket relative to its upper end; None if only the upper end is infinite.
+    """Return the width of an interval relative to its upper end; None if only the upper end is infinite.
 
     >>> relative_width(1e-3), relative_width(0.0)
     ('1e-03', '0')
@@ -31,15 +68,14 @@ def relative_width(width: float | None) -> str:
 
 
 def step_line(step: Step) -> list[str]:
-    """Return the columns of a step: mechanism, parameters, sample, erasure, runs."""
+    """Return the columns of a step: mechanism, parameters, sampling, probability of no output, number of runs."""
     parameters = ", ".join(f"{name} {_parameter_text(value)}" for name, value in step.maker_arguments.items())
     erased = MISSING if step.erase is None else percent_text(step.erase)
-    # The records that take part in a run.
     if step.subset is not None:
-        sample = "{:,} of {:,}".format(*step.subset)
+        sampling = "subset, {:,} of {:,}".format(*step.subset)
     else:
-        sample = "everybody" if step.poisson_rate is None else f"each with chance {step.poisson_rate:g}"
-    return [step.mechanism_name, escape_control_chars(parameters), sample, erased, f"{step.count:,}"]
+        sampling = "none" if step.poisson_rate is None else f"Poisson, rate {step.poisson_rate:g}"
+    return [step.mechanism_name, escape_control_chars(parameters), sampling, erased, f"{step.count:,}"]
 
 
 def _parameter_text(value: object) -> str:
@@ -47,14 +83,15 @@ def _parameter_text(value: object) -> str:
     return f"[{', '.join(map(_parameter_text, value))}]" if isinstance(value, tuple) else str(value)
 
 
-def bound_line(given: float, safe: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
-    """Return the number rounded to the safe side, and its bracket rounded outwards."""
-    bracket = f"{bound_text(row.lower, 12, DOWN)} … {bound_text(row.upper, 12, UP)}"
-    return [f"{given:g}", bound_text(safe, 6, UP), bracket, relative_width(row.relative_width)]
+def bound_line(given: float, upper: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
+    """Return the upper bound rounded up, and the interval rounded outwards."""
+    interval = f"{bound_text(row.lower, 12, DOWN)} … {bound_text(row.upper, 12, UP)}"
+    return [typed_text(given, 6), bound_text(upper, 6, UP), interval, relative_width(row.relative_width)]
 
 
-def comparison_line(way: ComparisonAccount) -> list[str]:
-    """Return the columns of a method: bounds rounded up, the limit to the nearest."""
-    rounding = NEAREST if "not a bound" in way.statement else UP
-    epsilon = "∞" if way.epsilon is None else significant_text(way.epsilon, 6, rounding)
-    return [way.name, way.statement, epsilon, significant_text(way.total_variation, 6, rounding)]
+def comparison_line(account: ComparisonAccount) -> list[str]:
+    """Return the columns of a method: bounds are rounded up, an approximation to the nearest."""
+    rounding = NEAREST if "not a bound" in account.statement else UP
+    epsilon = "∞" if account.epsilon is None else significant_text(account.epsilon, 6, rounding)
+    eta = significant_text(account.total_variation, 6, rounding)
+    return [method_text(account.name), account.statement, epsilon, eta]

@@ -98,6 +98,7 @@ class Answer:
     title: str = ""
     description: str = ""
     unit: str = ""
+    kind: str = ""
     ranked: bool = False
     """True if the groups are ranked, largest first, rather than ordered by their keys."""
 
@@ -182,6 +183,7 @@ def read_answer(source: Json) -> Answer:
         title=text_at(source, "title"),
         description=text_at(source, "description"),
         unit=text_at(source, "unit"),
+        kind=text_at(source, "kind"),
         ranked=ranked,
     )
 
@@ -207,12 +209,12 @@ def extra_columns(answer: Answer) -> Table:
         found = [tuple(number_at(row.extra_values, name) for name in INTERCEPT) for row in answer.rows]
         widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
         digits = decimals_for(widths)
-        return ("at zero", "from", "to"), [
+        return ("intercept", "from", "to"), [
             (fixed_text(at, digits), fixed_text(lower, digits, DOWN), fixed_text(upper, digits, UP))
             for at, lower, upper in found
         ]
     if any("best_rank" in row.extra_values for row in answer.rows):
-        return ("place",), [(row.rank_range,) for row in answer.rows]
+        return ("rank",), [(row.rank_range,) for row in answer.rows]
     return (), [() for _ in answer.rows]
 
 

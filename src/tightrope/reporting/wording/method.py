@@ -78,101 +78,101 @@ class MethodAppendix:
 INPUTS = Statement(
     "inputs",
     "The guarantee",
-    "Let P and Q be the laws of all that comes out under two neighboring inputs. For every set S of results, and "
-    "with P and Q exchanged,",
+    "Let P and Q be the distributions of the whole output under two neighboring inputs. For every set S of outputs, "
+    "and with P and Q exchanged,",
     ("odo",),
 )
 PROFILE = Statement(
     "profile",
     "The privacy profile",
-    "The least δ for each ε, over both orders of P and Q; the guarantee holds at every ε at once.",
+    "The smallest δ for each ε, over both orders of P and Q; the guarantee holds at every ε at once.",
     ("profile",),
 )
 ATTACKER = Statement(
     "attacker",
     "The attacker",
-    "Total variation η = δ(0). Who guesses from an even chance is right at most this often, and whoever accepts a "
-    "share α of false alarms finds at most a share β.",
+    "Total variation η = δ(0). An attacker with even prior odds is right with probability at most (1 + η)/2; at false "
+    "positive rate α, the true positive rate is at most β(α).",
     ("tradeoff", "GI"),
 )
 NOISE_ADDED = Statement(
     "noise",
     "The noise",
-    "A statistic that noise is added to is a whole number of steps, and so is its noise Z. Y is drawn by whole-number "
-    "weights w, exactly; U and U′ are even on 0 … f − 1. The weights, how their tail goes on where it does, f and the "
-    "length of a step stand in the certificate.",
+    "Every noisy statistic is an integer number of steps, and so is its noise Z. Y is sampled exactly from integer "
+    "weights w; U and U′ are uniform on {0, …, f − 1}. The certificate gives the weights, the tail (if infinite), f "
+    "and the step size.",
 )
 INTERVALS = Statement(
     "intervals",
     "The intervals",
-    "Ends follow from the exact law of the noise, so that the statistic of the rows that were used lies between them "
-    "at least 95 % of the time: for a count or a sum in listed groups, h is the least with the formula below; a "
-    "count that is shown only where it is large enough, and an answer that is computed from several noisy numbers, "
-    "invert their own laws. What limits an attacker is rounded up, ends of intervals outwards.",
+    "The ends follow from the exact distribution of the noise: the statistic of the rows used lies between them with "
+    "probability at least 95 %. For a count or a sum in listed groups, h is the smallest number with the formula "
+    "below. Thresholded counts, and answers computed from several noisy numbers, use intervals obtained by inverting "
+    "their own distributions. Bounds on attacks are rounded up, ends of intervals outward.",
 )
 STEPS = Statement(
     "composition",
     "All steps together",
-    "The loss L = log(P(o) / Q(o)) of one step adds to that of the next, for steps that were fixed in advance. The "
-    "sum is enclosed from both sides; the upper end is what is stated.",
+    "The losses L = log(P(o) / Q(o)) of the steps add up, for steps that were fixed in advance. Lower and upper bounds "
+    "are computed; the upper bound is stated.",
     ("fft", "dots"),
 )
 POISSON = Statement(
     "poisson",
     "Batches",
-    "Each example enters a batch with chance q, independently and afresh for every step; the sum of gradients, each "
-    "clipped to length 1, gets normal noise Z of standard deviation σ in every direction. One example more changes "
-    "N(0, σ²) into a mixture, and back.",
+    "Each example enters a batch with probability q, independently for every step; normal noise with standard "
+    "deviation σ in every direction is added to the sum of gradients, each clipped to length 1. Adding one example "
+    "changes N(0, σ²) into the mixture P.",
     ("dpsgd", "profile"),
 )
 SUBSET = Statement(
     "subset",
     "Batches",
-    "A batch is a subset of fixed size, drawn afresh for every step, so that one example is in it with chance q; the "
-    "sum of gradients, each clipped to length 1, gets normal noise of standard deviation σ in every direction. "
-    "Replacing one example moves it by up to 2.",
+    "A batch is a subset of fixed size, sampled independently for every step, which contains one example with "
+    "probability q; normal noise with standard deviation σ in every direction is added to the sum of gradients, each "
+    "clipped to length 1. Replacing one example changes this sum by up to 2.",
     ("dpsgd", "profile"),
 )
 TABLE_OF_NOISE = Statement(
     "table",
     "The noise",
-    "A whole number is drawn by whole-number weights w, exactly; the guarantee and the errors are computed from these "
-    "weights, at every shift up to the sensitivity. They stand in the certificate.",
+    "An integer is sampled exactly from integer weights w; the guarantee and the errors are computed from these "
+    "weights, at every shift up to the sensitivity. The certificate contains them.",
 )
 LEAST = Statement(
     "least",
-    "Why nothing costs much less",
-    "What noise costs on average is a linear function of its probabilities p, and each point of the promise is a "
-    "linear constraint on them. So multipliers prove, by additions and multiplications alone, a cost that none goes "
-    "below.",
+    "The lower bound on the cost",
+    "The expected cost of noise is a linear function of its probabilities p, and each point (ε, δ) of the budget is a "
+    "linear constraint on them. So multipliers prove a lower bound on it, by additions and multiplications alone.",
     ("GDGK",),
 )
 WHAT_ONE_SENDS = Statement(
     "report",
     "The guarantee",
-    "Let M be what a person runs on the own answer. For every two answers x and x′ and every report y,",
+    "Let M be the mechanism that a person applies to their answer. For every two answers x and x′ and every report y,",
     ("local",),
 )
 LIMIT = Statement(
     "limit",
-    "What no mechanism can beat",
-    "Reports that keep ε tell two laws of answers apart by less than the answers would; what remains bounds the "
-    "error of every estimate from n people, known or not, below.",
+    "The lower bound for every mechanism",
+    "Reports with privacy loss ε distinguish two distributions of answers less well than the answers do; this bounds "
+    "the error of every estimate from n people from below, for every mechanism.",
     ("AAC",),
 )
 COUPLED = Statement(
     "coupling",
     "The mechanism",
-    "A group with law λ over the points x writes y with the chance K(y | x), so that the law of y is the same target "
-    "μ for every group. Of all such K, one that moves values the least was chosen, on average or at most, by a "
-    "distance d; a dual proof of it was checked when it was fitted.",
+    "In a group with distribution λ over the points x, the output is y with probability K(y | x), so that y has the "
+    "same target distribution μ in every group. Of all such K, one with the smallest mean or maximum distance d was "
+    "chosen; a dual proof of this was checked when it was fitted.",
     ("KM",),
 )
 WHAT_IS_LEFT = Statement(
     "alike",
     "What is left",
-    "If values have other laws than those it was made for, or these were learned with noise, outputs of two groups "
-    "differ by no more than their laws do: nothing that is computed from a value tells more than the value.",
+    "If values have other distributions than the coupling was fitted to, or if these were learned with noise, outputs "
+    "of two groups differ by at most as much as their distributions do: computing an output from a value cannot reveal "
+    "more than the value.",
     ("GI",),
 )
 
@@ -182,23 +182,23 @@ def release_method(noun: str) -> MethodAppendix:
     guarantee = Statement(
         "guarantee",
         "The guarantee",
-        f"Let D and D′ be tables of which one has one {noun} more than the other, with all rows that belong there, "
-        "and let M be all that is published. For every set S of results,",
+        f"Let D and D′ be tables of which one has one {noun} more than the other, with all rows of this {noun}, and "
+        "let M be everything that is published. For every set S of results,",
         ("odo",),
     )
     profile = Statement(
         PROFILE.formula,
         PROFILE.term,
-        "The least δ for each ε, over both orders of P and Q, the laws of M(D) and of M(D′); the guarantee holds at "
-        "every ε at once.",
+        "The smallest δ for each ε, over both orders of P and Q, the distributions of M(D) and of M(D′); the guarantee "
+        "holds at every ε at once.",
         PROFILE.sources,
     )
     together = Statement(
         "composition",
         "All answers together",
-        "The loss L = log(P(o) / Q(o)) of one noisy number adds to that of the next. Sums are taken on a lattice on "
-        f"which each loss is rounded up, so that δ(ε) comes out too large, if anything; where the rows of one {noun} "
-        "may fall in several ways, the largest δ(ε) over all of them counts.",
+        "The losses L = log(P(o) / Q(o)) of the noisy numbers add up. Sums are computed on a grid, with each loss "
+        "rounded up, so that δ(ε) is never underestimated. If the rows of one "
+        f"{noun} can be distributed over groups in several ways, the largest δ(ε) over all of them is used.",
         ("fft", "dots"),
     )
     return MethodAppendix.from_statements([guarantee, profile, ATTACKER, NOISE_ADDED, together, INTERVALS])

@@ -64,7 +64,7 @@ def true_positive_rate(points: Sequence[Point], false_positive_rate: float) -> f
 
 
 def attack_success(certificate: Json) -> float | None:
-    """Return the largest success probability of a guess from an even chance: stated, else (1 + η)/2, else from (ε, δ).
+    """Return the largest success probability of a guess with even odds: stated, else (1 + η)/2, else from (ε, δ).
 
     >>> attack_success({"total_variation": 0.3})
     0.65
@@ -149,15 +149,15 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
     if epsilon is not None:
         epsilon_text, times = significant_text(epsilon, 3, UP), times_text(epsilon)
         # e^ε in words, with δ included, since the sentence must also be true if read alone.
-        slack = "" if delta == 0 else ", but for the slack δ"
+        added = ", plus δ" if delta is None else f", plus a probability of at most {one_in(delta)}" if delta else ""
         data = person.data_owner_text
-        epsilon_meaning = f"With {data} or without it, no result becomes more than {times} times as likely{slack}."
+        epsilon_meaning = f"At most {times} times as likely with {data} as without{added}."
     if delta is not None:
         delta_text = significant_text(delta, 2, UP)
         if delta <= 0:
-            delta_meaning = "This limit holds without any exception."
+            delta_meaning = "The limit holds without exception."
         else:
-            delta_meaning = f"Added to that limit: a probability of at most {one_in(delta)}."
+            delta_meaning = "This probability is added to the limit; a complete loss of privacy is at most this likely."
     return PrivacyPromise(
         person=person,
         attack=attack,

@@ -9,7 +9,30 @@ from tightrope.documents.numbers import MISSING, UP, percent_text, significant_t
 from tightrope.reporting.wording.answers import Answer
 from tightrope.reporting.wording.document import Json, number_at, objects_at, text_at, texts_at
 
-NOTHING_SHOWN = "No group is large enough to be shown."
+NOTHING_SHOWN = "Every group is suppressed: none is large enough."
+MARGIN = "95 % margin of error"
+STATISTICS = {
+    "count": "number of rows",
+    "usable values": "number of non-missing values",
+    "usable rows": "number of rows without missing values",
+    "ones or zeros": "number of true rows, and number of false rows",
+    "different values": "number of different values",
+    "rows by block": "number of rows in each block of cells",
+    "rows by cell": "number of rows in each cell",
+    "rows in groups that are not shown": "number of rows in suppressed groups",
+    "choice of the value, in rows below it": "choice of the value (error: rows below it)",
+    "choice of the width, in rows below its ends": "choice of the interval (error: rows below its ends)",
+    "rows, used": "number of rows used",
+    "rows, all": "number of all rows",
+}
+"""Statistics as displayed, by their names in certificates; others are displayed unchanged."""
+DIAGNOSTICS = {
+    "below": "number of values of {} below the range",
+    "above": "number of values of {} above the range",
+    "missing": "number of missing values of {}",
+}
+FAMILIES = {"least noise (closed form)": "optimal noise (closed form)"}
+"""Noise families as displayed, by their names in certificates; others are displayed unchanged."""
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
 """Probabilities and ratios below these are printed as these, or as less: too small to matter for planning."""
 SURELY = 1e-4
@@ -39,7 +62,7 @@ def bias_statements(document: Json) -> list[tuple[str, str]]:
 
 
 def answer_heading(answer: Answer) -> str:
-    """Return the question with a capital letter, else the name.
+    """Return the question with a capital letter, else the name of the answer.
 
     >>> from tightrope.reporting.wording.answers import read_answer
     >>> answer_heading(read_answer({"question": "mean of x by educ"}))
@@ -53,14 +76,44 @@ def question_sentence(answer: Answer) -> str:
     """Return one or two sentences: meaning of the numbers, their groups, and how the groups were found."""
     groups = " and ".join(f"“{escape_control_chars(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
-    each = f", in {escape_control_chars(answer.unit)}{each}" if answer.unit else each
-    over = f", over {escape_control_chars(answer.over)}" if answer.over else ""
+    each = f", in {answer.unit}{each}" if answer.unit else each
     origin = ""
     if groups and answer.discovered:
-        origin = "The groups were found in the data; those with too few rows are left out."
+        origin = "The groups were discovered in the data; groups with too few rows are suppressed."
     elif groups and answer.discovered is not None:
-        origin = "The groups were listed beforehand; one that is missing from the data shows noise alone."
-    return f"{escape_control_chars(answer.meaning)}{each}{over}. {origin}".strip()
+        origin = "The groups were listed in the plan; the value of a group that is not in the data is only noise."
+    return f"{meaning_text(answer.meaning + each, answer.over)}. {origin}".strip()
+
+
+def meaning_text(meaning: str, over: str) -> str:
+    """Return the meaning of the numbers and the rows that are used; ``over`` as documents state it.
+
+    >>> meaning_text("The average", "at most 8 rows per person"), meaning_text("The average", "each row is one person")
+    ('The average, using at most 8 rows per person', 'The average; each row is one person')
+    """
+    # Documents of version 0.1 begin with "rows, ".
+    joint = (
+        "" if not over else "; " if over.startswith("each row") else ", over " if over[:5] == "rows," else ", using "
+    )
+    return escape_control_chars(f"{meaning}{joint}{over}")
+
+
+def statistic_text(name: str) -> str:
+    """Return a statistic as displayed.
+
+    >>> statistic_text("usable values"), statistic_text("rows, below of age, over all groups"), statistic_text("sum")
+    ('number of non-missing values', 'number of values of age below the range', 'sum')
+    """
+    name = name.removesuffix(", over all groups")
+    counted, of, column = name.removeprefix("rows, ").partition(" of ")
+    if of and counted in DIAGNOSTICS and name.startswith("rows, "):
+        return DIAGNOSTICS[counted].format(column)
+    return STATISTICS.get(name, name)
+
+
+def family_text(name: str) -> str:
+    """Return a noise family as displayed."""
+    return FAMILIES.get(name, name)
 
 
 def error_rows(answer: Answer) -> list[ErrorRow]:
@@ -85,26 +138,28 @@ def typical_error(error: Json) -> str:
     expected, half, worst = (
         number_at(error, key) for key in ("expected_absolute_error", "half_width_95", "worst_error")
     )
-    said = [f"moves a value by {significant_text(expected, 2, UP)} on average"] if expected is not None else []
-    said += [f"by at most {significant_text(half, 3, UP)} in 95 % of cases"] if half is not None else []
-    said += [f"never by more than {significant_text(worst, 3, UP)}"] if worst is not None else []
-    if not said:
-        return ""
-    start = "The noise " if said[0].startswith("moves") or said[0].startswith("never") else "The noise moves a value "
-    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-    return f"{start}{listed}."
+    said = [f"mean absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
+    said += [f"{MARGIN} ± {significant_text(half, 3, UP)}"] if half is not None else []
+    said += [f"maximum error ± {significant_text(worst, 3, UP)}"] if worst is not None else []
+    listed = ", ".join(said)
+    return f"{listed[:1].upper()}{listed[1:]}." if said else ""
+
+
+def expected_error_label(kind: str) -> str:
+    """Return the name of the expected errors of a kind of query: those of a mean are upper bounds."""
+    return "mean absolute error, at most" if kind == "mean" else "mean absolute error"
 
 
 def noise_lines(answer: Answer) -> list[dict[str, str]]:
     """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
     return [
         {
-            "statistic": text_at(noise, "statistic") or MISSING,
-            "family": text_at(noise, "family") or MISSING,
+            "statistic": statistic_text(text_at(noise, "statistic")) or MISSING,
+            "family": family_text(text_at(noise, "family")) or MISSING,
             "why": text_at(noise, "why"),
             "typical": significant_text(number_at(noise, "mean_absolute_error"), 2, UP),
             "half_width": significant_text(number_at(noise, "half_width_95"), 2, UP),
-            "worst": "no limit" if worst is None else significant_text(worst, 3, UP),
+            "worst": "unbounded" if worst is None else significant_text(worst, 3, UP),
             "unit": text_at(noise, "unit"),
         }
         for noise in answer.noise
@@ -128,12 +183,14 @@ def suppression_text(probability: float | None) -> str:
 
 
 def more_error(relative: float) -> str:
-    """Return how much more error this family has than the chosen one.
+    """Return how much more error the plan would have with this noise.
 
-    >>> more_error(1.0), more_error(1.0000003), more_error(1.613)
-    ('chosen', '< 0.1 % more error', '61 % more error')
+    >>> more_error(1.0), more_error(1.0000003), more_error(1.613), more_error(0.99996)
+    ('used here', '< 0.1 % more error', '61 % more error', 'nearly the same error')
     """
-    if relative <= 1:
-        return "chosen"
+    if relative == 1:
+        return "used here"
+    if relative < 1:  # the first of nearly equal families is used
+        return "nearly the same error"
     more = relative - 1
     return "< 0.1 % more error" if more < LEAST_MORE else f"{significant_text(100 * more, 2)} % more error"

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from tightrope.documents.numbers import DOWN, UP, decimals_for, fixed_text, percent_text, significant_text, times_text
 from tightrope.documents.study import Estimate, FindingsDocument
+from tightrope.documents.wording import RANDOM_GUESSING
 from tightrope.reporting.wording.answers import key_text
 
 MEMOISE = (
-    "Who is asked the same again must send the same report again: a copy says nothing new, however often it is sent."
+    "A person who is asked the same question again must send the same report again: copies of a report reveal nothing "
+    "more."
 )
 
 
@@ -73,42 +75,43 @@ def interval_words(document: FindingsDocument) -> str:
     """Return a sentence on what the intervals contain, and with which probability."""
     often = percent_text(document.confidence)
     if not document.estimates_shares:
-        return f"The interval holds the mean of the population that people were drawn from with {often}."
-    whose = "the true share among those who reported"
-    below = "An estimate may lie below 0: that is what keeps sums and averages right."
+        return f"{often} confidence interval for the mean of the population from which people were sampled."
+    below = "Estimates can be negative: setting them to 0 would bias sums and averages."
+    whose = "the true shares among the respondents"
     if document.simultaneous:
-        return f"All intervals together hold {whose} with {often}, for any number of reports. {below}"
-    return f"Each interval holds {whose} with {often}, by itself. {below}"
+        return f"Simultaneous {often} confidence intervals for {whose}, valid for any number of reports. {below}"
+    return f"{often} confidence intervals for {whose}, each by itself. {below}"
 
 
 def effort_words(document: FindingsDocument) -> str:
-    """Return a sentence on how many people the error required, and the minimum number."""
+    """Return sentences on the error with this number of people, and on the lower bound for every mechanism."""
     people, least, error = document.effort.people, document.effort.least_people, document.effort.error
     if document.estimates_shares:
-        what = (
-            f"shares are off by {significant_text(100 * error, 2, UP)} percentage points or less, "
-            f"whatever the population"
-        )
-        over = "root mean square over all categories; a large share may be off by more, a rare one by less"
+        what = f"of all shares is at most {significant_text(100 * error, 2, UP)} percentage points"
+        note = " The error of a large share can be larger, that of a rare one smaller."
     else:
-        what = f"the mean is off by {significant_text(error, 2, UP)} or less, whatever the population"
-        over = "root mean square"
-    reached = f"With {fixed_text(people, 0)} {'person' if people == 1 else 'people'} {what} ({over})."
+        what, note = f"of the mean is at most {significant_text(error, 2, UP)}", ""
+    reached = (
+        f"With {fixed_text(people, 0)} {'person' if people == 1 else 'people'}, the root mean square error {what}, for "
+        f"any population.{note}"
+    )
     if least == 0:
-        return f"{reached} Nobody need be asked for that: a guess that needs no report is off by no more."
+        return f"{reached} No reports are needed for that: a constant guess is already this accurate."
     if least == 1:
-        return f"{reached} How few people could do is not known: the proven limit says nothing here."
-    promise = "No mechanism with this privacy, known or not, can promise that with fewer than"
-    return f"{reached} {promise} {limits_words(document)}."
+        return f"{reached} The lower bound on the number of people is trivial here, so fewer people may be enough."
+    return f"{reached} Every mechanism with this privacy needs at least {limits_words(document)}."
 
 
 def limits_words(document: FindingsDocument) -> str:
-    """Return a sentence on both limits, or on the one that holds for both kinds of mechanisms."""
+    """Return both lower bounds, or the one that holds for both kinds of mechanisms, and the gap to this study."""
     alone, in_turn = document.effort.least_people, document.effort.least_people_interactive
-    seen = "who may see earlier reports"
+    factor = f"gap: factor {significant_text(document.effort.people / in_turn, 2, UP)}"
     if alone == in_turn:
-        return f"{fixed_text(in_turn, 0)} people {seen}"
-    return f"{fixed_text(alone, 0)} people who do not see each other's reports, or {fixed_text(in_turn, 0)} {seen}"
+        return f"{fixed_text(in_turn, 0)} people (lower bound; {factor})"
+    return (
+        f"{fixed_text(alone, 0)} people who do not see each other's reports, or {fixed_text(in_turn, 0)} who may see "
+        f"earlier reports (lower bounds; {factor})"
+    )
 
 
 def privacy_words(document: FindingsDocument) -> list[str]:
@@ -116,9 +119,8 @@ def privacy_words(document: FindingsDocument) -> list[str]:
     told = document.privacy
     return [
         f"epsilon {significant_text(told.epsilon, 4, UP)}, delta 0: {odds_words(told.epsilon)}",
-        f"total variation {significant_text(told.total_variation, 3, UP)}: who guesses between two answers "
-        f"is right at most "
-        f"{percent_text(told.attack_success, UP)} of the time; a coin is right 50 %.",
+        f"total variation {significant_text(told.total_variation, 3, UP)}: a guess between two answers is right at "
+        f"most {percent_text(told.attack_success, UP)} of the time ({RANDOM_GUESSING})",
     ]
 
 
@@ -126,10 +128,10 @@ def odds_words(epsilon: float) -> str:
     """Return e^ε in words.
 
     >>> odds_words(1.0)
-    'no report is more than 2.72 times as likely from one answer as from another, without exception.'
+    'every report is at most 2.72 times as likely from one answer as from another, without exception.'
     """
     return (
-        f"no report is more than {times_text(epsilon)} times as likely from one answer as from another, "
+        f"every report is at most {times_text(epsilon)} times as likely from one answer as from another, "
         f"without exception."
     )
 
@@ -144,15 +146,18 @@ def bits_words(bits: int) -> str:
 
 
 def repeated_words(document: FindingsDocument) -> list[str]:
-    """Return sentences on repeated collection: a copy adds nothing, fresh reports compose as computed."""
+    """Return sentences on repeated collection: copies reveal nothing more, independent reports compose."""
     rows = [row for row in repeated_reports(document) if row.reports != "1"]
-    fresh = [f"of {row.reports}, epsilon {row.epsilon} at delta {row.delta} ({row.success} right)" for row in rows]
-    return [MEMOISE, f"Fresh reports add up: {'; '.join(fresh)}."]
+    fresh = [
+        f"{row.reports} reports have epsilon {row.epsilon} at delta {row.delta} (attack success at most {row.success})"
+        for row in rows
+    ]
+    return [MEMOISE, f"Independent reports of one answer compose: {'; '.join(fresh)}."]
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedReports:
-    """Privacy of several fresh reports of one person, as text."""
+    """Privacy of several independent reports of one person, as text."""
 
     reports: str
     epsilon: str

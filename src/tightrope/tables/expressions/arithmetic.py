@@ -14,10 +14,10 @@ from tightrope.errors import InputError
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.leaves import Value, column_in_kind, common_kind, double_literal
 from tightrope.tables.expressions.tree import (
-    ADDED,
+    EXACT_INTEGER_END,
     NUMBERS,
-    TIMES,
-    WHOLE,
+    PRODUCT_BINDING,
+    SUM_BINDING,
     ExpressionTree,
     SourceRows,
     ValueFacts,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 OPERATIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "+": (ADDED, add),
-    "-": (ADDED, sub),
-    "*": (TIMES, mul),
-    "/": (TIMES, truediv),
+    "+": (SUM_BINDING, add),
+    "-": (SUM_BINDING, sub),
+    "*": (PRODUCT_BINDING, mul),
+    "/": (PRODUCT_BINDING, truediv),
 }
 """The binding strength of each operator, and its function."""
 
@@ -40,7 +40,7 @@ OPERATIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
 @final
 @dataclass(frozen=True)
 class Arithmetic(ExpressionTree):
-    """Two numbers; ``/`` always gives a number, the others integers from integers."""
+    """An operation on two numbers: of two integers an integer, except for ``/``, which always gives a number."""
 
     operation: str
     left: ExpressionTree
@@ -63,7 +63,7 @@ class Arithmetic(ExpressionTree):
         )
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """The range: operations on doubles are monotone, rounding included, so the ends decide."""
+        """Return the range, which follows from the operands' ends: rounded operations are monotone, too."""
         kind = numeric_kind(self.child_nodes, schema)
         left, right = self.left.infer_facts(schema), self.right.infer_facts(schema)
         if self.operation == "/":
@@ -73,16 +73,14 @@ class Arithmetic(ExpressionTree):
         return _limit_integers(kind, *_range_of_ends(OPERATIONS[self.operation][1], left, right))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Computed in doubles; NaN and integers that are too large become missing."""
+        """Compute in doubles; NaN, and integers that are too large, become missing."""
         kind = numeric_kind(self.child_nodes, rows.schema)
-        whole = kind == "integer" and self.operation != "/"
-        left, right = (
-            integer_to_double(part.to_engine_column(rows)) if whole else part.to_engine_column(rows).cast("float64")
-            for part in self.child_nodes
-        )
+        is_integer = kind == "integer" and self.operation != "/"
+        columns = [part.to_engine_column(rows) for part in self.child_nodes]
+        left, right = (integer_to_double(column) if is_integer else column.cast("float64") for column in columns)
         right = right.nullif(double_literal(0.0)) if self.operation == "/" else right
-        found = OPERATIONS[self.operation][1](left, right)
-        return double_to_integer(found) if whole else found.nullif(double_literal(math.nan))
+        result = OPERATIONS[self.operation][1](left, right)
+        return double_to_integer(result) if is_integer else result.nullif(double_literal(math.nan))
 
 
 @final
@@ -101,26 +99,26 @@ class Absolute(ExpressionTree):
         return f"abs({self.part})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """From zero, where the range has zero in it."""
-        kind, own = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
-        ends = abs(own.lower), abs(own.upper)
-        return _limit_integers(kind, 0.0 if own.lower <= 0 <= own.upper else min(ends), max(ends))
+        """Return the range of the absolute values; it begins at 0 if the operand's range contains 0."""
+        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
+        ends = abs(facts.lower), abs(facts.upper)
+        return _limit_integers(kind, 0.0 if facts.lower <= 0 <= facts.upper else min(ends), max(ends))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Exact for integers."""
-        own = self.part.to_engine_column(rows)
-        whole = numeric_kind(self.child_nodes, rows.schema) == "integer"
-        return integer_to_double(own).abs().cast("int64") if whole else own.abs()
+        """Return the absolute value, exact for integers."""
+        column = self.part.to_engine_column(rows)
+        is_integer = numeric_kind(self.child_nodes, rows.schema) == "integer"
+        return integer_to_double(column).abs().cast("int64") if is_integer else column.abs()
 
 
 @final
 @dataclass(frozen=True)
 class Extreme(ExpressionTree):
-    """The least or the largest of numbers; missing where one of them is."""
+    """The smallest or the largest of several numbers; missing if one of them is."""
 
     largest: bool
     choices: tuple[ExpressionTree, ...]
-    mentions = 2
+    operand_mentions = 2
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -131,29 +129,29 @@ class Extreme(ExpressionTree):
         return f"{'max' if self.largest else 'min'}({', '.join(map(str, self.choices))})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """Ends by ends."""
-        kind, every = numeric_kind(self.choices, schema), [part.infer_facts(schema) for part in self.choices]
+        """Return the range: the extreme of the lower ends and the extreme of the upper ends."""
+        kind, facts = numeric_kind(self.choices, schema), [part.infer_facts(schema) for part in self.choices]
         choose = max if self.largest else min
-        return ValueFacts(kind, choose(own.lower for own in every), choose(own.upper for own in every))
+        return ValueFacts(kind, choose(part.lower for part in facts), choose(part.upper for part in facts))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine, which leaves out what is missing: so that is asked first."""
+        """Return the engine's extreme, which ignores missing values, where no operand is missing."""
         ibis, kind = load_library("ibis"), numeric_kind(self.choices, rows.schema)
         columns = [column_in_kind(part, kind, rows) for part in self.choices]
-        known = reduce(and_, [column.notnull() for column in columns])
-        found = ibis.greatest(*columns) if self.largest else ibis.least(*columns)
-        return ibis.ifelse(known, found, ibis.null(found.type()))
+        all_present = reduce(and_, [column.notnull() for column in columns])
+        extreme = ibis.greatest(*columns) if self.largest else ibis.least(*columns)
+        return ibis.ifelse(all_present, extreme, ibis.null(extreme.type()))
 
 
 @final
 @dataclass(frozen=True)
 class Clip(ExpressionTree):
-    """x moved to the nearer end of a range."""
+    """x clamped to a range: a value outside becomes the nearer end."""
 
     part: ExpressionTree
     lower: Value
     upper: Value
-    mentions = 2
+    operand_mentions = 2
 
     def __post_init__(self) -> None:
         ends = self.lower, self.upper
@@ -171,61 +169,64 @@ class Clip(ExpressionTree):
         return f"clip({self.part}, {self.lower}, {self.upper})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """The range, and the part's range within it."""
-        kind, own = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
+        """Return the operand's range, clamped."""
+        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
         low, high = float(self.lower.value), float(self.upper.value)
-        return ValueFacts(kind, min(max(own.lower, low), high), min(max(own.upper, low), high))
+        return ValueFacts(kind, min(max(facts.lower, low), high), min(max(facts.upper, low), high))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Missing where the part is."""
+        """Clamp in the engine; missing values stay missing."""
         ibis, kind = load_library("ibis"), numeric_kind(self.child_nodes, rows.schema)
-        own, low, high = (column_in_kind(part, kind, rows) for part in self.child_nodes)
-        return ibis.ifelse(own.notnull(), ibis.least(ibis.greatest(own, low), high), ibis.null(own.type()))
+        x, low, high = (column_in_kind(part, kind, rows) for part in self.child_nodes)
+        return ibis.ifelse(x.notnull(), ibis.least(ibis.greatest(x, low), high), ibis.null(x.type()))
 
 
 def numeric_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
     """Return the common kind of numbers; raises ``InputError`` if one is not a number."""
     for part in parts:
         if (kind := part.infer_facts(schema).kind) not in NUMBERS:
-            # Suggested conversions to a number.
             if kind in ("date", "timestamp"):
-                number_of = f"days({part}) counts days: the difference of two of them is a number"
+                remedy = f"days({part}) counts days, and two such counts can be subtracted"
+            elif kind == "boolean":
+                remedy = "case(condition, 1, 0) turns a condition into a number"
             else:
-                found = "case(condition, 1, 0) makes a number of a condition"
-                number_of = found if kind == "boolean" else "make it a number where the table is made"
-            raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", number_of)
+                remedy = "convert it to a number where the table is made"
+            raise InputError("expression", f"{part} ({kind})", "a number", remedy)
     return common_kind(parts, schema)
 
 
-def integer_to_double(whole: ir.Column) -> ir.Column:
-    """64-bit integers as doubles; missing where a double would round. Each is mentioned once: texts stay short."""
-    return _missing_beyond(whole, load_library("ibis").literal(WHOLE, "int64")).cast("float64")
+def integer_to_double(integers: ir.Column) -> ir.Column:
+    """Return 64-bit integers as doubles; those that a double would round are missing.
+
+    The column occurs once in the result, so that the engine's query stays short.
+    """
+    return _missing_beyond(integers, load_library("ibis").literal(EXACT_INTEGER_END, "int64")).cast("float64")
 
 
 def double_to_integer(number: ir.Column) -> ir.Column:
-    """Doubles that are whole as 64-bit integers; missing where they may have been rounded."""
-    return _missing_beyond(number, double_literal(WHOLE)).cast("int64")
+    """Return integral doubles as 64-bit integers; those that may have been rounded are missing."""
+    return _missing_beyond(number, double_literal(EXACT_INTEGER_END)).cast("int64")
 
 
 def _missing_beyond(x: ir.Column, end: ir.Scalar) -> ir.Column:
-    """x, missing from ±``end`` on. ``greatest`` makes −end of what is missing, and that is missing again."""
+    """Return x where −``end`` < x < ``end``, else a missing value. A missing x passes: ``greatest`` gives −``end``."""
     ibis, low = load_library("ibis"), -end
     return ibis.least(ibis.greatest(x, low), end).nullif(end).nullif(low)
 
 
 def _range_of_ends(operation: Callable[[Any, Any], Any], left: ValueFacts, right: ValueFacts) -> tuple[float, float]:
-    found = [
+    results = [
         operation(a, b)
         for a, b in itertools.product((left.lower, left.upper), (right.lower, right.upper))
     ]  # fmt: skip
     if operation is mul:
-        found = [0.0 if math.isnan(end) else end for end in found]  # 0 · ∞: what is infinite there is missing
-    return (-math.inf, math.inf) if any(map(math.isnan, found)) else (min(found), max(found))
+        results = [0.0 if math.isnan(end) else end for end in results]  # 0 · ∞: values are finite, their bound is not
+    return (-math.inf, math.inf) if any(map(math.isnan, results)) else (min(results), max(results))
 
 
 def _limit_integers(kind: Kind, lower: float, upper: float) -> ValueFacts:
-    """Whole numbers that are computed stay below 2⁵³."""
+    """Return the facts of a computed number; the range of an integer ends at ±2⁵³."""
     if kind != "integer":
         return ValueFacts(kind, lower, upper)
-    end = float(WHOLE)
+    end = float(EXACT_INTEGER_END)
     return ValueFacts(kind, min(max(lower, -end), end), max(min(upper, end), -end))

@@ -1,4 +1,7 @@
-"""Conditions: comparisons, lists, missing values, and / or / not – with three values, as in SQL."""
+"""Conditions with three values, as in SQL: comparisons, membership in lists, tests for missing values, and, or, not.
+
+Also expressions that have few different values: ``cut``, ``case`` and parts of dates.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,22 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from tightrope.errors import InputError
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.arithmetic import numeric_kind
-from tightrope.tables.expressions.leaves import ENGINE, TIMES, Value, column_in_kind, common_kind, parse_instant
+from tightrope.tables.expressions.leaves import (
+    ENGINE_TYPES,
+    TIME_KINDS,
+    Value,
+    column_in_kind,
+    common_kind,
+    parse_instant,
+)
 from tightrope.tables.expressions.tree import (
-    ADDED,
-    BOTH,
-    COMPARED,
-    EITHER,
+    AND_BINDING,
+    COMPARISON_BINDING,
     FIXED_SIZE_BYTES,
-    NOT,
+    NOT_BINDING,
     NUMBERS,
+    OR_BINDING,
+    SUM_BINDING,
     ExpressionTree,
     SourceRows,
     ValueFacts,
@@ -34,17 +44,28 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+MAX_EDGES = 2_000
+EPOCH_DAY_RANGE = tuple((day - datetime.date(1970, 1, 1)).days for day in (datetime.date.min, datetime.date.max))
+UNITS = {
+    "year": (1, 9999),
+    "month": (1, 12),
+    "day": (1, 31),
+    "weekday": (1, 7),
+    "hour": (0, 23),
+    "days": (EPOCH_DAY_RANGE[0], EPOCH_DAY_RANGE[1]),
+}
+"""The units of ``Calendar``, each with its least and largest value."""
 
 
 @final
 @dataclass(frozen=True)
 class Compare(ExpressionTree):
-    """Two values of one kind; missing where one of them is."""
+    """A comparison of two values of one kind; missing if one of them is."""
 
     comparison: str
     left: ExpressionTree
     right: ExpressionTree
-    binding_strength = COMPARED
+    binding_strength = COMPARISON_BINDING
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -52,16 +73,17 @@ class Compare(ExpressionTree):
         return self.left, self.right
 
     def __str__(self) -> str:
-        return f"{parenthesize_part(self.left, ADDED)} {self.comparison} {parenthesize_part(self.right, ADDED)}"
+        left, right = (parenthesize_part(part, SUM_BINDING) for part in self.child_nodes)
+        return f"{left} {self.comparison} {right}"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A condition; truth values have no order."""
+        """Return the facts of a condition; boolean values can only be compared with == and !=."""
         if common_kind(self.child_nodes, schema) == "boolean" and self.comparison not in ("==", "!="):
             raise InputError("expression", str(self), "a comparison of numbers, texts, days or instants")
-        return boolean_facts(sure=all(part.infer_facts(schema).never_missing for part in self.child_nodes))
+        return boolean_facts(never_missing=all(part.infer_facts(schema).never_missing for part in self.child_nodes))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine, in the common kind."""
+        """Compare in the engine, in the common kind."""
         kind = common_kind(self.child_nodes, rows.schema)
         return COMPARISONS[self.comparison](*(column_in_kind(part, kind, rows) for part in self.child_nodes))
 
@@ -73,11 +95,11 @@ class Member(ExpressionTree):
 
     part: ExpressionTree
     listed: tuple[Value, ...]
-    binding_strength = COMPARED
+    binding_strength = COMPARISON_BINDING
 
     def __post_init__(self) -> None:
         if not (self.listed and all(isinstance(value, Value) for value in self.listed)):
-            raise InputError("in", len(self.listed), "a list of literals, at least one", "say x in ['a', 'b']")
+            raise InputError("in", len(self.listed), "a list of literals, at least one", "such as x in ['a', 'b']")
         super().__post_init__()
 
     @property
@@ -88,20 +110,20 @@ class Member(ExpressionTree):
     def __str__(self) -> str:
         return self.membership_text("in")
 
-    def membership_text(self, how: str) -> str:
-        """With ``in`` or ``not in``."""
-        return f"{parenthesize_part(self.part, ADDED)} {how} [{', '.join(map(str, self.listed))}]"
+    def membership_text(self, operator: str) -> str:
+        """Return the text with the operator ``in`` or ``not in``."""
+        return f"{parenthesize_part(self.part, SUM_BINDING)} {operator} [{', '.join(map(str, self.listed))}]"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A condition."""
+        """Return the facts of a condition."""
         common_kind(self.child_nodes, schema)
-        return boolean_facts(sure=self.part.infer_facts(schema).never_missing)
+        return boolean_facts(never_missing=self.part.infer_facts(schema).never_missing)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine, in the common kind."""
+        """Compare in the engine, in the common kind."""
         kind = common_kind(self.child_nodes, rows.schema)
-        own, *listed = (column_in_kind(part, kind, rows) for part in self.child_nodes)
-        return _in_parentheses(own.isin(listed))
+        column, *listed = (column_in_kind(part, kind, rows) for part in self.child_nodes)
+        return _put_in_parentheses(column.isin(listed))
 
 
 @final
@@ -110,7 +132,7 @@ class Missing(ExpressionTree):
     """The condition that a value is missing: the only one that is true for missing values."""
 
     part: ExpressionTree
-    binding_strength = COMPARED
+    binding_strength = COMPARISON_BINDING
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -118,25 +140,25 @@ class Missing(ExpressionTree):
         return (self.part,)
 
     def __str__(self) -> str:
-        return f"{parenthesize_part(self.part, ADDED)} is None"
+        return f"{parenthesize_part(self.part, SUM_BINDING)} is None"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A condition that is never missing."""
+        """Return the facts of a condition that is never missing."""
         self.part.infer_facts(schema)
-        return boolean_facts(sure=True)
+        return boolean_facts(never_missing=True)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """NULL, for NaN is NULL by now."""
-        return _in_parentheses(self.part.to_engine_column(rows).isnull())
+        """Test for NULL; ``ColumnRef`` has turned NaN into NULL."""
+        return _put_in_parentheses(self.part.to_engine_column(rows).isnull())
 
 
 @final
 @dataclass(frozen=True)
 class Not(ExpressionTree):
-    """The opposite; missing where the condition is."""
+    """The negation of a condition; missing if the condition is."""
 
     part: ExpressionTree
-    binding_strength = NOT
+    binding_strength = NOT_BINDING
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -147,22 +169,25 @@ class Not(ExpressionTree):
         if isinstance(self.part, Member):
             return self.part.membership_text("not in")
         if isinstance(self.part, Missing):
-            return f"{parenthesize_part(self.part.part, ADDED)} is not None"
-        return f"not {parenthesize_part(self.part, NOT)}"
+            return f"{parenthesize_part(self.part.part, SUM_BINDING)} is not None"
+        return f"not {parenthesize_part(self.part, NOT_BINDING)}"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A condition."""
-        return boolean_facts(sure=check_condition(self.part, schema).never_missing)
+        """Return the facts of a condition."""
+        return boolean_facts(never_missing=check_condition(self.part, schema).never_missing)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine; a comparison, which ibis puts in parentheses, as it does not put NOT."""
+        """Compare with false: ibis puts a comparison in parentheses, but not NOT."""
         return self.part.to_engine_column(rows) == load_library("ibis").literal(False)
 
 
 @final
 @dataclass(frozen=True)
 class Logic(ExpressionTree):
-    """``and`` and ``or`` of conditions: missing where those that are known do not decide. See ``join_conditions``."""
+    """``and`` or ``or`` of conditions; missing if the conditions that are present leave the result open.
+
+    Built by ``join_conditions``.
+    """
 
     word: Literal["and", "or"]
     conditions: tuple[ExpressionTree, ...]
@@ -170,7 +195,7 @@ class Logic(ExpressionTree):
     @property
     def binding_strength(self) -> int:  # type: ignore[override]
         """``and`` binds more tightly than ``or``."""
-        return BOTH if self.word == "and" else EITHER
+        return AND_BINDING if self.word == "and" else OR_BINDING
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -181,17 +206,17 @@ class Logic(ExpressionTree):
         return f" {self.word} ".join(parenthesize_part(part, self.binding_strength + 1) for part in self.conditions)
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A condition."""
-        every = [check_condition(part, schema) for part in self.conditions]
-        return boolean_facts(sure=all(own.never_missing for own in every))
+        """Return the facts of a condition."""
+        facts = [check_condition(part, schema) for part in self.conditions]
+        return boolean_facts(never_missing=all(part.never_missing for part in facts))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine."""
+        """Compute it in the engine."""
         return reduce(and_ if self.word == "and" else or_, [part.to_engine_column(rows) for part in self.conditions])
 
 
 def join_conditions(word: Literal["and", "or"], *conditions: ExpressionTree) -> Logic:
-    """Conditions joined; those that are joined by the same word already become one list, so that equal means equal."""
+    """Return the conditions joined by a word, with nested uses of the same word in one list: a unique tree."""
     flat: list[ExpressionTree] = []
     for part in conditions:
         flat += part.conditions if isinstance(part, Logic) and part.word == word else [part]
@@ -200,38 +225,33 @@ def join_conditions(word: Literal["and", "or"], *conditions: ExpressionTree) -> 
 
 def check_condition(part: ExpressionTree, schema: Schema) -> ValueFacts:
     """Return the facts of a condition; raises ``InputError`` for anything else."""
-    found = part.infer_facts(schema)
-    if found.kind != "boolean":
+    facts = part.infer_facts(schema)
+    if facts.kind != "boolean":
         remedy = "compare it with something, such as distance > 500"
-        raise InputError("expression", f"{part} ({found.kind})", "a condition, true or false", remedy)
-    return found
+        raise InputError("expression", f"{part} ({facts.kind})", "a condition, true or false", remedy)
+    return facts
 
 
-def _in_parentheses(found: ir.Column) -> ir.Column:
-    """The same condition within a function's parentheses: ibis 12 sets none, and a = b IN (c) is (a = b) IN (c)."""
-    return found.nullif(load_library("ibis").null("boolean"))
-
-
-# Values out of few: parts of a range, cases, months and hours.
-
-MOST_EDGES = 2_000
+def _put_in_parentheses(condition: ir.Column) -> ir.Column:
+    """Return the condition inside a function call: ibis 12 sets no parentheses, and a = b IN (c) is (a = b) IN (c)."""
+    return condition.nullif(load_library("ibis").null("boolean"))
 
 
 @final
 @dataclass(frozen=True)
 class Cut(ExpressionTree):
-    """The largest edge that is not above x; missing below the first one. So the last part has no end."""
+    """The largest edge that is not above x; missing below the first edge. The last part has no upper end."""
 
     part: ExpressionTree
     edges: tuple[Value, ...]
-    mentions = 1
+    operand_mentions = 1
 
     def __post_init__(self) -> None:
-        own = {edge.kind for edge in self.edges if isinstance(edge, Value)}
+        kinds = {edge.kind for edge in self.edges if isinstance(edge, Value)}
         values: list[Any] = [edge.value for edge in self.edges]
-        rising = len(own) == 1 and all(a < b for a, b in itertools.pairwise(values))
-        if not rising or own == {"boolean"} or len(self.edges) > MOST_EDGES:
-            expected = f"cut(x, [a, b, ...]) with rising numbers or days, at most {MOST_EDGES:,}"
+        rising = len(kinds) == 1 and all(a < b for a, b in itertools.pairwise(values))
+        if not rising or kinds == {"boolean"} or len(self.edges) > MAX_EDGES:
+            expected = f"cut(x, [a, b, ...]) with rising numbers or days, at most {MAX_EDGES:,}"
             raise InputError("edges", f"{len(self.edges)} edges", expected)
         super().__post_init__()
 
@@ -242,19 +262,19 @@ class Cut(ExpressionTree):
 
     @property
     def query_length(self) -> int:
-        """Each edge is compared with the part."""
+        """The length of the query, in which each edge is compared with the value."""
         return len(self.edges) * (2 + self.part.query_length)
 
     @cached_property
     def memory_bytes(self) -> int:
-        """By halves: a row meets the logarithm of the number of edges, and the first one."""
+        """The memory of a binary search: one comparison for each halving of the edges, and one with the first."""
         return (2 + len(self.edges).bit_length()) * (FIXED_SIZE_BYTES + self.part.memory_bytes)
 
     def __str__(self) -> str:
         return f"cut({self.part}, [{', '.join(map(str, self.edges))}])"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """The edges."""
+        """Return the edges as the possible values."""
         if common_kind(self.child_nodes, schema) == "date":
             return ValueFacts("date", possible_values=tuple(self._edge_days()))
         numeric_kind(self.child_nodes, schema)
@@ -266,29 +286,30 @@ class Cut(ExpressionTree):
         )
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By halves: the logarithm of the number of edges in comparisons a row."""
+        """Find the edge by binary search, in log₂(number of edges) comparisons a row."""
         ibis, kind = load_library("ibis"), common_kind(self.child_nodes, rows.schema)
         x, *edges = (column_in_kind(part, kind, rows) for part in self.child_nodes)
-        out = edges if kind == "date" else [edge.to_engine_column(rows) for edge in self.edges]
-        return ibis.ifelse(x >= edges[0], _bisect_edges(x, edges, out), ibis.null(out[0].type()))
+        results = edges if kind == "date" else [edge.to_engine_column(rows) for edge in self.edges]
+        return ibis.ifelse(x >= edges[0], _bisect_edges(x, edges, results), ibis.null(results[0].type()))
 
     def _edge_days(self) -> list[datetime.date]:
         return [parse_instant(str(edge.value), "date") for edge in self.edges]
 
 
 def make_cut(part: ExpressionTree, edges: Sequence[Value]) -> Cut:
-    """Convert integers to numbers if they are mixed with numbers."""
+    """Return the ``Cut`` at these edges; integers mixed with numbers become numbers."""
     kinds = {edge.kind for edge in edges}
     if kinds == set(NUMBERS):
         return Cut(part, tuple(Value(float(edge.value), "number") for edge in edges))
     return Cut(part, tuple(edges))
 
 
-def _bisect_edges(x: ir.Column, edges: Sequence[ir.Scalar], out: Sequence[ir.Scalar]) -> ir.Column:
+def _bisect_edges(x: ir.Column, edges: Sequence[ir.Scalar], results: Sequence[ir.Scalar]) -> ir.Column:
+    """Return the result that belongs to the largest edge ≤ x, for x at or above the first edge."""
     if len(edges) == 1:
-        return out[0]
+        return results[0]
     half = len(edges) // 2
-    upper, lower = _bisect_edges(x, edges[half:], out[half:]), _bisect_edges(x, edges[:half], out[:half])
+    upper, lower = _bisect_edges(x, edges[half:], results[half:]), _bisect_edges(x, edges[:half], results[:half])
     return load_library("ibis").ifelse(x >= edges[half], upper, lower)
 
 
@@ -301,8 +322,8 @@ class Case(ExpressionTree):
     choices: tuple[ExpressionTree | None, ...]
 
     def __post_init__(self) -> None:
-        whole = self.conditions and len(self.choices) == len(self.conditions) + 1
-        if not whole or all(choice is None for choice in self.choices):
+        is_complete = self.conditions and len(self.choices) == len(self.conditions) + 1
+        if not is_complete or all(choice is None for choice in self.choices):
             remedy = "such as case(age < 18, 'young', age < 65, 'grown', 'old')"
             raise InputError("case", len(self.choices), "case(condition, value, ..., otherwise)", remedy)
         super().__post_init__()
@@ -310,59 +331,56 @@ class Case(ExpressionTree):
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
         """Conditions and values."""
-        return *self.conditions, *self._given_choices
+        return *self.conditions, *self._present_choices
 
     @property
-    def _given_choices(self) -> tuple[ExpressionTree, ...]:
+    def _present_choices(self) -> tuple[ExpressionTree, ...]:
         return tuple(choice for choice in self.choices if choice is not None)
 
     @property
     def max_value_bytes(self) -> int:
-        """The length of its longest choice."""
-        return max(choice.max_value_bytes for choice in self._given_choices)
+        """The size of the largest choice."""
+        return max(choice.max_value_bytes for choice in self._present_choices)
 
     def __str__(self) -> str:
         pairs = zip(self.conditions, self.choices, strict=False)
         return f"case({', '.join(f'{test}, {choice}' for test, choice in pairs)}, {self.choices[-1]})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """All values of the choices, where those are known."""
+        """Return the union of the choices' ranges, and of their possible values if all of these are known."""
         for test in self.conditions:
             check_condition(test, schema)
-        kind, every = (
-            common_kind(self._given_choices, schema),
-            [choice.infer_facts(schema) for choice in self._given_choices],
-        )
-        found = (
-            None
-            if any(own.possible_values is None for own in every)
-            else _sorted_values(kind, self._given_choices, every)
-        )
-        sure = len(self._given_choices) == len(self.choices) and all(own.never_missing for own in every)
-        return ValueFacts(kind, min(own.lower for own in every), max(own.upper for own in every), found, sure)
+        kind = common_kind(self._present_choices, schema)
+        facts = [choice.infer_facts(schema) for choice in self._present_choices]
+        values = None if any(choice.possible_values is None for choice in facts) else _sorted_values(kind, facts)
+        never_missing = None not in self.choices and all(choice.never_missing for choice in facts)
+        lower, upper = min(choice.lower for choice in facts), max(choice.upper for choice in facts)
+        return ValueFacts(kind, lower, upper, values, never_missing)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine, which takes a missing condition for one that is not true."""
-        ibis, kind = load_library("ibis"), common_kind(self._given_choices, rows.schema)
-        nothing = ibis.null(column_in_kind(self._given_choices[0], kind, rows).type())
-        choices = [nothing if choice is None else column_in_kind(choice, kind, rows) for choice in self.choices]
+        """Build a CASE of the engine, in which a missing condition counts as not true."""
+        ibis, kind = load_library("ibis"), common_kind(self._present_choices, rows.schema)
+        missing = ibis.null(column_in_kind(self._present_choices[0], kind, rows).type())
+        choices = [missing if choice is None else column_in_kind(choice, kind, rows) for choice in self.choices]
         tests = [test.to_engine_column(rows) for test in self.conditions]
         return ibis.cases(*zip(tests, choices, strict=False), else_=choices[-1])
 
 
-def _sorted_values(kind: Kind, choices: Sequence[ExpressionTree], every: Sequence[ValueFacts]) -> tuple[object, ...]:
-    found = {value for own in every for value in own.possible_values or ()}
-    if kind in TIMES:
-        found = {parse_instant(str(value), kind) for value in found}
-    return tuple(sorted(map(float, found) if kind == "number" else found))  # type: ignore[arg-type, type-var]
+def _sorted_values(kind: Kind, facts: Sequence[ValueFacts]) -> tuple[object, ...]:
+    """Return all possible values of several choices, converted to their common kind."""
+    values = {value for choice in facts for value in choice.possible_values or ()}
+    if kind in TIME_KINDS:
+        values = {parse_instant(str(value), kind) for value in values}
+    return tuple(sorted(map(float, values) if kind == "number" else values))  # type: ignore[arg-type, type-var]
 
 
 @final
 @dataclass(frozen=True)
 class Calendar(ExpressionTree):
-    """A part of a day or an instant, in UTC where the instant has a zone. ``weekday``: 1 is Monday, 7 is Sunday.
+    """A part of a day or an instant, in UTC if the instant has a zone.
 
-    ``days``: how many days lie between 1970-01-01 and its day, so that two of them have a difference.
+    The units are the keys of ``UNITS``. ``weekday`` is 1 on Monday and 7 on Sunday; ``days`` counts the days since
+    1970-01-01, so that two of them can be subtracted.
     """
 
     unit: str
@@ -379,25 +397,18 @@ class Calendar(ExpressionTree):
     def infer_facts(self, schema: Schema) -> ValueFacts:
         """The range of the unit."""
         kind = self.part.infer_facts(schema).kind
-        kinds = TIMES[1:] if self.unit == "hour" else TIMES
+        kinds = TIME_KINDS[1:] if self.unit == "hour" else TIME_KINDS
         if kind not in kinds:
-            remedy = "cast the column, or, of a CSV file, declare its type" if kind == "text" else ""
+            remedy = "cast the column, or declare its type if it comes from a CSV file" if kind == "text" else ""
             raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
         low, high = UNITS[self.unit]
         return ValueFacts("integer", low, high, None if self.unit in ("year", "days") else tuple(range(low, high + 1)))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine."""
-        own = self.part.to_engine_column(rows)
+        """Compute it in the engine."""
+        time = self.part.to_engine_column(rows)
         if self.unit == "days":
-            found = (own.date() if own.type().is_timestamp() else own).epoch_days()
+            number = (time.date() if time.type().is_timestamp() else time).epoch_days()
         else:
-            found = own.day_of_week.index() + 1 if self.unit == "weekday" else getattr(own, self.unit)()
-        return found.cast(ENGINE["integer"])
-
-
-DAYS = tuple((day - datetime.date(1970, 1, 1)).days for day in (datetime.date.min, datetime.date.max))
-UNITS = {
-    "year": (1, 9999), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23), "days": (DAYS[0], DAYS[1])
-}  # fmt: skip
-"""Each with its range."""
+            number = time.day_of_week.index() + 1 if self.unit == "weekday" else getattr(time, self.unit)()
+        return number.cast(ENGINE_TYPES["integer"])

@@ -1,4 +1,9 @@
-"""Expressions in Python: the same trees as from text, made with operators and methods."""
+"""Expressions, read from a text or built in Python with operators and methods; both give the same trees.
+
+A text is parsed by Python's own parser and nothing in it is run. Forms outside the language are rejected: attributes,
+subscripts, calls of anything but ``FUNCTIONS``, comprehensions, ``lambda``, ``:=``, f-strings, ``**``. The length of
+the text and the depth of the tree are limited before they are read.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,10 @@ from typing import TYPE_CHECKING, NoReturn
 from tightrope.errors import InputError, quoted_names, suggest_nearest
 from tightrope.tables.expressions.arithmetic import Arithmetic
 from tightrope.tables.expressions.conditions import Compare, Member, Missing, Not, join_conditions
-from tightrope.tables.expressions.functions import FUNCTIONS, Argument, Listed
-from tightrope.tables.expressions.leaves import ELSEWHERE, ColumnRef, Value, to_literal
+from tightrope.tables.expressions.functions import FUNCTIONS, Argument, LiteralList
+from tightrope.tables.expressions.leaves import FOREIGN_CONSTANTS, ColumnRef, Value, to_literal
 from tightrope.tables.expressions.tree import (
-    MOST_DEPTH,
+    MAX_TREE_DEPTH,
     ExpressionTree,
     SourceRows,
     ValueFacts,
@@ -28,12 +33,7 @@ from tightrope.tables.schema import Schema
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# From text to tree: a few forms of Python's expressions, read by Python's own parser. Nothing is ever run.
-#
-# All other forms are rejected: attributes, subscripts, calls of anything but ``FUNCTIONS``, comprehensions,
-# ``lambda``, ``:=``, f-strings, ``**``. Every text is short, and every tree shallow, before it is looked at.
-
-LONGEST = 10_000
+MAX_EXPRESSION_LENGTH = 10_000
 USAGE = "column names, numbers, 'texts', + - * /, == < <= > >= !=, in [...], is None, and, or, not and functions"
 ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -53,11 +53,10 @@ TIPS: dict[type[ast.AST], str] = {
     ast.NamedExpr: "say == to compare",
     ast.JoinedStr: "write the text itself",
 }
-
-
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""Remedies for forms of Python that the language lacks."""
+QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
 _WORDS = r"\b(?:and|or|not|in|is|if|else|like|between|null)\b"
-ELSEWHERE_SAID = {
+FOREIGN_OPERATOR_TIPS = {
     r"<>": "say !=",
     r"&&": "say and",
     r"\|\|": "say or",
@@ -74,11 +73,11 @@ ELSEWHERE_SAID = {
     rf"(?i)(?!{_WORDS})\b[a-z_]\w*\s+(?!{_WORDS})[a-z_]": 'a column whose name has blanks is column("my col")',
     r"(?i)\blike\b": "there are no patterns: say x in ['a', 'b']",
 }
-"""Operators of other languages, outside of texts, and their equivalents here."""
+"""Patterns of operators of other languages, outside of quoted texts, and their equivalents here."""
 
 
 def parse_expression(text: str) -> ExpressionTree:
-    """The tree of a text; raises ``InputError`` that says what cannot be read and what can.
+    """Return the tree of a text; raises ``InputError`` that says which part cannot be read and what is possible.
 
     >>> parse_expression("month(departed) in [6, 7] and not 0 < distance <= 500")
     ... # doctest: +ELLIPSIS
@@ -86,47 +85,46 @@ def parse_expression(text: str) -> ExpressionTree:
     >>> print(parse_expression("(a + b) * 2 > c and (x is not None or y)"))
     (a + b) * 2 > c and (x is not None or y)
     """
-    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
-        expected = f"a text of at most {LONGEST:,} letters"
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_EXPRESSION_LENGTH:
+        expected = f"a text of at most {MAX_EXPRESSION_LENGTH:,} letters"
         raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
     line = " ".join(text.split("\n")).strip()
     tree: ast.expr | None = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes and numbers
+            warnings.simplefilter("ignore")  # Python's warnings about escapes and number literals
             tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         pass
     if tree is None:
-        bare = QUOTED.sub("''", line)
-        tips = [tip for pattern, tip in ELSEWHERE_SAID.items() if re.search(pattern, bare)]
-        remedy = ", ".join(dict.fromkeys(tips)) if tips else f"it is made of {USAGE}"
-        raise InputError("expression", line, "one that can be read", remedy)
+        unquoted = QUOTED_TEXT.sub("''", line)
+        tips = [tip for pattern, tip in FOREIGN_OPERATOR_TIPS.items() if re.search(pattern, unquoted)]
+        remedy = ", ".join(dict.fromkeys(tips)) if tips else f"expressions are made of {USAGE}"
+        raise InputError.from_text("expression", f"{line!r} is not valid; {remedy}")
     return _NodeReader(line.encode(errors="replace"))(tree, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _NodeReader:
-    """Reads the nodes of one line; ``line`` in bytes, for that is how Python counts places."""
+    """Reads Python's syntax nodes of one line as trees; ``line`` is in bytes, the unit of Python's column offsets."""
 
     line: bytes
 
     def __call__(self, node: ast.AST, depth: int) -> ExpressionTree:
-        if depth > MOST_DEPTH:
-            raise InputError("expression", f"{depth} levels", f"at most {MOST_DEPTH} levels deep")
-        reader = READERS.get(type(node))
+        if depth > MAX_TREE_DEPTH:
+            raise InputError("expression", f"{depth} levels", f"at most {MAX_TREE_DEPTH} levels deep")
+        reader = NODE_READERS.get(type(node))
         if reader is None:
             raise self.unsupported_error(node)
         return reader(self, node, depth + 1)
 
     def unsupported_error(self, node: ast.AST, tip: str = "") -> InputError:
-        """The error for a node that the language lacks."""
-        return InputError(
-            "expression", self.source_text(node), "one of this language", TIPS.get(type(node), tip or USAGE)
-        )
+        """Return the error for a node that the language lacks."""
+        remedy = TIPS.get(type(node), tip or f"expressions are made of {USAGE}")
+        return InputError.from_text("expression", f"{self.source_text(node)!r} is not supported; {remedy}")
 
     def source_text(self, node: ast.AST) -> str:
-        """Return the source text."""
+        """Return the part of the line that the node was read from."""
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
         return self.line[start:end].decode(errors="replace")
 
@@ -134,15 +132,15 @@ class _NodeReader:
         del depth
         if node.value is None:
             raise InputError(
-                "expression", "None", "x is None, or a value of case", "missing is no value to compute with"
+                "expression", "None", "x is None, or a value of case", "a missing value cannot be computed with"
             )
         return to_literal(node.value)
 
     def read_name(self, node: ast.Name, depth: int) -> ExpressionTree:
-        """The name as it is written: Python would take ``ﬁn`` for ``fin``."""
+        """Read the name as it is written: Python's parser would turn ``ﬁn`` into ``fin``."""
         del depth
-        if node.id in ELSEWHERE:
-            raise self.unsupported_error(node, f"say {ELSEWHERE[node.id]}")
+        if node.id in FOREIGN_CONSTANTS:
+            raise self.unsupported_error(node, f"say {FOREIGN_CONSTANTS[node.id]}")
         return ColumnRef(self.source_text(node))
 
     def read_binary(self, node: ast.BinOp, depth: int) -> ExpressionTree:
@@ -168,7 +166,7 @@ class _NodeReader:
         )
 
     def read_comparison(self, node: ast.Compare, depth: int) -> ExpressionTree:
-        """A chain is all of its comparisons."""
+        """Read a comparison; a chain such as 0 < x < 5 means that all of its comparisons hold."""
         sides = [node.left, *node.comparators]
         tests = [
             self.read_test(operation, left, right, depth)
@@ -193,21 +191,25 @@ class _NodeReader:
                 raise self.unsupported_error(side, "say x is None")
         return Compare(COMPARISONS[type(operation)], self(left, depth), self(right, depth))
 
-    def read_list(self, node: ast.expr) -> Listed:
+    def read_list(self, node: ast.expr) -> LiteralList:
         if not isinstance(node, (ast.List, ast.Tuple)):
             raise self.unsupported_error(node, "a list of literals is needed: ['a', 'b']")
-        found = tuple(self(element, MOST_DEPTH - 1) for element in node.elts)
-        if not all(isinstance(value, Value) for value in found):
+        values = tuple(self(element, MAX_TREE_DEPTH - 1) for element in node.elts)
+        if not all(isinstance(value, Value) for value in values):
             raise self.unsupported_error(node, "a list holds literals only: ['a', 'b']")
-        return tuple(value for value in found if isinstance(value, Value))
+        return tuple(value for value in values if isinstance(value, Value))
 
     def read_call(self, node: ast.Call, depth: int) -> ExpressionTree:
         name = node.func.id if isinstance(node.func, ast.Name) else self.source_text(node.func)
         known = tuple(FUNCTIONS)
         if name not in known or not isinstance(node.func, ast.Name):
-            raise InputError("function", name, f"one of {quoted_names(known)}", suggest_nearest(name, known))
+            nearest = suggest_nearest(name, known)
+            text = f"there is no function {name!r}; {f'{nearest} ' if nearest else ''}functions: {quoted_names(known)}"
+            raise InputError.from_text("expression", text)
         if node.keywords:
-            raise InputError("expression", self.source_text(node), FUNCTIONS[name].usage, "without names of arguments")
+            raise InputError(
+                "expression", self.source_text(node), FUNCTIONS[name].usage, "write the arguments without names"
+            )
         arguments: list[Argument] = []
         for argument in node.args:
             if isinstance(argument, (ast.List, ast.Tuple)):
@@ -218,7 +220,7 @@ class _NodeReader:
         return FUNCTIONS[name](*arguments)
 
 
-READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTree]] = {
+NODE_READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTree]] = {
     ast.Constant: _NodeReader.read_constant,  # type: ignore[dict-item]
     ast.Name: _NodeReader.read_name,  # type: ignore[dict-item]
     ast.BinOp: _NodeReader.read_binary,  # type: ignore[dict-item]
@@ -227,7 +229,7 @@ READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTre
     ast.Compare: _NodeReader.read_comparison,  # type: ignore[dict-item]
     ast.Call: _NodeReader.read_call,  # type: ignore[dict-item]
 }
-"""The forms of the language; a form that is not here is refused."""
+"""The forms of the language; all other forms are rejected."""
 
 Literal = bool | int | float | str | datetime.date
 
@@ -235,9 +237,9 @@ Literal = bool | int | float | str | datetime.date
 class Expression:
     """A value that is computed from one row: ``tr.column("distance") > 500``.
 
-    Operators ``+ - * /``, comparisons, and ``& | ~`` for and, or, not. ``str`` gives its text, which a plan file reads.
-    Missing values stay missing in everything but ``is_missing``, ``&``, ``|`` and ``tr.case``; a comparison with one is
-    neither true nor false.
+    Operators: ``+ - * /``, comparisons, and ``& | ~`` for and, or, not. ``str(expression)`` is the text that a plan
+    file holds. Missing values stay missing in everything but ``is_missing``, ``&``, ``|`` and ``tr.case``; a comparison
+    with a missing value is neither true nor false.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -253,8 +255,8 @@ class Expression:
         return f"<expression {self.tree}>"
 
     def __bool__(self) -> NoReturn:
-        remedy = "say (a > 1) & (b < 2), | and ~ for and, or, not, and each comparison in parentheses"
-        raise InputError("expression", str(self), "a part of a question: it has no value before a row is seen", remedy)
+        remedy = "write & | ~ for and, or, not, and each comparison in parentheses: (a > 1) & (b < 2)"
+        raise InputError("expression", str(self), "used in a question: it is neither true nor false by itself", remedy)
 
     def __add__(self, other: Expression | Literal) -> Expression:
         return self._combine_with("+", other)
@@ -314,63 +316,63 @@ class Expression:
         return Expression(Not(self.tree))
 
     def is_in(self, values: Sequence[Literal]) -> Expression:
-        """The condition that it is one of these values."""
+        """Return the condition that the value is one of these."""
         return Expression(Member(self.tree, tuple(map(to_literal, values))))
 
     def is_missing(self) -> Expression:
-        """The condition that it is NULL or NaN."""
+        """Return the condition that the value is NULL or NaN."""
         return Expression(Missing(self.tree))
 
     def clip(self, lower: float, upper: float) -> Expression:
-        """Moved to the nearer end of a range."""
+        """Return the value clamped to [lower, upper]: a value outside becomes the nearer end."""
         return self._call_function("clip", lower, upper)
 
     def min(self, other: Expression | Literal) -> Expression:
-        """The smaller of two numbers; missing where one is."""
+        """Return the smaller of two numbers; missing if one of them is."""
         return self._call_function("min", other)
 
     def max(self, other: Expression | Literal) -> Expression:
-        """The larger of two numbers; missing where one is."""
+        """Return the larger of two numbers; missing if one of them is."""
         return self._call_function("max", other)
 
     def cut(self, edges: Sequence[float | str | datetime.date]) -> Expression:
-        """The largest edge that is not above it; missing below the first edge, and the last part has no end."""
+        """Return the largest edge that is not above the value; missing below the first edge."""
         return Expression(FUNCTIONS["cut"](self.tree, tuple(map(to_literal, edges))))
 
     def lower(self) -> Expression:
-        """A text in lower case (Latin, Greek, Cyrillic)."""
+        """Return a text in lower case (Latin, Greek and Cyrillic letters)."""
         return self._call_function("lower")
 
     def prefix(self, letters: int) -> Expression:
-        """The first characters of a text, or all of it if shorter."""
+        """Return the first characters of a text, or all of it if it is shorter."""
         return self._call_function("prefix", letters)
 
     def local(self, zone: str) -> Expression:
-        """The local time in a time zone at an instant: ``column("sent").local("Europe/Berlin").hour()``."""
+        """Return the local time of an instant in a time zone: ``column("sent").local("Europe/Berlin").hour()``."""
         return self._call_function("local", zone)
 
     def year(self) -> Expression:
-        """The year of a day or instant, in UTC."""
+        """Return the year of a day or instant, in UTC."""
         return self._call_function("year")
 
     def month(self) -> Expression:
-        """1 to 12."""
+        """Return the month of a day or instant in UTC, 1 to 12."""
         return self._call_function("month")
 
     def day(self) -> Expression:
-        """1 to 31."""
+        """Return the day of the month in UTC, 1 to 31."""
         return self._call_function("day")
 
     def weekday(self) -> Expression:
-        """1 is Monday, 7 is Sunday."""
+        """Return the day of the week in UTC: 1 is Monday, 7 is Sunday."""
         return self._call_function("weekday")
 
     def hour(self) -> Expression:
-        """0 to 23, in UTC."""
+        """Return the hour of an instant in UTC, 0 to 23."""
         return self._call_function("hour")
 
     def days(self) -> Expression:
-        """Days since 1970-01-01, in UTC: ``column("left").days() - column("came").days()`` is the length of a stay."""
+        """Return the days since 1970-01-01, in UTC: the difference of two is the length of a stay in days."""
         return self._call_function("days")
 
     def _combine_with(self, operation: str, other: Expression | Literal) -> Expression:
@@ -384,7 +386,7 @@ class Expression:
 
 
 def column(name: str) -> Expression:
-    """A column of the table, to compute with: ``tr.column("distance") / 1.609``.
+    """Return a column of the table as an expression: ``tr.column("distance") / 1.609``.
 
     >>> print(column("departed").month().is_in([6, 7, 8]) & (column("distance") > 500))
     month(departed) in [6, 7, 8] and distance > 500
@@ -393,7 +395,7 @@ def column(name: str) -> Expression:
 
 
 def expression(text: str) -> Expression:
-    """The expression in a text, as a plan file writes it; raises ``InputError`` that says what cannot be read.
+    """Return the expression that a text in a plan file's form denotes; ``InputError`` says what cannot be read.
 
     >>> expression("0 < distance <= 500")
     <expression 0 < distance and distance <= 500>
@@ -402,7 +404,7 @@ def expression(text: str) -> Expression:
 
 
 def case(*arguments: Expression | Literal | None) -> Expression:
-    """``case(condition, value, ..., otherwise)``: the value of the first condition that is true.
+    """Return the value of the first condition that is true, else the last: ``case(condition, value, ..., otherwise)``.
 
     >>> print(case(column("age") < 18, "young", column("age") < 65, "grown", "old"))
     case(age < 18, 'young', age < 65, 'grown', 'old')
@@ -412,20 +414,18 @@ def case(*arguments: Expression | Literal | None) -> Expression:
 
 
 def to_expression(value: object) -> Expression:
-    """An expression as it is, anything else as a literal."""
+    """Return an expression unchanged, and any other value as a literal."""
     return value if isinstance(value, Expression) else Expression(to_literal(value))
 
 
-# What a question names: a column by its name, or an expression. A name of the table's is always that column.
-
 Term = str | ExpressionTree
-"""A column of the table by its name, or a tree."""
+"""What a query uses: a column of the table by its name, or an expression. A column's name never means an expression."""
 
 
 def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Term:
-    """Return the term, checked against the schema: a text other than a column's name is an expression.
+    """Return the term, checked against the schema; a text that is not a column's name is read as an expression.
 
-    Raises ``SchemaError`` for a column that is not there, ``InputError`` for what cannot be read or has no kind.
+    Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot be read or has no kind.
     """
     if isinstance(given, str) and given in schema.column_names:
         return given
@@ -437,7 +437,7 @@ def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Te
 
 
 def facts_of(term: Term, schema: Schema) -> ValueFacts:
-    """Kind and range."""
+    """Return the kind and the range of a term's values."""
     if isinstance(term, ExpressionTree):
         return term.infer_facts(schema)
     kind = schema.find_column(term).kind
@@ -445,11 +445,13 @@ def facts_of(term: Term, schema: Schema) -> ValueFacts:
 
 
 def term_columns(*terms: Term | None) -> tuple[str, ...]:
-    """The columns of the table that are read, each once, in order."""
-    found = [tree_columns(term) if isinstance(term, ExpressionTree) else (term,) for term in terms if term is not None]
-    return tuple(dict.fromkeys(name for names in found for name in names))
+    """Return the columns of the table that the terms read, each once, in order."""
+    names_by_term = [
+        tree_columns(term) if isinstance(term, ExpressionTree) else (term,) for term in terms if term is not None
+    ]
+    return tuple(dict.fromkeys(name for names in names_by_term for name in names))
 
 
 def engine_column(term: Term, rows: SourceRows) -> ir.Column:
-    """The engine's column: as it is stored, or computed."""
+    """Return the engine's column of a term: the stored column, or the computed one."""
     return term.to_engine_column(rows) if isinstance(term, ExpressionTree) else rows.table[term]

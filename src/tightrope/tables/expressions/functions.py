@@ -1,4 +1,4 @@
-"""The functions of the language, by name: what they take, and the node that they make. Text and Python share them."""
+"""The functions of the expression language by name, with their arguments and nodes; used by texts and by Python."""
 
 from __future__ import annotations
 
@@ -21,17 +21,33 @@ from tightrope.tables.schema import Schema
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# Texts made of a text.
+MAX_PREFIX = 1_000
+"""Most characters of ``prefix``."""
+UPPERCASE_LETTERS = "".join(
+    letter for letter in map(chr, range(ord("A"), 0x530)) if letter.lower() != letter and len(letter.lower()) == 1
+)
+LOWERCASE_LETTERS = "".join(letter.lower() for letter in UPPERCASE_LETTERS)
+"""Converted one by one: ``str.lower`` of the whole text would turn a Σ at its end into ς."""
 
-LONGEST_PREFIX = 1_000
+CLOCK_TABLE_START, CLOCK_TABLE_END = datetime.datetime(1970, 1, 1), datetime.datetime(2050, 1, 1)
+"""Clock changes between these are followed; before and after, offsets from UTC stay as they are at these instants."""
+_DAY = datetime.timedelta(days=1)
+_SECOND = datetime.timedelta(seconds=1)
+_SHIFTABLE_RANGE = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
+"""Instants outside are missing in local time, because an offset might leave the calendar."""
+ClockChange = tuple[datetime.datetime, int]
+"""An instant (UTC), and the number of seconds by which clocks are ahead of UTC from then on."""
+
+MAX_CELL_PARTS = 10_000
+"""Most parts of ``cell``."""
 
 
 @final
 @dataclass(frozen=True)
 class Lower(ExpressionTree):
-    """A text in lower case: Latin, Greek and Cyrillic letters, one by one.
+    """A text in lower case: Latin, Greek and Cyrillic letters are converted one by one.
 
-    Engines disagree about the others, and about letters that become two.
+    Other letters stay as they are, because engines disagree about them; so do letters whose lower case has two.
     """
 
     part: ExpressionTree
@@ -43,24 +59,24 @@ class Lower(ExpressionTree):
 
     @property
     def max_value_bytes(self) -> int:
-        """Characters of two bytes may become three."""
+        """The size if each character grows from two bytes to three."""
         return self.part.max_value_bytes * 3 // 2
 
     @property
     def creates_text(self) -> bool:
-        """Always."""
+        """True: the result is a new text."""
         return True
 
     def __str__(self) -> str:
         return f"lower({self.part})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A text."""
+        """Return the facts of a text."""
         return _check_text(self.part, "lower", schema)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Character by character, from our own table."""
-        return self.part.to_engine_column(rows).translate(LARGEST_CUT, LARGE_IN_SMALL)
+        """Translate by our own table of letters."""
+        return self.part.to_engine_column(rows).translate(UPPERCASE_LETTERS, LOWERCASE_LETTERS)
 
 
 @final
@@ -75,8 +91,8 @@ class Prefix(ExpressionTree):
     letters: Value
 
     def __post_init__(self) -> None:
-        if not (self.letters.kind == "integer" and 1 <= int(self.letters.value) <= LONGEST_PREFIX):
-            raise InputError("prefix", str(self.letters), f"prefix(text, letters) with 1 to {LONGEST_PREFIX:,} letters")
+        if not (self.letters.kind == "integer" and 1 <= int(self.letters.value) <= MAX_PREFIX):
+            raise InputError("prefix", str(self.letters), f"prefix(text, letters) with 1 to {MAX_PREFIX:,} letters")
         super().__post_init__()
 
     @property
@@ -91,18 +107,18 @@ class Prefix(ExpressionTree):
 
     @property
     def creates_text(self) -> bool:
-        """Always."""
+        """True: the result is a new text."""
         return True
 
     def __str__(self) -> str:
         return f"prefix({self.part}, {self.letters})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """A text."""
+        """Return the facts of a text."""
         return _check_text(self.part, "prefix", schema)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By the engine."""
+        """Compute it in the engine."""
         return self.part.to_engine_column(rows).left(int(self.letters.value))
 
 
@@ -113,30 +129,12 @@ def _check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFac
     return ValueFacts("text")
 
 
-LARGEST_CUT = "".join(
-    letter for letter in map(chr, range(ord("A"), 0x530)) if letter.lower() != letter and len(letter.lower()) == 1
-)
-LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGEST_CUT)  # one by one: at a word's end Σ would become ς
-
-# Instants as the clock of a place shows them.
-
-FIRST, LAST = datetime.datetime(1970, 1, 1), datetime.datetime(2050, 1, 1)
-"""Clocks that are changed between these are followed; before and after, they stay as they are there."""
-_DAY = datetime.timedelta(days=1)
-_SECOND = datetime.timedelta(seconds=1)
-_NEAR = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
-"""Beyond, an hour more or less may leave the calendar: such instants are missing."""
-Change = tuple[datetime.datetime, int]
-"""From this instant (UTC) on, clocks are this many seconds ahead."""
-
-
 @final
 @dataclass(frozen=True)
 class Local(ExpressionTree):
-    """The local time in a time zone at an instant; instants without a zone are in UTC.
+    """The local time in a time zone at an instant; an instant without a zone is taken as UTC.
 
-    The rule is our own table, from the zones of Python, so that every engine has the same one: clocks between 1970
-    and 2050.
+    Offsets come from ``clock_changes``, Python's zones between 1970 and 2050, so that every engine gives the same time.
     """
 
     part: ExpressionTree
@@ -153,71 +151,68 @@ class Local(ExpressionTree):
 
     @property
     def query_length(self) -> int:
-        """Each change of the clock is compared with the instant."""
+        """The length of the query, in which each clock change is compared with the instant."""
         return (1 + len(clock_changes(str(self.zone.value)))) * (2 + self.part.query_length)
 
     def __str__(self) -> str:
         return f"local({self.part}, {self.zone})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """An instant."""
+        """Return the facts of an instant without a zone."""
         kind = self.part.infer_facts(schema).kind
         if kind != "timestamp":
-            remedy = "a day has no time of day" if kind == "date" else "of a CSV file, declare its type"
+            remedy = "a day has no time of day" if kind == "date" else "declare its type if it comes from a CSV file"
             raise InputError("expression", f"{self.part} ({kind})", "a timestamp for local", remedy)
         return ValueFacts("timestamp")
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """By halves, as few comparisons a row as there are digits in the number of changes."""
-        ibis, own = load_library("ibis"), self.part.to_engine_column(rows)
-        found = own + _clock_offset(own, clock_changes(str(self.zone.value)))
-        near = (own >= ibis.literal(_NEAR[0])) & (own < ibis.literal(_NEAR[1]))
-        return ibis.ifelse(near, found, ibis.null(found.type()))
+        """Add the offset, found by binary search in log₂(number of changes) comparisons a row."""
+        ibis, instant = load_library("ibis"), self.part.to_engine_column(rows)
+        local_time = instant + _clock_offset(instant, clock_changes(str(self.zone.value)))
+        shiftable = (instant >= ibis.literal(_SHIFTABLE_RANGE[0])) & (instant < ibis.literal(_SHIFTABLE_RANGE[1]))
+        return ibis.ifelse(shiftable, local_time, ibis.null(local_time.type()))
 
 
-def _clock_offset(own: ir.Column, known: Sequence[Change]) -> ir.Column:
-    """The interval by which clocks are ahead at an instant, at or after the first of these changes."""
+def _clock_offset(instant: ir.Column, changes: Sequence[ClockChange]) -> ir.Column:
+    """Return the interval by which clocks are ahead of UTC at an instant; before all changes, that of the first."""
     ibis = load_library("ibis")
-    if len(known) == 1:
-        return ibis.interval(seconds=known[0][1])
-    half = len(known) // 2
-    later = own >= ibis.literal(known[half][0])
-    return ibis.ifelse(later, _clock_offset(own, known[half:]), _clock_offset(own, known[:half]))
+    if len(changes) == 1:
+        return ibis.interval(seconds=changes[0][1])
+    half = len(changes) // 2
+    is_later = instant >= ibis.literal(changes[half][0])
+    return ibis.ifelse(is_later, _clock_offset(instant, changes[half:]), _clock_offset(instant, changes[:half]))
 
 
 @lru_cache(maxsize=64)
-def clock_changes(zone: str) -> tuple[Change, ...]:
-    """When clocks of a zone are changed, and to what, the first at ``FIRST``; ``InputError`` for no zone of Python's.
+def clock_changes(zone: str) -> tuple[ClockChange, ...]:
+    """Return the clock changes of a zone; the first entry is the offset at ``CLOCK_TABLE_START``.
+
+    Raises ``InputError`` for a zone that Python does not have.
 
     >>> [(at.date().isoformat(), ahead // 3600) for at, ahead in clock_changes("Europe/Berlin")[:3]]
     [('1970-01-01', 1), ('1980-04-06', 2), ('1980-09-28', 1)]
     """
     try:
         clock = ZoneInfo(zone)
-    except (ValueError, OSError, KeyError):  # no file, no key, a folder
+    except (ValueError, OSError, KeyError):  # no such file, no such zone, or a folder
         raise InputError("zone", zone, "a time zone such as 'Europe/Berlin' or 'America/New_York'") from None
-    found, day = [(FIRST, _offset_seconds(clock, FIRST))], FIRST
-    while day < LAST:
-        if _offset_seconds(clock, day + _DAY) != found[-1][1]:
-            # The second of this day from which on clocks are no longer `before` ahead.
-            before = found[-1][1]
+    changes, day = [(CLOCK_TABLE_START, _offset_seconds(clock, CLOCK_TABLE_START))], CLOCK_TABLE_START
+    while day < CLOCK_TABLE_END:
+        if _offset_seconds(clock, day + _DAY) != changes[-1][1]:
+            # Find the second of this day at which the offset changes.
+            before = changes[-1][1]
             low, high = day, day + _DAY
             while high - low > _SECOND:
                 middle = low + _SECOND * ((high - low) // _SECOND // 2)
                 low, high = (middle, high) if _offset_seconds(clock, middle) == before else (low, middle)
-            found.append((high, _offset_seconds(clock, high)))
+            changes.append((high, _offset_seconds(clock, high)))
         day += _DAY
-    return tuple(found)
+    return tuple(changes)
 
 
-def _offset_seconds(clock: ZoneInfo, at: datetime.datetime) -> int:
-    ahead = at.replace(tzinfo=datetime.UTC).astimezone(clock).utcoffset() or datetime.timedelta()
+def _offset_seconds(clock: ZoneInfo, instant: datetime.datetime) -> int:
+    ahead = instant.replace(tzinfo=datetime.UTC).astimezone(clock).utcoffset() or datetime.timedelta()
     return ahead // _SECOND
-
-
-# A range in equal parts: the number of the part that a value lies in, for counts over fine grids.
-
-MOST_PARTS = 10_000
 
 
 @final
@@ -229,13 +224,13 @@ class Cell(ExpressionTree):
     lower: Value
     upper: Value
     cells: Value
-    mentions = 2
+    operand_mentions = 2
 
     def __post_init__(self) -> None:
-        numbers = self.lower.kind in NUMBERS and self.upper.kind in NUMBERS and self.cells.kind == "integer"
-        if not numbers or not (1 <= self.cell_count <= MOST_PARTS and self._has_valid_width):
+        are_numbers = self.lower.kind in NUMBERS and self.upper.kind in NUMBERS and self.cells.kind == "integer"
+        if not are_numbers or not (1 <= self.cell_count <= MAX_CELL_PARTS and self._has_valid_width):
             shown = f"{self.lower}, {self.upper}, {self.cells}"
-            raise InputError("cell", shown, f"cell(x, lowest, highest, parts) with at most {MOST_PARTS:,} parts")
+            raise InputError("cell", shown, f"cell(x, lowest, highest, parts) with at most {MAX_CELL_PARTS:,} parts")
         super().__post_init__()
 
     @property
@@ -245,45 +240,48 @@ class Cell(ExpressionTree):
 
     @property
     def _has_valid_width(self) -> bool:
-        """Return whether doubles can hold the width, and the range in widths."""
+        """Return whether the width, and the range divided by it, are accurate enough as doubles."""
         length = float(self.upper.value) - float(self.lower.value)
-        return 0 < length < math.inf and self.cell_width > 0 and length / self.cell_width < 2 * MOST_PARTS
+        return 0 < length < math.inf and self.cell_width > 0 and length / self.cell_width < 2 * MAX_CELL_PARTS
 
     @property
     def cell_width(self) -> float:
-        """Of one part."""
+        """The width of one part."""
         return (float(self.upper.value) - float(self.lower.value)) / self.cell_count
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
-        """The number, its range, and how many parts that has."""
+        """The value, the ends of the range, and the number of parts."""
         return self.part, self.lower, self.upper, self.cells
 
     def __str__(self) -> str:
         return f"cell({self.part}, {self.lower}, {self.upper}, {self.cells})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """0 to cells − 1."""
+        """Return the facts of the integers 0 to ``cells`` − 1."""
         numeric_kind((self.part,), schema)
         return ValueFacts("integer", 0.0, float(self.cell_count - 1), tuple(range(self.cell_count)))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Missing where the number is."""
+        """Compute the number of the part; missing values stay missing."""
         ibis, x = load_library("ibis"), self.part.to_engine_column(rows).cast("float64")
         low, high = double_literal(float(self.lower.value)), double_literal(float(self.upper.value))
         clipped = ibis.least(ibis.greatest(x, low), high)
-        number = ((clipped - low) / double_literal(self.cell_width)).floor().cast("int64")
-        return ibis.ifelse(x.notnull(), ibis.least(number, self.cell_count - 1), ibis.null("int64"))
+        cell = ((clipped - low) / double_literal(self.cell_width)).floor().cast("int64")
+        return ibis.ifelse(x.notnull(), ibis.least(cell, self.cell_count - 1), ibis.null("int64"))
 
 
-Listed = tuple[Value, ...]
-Argument = ExpressionTree | Listed | None
-"""A part, a list of literals, or the word None."""
+LiteralList = tuple[Value, ...]
+Argument = ExpressionTree | LiteralList | None
+"""An operand, a list of literals, or None for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageFunction:
-    """``usage`` shows how it is written; ``make_node`` takes arguments of the right number and kind."""
+    """A function of the language.
+
+    ``usage`` shows how it is written; ``make_node`` gets arguments whose number and form have been checked.
+    """
 
     usage: str
     make_node: Callable[..., ExpressionTree]
@@ -293,13 +291,13 @@ class LanguageFunction:
     """True if the last argument is a list of literals."""
 
     def __call__(self, *arguments: Argument) -> ExpressionTree:
-        """The node; raises ``InputError`` that shows the usage."""
-        many = self.min_arguments <= len(arguments) and (
+        """Return the node of a call; raises ``InputError`` that shows the usage."""
+        number_fits = self.min_arguments <= len(arguments) and (
             self.max_arguments is None or len(arguments) <= self.max_arguments
         )
-        plain = arguments[:-1] if self.takes_list else arguments
-        fits = all(isinstance(part, ExpressionTree) for part in plain) or self.make_node is _make_case
-        if not many or not fits or (self.takes_list and not isinstance(arguments[-1], tuple)):
+        operands = arguments[:-1] if self.takes_list else arguments
+        forms_fit = all(isinstance(part, ExpressionTree) for part in operands) or self.make_node is _make_case
+        if not number_fits or not forms_fit or (self.takes_list and not isinstance(arguments[-1], tuple)):
             raise InputError("expression", f"{len(arguments)} arguments", self.usage)
         return self.make_node(*arguments)
 
@@ -320,8 +318,8 @@ def _make_column(name: ExpressionTree) -> ColumnRef:
 def _make_with_literals(
     function: str, make_node: Callable[..., ExpressionTree], part: ExpressionTree, *literals: ExpressionTree
 ) -> ExpressionTree:
-    """The node of a function all of whose arguments but the first are literals."""
-    if not all(isinstance(own, Value) for own in literals):
+    """Return the node of a function whose arguments after the first must be literals."""
+    if not all(isinstance(literal, Value) for literal in literals):
         raise InputError(function, ", ".join(map(str, literals)), FUNCTIONS[function].usage)
     return make_node(part, *literals)
 

@@ -20,18 +20,25 @@ from tightrope.tables.schema import Kind, Schema
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# What is known of an expression from the schema alone: its kind, its range, and all its values where they are few.
-
 NUMBERS = ("integer", "number")
-WHOLE = 2**53
-"""Whole numbers that are computed are exact below it, and missing from it on: a double could not tell them apart."""
+EXACT_INTEGER_END = 2**53
+"""Computed integers are exact below this; from it on they are missing, because a double cannot tell them apart."""
+MAX_TREE_DEPTH = 40
+MAX_QUERY_LENGTH = 10_000
+MAX_TEXT_BYTES = 10_000
+"""Largest text of a table, in bytes of UTF-8; a longer one is missing, for every use."""
+FIXED_SIZE_BYTES = 16
+"""Bytes that a value of fixed size takes, and a reference to a text."""
+OR_BINDING, AND_BINDING, NOT_BINDING, COMPARISON_BINDING, SUM_BINDING, PRODUCT_BINDING, ATOM_BINDING = range(1, 8)
+"""Binding strengths of the forms of the text, the loosest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueFacts:
-    """``lower`` and ``upper`` hold every number or truth value; ``possible_values`` are all possible values, sorted.
+    """Facts of an expression's values that follow from the schema alone.
 
-    ``never_missing``: it is never missing.
+    ``lower`` and ``upper`` enclose every number or truth value. ``possible_values`` are all values other than a missing
+    one, sorted, or None if they are many or unknown. ``never_missing`` is True if no row has a missing value.
     """
 
     kind: Kind
@@ -42,49 +49,39 @@ class ValueFacts:
 
     @property
     def possible_keys(self) -> tuple[object, ...] | None:
-        """All values that a row can have, missing first; None if they are unknown."""
+        """All values that a row can have, a missing one first; None if they are unknown."""
         if self.possible_values is None:
             return None
         return self.possible_values if self.never_missing else (None, *self.possible_values)
 
 
-def boolean_facts(*, sure: bool = False) -> ValueFacts:
+def boolean_facts(*, never_missing: bool = False) -> ValueFacts:
     """Return the facts of a condition."""
-    return ValueFacts("boolean", 0.0, 1.0, (False, True), sure)
+    return ValueFacts("boolean", 0.0, 1.0, (False, True), never_missing)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The input of expressions: a table of the engine, and the kinds of its columns."""
+    """The input of expressions: an engine's table, and the schema that gives the kinds of its columns."""
 
     table: ir.Table
     schema: Schema
 
 
-MOST_DEPTH = 40
-MOST_WEIGHT = 10_000
-LONGEST_TEXT = 10_000
-"""Bytes in UTF-8 that a text of a table has at most: a longer one is missing, for every use."""
-FIXED_SIZE_BYTES = 16
-"""Bytes that a value of fixed size takes, and a reference to a text."""
-EITHER, BOTH, NOT, COMPARED, ADDED, TIMES, ATOM = range(1, 8)
-"""Binding strengths of the forms of the text, the loosest first."""
-
-
 @dataclass(frozen=True)
 class ExpressionTree(ABC):
-    """A node. A kind of node is a final frozen class that declares the facts below; limits hold by construction."""
+    """A node of an expression. Each subclass is final and frozen; a tree beyond the size limits cannot be built."""
 
-    binding_strength: ClassVar[int] = ATOM
-    """The binding strength of its text."""
-    mentions: ClassVar[int] = 1
-    """The number of times each part occurs in the engine's query."""
+    binding_strength: ClassVar[int] = ATOM_BINDING
+    """How tightly the node's text binds; operands that bind less tightly are put in parentheses."""
+    operand_mentions: ClassVar[int] = 1
+    """The number of times each operand occurs in the engine's query."""
 
     def __post_init__(self) -> None:
-        if self.tree_depth > MOST_DEPTH or self.query_length > MOST_WEIGHT:
+        if self.tree_depth > MAX_TREE_DEPTH or self.query_length > MAX_QUERY_LENGTH:
             size = f"{self.tree_depth} levels, {self.query_length} terms"
-            expected = f"at most {MOST_DEPTH} levels deep and {MOST_WEIGHT:,} terms long"
-            raise InputError("expression", size, expected, "compute the column before")
+            expected = f"at most {MAX_TREE_DEPTH} levels deep and {MAX_QUERY_LENGTH:,} terms long"
+            raise InputError("expression", size, expected, "compute a part of it as a column of the table")
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -93,18 +90,18 @@ class ExpressionTree(ABC):
 
     @property
     def own_columns(self) -> tuple[str, ...]:
-        """The columns that it reads itself."""
+        """The columns that this node reads itself, without those of its operands."""
         return ()
 
     @cached_property
     def tree_depth(self) -> int:
-        """Levels of nodes."""
+        """The number of levels of nodes."""
         return 1 + max((part.tree_depth for part in self.child_nodes), default=0)
 
     @cached_property
     def query_length(self) -> int:
         """The approximate length of the engine's query."""
-        return 1 + self.mentions * sum(part.query_length for part in self.child_nodes)
+        return 1 + self.operand_mentions * sum(part.query_length for part in self.child_nodes)
 
     @property
     def max_value_bytes(self) -> int:
@@ -113,35 +110,35 @@ class ExpressionTree(ABC):
 
     @property
     def creates_text(self) -> bool:
-        """True if its value is a new text; all others are of fixed size, or refer to a text that is there already."""
+        """True if its value is a new text; other values have a fixed size or refer to a text that already exists."""
         return False
 
     @cached_property
     def memory_bytes(self) -> int:
-        """Bytes that the engine takes at most to compute it for one row: the new values of all nodes together."""
-        own = self.max_value_bytes if self.creates_text else 0
-        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory_bytes for part in self.child_nodes)
+        """The most bytes that the engine takes to compute it for one row: the new values of all nodes together."""
+        new_text = self.max_value_bytes if self.creates_text else 0
+        return FIXED_SIZE_BYTES + new_text + self.operand_mentions * sum(part.memory_bytes for part in self.child_nodes)
 
     @abstractmethod
     def __str__(self) -> str:
-        """Its text, which reads back as the same tree."""
+        """Return the text, which ``parse_expression`` reads back as the same tree."""
 
     @abstractmethod
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """Kind and range; raises ``SchemaError`` for a column that is not there, ``InputError`` for a wrong kind."""
+        """Return kind and range; raises ``SchemaError`` for a missing column, ``InputError`` for a wrong kind."""
 
     @abstractmethod
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """The engine's column; its facts were asked for before."""
+        """Return the engine's column; ``infer_facts`` must have succeeded for this schema."""
 
 
-def parenthesize_part(part: ExpressionTree, least: int) -> str:
-    """The text of a part, in parentheses where it binds less tightly than this."""
-    return str(part) if part.binding_strength >= least else f"({part})"
+def parenthesize_part(part: ExpressionTree, min_strength: int) -> str:
+    """Return the text of an operand, in parentheses if it binds less tightly than ``min_strength``."""
+    return str(part) if part.binding_strength >= min_strength else f"({part})"
 
 
 def tree_columns(tree: ExpressionTree) -> tuple[str, ...]:
-    """The columns that an expression reads, each once, as they come."""
+    """Return the columns that an expression reads, each once, in the order of the text."""
     return tuple(dict.fromkeys(_walk_columns(tree)))
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from tightrope.errors import InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.expressions.leaves import ColumnRef as Read
-from tightrope.tables.expressions.tree import LONGEST_TEXT, NUMBERS
-from tightrope.tables.expressions.tree import SourceRows as Source
+from tightrope.tables.expressions.leaves import ColumnRef
+from tightrope.tables.expressions.tree import MAX_TEXT_BYTES, NUMBERS, SourceRows
 from tightrope.tables.public_table import PublicTable, check_unique_keys, key_columns
 from tightrope.tables.schema import Column, Kind, Schema
 from tightrope.tables.sources.csv import Dialect
@@ -143,9 +142,9 @@ def _read_public_rows(given: PublicTableSource, public: PublicTable) -> Any:
         backend,
         rows,
     ):
-        source = Source(rows, given.table.schema)
+        source = SourceRows(rows, given.table.schema)
         keys = dict(zip(public.key_names, key_columns(source, own, public.key_kinds), strict=True))
-        values = {f"value{place}": Read(name).to_engine_column(source) for place, (_, name) in enumerate(chosen)}
+        values = {f"value{place}": ColumnRef(name).to_engine_column(source) for place, (_, name) in enumerate(chosen)}
         every = rows.select(**keys, **values)
         found = every.filter([every[name].notnull() for name in keys])  # a row without a key has no match
         arrow = engine_call(
@@ -157,8 +156,8 @@ def _read_public_rows(given: PublicTableSource, public: PublicTable) -> Any:
     compute, types = load_library("pyarrow.compute"), load_library("pyarrow").types
     texts = (c for c in arrow.columns if types.is_string(c.type) or types.is_large_string(c.type))
     longest = sum(compute.max(compute.binary_length(column)).as_py() or 0 for column in texts)
-    if longest > LONGEST_TEXT:
-        expected = f"at most {LONGEST_TEXT:,} bytes of text a row, over all its columns"
+    if longest > MAX_TEXT_BYTES:
+        expected = f"at most {MAX_TEXT_BYTES:,} bytes of text a row, over all its columns"
         raise InputError(
             "public_tables", f"{given.name} with {longest:,}", expected, "look up a short name, or fewer columns"
         )
