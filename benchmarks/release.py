@@ -107,7 +107,7 @@ def collect(path: Path, limit: str | None, keys: tuple[tuple[object, ...], ...] 
     if limit is not None:
         from tightrope.tables.backends import duckdb
 
-        duckdb.MEMORY = limit
+        duckdb.MEMORY_LIMIT = limit
     return lambda: table.collect_totals(request)
 
 

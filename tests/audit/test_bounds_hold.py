@@ -19,7 +19,7 @@ import tightrope as tr
 from tests.randomness.keyed import InsecureKeyed
 from tightrope.audit import score_bounds
 from tightrope.audit.findings import Finding
-from tightrope.audit.rates import at_least, at_most, safe_share
+from tightrope.audit.rates import clopper_pearson_lower, lower_bounds_by_count, upper_bounds_by_count
 from tightrope.numerics.arrays import Floats
 
 AUDITS = int(os.environ.get("TIGHTROPE_AUDITS", "150"))
@@ -100,8 +100,10 @@ def a_deviation_below(runs: int, _: float) -> Floats:
 
 def test_error_bars_of_single_thresholds_would_be_seen_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an audit must not do: to look at all thresholds, and to say of the best what holds for one."""
-    monkeypatch.setattr(score_bounds, "at_least", a_deviation_below)
-    monkeypatch.setattr(score_bounds, "at_most", lambda runs, failure: 1 - a_deviation_below(runs, failure)[::-1])
+    monkeypatch.setattr(score_bounds, "lower_bounds_by_count", a_deviation_below)
+    monkeypatch.setattr(
+        score_bounds, "upper_bounds_by_count", lambda runs, failure: 1 - a_deviation_below(runs, failure)[::-1]
+    )
     assert failures(PAIRS["Gaussian"], 150) > 60 > most_failures(150)
 
 
@@ -122,19 +124,19 @@ def test_a_claim_that_is_a_fifth_too_good_is_refuted(name: str) -> None:
     found = audited(pair, np.random.default_rng(13), 150_000, claim)
     verdict = found.against(claim)
     assert verdict.refuted
-    assert str(verdict).startswith("refuted at 95 %: delta(")
+    assert str(verdict).startswith("refuted at 95 % confidence: claimed delta(")
     assert not found.against(pair.loss).refuted
     assert not found.against([(pair.loss.epsilon(pair.delta), pair.delta)]).refuted
 
 
 @pytest.mark.parametrize("runs, failure", [(1, 0.01), (7, 0.3), (500, 0.025), (100_000, 1e-12)])
 def test_a_band_is_below_the_share_seen_and_grows(runs: int, failure: float) -> None:
-    band = at_least(runs, failure)
+    band = lower_bounds_by_count(runs, failure)
     counts = np.arange(runs + 1)
     assert band[0] == 0
     assert (np.diff(band) >= 0).all()
     assert (band <= counts / runs).all()
-    assert np.array_equal(at_most(runs, failure), 1 - band[::-1])
+    assert np.array_equal(upper_bounds_by_count(runs, failure), 1 - band[::-1])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_a_band_is_below_the_share_seen_and_grows(runs: int, failure: float) -> 
 )
 def test_clopper_and_pearson_from_binomials(runs: int, count: int, failure: float) -> None:
     """At the bound, so many are seen with probability ``failure``, not oftener."""
-    bound = float(safe_share(np.array([count]), runs, failure)[0])
+    bound = float(clopper_pearson_lower(np.array([count]), runs, failure)[0])
     assert stats.binom.sf(count - 1, runs, bound) <= failure
     assert stats.binom.sf(count - 1, runs, bound * (1 + 1e-7)) > failure or bound * (1 + 1e-7) >= 1
 
@@ -150,7 +152,7 @@ def test_clopper_and_pearson_from_binomials(runs: int, count: int, failure: floa
 def test_the_band_holds_for_all_thresholds_together() -> None:
     """On uniform scores the bound at t must be below 1 − t for every t: 4 000 samples, those that fail counted."""
     draw, runs, failure = np.random.default_rng(3), 60, 0.1
-    band = at_least(runs, failure)
+    band = lower_bounds_by_count(runs, failure)
     ordered = np.sort(draw.random((4_000, runs)), axis=1)
     above = np.arange(runs, 0, -1)  # just below each score
     missed = int((band[above] > 1 - ordered).any(axis=1).sum())

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.audit.findings import LAWS, chance_to_refute, claimed_points, least_seen
+from tightrope.audit.findings import REFERENCE_PAIRS, claimed_points, least_detectable, probability_to_refute
 from tightrope.audit.rates import Rates, concave_hull
 from tightrope.errors import InputError
 
@@ -66,25 +66,25 @@ def test_epsilon_and_delta_agree() -> None:
     assert rates.delta(0.0) == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", REFERENCE_PAIRS, ids=lambda law: law.name)
 @pytest.mark.parametrize("points", [((1.0, 0.01),), ((0.0, 0.2),)], ids=["epsilon", "total variation"])
 def test_what_could_have_been_seen_is_seen_half_of_the_time(law, points) -> None:  # type: ignore[no-untyped-def]
     """Audits of the law at that very size: refuted so often that less than ½ is excluded, and not nearly always."""
     runs, failure, draw, audits = (600, 600), 0.01, np.random.default_rng(9), 80
-    least = least_seen(law, points, runs, failure)
+    least = least_detectable(law, points, runs, failure)
     delta = points[0][1] if points[0][0] else None
     size = _size(law, least, delta)
-    assert chance_to_refute(law.events(size, delta), points, runs, failure) >= 0.5 - 1e-3
+    assert probability_to_refute(law.events(size, delta), points, runs, failure) >= 0.5 - 1e-3
     refuted = sum(_refuted(law.name, size, delta or 0.0, points, draw) for _ in range(audits))
     assert refuted > stats.binom.ppf(1e-6, audits, 0.5)
-    assert chance_to_refute(law.events(0.8 * size, delta), points, runs, failure) < 0.5
+    assert probability_to_refute(law.events(0.8 * size, delta), points, runs, failure) < 0.5
 
 
 def _size(law, number: float, delta: float | None) -> float:  # type: ignore[no-untyped-def]
     low, high = 1e-6, 64.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if law.number(middle, delta) >= number else (middle, high)
+        low, high = (low, middle) if law.privacy(middle, delta) >= number else (middle, high)
     return high
 
 
@@ -102,9 +102,11 @@ def _refuted(name: str, size: float, leak: float, points, draw: np.random.Genera
 
 
 def test_more_runs_see_more() -> None:
-    seen = [least_seen(LAWS[0], ((1.0, 0.0),), (n, n), 0.01) for n in (100, 1_000, 100_000)]
+    seen = [least_detectable(REFERENCE_PAIRS[0], ((1.0, 0.0),), (n, n), 0.01) for n in (100, 1_000, 100_000)]
     assert seen[0] > seen[1] > seen[2] > 1.0
-    assert least_seen(LAWS[2], ((1.0, 0.0),), (1_000, 1_000), 0.01) == math.inf  # no Gaussian has δ = 0
+    assert (
+        least_detectable(REFERENCE_PAIRS[2], ((1.0, 0.0),), (1_000, 1_000), 0.01) == math.inf
+    )  # no Gaussian has δ = 0
 
 
 def test_claims_are_points_rounded_up() -> None:
@@ -140,4 +142,4 @@ def test_confidences_are_between_0_and_1(confidence) -> None:  # type: ignore[no
 def test_a_few_runs_say_little_and_nothing_wrong() -> None:
     found = tr.audit.scores([1.0], [0.0], claim=[(1, 0.1)])
     assert found.total_variation() == 0
-    assert str(found.against([(1, 0.1)])) == "not refuted at 99 %; could have seen nothing: more runs"
+    assert str(found.against([(1, 0.1)])) == "not refuted at 99 % confidence; this test has no power, use more runs"

@@ -88,7 +88,7 @@ def test_a_delta_that_no_table_can_tell(run, sensitivity):
 
 
 def test_noise_of_a_million_cells_is_refused_with_advice(run):
-    run("noise", "--epsilon", "1e-9", "--delta", "1e-6").refused_with("epsilon", "coarser units")
+    run("noise", "--epsilon", "1e-9", "--delta", "1e-6").refused_with("larger budget", "coarser units")
 
 
 def test_without_delta_some_families_are_impossible(run):

@@ -51,7 +51,7 @@ def test_what_is_no_document_is_bad_input(run, place, text):
 
 
 def test_no_file_is_bad_input(run, tmp_path):
-    run("verify", tmp_path / "none.json").refused_with("can be read")
+    run("verify", tmp_path / "none.json").refused_with("no such file")
     run("verify").refused_with("FILE")
 
 

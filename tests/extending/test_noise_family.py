@@ -96,7 +96,7 @@ def test_a_plan_takes_it_where_it_costs_least_and_the_release_is_certified() -> 
     answers = plan.release()
     (ran,) = answers.certificate["mechanisms"]
     assert ran["family"] == "mesa"
-    assert noise.table.loss(noise.shift).total_variation() <= 0.2
+    assert noise.table.loss(noise.steps_per_row).total_variation() <= 0.2
     assert plan.loss.total_variation() <= 0.2
     assert plan.loss.infinite_mass <= 1e-7
     assert "mesa" in html(json.loads(json.dumps(answers.to_data())))

@@ -93,7 +93,7 @@ name = "discovered"
 def registered():
     plan_file.register_query_kind(SumOfAbsoluteValues)
     yield
-    del plan_file.KINDS[SumOfAbsoluteValues.kind]
+    del plan_file.KIND_BY_NAME[SumOfAbsoluteValues.kind]
 
 
 @pytest.fixture

@@ -130,8 +130,8 @@ def release_until_full(where: Path, out: int) -> None:
 
 
 def test_backends_that_are_ended_at_any_instant_lose_and_double_no_charge(monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.store.PAUSE", 0.02)
-    monkeypatch.setattr("tightrope.ledger.store.TRIES", 100)
+    monkeypatch.setattr("tightrope.ledger.store.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("tightrope.ledger.store.MAX_TRIES", 100)
     url, stop, clock = postgres_server.server().database(), threading.Event(), chance("backends")
     own, seen = account(url), {}
 

@@ -106,7 +106,7 @@ def test_rare_large_losses_may_count_as_infinite():
     moments = BY_MOMENTS.moments
     assert moments is not None
     loss = NoiseRecord.from_text(recipe(0.1)).loss_of_separate_releases()
-    assert 5 * moments.required_share(loss) < moments._share_of_pair(loss.remove)
+    assert 5 * moments.required_fraction(loss) < moments._fraction_for_pair(loss.remove)
 
 
 def test_many_small_releases_fit_where_their_shares_would_not_add_up(account):
@@ -335,7 +335,7 @@ def test_no_sequence_of_charges_overspends(blocks):
                 if limit.applies_to(audience):
                     slot = limit.slot_at(year)
                     many = times if kind == "reserved" else 1
-                    needed = limit.moments.required_share(
+                    needed = limit.moments.required_fraction(
                         NoiseRecord.from_text(recipe(epsilon)).loss_of_separate_releases(many)
                     )
                     sums[slot] = sums.get(slot, Fraction(0)) + needed

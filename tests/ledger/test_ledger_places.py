@@ -380,7 +380,7 @@ def held(url: str) -> Iterator[Callable[[], None]]:
 
 
 def test_a_lock_that_is_held_for_ever_is_waited_for_a_while(url, held, monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.store.PATIENCE", 1)
+    monkeypatch.setattr("tightrope.ledger.store.LOCK_TIMEOUT_SECONDS", 1)
     own = account(url)
     with pytest.raises(LedgerError, match="another program has locked it; try again"):
         own.charge_release(claim("one more", "0.1"))
@@ -404,7 +404,7 @@ def test_letters_that_a_database_cannot_hold_are_said_before_the_charge(encoding
 
 @pytest.mark.parametrize("moment", ["after the charge", "after the entry", "at the end"])
 def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(url, moment, monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.store.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.ledger.store.PAUSE_SECONDS", 0.0)
     own, ends = account(url), []
 
     def end(connection: Any) -> None:

@@ -199,7 +199,7 @@ def restartable(tmp_path_factory: Any) -> Iterator[tuple[str, Callable[[], None]
 
 @pytest.mark.slow
 def test_a_server_that_restarts_in_the_middle_loses_and_doubles_no_charge(restartable, monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.store.TRIES", 240)  # a busy machine takes long to start a server
+    monkeypatch.setattr("tightrope.ledger.store.MAX_TRIES", 240)  # a busy machine takes long to start a server
     url, restart = restartable
     own, stop, done = account(url), threading.Event(), []
 
@@ -227,7 +227,7 @@ def test_a_server_that_is_gone_says_that_nobody_knows(place, monkeypatch):
         raise LostError("the connection was lost")
 
     own = account(place)
-    monkeypatch.setattr("tightrope.ledger.store.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.ledger.store.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(Store, "writing_transaction", lost)
     with pytest.raises(LedgerError, match=r"not known whether .* same key, which is charged once"):
         own.charge_release(claim("march"))

@@ -117,7 +117,7 @@ def test_what_failed_after_the_charge_is_spent_and_closes_the_key(place, monkeyp
 
 def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
     """A process that is killed writes nothing down: the second reading is, and there is no third."""
-    monkeypatch.setattr("tightrope.release.execution.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.release.execution.POLL_SECONDS", 0.0)
     for said in ("reads once more at no cost", "choose another key to read again"):
         with monkeypatch.context() as patch:
             fails_after_the_charge(patch, KeyboardInterrupt())

@@ -170,5 +170,5 @@ def test_far_quantiles_of_a_staircase_are_those_of_its_law(tail):
 
 def test_a_bound_that_contradicts_a_cost_is_a_fault():
     assert _cap_at_cost(1 + 1e-12, 1.0) == 1.0
-    with pytest.raises(PrecisionError, match="contradicts"):
+    with pytest.raises(PrecisionError, match="exceeds a cost"):
         _cap_at_cost(1.001, 1.0)

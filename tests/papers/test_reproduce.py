@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.papers import instances
 from tightrope.papers.item import COARSE, Item, printed_number
 from tightrope.papers.run import (
-    STATEMENTS,
+    ITEM_LISTS,
     TITLES,
     WORDS,
     ItemResult,
@@ -151,4 +151,4 @@ def test_random_private_channels_are_private() -> None:
 
 
 def test_items_of_a_paper_say_so() -> None:
-    assert all(isinstance(one, Item) and one.paper == paper for paper in STATEMENTS for one in select_items([paper]))
+    assert all(isinstance(one, Item) and one.paper == paper for paper in ITEM_LISTS for one in select_items([paper]))

@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_while_rows_are_bounded_is_charged():
     import numpy as np, pyarrow as pa
     import tightrope as tr
     from tightrope.tables.backends import duckdb
-    duckdb.MEMORY, many = "100MB", 1_000_000
+    duckdb.MEMORY_LIMIT, many = "100MB", 1_000_000
     table = pa.table({"id": pa.array(["p"] * many), "k": np.arange(many), "x": np.random.rand(many)})
     session = tr.Session(table, privacy_unit="id", budget=tr.Budget(epsilon=1, delta=1e-8), max_rows=2)
     plan = session.plan([tr.sum("x", bounds=(0, 1), by="k")])

@@ -20,7 +20,7 @@ import tightrope as tr
 from tests.redteam.memory_attacks import in_small_letters
 from tightrope.errors import InputError, PlanError
 from tightrope.tables import Column, ContributionBounds, DistinctCount, Measure, Request, Schema
-from tightrope.tables.memory import MOST_MEMORY, check_row_memory, row_memory_bytes
+from tightrope.tables.memory import MAX_ROW_BYTES, check_row_memory, row_memory_bytes
 
 ROWS = int(os.environ.get("TIGHTROPE_MEMORY_ROWS", "200"))
 COLUMNS = {"person": "string", "v": "int64", "text": "string", **{f"c{place}": "string" for place in range(120)}}
@@ -68,7 +68,7 @@ def test_a_plan_file_with_seventeen_columns_to_group_by_is_refused(tmp_path: Pat
 def test_texts_that_are_made_anew_in_a_condition_are_refused_when_they_are_many() -> None:
     few, many = (reduce(or_, [made == "x" for made in in_small_letters(number)]) for number in (10, 100))
     admitted(where=few.tree)
-    with pytest.raises(InputError, match=f"at most {MOST_MEMORY:,} bytes that one row can take"):
+    with pytest.raises(InputError, match=f"at most {MAX_ROW_BYTES:,} bytes that one row can take"):
         session().plan([tr.count(where=many)])
 
 
@@ -122,7 +122,7 @@ def largest_admitted(schema: Schema) -> tuple[Request, int]:
     made = [tr.case(tr.column("v") < 10**5 + place, tr.column("lk"), None).lower().tree for place in range(16)]
     rows, bounds = (Measure("rows", None, None),), ContributionBounds("person", 1, 1, 1)
     every = [Request(tuple(made[:many]), None, bounds, rows) for many in range(1, 17)]
-    admitted = [request for request in every if row_memory_bytes(request, schema) <= MOST_MEMORY]
+    admitted = [request for request in every if row_memory_bytes(request, schema) <= MAX_ROW_BYTES]
     return admitted[-1], row_memory_bytes(admitted[-1], schema)
 
 
@@ -144,4 +144,4 @@ def test_the_largest_admitted_request_takes_less_than_is_computed(engine: str) -
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
         found[rows], bound = json.loads(run.stdout.splitlines()[-1])
-    assert (found[ROWS] - found[0]) / ROWS <= bound <= MOST_MEMORY
+    assert (found[ROWS] - found[0]) / ROWS <= bound <= MAX_ROW_BYTES

@@ -72,7 +72,7 @@ def test_a_forked_child_leaves_its_parents_folder_alone(tmp_path):
 
 
 def test_what_spills_is_ours_alone_and_gone_when_the_answer_is_there(monkeypatch):
-    monkeypatch.setattr(facts, "MEMORY", "60MB")
+    monkeypatch.setattr(facts, "MEMORY_LIMIT", "60MB")
     ours, many = files.spill_folder().parent, 3_000_000
     texts = pa.array(["Anna Schmidt lives here", "another place that is long"]).take(pa.array(np.arange(many) % 2))
     request = ask("k", bounds=per_person(1))

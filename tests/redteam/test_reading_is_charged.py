@@ -255,7 +255,7 @@ def killed(place: Path, trace: Path, share: str = "0.5") -> Callable[[int], None
 
 def test_readings_that_are_killed_are_two_for_a_charge(tmp_path, monkeypatch):
     """No charge is lost, and none is needed for the second try; a third one reads nothing."""
-    monkeypatch.setattr("tightrope.release.execution.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.release.execution.POLL_SECONDS", 0.0)
     place, trace = tmp_path / "people.ledger", tmp_path / "trace"
     for _ in range(2):
         assert ended(*started(killed(place, trace))) == (-9, "")

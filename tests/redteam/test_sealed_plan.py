@@ -40,7 +40,9 @@ def failing(monkeypatch):
     return lambda error: fails_after_the_charge(monkeypatch, error)
 
 
-@pytest.mark.parametrize("name", ["budget_fraction", "budget", "loss", "allocation", "_draft", "_issued", "new"])
+@pytest.mark.parametrize(
+    "name", ["budget_fraction", "budget", "loss", "allocation", "_draft", "_release_handle", "new"]
+)
 def test_nothing_of_a_plan_can_be_set_or_deleted(session, name):
     plan = session.plan([tr.count()], budget_fraction="0.5")
     with pytest.raises(SingleUseError, match="sealed"):

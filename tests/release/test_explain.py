@@ -30,8 +30,8 @@ def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
     success = 50 * (1 + drafted.loss.total_variation())
     assert success <= float(percent) <= success + 0.1 + 1e-9
     assert int(guesses) == math.ceil(success)
-    assert (", plus 1 in 100 million," in said) == (delta != "0")
-    assert "at most 2.72 times its chance without it" in said
+    assert (", plus a probability of at most 1 in 100 million," in said) == (delta != "0")
+    assert "at most 2.72 times as likely with your data as without" in said
     assert read_certificate(to_json_text(certificate)).explain() == said
 
 
@@ -40,16 +40,16 @@ def test_a_plan_says_what_its_certificate_will() -> None:
     before = drafted.explain()
     assert drafted.document().explain() == before
     after = drafted.release().certificate_data.explain()
-    assert before.replace("all that this plan would say, once released,", "all that this release says") == after
+    assert before.replace("everything that this plan would release", "everything that this release publishes") == after
 
 
 def test_what_a_person_is_there() -> None:
     human = plan("tail", max_rows=3).explain()
     assert "guesses whether you are in the data is right" in human
-    assert "“You” are all rows with the same “tail”, of which at most 3 enter any one answer" in human
-    assert "who stands under several values of “tail” is protected less" in human
+    assert "“You” means all rows with the same “tail”, of which at most 3 are used in any one answer" in human
+    assert "a person with several values of “tail” has less protection" in human
     machine = plan(("tail", "an aircraft"), max_rows=3).explain()
     assert "whether an aircraft is in the data" in machine
-    assert "An aircraft is all rows with the same “tail”" in machine
+    assert "An aircraft means all rows with the same “tail”" in machine
     assert not re.search(r"\b(you|your|people)\b", machine, re.IGNORECASE)
-    assert "“You” are one row of the table; who has several rows is protected less." in plan(None).explain()
+    assert "“You” means one row of the table; a person with several rows has less protection." in plan(None).explain()

@@ -12,8 +12,8 @@ import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.release.bias_check import (
     NoisyCount,
-    _interval_statement,
-    _query_group_costs,
+    _query_group_bias,
+    _share_statement,
     diagnostic_counts_of,
     diagnostic_name,
     used_rows_key,
@@ -58,7 +58,23 @@ def test_parameters_that_are_missing_or_misspelt_are_named(said: dict[str, objec
 
 
 def test_a_session_says_what_it_promises_and_to_whom() -> None:
-    assert repr(visits()).startswith("<Session: a person is all rows with one 'Patient ID'; ")
+    assert repr(visits()) == "<Session: rows with the same 'Patient ID' are a person; epsilon 1 at delta 1e-8>"
+    assert repr(visits(privacy_unit=None, max_rows=None)) == "<Session: each row is a person; epsilon 1 at delta 1e-8>"
+    plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))], budget_fraction="0.5")
+    assert repr(plan) == "<Plan: 2 questions; epsilon 0.5 at delta 5e-9>"
+
+
+def test_a_count_that_is_shown_by_its_size_is_never_said_to_be_negative() -> None:
+    asked = visits().plan([tr.count(by="urgent", keys=["yes"]), tr.count(by="urgent", name="found")])
+    listed, found = asked.to_data()["answers"]
+    assert [any("clamped at 0" in note for note in answer["notes"]) for answer in (listed, found)] == [True, False]
+
+
+def test_the_proportion_of_a_number_is_told_how_a_condition_is_written() -> None:
+    asked = visits().plan([tr.proportion("age"), tr.proportion("age > 3")])
+    number, condition = (" ".join(answer["notes"]) for answer in asked.to_data()["answers"])
+    assert "age is a number, not true or false" in number and "tr.proportion('age > 0')" in number
+    assert "is a number" not in condition
 
 
 def test_one_question_alone_is_told_to_stand_in_brackets() -> None:
@@ -134,7 +150,10 @@ def test_a_refusal_says_the_promise_as_it_was_said() -> None:
     ("budget", "said"),
     [
         (tr.Budget(epsilon=1, delta="1e-6"), "epsilon 1 at delta 0.000001"),
-        (tr.Budget(attack_success=0.55, delta="1e-8"), "total variation 0.10 and certain failure at most 1E-8"),
+        (
+            tr.Budget(attack_success=0.55, delta="1e-8"),
+            "total variation 0.10 and probability of infinite loss at most 1e-8",
+        ),
         (
             tr.Budget(points=[(1, "1e-6"), ("0.5", "1e-3")]),
             "epsilon 1 at delta 0.000001 and epsilon 0.5 at delta 0.001",
@@ -147,8 +166,8 @@ def test_a_budget_reads_as_it_was_asked(budget: tr.Budget, said: str) -> None:
 
 def test_what_all_answers_have_in_common_is_said_once() -> None:
     plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
-    assert str(plan).count("the others are left out") == 1
-    assert str(visits().plan([tr.count()])).count("the others are left out") == 1
+    assert str(plan).count("the additional rows are left out") == 1
+    assert str(visits().plan([tr.count()])).count("the additional rows are left out") == 1
     assert shared_notes(plan.to_data()["answers"][:1]) == []
 
 
@@ -177,7 +196,7 @@ def statements(used: NoisyCount, other: NoisyCount) -> list[str]:
         diagnostic_name(tally): used if tally.counted_rows == "used" else other for tally in diagnostic_counts_of(task)
     }
     return [
-        cost.statement for cost in _query_group_costs(task, own, {used_rows_key(task): (used, used)}, plan.draft.person)
+        cost.statement for cost in _query_group_bias(task, own, {used_rows_key(task): (used, used)}, plan.draft.person)
     ]
 
 
@@ -194,7 +213,7 @@ def test_what_the_noise_hides_is_not_said_as_a_number() -> None:
 def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:
     said = statements(NoisyCount(1_000, 995, 1_005), NoisyCount(30, 25, 35))
     assert said[0].startswith("at most 1.0 % of the rows were not used")
-    assert said[1].startswith("about 3.0 % of the values of age were below 0 and counted as 0 (2.4 % to 3.6 %)")
+    assert said[1].startswith("about 3.0 % of the values of age were below 0 and clamped to 0 (2.4 % to 3.6 %)")
 
 
 def test_a_share_that_may_be_none_or_all_is_said_by_its_other_end() -> None:
@@ -203,22 +222,23 @@ def test_a_share_that_may_be_none_or_all_is_said_by_its_other_end() -> None:
     assert statements(used, NoisyCount(-9, -14, -4))[1].startswith("at most 0.6 % of the values of age were below 0")
     assert statements(used, NoisyCount(1_009, 1_004, 1_014))[1].startswith("at least 99 % of the values of age")
     assert (
-        statements(used, NoisyCount(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and counted as 0"
+        statements(used, NoisyCount(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and clamped to 0"
     )
 
 
 def test_a_count_that_may_be_none_is_said_by_its_other_end() -> None:
-    assert _interval_statement(None, "the values", NoisyCount(3, -2, 8)) == "at most 8 of the values"
-    assert _interval_statement(None, "the values", NoisyCount(-9, -14, -4)) == "at most 5 of the values"
-    assert _interval_statement(None, "the values", NoisyCount(9, 4, 14)) == "about 9 of the values (4 to 14)"
+    assert _share_statement(None, "the values", NoisyCount(3, -2, 8)) == "at most 8 of the values"
+    assert _share_statement(None, "the values", NoisyCount(-9, -14, -4)) == "at most 5 of the values"
+    assert _share_statement(None, "the values", NoisyCount(9, 4, 14)) == "about 9 of the values (4 to 14)"
 
 
 def test_rows_without_a_person_are_said_to_be_left_out_once_and_not_counted_among_the_unused() -> None:
     assert (
-        "and rows without a usable person are not counted here" in statements(*[NoisyCount(1_000, 995, 1_005)] * 2)[0]
+        "and rows without a valid person id, are not counted here"
+        in statements(*[NoisyCount(1_000, 995, 1_005)] * 2)[0]
     )
     plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
-    assert str(plan).count("Rows whose Patient ID is NULL, or a float that is not an integer below 2^53") == 1
+    assert str(plan).count("Rows whose Patient ID is missing, or a float that is not an integer below 2^53") == 1
     alone = tr.Session(pd.DataFrame({"age": [1]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
     assert "NULL" not in str(alone.plan([tr.count()]))
 

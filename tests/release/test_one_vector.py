@@ -71,7 +71,7 @@ def weights(noise: Noise) -> tuple[np.ndarray, int]:
     """P(Y = −n), …, P(Y = n) of the table that runs, but for a faint rest, and by how many steps a row shifts it."""
     beyond = noise.noise_tails.table
     half = -np.diff(beyond[beyond > FAINT])
-    return np.concatenate([half[::-1], [1 - 2 * beyond[0]], half]), noise.shift
+    return np.concatenate([half[::-1], [1 - 2 * beyond[0]], half]), noise.steps_per_row
 
 
 def test_parts_that_exclude_each_other_cost_one_count():

@@ -80,7 +80,7 @@ def test_an_empty_budget_is_not_told_to_plan_with_nothing(session: tr.Session) -
 def test_a_plan_in_python_has_the_numbers_of_the_terminal(session: tr.Session) -> None:
     text = str(session.plan([tr.count(by="carrier"), tr.sum("month", bounds=(0, 5_000_000), by="carrier")]))
     assert "e+" not in text
-    assert "with 10,000 rows: 95 % within ±" in text
+    assert "with 10,000 rows: 95 % margin of error ±" in text
     assert "suppressed: never" in text
     assert "probability" not in text
 

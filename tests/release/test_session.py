@@ -160,7 +160,7 @@ def test_decimal_data_far_from_zero_keep_their_digits():
     ],
 )
 def test_unknown_columns_and_types_are_named(visits, question, error):
-    with pytest.raises(error, match=r"expected .* got |^\w+: "):
+    with pytest.raises(error, match=r"expected .* got |^[\w ]+: "):
         session(visits).plan([question()])
 
 
@@ -177,7 +177,7 @@ def test_unknown_columns_and_types_are_named(visits, question, error):
     ],
 )  # fmt: skip
 def test_nonsense_questions_teach(bad):
-    with pytest.raises(InputError, match=r"expected .* got |^\w+: "):
+    with pytest.raises(InputError, match=r"expected .* got |^[\w ]+: "):
         bad()
 
 
@@ -191,7 +191,7 @@ def test_nonsense_questions_teach(bad):
     ],
 )  # fmt: skip
 def test_nonsense_sessions_teach(visits, changes):
-    with pytest.raises(InputError, match=r"expected .* got |^\w+: "):
+    with pytest.raises(InputError, match=r"expected .* got |^[\w ]+: "):
         session(visits, **changes)
 
 
@@ -208,7 +208,7 @@ def test_two_questions_of_one_name_are_refused(visits):
 
 def test_pure_privacy_needs_listed_keys(visits):
     opened = session(visits, budget=tr.Budget(epsilon=1, delta=0))
-    with pytest.raises(InputError, match=r"list the keys of count_by_city with keys=\[...\], or say delta=1e-12"):
+    with pytest.raises(InputError, match=r"list the groups of count_by_city with keys=\[...\], or use delta=1e-12"):
         opened.plan([tr.count(by="city")])
     assert opened.spent["budget_fraction"] == "0"
 
@@ -240,7 +240,7 @@ def test_what_is_promised_is_never_above_what_was_asked_for(visits, epsilon, del
 
 
 def test_a_delta_that_protects_nobody_is_refused_and_a_large_one_is_warned_of(visits):
-    with pytest.raises(InputError, match="given away for certain"):
+    with pytest.raises(InputError, match="everything about a person may be revealed"):
         session(visits, budget=tr.Budget(epsilon=1, delta="0.99")).plan([tr.count()])
     warned = session(visits, budget=tr.Budget(epsilon=1, delta="0.001")).plan([tr.count()])
     assert "with 1,000 people the promise allows to publish one of them" in str(warned)

@@ -32,9 +32,9 @@ def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -
     assert not tab.locator("#shown").is_visible()
 
     tab.get_by_label("epsilon", exact=True).check()
-    tab.get_by_label("A column says whose row it is").check()
-    tab.get_by_label("That column").select_option("user")
-    tab.get_by_label("Rows of one person that count, at most").fill("2")
+    tab.get_by_label("A column identifies the person").check()
+    tab.get_by_label("Column", exact=True).select_option("user")
+    tab.get_by_label("Maximum rows per person", exact=True).fill("2")
     tab.get_by_role("button", name="Add a question").click()
     second = tab.locator(".question").nth(1)
     second.get_by_label("What", exact=True).select_option("mean")
@@ -53,7 +53,7 @@ def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -
     assert tab.locator(".needed").all_inner_texts() != needed
     tab.get_by_role("button", name="Keep these figures").click()
     assert tab.locator("#kept thead td").all_inner_texts() == [
-        "epsilon 1, slack 1 in 100,000,000", "epsilon 0.7, slack 1 in 100,000,000",
+        "epsilon 1, delta 1 in 100,000,000", "epsilon 0.7, delta 1 in 100,000,000",
     ]  # fmt: skip
 
     tab.get_by_role("button", name="Save the plan").click()
@@ -62,10 +62,10 @@ def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -
     assert not (tmp_path / "tightrope.ledger").exists()
 
     tab.get_by_role("button", name="Release …").click()
-    tab.get_by_role("button", name="Spend nothing").click()
+    tab.get_by_role("button", name="Cancel").click()
     tab.get_by_role("button", name="Release …").click()
     tab.get_by_text("the whole budget of 'visits.parquet'").wait_for()
-    tab.get_by_role("button", name="Spend it and release").dblclick()
+    tab.get_by_role("button", name="Charge the budget and release").dblclick()
     link = tab.get_by_role("link", name="Open the report")
     link.wait_for()
     charged = [entry for entry in Ledger(str(tmp_path / "tightrope.ledger")).list_entries() if entry.kind == CHARGED]
@@ -77,7 +77,7 @@ def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -
 
 def test_it_fits_and_every_field_has_a_name(page: Page, window: Window) -> None:
     tab = window(page.link, 390)
-    tab.get_by_label("A column says whose row it is").check()
+    tab.get_by_label("A column identifies the person").check()
     tab.get_by_label("for each").select_option("city")
     tab.wait_for_selector(EXACT)
     for _ in range(3):

@@ -24,8 +24,8 @@ def releases(folder: Path) -> int:
 def test_what_it_spends_is_said_before(page: Page, tmp_path: Path) -> None:
     price = page.ask("price", HALF).json()
     assert "epsilon 0.5" in price["spends"]
-    assert "a share of 0.5 of the budget of 'visits.parquet'" in price["spends"]
-    assert "cannot be taken back" in price["spends"]
+    assert "a fraction of 0.5 of the budget of 'visits.parquet'" in price["spends"]
+    assert "cannot be undone" in price["spends"]
     assert not (tmp_path / "tightrope.ledger").exists(), "asking spends nothing and makes no ledger"
     assert (tmp_path / "plan.toml").exists()
 

@@ -76,5 +76,5 @@ def test_columns_that_cannot_be_cut() -> None:
     for column in ("x", "b"):
         with pytest.raises(SchemaError, match="numeric"):
             add_cell_column(rows, [Axis(column, 0, 1, 2)])
-    with pytest.raises(SchemaError, match="one of 'x', 'b'"):
+    with pytest.raises(SchemaError, match="columns: 'x', 'b'"):
         add_cell_column(rows, [Axis("y", 0, 1, 2)])

@@ -29,7 +29,7 @@ from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import REFUTED
-from tightrope.verify.ledgers import HELD, canonical_text, sha256
+from tightrope.verify.ledgers import HASHED_FIELDS, canonical_text, sha256
 
 Data = dict[str, Any]
 
@@ -985,7 +985,7 @@ def written_anew(data: Data) -> Data:
     previous = data["entries"][0]["previous"]
     for place, entry in enumerate(data["entries"]):
         entry |= {"number": place + 1, "previous": previous}
-        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HASHED_FIELDS]
         entry["hash"] = previous = sha256(canonical_text(held))
     return data
 

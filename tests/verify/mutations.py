@@ -19,14 +19,14 @@ def peak_memory() -> int:
 
 def main() -> None:
     """Print one line of JSON a document."""
-    from tightrope.verify.check import SECONDS, check_document
+    from tightrope.verify.check import DEFAULT_SECONDS, check_document
     from tightrope.verify.claims import worst_verdict
 
     resource.setrlimit(resource.RLIMIT_AS, (GIGABYTE, GIGABYTE))
     for line in sys.stdin:
         began = time.process_time()
         try:
-            found = worst_verdict(check_document(json.loads(line), SECONDS))
+            found = worst_verdict(check_document(json.loads(line), DEFAULT_SECONDS))
         except ValueError:
             found = "refused"
         print(json.dumps([time.process_time() - began, found, peak_memory()]), flush=True)

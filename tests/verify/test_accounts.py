@@ -14,7 +14,7 @@ from tightrope.verify import accounts
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 from tightrope.verify.promises import exact_interval
-from tightrope.verify.steps import profile_of
+from tightrope.verify.steps import step_profile
 
 FULL = MUTATIONS >= 200
 
@@ -23,7 +23,7 @@ FULL = MUTATIONS >= 200
 def coarse(monkeypatch):
     """One grid alone, that confirms a small account: finer ones take a minute."""
     if not FULL:
-        monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (8,))
+        monkeypatch.setattr(accounts, "ACCOUNT_GRID_EXPONENTS", (8,))
 
 
 @pytest.mark.parametrize("name", STEPS if FULL else ["finite"])
@@ -43,7 +43,7 @@ def test_a_training_is_confirmed():
 def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
     """A change within the factor up to which a bound is shown is not caught: the line says the factor."""
     missed = [one[:3] for one in altered(account(name), seed=29) if not_caught(*one)]
-    assert [one for one in missed if not abs(one[2] - one[1]) <= accounts.NEAR * abs(one[1])] == []
+    assert [one for one in missed if not abs(one[2] - one[1]) <= accounts.ACCOUNT_TOLERANCE * abs(one[1])] == []
 
 
 @pytest.mark.parametrize("name", ["finite", "subset"] if FULL else ["finite"])
@@ -64,7 +64,7 @@ def test_steps_from_tables_stairs_and_points_are_confirmed(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LISTED if FULL else ["discrete truncated Laplace"])
 def test_steps_that_are_a_thousandth_too_good_are_refuted(name, monkeypatch):
-    monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (13 if FULL else 12,))
+    monkeypatch.setattr(accounts, "ACCOUNT_GRID_EXPONENTS", (13 if FULL else 12,))
     data = json.loads(account(name))
     data["total_variation"] *= 0.999
     data["attack_success"] = (1 + data["total_variation"]) / 2
@@ -89,7 +89,7 @@ def test_the_profile_of_a_step_is_that_of_the_mechanism(name, epsilon, monkeypat
     """But for the rounding of weights to 2^−128, and for what is rounded towards safety."""
     monkeypatch.setattr(ctx, "prec", 400)
     step = json.loads(account(name))["steps"][0] | {"poisson_rate": None}
-    found, stated = profile_of(step)(exact_interval(epsilon)), ALONE[name].loss.delta_bounds(epsilon)
+    found, stated = step_profile(step)(exact_interval(epsilon)), ALONE[name].loss.delta_bounds(epsilon)
     assert stated.lower * (1 - 1e-9) - 1e-15 <= float(found) <= stated.upper * (1 + 1e-9) + 1e-15
 
 

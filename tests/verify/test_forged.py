@@ -15,7 +15,7 @@ from tests.verify.written import STEPS, account, coupling, ledger, noise, releas
 from tightrope.verify.check import check_document, document_text, verdict_text
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, worst_verdict
 from tightrope.verify.forms import FORMS, MalformedError
-from tightrope.verify.tables import TOTAL
+from tightrope.verify.tables import TOTAL_WEIGHT
 
 WRITTEN = {
     "release": lambda: release("cells"),
@@ -99,10 +99,10 @@ def test_a_weight_is_spelled_in_one_way(spelled):
 def test_noise_whose_tail_ends_gives_somebody_away():
     """Uniform noise, as a tail of one block without a way on: its last outcomes are impossible for the neighbor."""
     data, cells = json.loads(noise("endless")), 8
-    block = [TOTAL // cells] * cells
-    inside = (TOTAL - TOTAL // 15) // 2
+    block = [TOTAL_WEIGHT // cells] * cells
+    inside = (TOTAL_WEIGHT - TOTAL_WEIGHT // 15) // 2
     data |= {"sensitivity": 1, "realised": []}
-    data["table"] = {"centre": str(TOTAL - 2 * inside), "half": [], "steps": [], "tail": {
+    data["table"] = {"centre": str(TOTAL_WEIGHT - 2 * inside), "half": [], "steps": [], "tail": {
         "block": [str(one) for one in block], "escape_in": str(inside), "escape": "0"
     }}  # fmt: skip
     data["guarantee"] = {"epsilon": 0.25, "delta": 0.0, "total_variation": math.tanh(0.125)}
@@ -134,7 +134,7 @@ def test_fewer_groups_than_a_person_may_have_are_said():
 
 
 def test_a_training_says_the_neighbors_of_its_sampling(monkeypatch):
-    monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_STEPS", ())
+    monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_GRID_EXPONENTS", ())
     data = json.loads(training())
     claims = {claim.name: claim.verdict for claim in check_document(json.dumps(data | {"neighbors": "replace-one"}))}
     assert claims["neighbors"] != CONFIRMED
@@ -176,7 +176,7 @@ def test_a_point_twice_or_from_the_end_is_no_coupling():
         data = json.loads(coupling())
         group = data["groups"][0]
         if change == "twice":
-            group["tables"][0] = {"outcomes": [0, 0], "weights": ["f" * 32, f"{TOTAL:x}"]}
+            group["tables"][0] = {"outcomes": [0, 0], "weights": ["f" * 32, f"{TOTAL_WEIGHT:x}"]}
         elif change == "from the end":
             group["tables"][0]["outcomes"] = [-len(data["target"])]
         else:
@@ -202,7 +202,7 @@ def test_tables_within_tables_are_no_document(text):
 
 
 def test_a_file_without_end_is_no_document(monkeypatch, tmp_path):
-    monkeypatch.setattr("tightrope.verify.check.MOST_TEXT", 100)
+    monkeypatch.setattr("tightrope.verify.check.MAX_DOCUMENT_BYTES", 100)
     (tmp_path / "long.json").write_text(" " * 101, encoding="utf-8")
     with pytest.raises(ValueError, match="more than 100 bytes"):
         document_text(tmp_path / "long.json")
@@ -218,7 +218,7 @@ def test_a_file_without_end_is_no_document(monkeypatch, tmp_path):
     ],
 )
 def test_what_would_take_for_ever_is_left_open(monkeypatch, change, wanted):
-    monkeypatch.setattr("tightrope.verify.laws.MOST_SPENT", 1 << 14)
+    monkeypatch.setattr("tightrope.verify.laws.MAX_TOTAL_POINTS", 1 << 14)
     assert outcome(json.loads(noise("several")) | change) == wanted
 
 

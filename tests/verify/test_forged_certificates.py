@@ -26,7 +26,7 @@ FEWEST = 300 if ALL else 35
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """One grid alone for accounts, that confirms small ones."""
-    monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (8,))
+    monkeypatch.setattr(accounts, "ACCOUNT_GRID_EXPONENTS", (8,))
 
 
 def outcome(text: str) -> str:

@@ -7,17 +7,17 @@ from fractions import Fraction
 import pytest
 
 from tightrope.verify.claims import BrokenError
-from tightrope.verify.ledgers import spelled_number
+from tightrope.verify.ledgers import parse_number
 
 
 @pytest.mark.parametrize("text", ["1e999999999", "1E-999999999", "1/0", "nan", "", "1" * 20_000, "1_0", None])
 def test_a_number_that_is_none_or_too_long_is_refused(text: object) -> None:
     with pytest.raises(BrokenError):
-        spelled_number(text)
+        parse_number(text)
 
 
 def test_what_a_ledger_writes_is_read() -> None:
-    assert [spelled_number(text) for text in ("0", "0.5", "1E-8", "1/3")] == [
+    assert [parse_number(text) for text in ("0", "0.5", "1E-8", "1/3")] == [
         0,
         Fraction(1, 2),
         Fraction(1, 10**8),

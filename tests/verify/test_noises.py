@@ -16,7 +16,7 @@ from tightrope.noise.program import dual
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 from tightrope.verify.noises import absolute_and_squared_moments
-from tightrope.verify.tables import TOTAL, Noise
+from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -68,8 +68,12 @@ def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
 
 def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
     ctx.prec = 200
-    data = {"centre": str(TOTAL // 2), "half": [str(TOTAL // 8)], "tail": None, "steps": []}
-    data["tail"] = {"block": [str(TOTAL // 2)], "escape_in": str(TOTAL // 8), "escape": str(TOTAL // 2)}
+    data = {"centre": str(TOTAL_WEIGHT // 2), "half": [str(TOTAL_WEIGHT // 8)], "tail": None, "steps": []}
+    data["tail"] = {
+        "block": [str(TOTAL_WEIGHT // 2)],
+        "escape_in": str(TOTAL_WEIGHT // 8),
+        "escape": str(TOTAL_WEIGHT // 2),
+    }
     law = Noise(data)
     weights = {
         0: Fraction(1, 2),

@@ -13,7 +13,7 @@ from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
-from tightrope.verify.ledgers import HELD, canonical_text, sha256
+from tightrope.verify.ledgers import HASHED_FIELDS, canonical_text, sha256
 
 
 @pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
@@ -34,7 +34,7 @@ def test_a_ledger_written_anew_with_a_smaller_sum_is_refuted():
         entry["previous"] = previous
         if entry["kind"] != "dataset":
             entry["state"]["balances"]["total"][0] = "1/8"
-        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HASHED_FIELDS]
         entry["hash"] = previous = sha256(canonical_text(held))
     claims = check_document(json.dumps(data))
     assert worst_verdict(claims) == REFUTED

@@ -69,8 +69,8 @@ def test_for_one_document_it_is_shorter_and_says_the_same(place, kind, monkeypat
     source = standalone_text(text)
     assert len(source.split("\n")) <= most
     if kind == "account":  # one grid that confirms it: finer ones take a while
-        source = source.replace("ACCOUNT_STEPS = (6, 8, 10, 12)", "ACCOUNT_STEPS = (8,)")
-        monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_STEPS", (8,))
+        source = source.replace("ACCOUNT_GRID_EXPONENTS = (6, 8, 10, 12)", "ACCOUNT_GRID_EXPONENTS = (8,)")
+        monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_GRID_EXPONENTS", (8,))
     (place / "short.py").write_text(source, encoding="utf-8")
     found = run(place, text, "short.py")
     assert (found.stderr, found.returncode, found.stdout) == ("", 0, verdict_text(check_document(text)) + "\n")

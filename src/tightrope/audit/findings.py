@@ -1,4 +1,10 @@
-"""Results of an audit: simultaneous lower bounds, and tests of a claim against them."""
+"""Results of an audit: ``Finding`` (simultaneous lower bounds) and ``Verdict`` (a claim tested against them).
+
+If a claim is not refuted, the verdict says what the test could have detected: the least true ε that it refutes with
+probability at least ½. The probability to refute is bounded from below: it is the sum, over the pairs of counts that
+refute, of one event at a fixed threshold, whose two counts are independent binomials. Scores are assumed to be
+likelihood ratios; a weaker attack detects less.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +19,27 @@ import numpy as np
 from scipy import special, stats
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.audit.rates import Rates, at_least, at_most
+from tightrope.audit.rates import Rates, lower_bounds_by_count, upper_bounds_by_count
 from tightrope.documents.budget import Budget, Guarantee, exact_product
-from tightrope.documents.numbers import DOWN, UP, significant_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_probability, inner_probability, non_negative
 from tightrope.numerics.rounding import to_float
 
-# What is claimed, as points: δ(ε) is at most δ, rounded so that only what is truly above refutes it.
-
 Points = tuple[tuple[float, float], ...]
+"""Claims δ(ε) ≤ δ as pairs (ε, δ), rounded up, so that rounding does not refute a true claim."""
 Claimed = Budget | Guarantee | PrivacyLoss | Sequence[tuple[float, float]]
-PLACES_LOOKED_AT = 24
+LOSS_POINTS = 24
 """The number of points at which a loss is evaluated."""
 LEAST_DELTA = 1e-5
-"""From ε = 0 to where its δ is this: events that are rarer are seldom seen."""
-CLAIMED = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
-TRY = "try tr.Budget(epsilon=1, delta=1e-8)"
+"""A loss is evaluated from ε = 0 to where its δ is this; less probable events are rarely observed."""
+CLAIM_FORMS = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
+CLAIM_REMEDY = "try tr.Budget(epsilon=1, delta=1e-8)"
 
 
 def claimed_points(claim: Any) -> Points:
-    """The points (ε, δ), in the claim's order; raises ``InputError`` for what claims nothing.
+    """Return the points (ε, δ) of a claim, in its order; raises ``InputError`` for other objects.
 
     >>> claimed_points([(1, 0.01)])
     ((1.0, 0.01),)
@@ -45,7 +50,7 @@ def claimed_points(claim: Any) -> Points:
 @singledispatch
 def _claimed_points(claim: Any) -> Points:
     if not isinstance(claim, Sequence) or isinstance(claim, (str, bytes)) or not claim:
-        raise InputError("claim", claim, CLAIMED, TRY)
+        raise InputError("claim", claim, CLAIM_FORMS, CLAIM_REMEDY)
     return _claimed_points(Budget(points=claim))
 
 
@@ -63,60 +68,54 @@ def _(claim: Guarantee) -> Points:
 @_claimed_points.register
 def _(claim: PrivacyLoss) -> Points:
     largest = claim.epsilon(LEAST_DELTA)
-    places = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, PLACES_LOOKED_AT)
-    return tuple(zip(places.tolist(), claim.delta(places).tolist(), strict=True))
+    epsilons = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, LOSS_POINTS)
+    return tuple(zip(epsilons.tolist(), claim.delta(epsilons).tolist(), strict=True))
 
 
-# What a test that refutes nothing would have seen: the least true ε that it refutes half of the time, or oftener.
-#
-# The probability to refute is bounded from below: one event at a fixed threshold, its two counts independent
-# binomials, every pair of counts that refutes added up. Scores are taken to be likelihood ratios: a weaker attack
-# sees less.
-
-HALF = 0.5
-LARGEST_LAW = 64.0
-"""Sizes of a law beyond which nothing is sought."""
-HALVINGS_OF_LAW = 16
-DECIMALS = 1e-9
-"""Taken off a probability that is added up in floats."""
-UNSEEN = 1e-13
-"""Counts in tails of this probability are left out: the sum stays a lower bound."""
-TRIED = 2
-"""The number of the claim's points that are tried, the most promising ones."""
+DETECTION_PROBABILITY = 0.5
+MAX_PAIR_SIZE = 64.0
+"""Largest size of a reference pair that is tried."""
+SIZE_HALVINGS = 16
+SUM_ROUNDING = 1e-9
+"""Subtracted from a probability that is summed in floats."""
+IGNORED_TAIL = 1e-13
+"""Counts in tails of this probability are left out of the sum, which stays a lower bound."""
+MAX_TRIED_POINTS = 2
+"""The number of the claim's points that are tried: those that are exceeded most clearly."""
 
 Events = tuple[Floats, Floats]
-"""False- and true-positive rates of a law's events."""
+"""False- and true-positive rates of a pair's events."""
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
-    """Pairs of laws with one knob: their events at a size, and the size at which they have a number.
+class ReferencePair:
+    """Pairs of distributions with one parameter, ``size``.
 
-    The number is the ε at ``delta`` or, where ``delta`` is None, the total variation.
+    ``events(size, delta)`` are the rates of the pair's events. ``privacy(size, delta)`` is the pair's ε at ``delta``,
+    or its total variation if ``delta`` is None.
     """
 
     name: str
     events: Callable[[float, float | None], Events]
-    number: Callable[[float, float | None], float]
+    privacy: Callable[[float, float | None], float]
 
 
 def _response_rates(size: float, delta: float | None) -> Events:
     leak = delta or 0.0
-    share = (1 - leak) * special.expit(size)
-    return np.array([(1 - leak) * special.expit(-size)]), np.array([leak + share])
+    return np.array([(1 - leak) * special.expit(-size)]), np.array([leak + (1 - leak) * special.expit(size)])
 
 
 def _laplace_rates(size: float, _: float | None) -> Events:
-    places = size * np.linspace(0.0, 1.0, 33)
-    return 0.5 * np.exp(-places), 1 - 0.5 * np.exp(places - size)
+    thresholds = size * np.linspace(0.0, 1.0, 33)
+    return 0.5 * np.exp(-thresholds), 1 - 0.5 * np.exp(thresholds - size)
 
 
 def _gaussian_rates(size: float, _: float | None) -> Events:
-    places = np.linspace(-3.0, 6.0, 181) + size / 2
-    return special.ndtr(-places), special.ndtr(size - places)
+    thresholds = np.linspace(-3.0, 6.0, 181) + size / 2
+    return special.ndtr(-thresholds), special.ndtr(size - thresholds)
 
 
-def _gaussian_number(size: float, delta: float | None) -> float:
+def _gaussian_privacy(size: float, delta: float | None) -> float:
     if delta is None:
         return float(2 * special.ndtr(size / 2) - 1)
     if delta == 0:
@@ -126,51 +125,54 @@ def _gaussian_number(size: float, delta: float | None) -> float:
     return max(0.0, gaussian(scale=1 / size).loss.epsilon(delta))
 
 
-LAWS = (
-    Law("randomized response", _response_rates, lambda size, delta: math.tanh(size / 2) if delta is None else size),
-    Law(
+REFERENCE_PAIRS = (
+    ReferencePair(
+        "randomized response", _response_rates, lambda size, delta: math.tanh(size / 2) if delta is None else size
+    ),
+    ReferencePair(
         "Laplace",
         _laplace_rates,
         lambda size, delta: -math.expm1(-size / 2) if delta is None else max(0.0, size + 2 * math.log1p(-delta)),
     ),
-    Law("Gaussian", _gaussian_rates, _gaussian_number),
+    ReferencePair("Gaussian", _gaussian_rates, _gaussian_privacy),
 )
-"""Randomized response, with a leak of δ, is the most distinguishable pair with that ε at δ."""
+"""Randomized response with a leak of δ is the most distinguishable pair with a given ε at δ."""
 
 
-def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) -> float:
-    """The least ε at the δ of the first point (total variation where that has ε = 0) that is refuted half of the time.
+def least_detectable(pair: ReferencePair, points: Points, runs: tuple[int, int], failure: float) -> float:
+    """Return the least ε at the δ of the first point that is refuted with probability at least ½, or ∞.
 
-    ∞ where none is.
+    If the first point has ε = 0, it is the least total variation.
     """
     delta = points[0][1] if points[0][0] > 0 else None
 
     def is_detected(size: float) -> bool:
-        return chance_to_refute(law.events(size, delta), points, runs, failure) >= HALF
+        return probability_to_refute(pair.events(size, delta), points, runs, failure) >= DETECTION_PROBABILITY
 
     low, high = 0.0, 1.0 / 16
     while not is_detected(high):
         low, high = high, 2 * high
-        if high > LARGEST_LAW:
+        if high > MAX_PAIR_SIZE:
             return math.inf
-    for _ in range(HALVINGS_OF_LAW):
+    for _ in range(SIZE_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if is_detected(middle) else (middle, high)
-    return law.number(high, delta)
+    return pair.privacy(high, delta)
 
 
-def chance_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
-    """A lower bound on the probability that a law with these events is refuted, at one of them."""
-    tried = sorted((_Event.clearest(events, point, runs) for point in points), key=lambda one: -one.excess)[:TRIED]
+def probability_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
+    """Return a lower bound on the probability that a pair with these events refutes the claim of these points."""
+    candidates = [_Event.clearest(events, point, runs) for point in points]
+    tried = sorted(candidates, key=lambda event: -event.excess)[:MAX_TRIED_POINTS]
     return max(event.refutation_probability(runs, failure) for event in tried)
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """Its rates, the point (γ = e^ε, δ) that it is to exceed, and by how many standard deviations it does."""
+    """An event, and a claimed point (γ = e^ε, δ) that it exceeds by ``excess`` standard deviations."""
 
-    wrong: float
-    found: float
+    false_positive: float
+    true_positive: float
     gamma: float
     delta: float
     excess: float
@@ -178,35 +180,37 @@ class _Event:
     @classmethod
     def clearest(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
         """Return the event that exceeds the point most clearly."""
-        wrong, found = events
+        false_positive, true_positive = events
         gamma = math.exp(min(point[0], 700.0))
-        spread = (found * (1 - found) + 1 / runs[0]) / runs[0]
-        spread = spread + gamma**2 * (wrong * (1 - wrong) + 1 / runs[1]) / runs[1]
-        excess = (found - gamma * wrong - point[1]) / np.sqrt(spread)
+        variance = (true_positive * (1 - true_positive) + 1 / runs[0]) / runs[0]
+        variance = variance + gamma**2 * (false_positive * (1 - false_positive) + 1 / runs[1]) / runs[1]
+        excess = (true_positive - gamma * false_positive - point[1]) / np.sqrt(variance)
         i = int(np.argmax(excess))
-        return cls(float(wrong[i]), float(found[i]), gamma, point[1], float(excess[i]))
+        return cls(float(false_positive[i]), float(true_positive[i]), gamma, point[1], float(excess[i]))
 
     def refutation_probability(self, runs: tuple[int, int], failure: float) -> float:
-        """Return P(the bounds at the two counts refute), from the pairs that do."""
-        low, high = (int(stats.binom.ppf(share, runs[0], self.found)) for share in (UNSEEN, 1 - UNSEEN))
+        """Return a lower bound on the probability that the bounds at the event's two counts refute the point."""
+        tails = (IGNORED_TAIL, 1 - IGNORED_TAIL)
+        low, high = (int(stats.binom.ppf(tail, runs[0], self.true_positive)) for tail in tails)
         counts = np.arange(max(low, 0), high + 1)
-        allowed = (at_least(runs[0], failure / 2)[counts] - self.delta) / self.gamma * (1 - DECIMALS)
-        most = np.searchsorted(at_most(runs[1], failure / 2), allowed, side="left") - 1
-        both = stats.binom.pmf(counts, runs[0], self.found) * stats.binom.cdf(most, runs[1], self.wrong)
-        return float(both.sum()) - DECIMALS
-
-
-# Refuted, or not refuted and what would have been: an audit's answer to a claim.
+        allowed = (lower_bounds_by_count(runs[0], failure / 2)[counts] - self.delta) / self.gamma * (1 - SUM_ROUNDING)
+        largest_refuting = np.searchsorted(upper_bounds_by_count(runs[1], failure / 2), allowed, side="left") - 1
+        refuting = stats.binom.pmf(counts, runs[0], self.true_positive)
+        refuting = refuting * stats.binom.cdf(largest_refuting, runs[1], self.false_positive)
+        return float(refuting.sum()) - SUM_ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on a claim δ(``epsilon``) ≤ ``delta``, at ``confidence``.
 
-    ``proven_delta`` and ``proven_epsilon`` are the lower bounds found there: on δ at that ε, on ε at that δ. Of several
-    points it is the one that is exceeded most. ``could_have_seen``: where nothing is refuted, by the name of a law the
-    least ε at the δ of the claim's first point (total variation, where its ε is 0) that this test refutes at least
-    half of the time, with as many runs and scores that are likelihood ratios; ∞ where no ε is.
+    If a claim has several points, this is the point that is exceeded most. ``proven_delta`` is the lower bound on δ at
+    ``epsilon``, ``proven_epsilon`` that on ε at ``delta``.
+
+    ``could_have_seen`` is empty if the claim is refuted. Otherwise it says, by the name of a pair of distributions,
+    the least value of ``seen_of`` that this test refutes with probability at least ½, with this number of runs and
+    likelihood ratios as scores; ∞ if there is none. ``seen_of`` is ε at the δ of the claim's first point, or the total
+    variation if that point has ε = 0.
     """
 
     refuted: bool
@@ -220,32 +224,36 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.refuted:
-            proven = significant_text(self.proven_delta, 3, DOWN)
-            told = f"delta({self.epsilon:.6g}) <= {self.delta:.6g} was claimed, delta >= {proven}"
-            return f"refuted at {in_percent(self.confidence)}: {told}"
-        least = {law: size for law, size in self.could_have_seen.items() if math.isfinite(size)}
-        seen = ", ".join(f"{significant_text(size, 3, UP)} ({law})" for law, size in least.items())
-        told = f"could have seen {self.seen_of} >= {seen}" if seen else "could have seen nothing: more runs"
-        return f"not refuted at {in_percent(self.confidence)}; {told}"
+            proven = typed_text(self.proven_delta, 3, DOWN)
+            claimed = typed_text(self.delta, 6)
+            text = f"claimed delta({self.epsilon:.6g}) <= {claimed}, proven delta({self.epsilon:.6g}) >= {proven}"
+            return f"refuted at {in_percent(self.confidence)} confidence: {text}"
+        finite = {pair: value for pair, value in self.could_have_seen.items() if math.isfinite(value)}
+        values = ", ".join(f"{significant_text(value, 3, UP)} ({pair})" for pair, value in finite.items())
+        if values:
+            power = f"this test detects {self.seen_of} >= {values} with probability 1/2 or more"
+        else:
+            power = "this test has no power, use more runs"
+        return f"not refuted at {in_percent(self.confidence)} confidence; {power}"
 
 
 def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
-    """The verdict on points (ε, δ), from bounds that hold together."""
+    """Return the verdict on points (ε, δ), from bounds that hold together."""
     epsilon, delta = max(points, key=lambda point: rates.delta(point[0]) - point[1])
     proven = rates.delta(epsilon)
     refuted = proven > delta
-    seen = {} if refuted else {law.name: least_seen(law, points, runs, failure) for law in LAWS}
-    return Verdict(refuted, confidence, epsilon, delta, rates.epsilon(delta), proven, seen, seen_of(points))
+    seen = {} if refuted else {pair.name: least_detectable(pair, points, runs, failure) for pair in REFERENCE_PAIRS}
+    return Verdict(refuted, confidence, epsilon, delta, rates.epsilon(delta), proven, seen, detectable_quantity(points))
 
 
-def seen_of(points: Points) -> str:
-    """The quantity that ``could_have_seen`` holds."""
+def detectable_quantity(points: Points) -> str:
+    """Return the name of the quantity in ``Verdict.could_have_seen``."""
     epsilon, delta = points[0]
-    return f"epsilon at delta = {delta:g}" if epsilon > 0 else "total variation"
+    return f"epsilon at delta = {typed_text(delta, 6)}" if epsilon > 0 else "total variation"
 
 
 def in_percent(confidence: float) -> str:
-    """All of its digits: it must not be rounded to certainty.
+    """Return a probability in percent with all of its digits, so that it is not rounded to 100 %.
 
     >>> in_percent(0.99), in_percent(0.999999999999)
     ('99 %', '99.9999999999 %')
@@ -256,10 +264,10 @@ def in_percent(confidence: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """Lower bounds on what two laws give away, all of them together with probability ``confidence``.
+    """Lower bounds on the privacy loss between two distributions, which hold together with probability ``confidence``.
 
-    ``runs`` are the sizes of both samples; ``failure`` is the chance to fail that the bounds at every threshold have,
-    and ``points`` what was to be refuted when they were made.
+    ``runs`` are the sizes of both samples. ``failure`` is the probability with which the bounds at all thresholds may
+    fail; ``points`` is the claim for which further events were chosen, if any.
     """
 
     rates: Rates
@@ -269,35 +277,35 @@ class Finding:
     points: Points
 
     def epsilon(self, delta: float) -> float:
-        """A lower bound on the ε at this δ, for the worse of the two directions; 0 where nothing was seen."""
+        """Return a lower bound on the ε at this δ, for the worse of the two directions; 0 if nothing is proven."""
         return self.rates.epsilon(check_probability("delta", delta))
 
     def delta(self, epsilon: float) -> float:
-        """A lower bound on the δ at this ε ≥ 0, for the worse of the two directions."""
+        """Return a lower bound on the δ at this ε ≥ 0, for the worse of the two directions."""
         return self.rates.delta(non_negative("epsilon", epsilon))
 
     def total_variation(self) -> float:
-        """A lower bound on the total variation η: an attacker is right at least (1 + η)/2 of the time."""
+        """Return a lower bound on the total variation η: the best attacker is right at least (1 + η)/2 of the time."""
         return self.rates.total_variation()
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
-        """A lower bound on the true-positive rate for the first input's runs at this false-positive rate."""
+        """Return a lower bound on the best true-positive rate, for the first input, at this false-positive rate."""
         rate = inner_probability("false_positive_rate", false_positive_rate)
         return float(self.rates.true_positives_at(np.array([rate]))[0])
 
     def tradeoff(self, false_positive_rate: float) -> float:
-        """An upper bound on the trade-off curve: the type-II error at this type-I error, at most."""
+        """Return an upper bound on the trade-off curve: on the least type-II error at this type-I error."""
         return 1 - self.true_positive_rate(false_positive_rate)
 
     @property
     def curve_points(self) -> tuple[Floats, Floats]:
-        """Corners of the curve: false-positive rates in ascending order, and true-positive rates."""
+        """The corners of the curve: false-positive rates in ascending order, and true-positive rates."""
         return self.rates.false_positive, self.rates.true_positive
 
     def against(self, claim: Claimed) -> Verdict:
-        """Return whether the claim is refuted, and if not, how large an ε this test would have seen.
+        """Return whether the claim is refuted, and if not, which ε this test could have detected.
 
-        ``claim`` is a ``Budget``, ``Guarantee``, ``PrivacyLoss`` or points (ε, δ). A claim that holds is refuted with
-        probability 1 − ``confidence`` at most, and may be chosen after the scores were seen.
+        ``claim`` is a ``Budget``, ``Guarantee``, ``PrivacyLoss`` or points (ε, δ). A true claim is refuted with
+        probability at most 1 − ``confidence``, even if it is chosen after looking at the scores.
         """
         return judge_points(self.rates, claimed_points(claim), self.runs, self.confidence, self.failure)

@@ -1,4 +1,7 @@
-"""Events that tell two laws apart, and what follows from them: ε, δ, total variation, the trade-off curve."""
+"""Error rates of events that distinguish two distributions, and the bounds that follow from them.
+
+The bounds are on ε, δ, the total variation and the trade-off curve.
+"""
 
 from __future__ import annotations
 
@@ -12,53 +15,51 @@ from scipy import special
 
 from tightrope.numerics.arrays import Floats, Integers
 
-# Concave hulls of points in the plane, as a cord stretched over them from left to right.
-
-Places = int | Integers
-ONE_BY_ONE = 64
-"""Points that are gone through one by one."""
+Indices = int | Integers
+LOOP_POINTS = 64
+"""Up to this many points are processed one by one."""
+ROUNDING_MARGIN = 1e-12
+"""Relative safety margin of the bounds, larger than the rounding errors of their few operations."""
+RANK_RATIO = 1.08
+"""Ranks grow by this factor from either end: between two of them a bound is smaller by at most this factor."""
+BETA_ROUNDING = 1e-9
+"""Relative error of the inverse of the incomplete beta function, with a margin; the absolute error is 1e-5 of it."""
 
 
 def concave_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Corners of the least concave function above points of ascending x, from the first point to the last.
+    """Return the corners of the least concave function above points of ascending x, from the first to the last point.
 
     >>> [corners.tolist() for corners in concave_hull(np.array([0.0, 1, 2]), np.array([0.0, 0.4, 1]))]
     [[0.0, 2.0], [0.0, 1.0]]
     """
-    # Without most of the points below the chord of their neighbors, every second at a time: none is a corner.
-    thinned_x = x
-    thinned_y = y
-    left = len(thinned_x) + 1
-    while ONE_BY_ONE < len(thinned_x) < left:
-        left = len(thinned_x)
+    # Points below the chord of their neighbors are no corners: remove them, in alternate passes, while that helps.
+    previous_count = len(x) + 1
+    while LOOP_POINTS < len(x) < previous_count:
+        previous_count = len(x)
         for start in (1, 2):
-            middle = np.arange(start, len(thinned_x) - 1, 2)
-            low = middle[_below_chord(thinned_x, thinned_y, middle - 1, middle, middle + 1)]
-            thinned_x, thinned_y = np.delete(thinned_x, low), np.delete(thinned_y, low)
-    x, y = thinned_x, thinned_y
-    kept: list[int] = []
+            middle = np.arange(start, len(x) - 1, 2)
+            below = middle[_below_chord(x, y, middle - 1, middle, middle + 1)]
+            x, y = np.delete(x, below), np.delete(y, below)
+    corners: list[int] = []
     for i in range(len(x)):
-        while len(kept) > 1 and _below_chord(x, y, kept[-2], kept[-1], i):
-            kept.pop()
-        kept.append(i)
-    return x[kept], y[kept]
+        while len(corners) > 1 and _below_chord(x, y, corners[-2], corners[-1], i):
+            corners.pop()
+        corners.append(i)
+    return x[corners], y[corners]
 
 
-def _below_chord(x: Floats, y: Floats, left: Places, middle: Places, right: Places) -> Any:
-    """Return whether the middle is on or below the chord."""
+def _below_chord(x: Floats, y: Floats, left: Indices, middle: Indices, right: Indices) -> Any:
+    """Return whether the middle point is on or below the chord from the left to the right point."""
     return (y[middle] - y[left]) * (x[right] - x[left]) <= (y[right] - y[left]) * (x[middle] - x[left])
-
-
-LAST_PLACES = 1e-12
-"""Relative safety margin of the bounds: more than the few roundings on the way."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
     """Events A_i with Q(A_i) ≤ ``false_positive[i]`` and P(A_i) ≥ ``true_positive[i]``, all of them together.
 
-    P is the law of the first input's scores, Q of the second's. Kept are the corners of the concave hull with (0, 0)
-    and (1, 1), in ascending order: an event at random between two of them is an event, too.
+    P is the distribution of the first input's scores, Q that of the second's. The rates are the corners of the concave
+    hull with (0, 0) and (1, 1), in ascending order; a point between two corners is reached by choosing between their
+    events at random.
     """
 
     false_positive: Floats
@@ -66,101 +67,97 @@ class Rates:
 
     @classmethod
     def from_events(cls, false_positive: Floats, true_positive: Floats) -> Rates:
-        """The hull of these events and of the two that tell nothing."""
+        """Return the hull of these events, the empty event and the certain event."""
         x, y = np.clip([np.append(false_positive, [0, 1]), np.append(true_positive, [0, 1])], 0.0, 1.0)
         order = np.lexsort((-y, x))
-        # Corners of the concave hull of points in ascending x, the highest first where x is the same; up to (1, 1).
-        hull_x = x[order]
-        hull_y = y[order]
-        rising = np.append(True, hull_y[1:] > np.maximum.accumulate(hull_y)[:-1])
-        return cls(*concave_hull(np.append(hull_x[rising], 1.0), np.append(hull_y[rising], 1.0)))
+        # Points in ascending x, the highest first for equal x, without those that are no higher than an earlier one.
+        sorted_x, sorted_y = x[order], y[order]
+        is_higher = np.append(True, sorted_y[1:] > np.maximum.accumulate(sorted_y)[:-1])
+        return cls(*concave_hull(np.append(sorted_x[is_higher], 1.0), np.append(sorted_y[is_higher], 1.0)))
 
     def join_hulls(self, other: Rates) -> Rates:
-        """The hull of both: they must hold together."""
+        """Return the hull of both; the bounds of both must hold together."""
         x = np.concatenate([self.false_positive, other.false_positive])
         return Rates.from_events(x, np.concatenate([self.true_positive, other.true_positive]))
 
     def delta(self, epsilon: float) -> float:
-        """A lower bound on the larger of the two directions' δ(ε): sup P(A) − e^ε Q(A), and the same of not-A."""
-        found, missed = self.true_positive, 1 - self.true_positive
+        """Return a lower bound on the larger of the two directions' δ(ε).
+
+        The maximum of P(A) − e^ε Q(A) and Q(Aᶜ) − e^ε P(Aᶜ) over the events A.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             gamma = np.exp(min(epsilon, 700.0))
-            gains = np.concatenate([found - gamma * self.false_positive, 1 - self.false_positive - gamma * missed])
-        return _round_down(float(gains.max()))
+            of_events = self.true_positive - gamma * self.false_positive
+            of_complements = 1 - self.false_positive - gamma * (1 - self.true_positive)
+        return _round_down(float(max(of_events.max(), of_complements.max())))
 
     def epsilon(self, delta: float) -> float:
-        """A lower bound on the ε at this δ: log of (P(A) − δ)/Q(A) and of the same of not-A, or 0."""
+        """Return a lower bound on the ε at this δ.
+
+        The maximum of 0, log((P(A) − δ)/Q(A)) and log((Q(Aᶜ) − δ)/P(Aᶜ)) over the events A.
+        """
         gains = np.concatenate([self.true_positive, 1 - self.false_positive]) - delta
         costs = np.concatenate([self.false_positive, 1 - self.true_positive])
-        some = gains > 0
-        if not some.any():
+        positive = gains > 0
+        if not positive.any():
             return 0.0
         with np.errstate(divide="ignore"):
-            return _round_down(float(np.log(gains[some] / costs[some]).max()))
+            return _round_down(float(np.log(gains[positive] / costs[positive]).max()))
 
     def total_variation(self) -> float:
-        """A lower bound on the total variation: δ at ε = 0."""
+        """Return a lower bound on the total variation: δ at ε = 0."""
         return self.delta(0.0)
 
     def true_positives_at(self, false_positive: Floats) -> Floats:
-        """A lower bound on the best attack's true-positive rate at these false-positive rates."""
+        """Return a lower bound on the best attack's true-positive rate at these false-positive rates."""
         return np.asarray(np.interp(false_positive, self.false_positive, self.true_positive), dtype=np.float64)
 
 
 def _round_down(value: float) -> float:
-    """Safely below, and never below 0."""
-    return max(0.0, value - LAST_PLACES * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
-
-
-# Lower bounds on the probability of every event {score > t} at once, from how often each was seen.
-#
-# Two bounds, each with half of the chance to fail (docs/proofs/audit.md):
-#
-# - Dvoretzky–Kiefer–Wolfowitz with Massart's constant: a seen share less √(log(2/β)/2n), at every threshold; -
-# Clopper and Pearson's at a fixed set of ranks, a union over them: of k largest scores the smallest is exceeded with
-# a probability that is at least Beta(k, n + 1 − k) in law, ties or not. Between ranks the next lower one stands.
-#
-# The first is the tighter in the middle, the second at both ends, where ε is decided.
-
-RATIO = 1.08
-"""Ranks grow by this factor from either end: between two of them a bound is off by no more."""
-BETA_ROUNDING = 1e-9
-"""Relative; the inverse of the incomplete beta function is better than that. Absolute: five places less."""
+    """Return the value reduced by ``ROUNDING_MARGIN``, at least 0."""
+    return max(0.0, value - ROUNDING_MARGIN * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
 
 
 @lru_cache(maxsize=16)
-def at_least(runs: int, failure: float) -> Floats:
-    """[c]: what P(score > t) is at least where c of ``runs`` scores were above t, shape [runs + 1].
+def lower_bounds_by_count(runs: int, failure: float) -> Floats:
+    """Return lower bounds on P(score > t), by the number c of ``runs`` scores that are above t; shape [runs + 1].
 
-    For every t together, but for a chance of ``failure``. It does not decrease in c, and it is 0 at c = 0.
+    They hold for all t together, except with probability ``failure``. They do not decrease in c, and are 0 at c = 0.
 
-    >>> band = at_least(1000, 0.01)
+    The maximum of two bounds, each with half of ``failure`` (docs/proofs/audit.md):
+
+    - Dvoretzky, Kiefer and Wolfowitz, with Massart's constant: c/n − √(log(2/β)/2n). It is tighter in the middle.
+    - Clopper and Pearson, at a fixed set of ranks: the probability to exceed the k-th largest score is stochastically
+      at least Beta(k, n + 1 − k), also with ties. Between ranks the bound of the next lower rank is used. It is
+      tighter at both ends, which determine ε.
+
+    >>> band = lower_bounds_by_count(1000, 0.01)
     >>> bool(band[0] == 0 and 0.4 < band[500] < 0.5 and band[1000] > 0.98)
     True
     """
-    # Whole numbers in 1..runs, dense at both ends; they hang on `runs` alone.
-    ranks_steps = math.ceil(math.log(runs + 1) / math.log(RATIO)) + 1
-    low = np.unique(np.minimum(np.ceil(RATIO ** np.arange(ranks_steps)).astype(np.int64), runs))
-    low = low[low <= (runs + 1) // 2]
-    ranks = np.unique(np.concatenate([low, runs + 1 - low]))
-    exact = safe_share(ranks, runs, failure / 2 / len(ranks))
-    steps = np.concatenate([[0.0], exact])[np.searchsorted(ranks, np.arange(runs + 1), side="right")]
-    flat = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - BETA_ROUNDING / 1e5
-    band: Floats = np.maximum(steps, flat)
+    # Ranks in 1..runs, dense at both ends, which depend on `runs` alone.
+    step_count = math.ceil(math.log(runs + 1) / math.log(RANK_RATIO)) + 1
+    low_ranks = np.unique(np.minimum(np.ceil(RANK_RATIO ** np.arange(step_count)).astype(np.int64), runs))
+    low_ranks = low_ranks[low_ranks <= (runs + 1) // 2]
+    ranks = np.unique(np.concatenate([low_ranks, runs + 1 - low_ranks]))
+    at_ranks = clopper_pearson_lower(ranks, runs, failure / 2 / len(ranks))
+    clopper_pearson = np.concatenate([[0.0], at_ranks])[np.searchsorted(ranks, np.arange(runs + 1), side="right")]
+    massart = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - BETA_ROUNDING / 1e5
+    band: Floats = np.maximum(clopper_pearson, massart)
     band.flags.writeable = False
     return band
 
 
 @lru_cache(maxsize=16)
-def at_most(runs: int, failure: float) -> Floats:
-    """[c]: what P(score > t) is at most where c of ``runs`` scores were above t; for every t together."""
-    band: Floats = 1 - at_least(runs, failure)[::-1]
+def upper_bounds_by_count(runs: int, failure: float) -> Floats:
+    """Return upper bounds on P(score > t), by the number of ``runs`` scores above t; see ``lower_bounds_by_count``."""
+    band: Floats = 1 - lower_bounds_by_count(runs, failure)[::-1]
     band.flags.writeable = False
     return band
 
 
-def safe_share(seen: Integers, runs: int, failure: float) -> Floats:
-    """Clopper and Pearson's lower bound on a probability for each count ≥ 0, each but for a chance of ``failure``."""
-    some = np.maximum(seen, 1)
-    exact = special.betaincinv(some, runs + 1 - some, failure)
-    return np.where(seen > 0, np.maximum(exact * (1 - BETA_ROUNDING) - BETA_ROUNDING / 1e5, 0.0), 0.0)
+def clopper_pearson_lower(counts: Integers, runs: int, failure: float) -> Floats:
+    """Return Clopper and Pearson's lower bound for each count of ``runs``; each fails with probability ``failure``."""
+    positive = np.maximum(counts, 1)
+    exact = special.betaincinv(positive, runs + 1 - positive, failure)
+    return np.where(counts > 0, np.maximum(exact * (1 - BETA_ROUNDING) - BETA_ROUNDING / 1e5, 0.0), 0.0)

@@ -1,4 +1,4 @@
-"""``tightrope audit``: what samples of a mechanism on two neighboring inputs prove about it."""
+"""``tightrope audit``: lower bounds on a mechanism's privacy loss from samples of its output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import typer
 from tightrope import audit as audits
 from tightrope.audit import OneRun, one_run
 from tightrope.audit.findings import claimed_points, in_percent
-from tightrope.cli.errors import FAILED
 from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
-from tightrope.documents.numbers import DOWN, percent_text, significant_text
+from tightrope.documents.numbers import DOWN, percent_text, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer
 from tightrope.reporting.charts.plots import attack_curve
@@ -28,94 +27,113 @@ if TYPE_CHECKING:
     from tightrope.audit import Finding, Verdict
     from tightrope.numerics.arrays import Floats
 
-# Samples for an audit: a CSV file, or a function of the user's.
+# Samples for an audit: from a CSV file, or from the user's function.
 
-TWO_SAMPLES, CANARIES = "input", "included"
-HEADER = "a header with a column 'input' (1 or 0), or 'included' (1 or 0) and 'score', and columns of numbers"
+INPUT_COLUMN, INCLUDED_COLUMN = "input", "included"
+HEADER_TEXT = (
+    "line 1 must be a header with a column 'input' (1 or 0), or 'included' (1 or 0) and 'score'; all other columns "
+    "hold numbers"
+)
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of numbers, and of each what it is: from input 1 or 0, or a canary that was in (1) or out (0)."""
+class AuditSamples:
+    """Mechanism outputs [n, d] and their labels [n]: input 1 or 0, or canary included (1) or not (0).
 
-    kind: str
-    rows: Floats
-    ones: Floats
+    ``label_column`` is the column of the labels, which states which of the two they are.
+    """
 
-    def from_file(self, which: int) -> Floats:
-        """The rows of one input."""
-        found: Floats = self.rows[self.ones == which]
-        return found
+    label_column: str
+    outputs: Floats
+    labels: Floats
+
+    def rows_with_label(self, label: int) -> Floats:
+        """Return the outputs with this label."""
+        rows: Floats = self.outputs[self.labels == label]
+        return rows
 
 
-def read_table(path: Path) -> Table:
-    """The table of a CSV file; ``InputError`` names a line, never what stands there."""
-    header, *lines = _read_lines(path)
-    kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
-    if not kind or len(header) < 2:
-        raise InputError("header", "line 1", HEADER, "write a first line such as input,score")
+def read_samples_csv(path: Path) -> AuditSamples:
+    """Return the samples in a CSV file; errors give the line number, never its contents."""
+    header, lines = _read_csv_lines(path)
+    label_column = next((name for name in (INPUT_COLUMN, INCLUDED_COLUMN) if name in header), "")
+    if not label_column or len(header) < 2:
+        raise InputError.from_text(str(path), HEADER_TEXT)
+    label_index = header.index(label_column)
     rows: list[list[float]] = []
-    for number, line in enumerate(lines, 2):
+    for number, cells in lines:
         try:
-            rows.append([float(cell) for _, cell in zip(header, line, strict=True)])
+            row = [float(cell) for _, cell in zip(header, cells, strict=True)]
         except ValueError:  # a cell is not a number, or the line is shorter or longer than the header
-            raise InputError("scores", f"line {number}", f"a table with {len(header)} numbers in every line") from None
+            raise InputError.from_text(f"line {number} of {path}", f"expected {len(header)} numbers") from None
+        if row[label_index] not in (0, 1):
+            raise InputError.from_text(f"line {number} of {path}", f"column '{label_column}' must be 1 or 0")
+        rows.append(row)
+    if not rows:
+        raise InputError.from_text(str(path), "expected at least one row below the header")
     numbers = np.array(rows, dtype=np.float64)
-    if not len(numbers):
-        raise InputError("scores", str(path), "a file with at least one row below its header")
-    place = header.index(kind)
-    column = numbers[:, place]
-    wrong = [number for number, value in enumerate(column, 2) if value not in (0, 1)]
-    if wrong:
-        raise InputError("scores", f"line {wrong[0]}", f"a table whose column '{kind}' holds 1 or 0")
-    return Table(kind, np.delete(numbers, place, axis=1), column)
+    return AuditSamples(label_column, np.delete(numbers, label_index, axis=1), numbers[:, label_index])
 
 
-def _read_lines(path: Path) -> list[list[str]]:
+def _read_csv_lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header, and the number and the cells of each line that is not empty."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            found = [line for line in csv.reader(file) if line]
+            reader = csv.reader(file)
+            lines = [(reader.line_num, cells) for cells in reader if cells]
     except OSError as error:
-        raise InputError("scores", str(path), f"a file that can be read ({error.strerror})") from None
+        raise InputError.from_text(str(path), f"cannot be read ({error.strerror}); {SOURCES_TEXT}") from None
     except (UnicodeDecodeError, csv.Error):
-        raise InputError("scores", str(path), "a CSV file in UTF-8") from None
-    if not found:
-        raise InputError("scores", str(path), HEADER)
-    return [[cell.strip() for cell in found[0]], *found[1:]]
+        raise InputError.from_text(str(path), f"not a CSV file in UTF-8; {SOURCES_TEXT}") from None
+    if not lines:
+        raise InputError.from_text(str(path), f"the file is empty; {HEADER_TEXT}")
+    return [cell.strip() for cell in lines[0][1]], lines[1:]
 
 
-def sample_function(name: str, runs: int) -> Table:
-    """Outputs of module:function for ``runs`` runs on input 1 and on input 0: a number or a row of numbers each."""
+SOURCES_TEXT = "give a CSV file of samples, or --python MODULE:FUNCTION"
+
+
+def call_sample_function(name: str, runs: int) -> AuditSamples:
+    """Call the user's ``module:function`` for ``runs`` runs on input 1 and on input 0.
+
+    The function returns an array of shape [runs] or [runs, d]. The working directory is searched first for the module.
+    """
     module, _, attribute = name.partition(":")
-    expected = "module:function, as Python imports it from here"
+    option = f"--python {name}"
     if not (module and attribute.isidentifier()):
-        raise InputError("python", name, expected, "mechanism.py with a function noisy is mechanism:noisy")
-    # As Python imports it, the working directory first.
+        raise InputError.from_text(
+            option, "write MODULE:FUNCTION, for example mechanism:noisy for the function noisy in mechanism.py"
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
         function = getattr(importlib.import_module(module), attribute, None)
     except ImportError as error:
-        raise InputError("python", name, expected, f"importing {error.name or module} failed") from error
+        raise InputError.from_text(option, f"importing {error.name or module} failed") from error
     finally:
         sys.path.pop(0)
     if not callable(function):
-        raise InputError("python", name, expected, f"{module} has no function of that name")
-    expected = "a function(input, runs) that returns one number a run, or a row of them"
+        raise InputError.from_text(option, f"module {module} has no function {attribute}")
+    expected = f"{attribute}(input, runs) must return one number per run, or one row of numbers per run"
     samples: list[Floats] = []
-    for which in (1, 0):
+    for label in (1, 0):
         try:
-            sample = np.asarray(function(which, runs), dtype=np.float64)
+            outputs = np.asarray(function(label, runs), dtype=np.float64)
         except Exception as error:
-            remedy = f"it raised {type(error).__name__}: see where with --debug"
-            raise InputError("python", name, expected, remedy) from error
-        rows = sample[:, None] if sample.ndim == 1 else sample
+            raise InputError.from_text(
+                option, f"the function raised {type(error).__name__} (--debug shows where); {expected}"
+            ) from error
+        rows = outputs[:, None] if outputs.ndim == 1 else outputs
         if rows.ndim != 2 or not len(rows):
-            raise InputError("python", name, expected, f"it returned an array of {sample.ndim} axes")
+            raise InputError.from_text(option, f"the function returned an array of shape {outputs.shape}; {expected}")
         samples.append(rows)
     one, other = samples
     if one.shape[1] != other.shape[1]:
-        raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
-    return Table(TWO_SAMPLES, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
+        raise InputError.from_text(
+            option,
+            f"the function returned {one.shape[1]} numbers per run for input 1 and {other.shape[1]} for input 0; both "
+            "must be equal",
+        )
+    return AuditSamples(INPUT_COLUMN, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
 
 
 AUDIT_EXAMPLE = """\b
@@ -124,47 +142,68 @@ Example:
   tightrope audit --python mechanism:noisy --doubles    noisy(1, runs) and noisy(0, runs) return samples
   tightrope audit canaries.csv --guesses 200            a header included,score: one run, many canaries
 
-Exit code 1: the claim is refuted.
+Exit codes: 0 done, and no claim is refuted; 1 the claim is refuted (or another error); 2 bad input.
 """
+CLAIM_REFUTED = 1
+"""Exit code, as of ``tightrope verify``."""
 DELTAS = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1)
-MOST_CORNERS = 400
+MAX_ROC_POINTS = 400
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """The options, as typed."""
+    """The values of the options."""
 
     scores: Annotated[
-        Path | None, typer.Argument(metavar="SCORES.csv", help="One line a run: input (1 or 0) and its numbers.")
+        Path | None,
+        typer.Argument(metavar="SCORES.csv", help="One line per run: the input (1 or 0) and the numbers of the run."),
     ] = None
     python: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:FUNCTION", help="Import and call this function instead: it runs your own code."),
+        typer.Option(
+            metavar="MODULE:FUNCTION", help="Instead of a file: import this function and call it. This runs its code."
+        ),
     ] = None
     runs: Annotated[int, typer.Option(metavar="N", help="With --python: runs on each of the two inputs.")] = 100_000
     doubles: Annotated[
-        bool, typer.Option("--doubles", help="Look at the last bits of the numbers, too, by a classifier.")
+        bool,
+        typer.Option("--doubles", help="Also test the low-order bits of floating-point outputs (trains a classifier)."),
     ] = False
     guesses: Annotated[
-        int | None, typer.Option(metavar="K", help="With canaries: how many are guessed, half of them each way.")
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="With canaries: number of guesses. The K/2 canaries with the highest scores are guessed to be "
+            "included, the K/2 with the lowest not.",
+        ),
     ] = None
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The claim: this epsilon ...")] = None
-    delta: Annotated[str | None, typer.Option(metavar="D", help="... at this delta; 0 unless it is said.")] = None
-    total_variation: Annotated[str | None, typer.Option(metavar="T", help="The claim: this total variation.")] = None
-    confidence: Annotated[float, typer.Option(metavar="C", help="Everything said holds with this probability.")] = 0.99
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The claim to test: this epsilon ...")] = None
+    delta: Annotated[str | None, typer.Option(metavar="D", help="... at this delta [default: 0].")] = None
+    total_variation: Annotated[
+        str | None, typer.Option(metavar="T", help="The claim to test: this total variation.")
+    ] = None
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="C",
+            help="Confidence level: of all bounds simultaneously for runs on two inputs, of each bound for canaries.",
+        ),
+    ] = 0.99
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw what an attacker reaches into a .png, .svg or .pdf.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Plot the ROC curve of the best attack (.png, .svg or .pdf)."),
     ] = None
     as_json: AsJson = False
 
 
 def audit(options: AuditOptions) -> None:
-    """Prove lower bounds on what a mechanism gives away.
+    """Prove lower bounds on a mechanism's privacy loss.
 
-    From samples of its output on two neighboring inputs, or from one run with many canaries. Several numbers a run
-    are made one score by a classifier, which learns on half of the runs. With a claim: refuted, or how large an epsilon
-    the test would have seen.
+    From samples of its output on two neighboring inputs, or from one run with many canaries. If each run has several
+    numbers, a classifier trained on half of the runs combines them into one score. With a claim, reports whether it
+    is refuted; if not, the smallest epsilon that this test would refute with probability at least 1/2.
     """
+    check_picture_path(options.plot)
     if options.epsilon is None and options.total_variation is None and options.delta is None:
         claim = None
     else:
@@ -173,35 +212,32 @@ def audit(options: AuditOptions) -> None:
         found = _audit_samples(options, claim)
         verdict = None if claim is None else found.against(claim)
     data = _json_data(found, verdict)
-    if options.plot is not None:
-        if isinstance(found, OneRun):
-            raise InputError("plot", str(options.plot), "left out: one run with canaries has no curve")
-        check_picture_path(options.plot)
+    if options.plot is not None and not isinstance(found, OneRun):
         try:
             attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(options.plot)
         except OSError as error:
-            raise InputError("plot", str(options.plot), "a file that can be written", str(error.strerror)) from None
+            raise InputError.from_text(f"--plot {options.plot}", f"cannot be written ({error.strerror})") from None
     _print_result(found, data, verdict, options.as_json)
     if verdict is not None and verdict.refuted:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(CLAIM_REFUTED)
 
 
 def _audit_samples(options: AuditOptions, claim: Budget | None) -> Finding | OneRun:
-    """What the samples prove: those of the file, or of the function."""
+    """Return the bounds that the samples of the file, or of the function, prove."""
     if (options.scores is None) == (options.python is None):
-        raise InputError("scores", options.scores and str(options.scores), "a CSV file, or --python, and not both")
+        given = "no samples are given" if options.scores is None else "a file and --python cannot be combined"
+        raise InputError.from_text("SCORES.csv", f"{given}; {SOURCES_TEXT}")
     if options.scores is not None:
-        table = read_table(options.scores)
+        samples = read_samples_csv(options.scores)
     else:
-        table = sample_function(str(options.python), check_integer("runs", options.runs))
-    if table.kind == CANARIES:
-        if table.rows.shape[1] != 1 or options.guesses is None:
-            remedy = "fix --guesses before you look at who was included"
-            raise InputError("guesses", options.guesses, "given, with one column of scores beside 'included'", remedy)
-        return one_run(table.rows[:, 0], table.ones, guesses=options.guesses, confidence=options.confidence)
-    one, other = table.from_file(1), table.from_file(0)
+        samples = call_sample_function(str(options.python), check_integer("runs", options.runs))
+    if samples.label_column == INCLUDED_COLUMN:
+        return _audit_canaries(options, samples)
+    if options.guesses is not None:
+        raise InputError.from_text("--guesses", f"is only for canaries, in a file with a column '{INCLUDED_COLUMN}'")
+    one, other = samples.rows_with_label(1), samples.rows_with_label(0)
     if options.doubles and one.shape[1] > 1:
-        raise InputError("doubles", f"{one.shape[1]} columns", "options for with one number a run")
+        raise InputError.from_text("--doubles", f"needs one number per run; there are {one.shape[1]}")
     if options.doubles:
         columns = [audits.float_columns(part[:, 0]) for part in (one, other)]
         return audits.samples(*columns, confidence=options.confidence, claim=claim)
@@ -210,8 +246,26 @@ def _audit_samples(options: AuditOptions, claim: Budget | None) -> Finding | One
     return audits.scores(one[:, 0], other[:, 0], confidence=options.confidence, claim=claim)
 
 
+def _audit_canaries(options: AuditOptions, samples: AuditSamples) -> OneRun:
+    """Return the bounds from one run with canaries."""
+    columns = samples.outputs.shape[1]
+    if columns != 1:
+        raise InputError.from_text(
+            str(options.scores), f"a file of canaries must have exactly one column of scores; this one has {columns}"
+        )
+    if options.guesses is None:
+        raise InputError.from_text("--guesses", "is required for canaries; choose it before looking at the data")
+    if options.guesses > len(samples.labels):
+        raise InputError.from_text(
+            f"--guesses {options.guesses}", f"must not exceed the number of canaries, {len(samples.labels):,}"
+        )
+    if options.plot is not None:
+        raise InputError.from_text("--plot", "is not available for canaries: one run has no ROC curve")
+    return one_run(samples.outputs[:, 0], samples.labels, guesses=options.guesses, confidence=options.confidence)
+
+
 def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
-    """The data printed as JSON."""
+    """Return the data that --json prints."""
     bounds = {
         "confidence": found.confidence,
         "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
@@ -222,31 +276,40 @@ def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, An
     if isinstance(found, OneRun):
         runs: dict[str, Any] = {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
     else:
-        false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve_points)
-        runs = {"runs": list(found.runs), "curve": {"false_positive_rate": false, "true_positive_rate": true}}
+        false_positive_rates, true_positive_rates = (
+            rates[:: max(1, len(rates) // MAX_ROC_POINTS)].tolist() for rates in found.curve_points
+        )
+        curve = {"false_positive_rate": false_positive_rates, "true_positive_rate": true_positive_rates}
+        runs = {"runs": list(found.runs), "curve": curve}
     return {"document": "audit", **runs, **bounds, **claim}
 
 
 def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
-
+    """Print the lower bounds and the verdict on the claim."""
     if as_json:
         print_json(data)
         return
     if isinstance(found, OneRun):
         echo_lines(
-            f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are right"
+            f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are correct"
         )
-        together = "each by itself"
+        scope, guess = "each bound separately", "an attacker who guesses whether a canary is included"
     else:
         echo_lines(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
-        together = "all together"
-    echo_lines(f"With a confidence of {in_percent(found.confidence)}, {together}:\n")
-    rows = [[f"{row['delta']:g}", significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
+        scope, guess = "all bounds simultaneously", "an attacker who guesses the input"
+    echo_lines(f"Lower bounds at {in_percent(found.confidence)} confidence ({scope}):\n")
+    rows = [[typed_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
-    echo_lines(
-        f"\ntotal variation at least {significant_text(data['total_variation'], 4, DOWN)}: an attacker who guesses"
-    )
-    echo_lines(f"which input it was is right at least {percent_text(data['attack_success'], DOWN)} of the time.")
+    eta, success = significant_text(data["total_variation"], 4, DOWN), percent_text(data["attack_success"], DOWN)
+    if success != "50 %":
+        echo_lines(f"\ntotal variation at least {eta}: {guess} is right at least {success} of the time.")
+    elif isinstance(found, OneRun) and data["total_variation"] > 0:
+        echo_lines(
+            f"\ntotal variation at least {eta}. A single run proves little about it: a mechanism that reveals "
+            "everything with a small probability can also have such a run."
+        )
+    else:
+        echo_lines(f"\ntotal variation at least {eta}")
     if verdict is not None:
         echo_lines(f"\nThe claim is {verdict}.")
 

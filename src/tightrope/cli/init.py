@@ -146,7 +146,7 @@ def collect_settings(
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
     from tightrope.release.plan_sections import StarterOptions, is_a_noun
-    from tightrope.release.settings import MOST
+    from tightrope.release.settings import MAX_BOUND
 
     if person is None and not each_row:
         column = _prompt_column(
@@ -157,7 +157,7 @@ def collect_settings(
     if person is not None:
         words = "How many rows of one person may be used, at most?"
         count = _prompt_until_valid(
-            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None
+            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MAX_BOUND else None
         )
         rows = int(count)
         words = 'What is a person in this table? ("a" or "an" and a noun, such as: a patient)'

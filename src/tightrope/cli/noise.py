@@ -138,6 +138,8 @@ def noise(options: NoiseOptions) -> None:
         sensitivity, certificate = data["sensitivity"], data["certificate"]
         echo_lines(f"Integer-valued noise for one answer, sensitivity {sensitivity}", f"{budget}\n")
         print_table(COLUMNS, _order_families(data["families"]))
+        impossible = _impossible_families(data["families"])
+        echo_lines(*(["", *impossible] if impossible else []))
         limits, name = data["limits"], _cost_name(data)
         theorem = certificate["argument"]["kind"] == "theorem"
         argument = "proven by a theorem" if theorem else "proven by a dual certificate, which --json prints"
@@ -173,9 +175,12 @@ def _family_tables(found: NoiseComparison) -> list[Table]:
         columns = ("Family", _cost_name(data), "Ratio to the best")
         return [Table("Each family at this privacy guarantee, with its best parameters", columns, rows)]
     heads = ("Family", *COLUMNS[1:5], "Total var.", "Ratio")
+    impossible = [[text, *["–"] * (len(heads) - 1)] for text in _impossible_families(data["families"])]
     return [
         Table(
-            "Integer-valued noise of each family at this privacy guarantee", heads, _order_families(data["families"])
+            "Integer-valued noise of each family at this privacy guarantee",
+            heads,
+            [*_order_families(data["families"]), *impossible],
         ),
         Table(
             "Real-valued noise, for comparison: floating-point samples of it are not private",
@@ -186,11 +191,10 @@ def _family_tables(found: NoiseComparison) -> list[Table]:
 
 
 def _order_families(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the texts of the families, the one closest to the lower bound first."""
+    """Return the texts of the families that meet the budget, the one closest to the lower bound first."""
     lines: list[list[str]] = []
     for row in sorted(rows, key=lambda row: row.get("ratio", math.inf)):
         if not row["possible"]:
-            lines.append([f"{row['family']}: not possible, {row['reason']}", *["–"] * 6])
             continue
         worst = "unbounded" if math.isinf(row["worst_error"]) else fixed_text(row["worst_error"], 0)
         spread = [significant_text(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
@@ -198,6 +202,11 @@ def _order_families(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         ratio = significant_text(round(row["ratio"], 6), 4, UP)
         lines.append([row["family"], *spread, half, worst, eta, ratio])
     return lines
+
+
+def _impossible_families(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a text for each family that cannot meet the budget."""
+    return [f"{row['family']}: not possible, {row['reason']}" for row in rows if not row["possible"]]
 
 
 def _cost_name(data: Mapping[str, Any]) -> str:

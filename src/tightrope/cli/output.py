@@ -112,11 +112,11 @@ def writable_folder(folder: Path) -> Path:
 
 
 def check_new_parquet_path(out: Path, remedy: str) -> None:
-    """Raise ``InputError`` unless a Parquet file of this name can be made, and replaces none. Asked before any work."""
+    """Raise ``InputError`` unless a new Parquet file of this name can be written; called before any work is done."""
     if out.suffix.lower() != ".parquet":
-        raise InputError("out", str(out), "a name that ends in .parquet", "write Parquet, and convert that")
+        raise InputError.from_text(f"--out {out}", "the name must end in .parquet; other formats can be made from it")
     if out.exists():
-        raise InputError("out", str(out), "a file that does not exist yet", remedy)
+        raise InputError.from_text(f"--out {out}", f"the file exists already; {remedy}")
     writable_folder(out.parent)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from itertools import chain
@@ -15,7 +14,7 @@ from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
 from tightrope.documents import Budget
 from tightrope.documents.document import plain_data
-from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.escaping import escape_control_chars, toml_value
 from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import (
@@ -75,9 +74,9 @@ def plan(
     with show_spinner("Trying other budgets ..." if budgets else "Computing the errors ..."):
         usual = None
         if budgets:
-            from tightrope.release.draft import EPSILONS
+            from tightrope.release.draft import TABLE_EPSILONS
 
-            usual = [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
+            usual = [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in TABLE_EPSILONS]
         document = chosen.document(file.plan_title, usual)
     if as_json:
         print_document(document)
@@ -111,7 +110,7 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
     if not margins:
         return ["To release:", f"  tightrope release {path}"]
     settings = [
-        f"  margin_of_error = {json.dumps(half) if half.endswith('%') else half}   (in the question {name!r})"
+        f"  margin_of_error = {toml_value(half) if half.endswith('%') else half}   (in the question {name!r})"
         for name, half in margins.items()
     ]
     return ["To release with this budget, first write into the plan file:", *map(escape_control_chars, settings),

@@ -241,7 +241,8 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
             f"epsilon {words.epsilon}: {words.epsilon_meaning}",
             f"delta {typed_text(certificate['delta'], 2, UP)}: {words.delta_meaning}",
         )
-        echo_lines(*([f"{words.protected}."] if words.protected else []), *words.facts)
+        neighbors = f"Neighboring tables: {words.protected[:1].lower()}{words.protected[1:]}."
+        echo_lines(*([neighbors] if words.protected else []), *words.facts)
         echo_lines(*_lower_limits(document))
         echo_lines(f"\nWritten: {', '.join(FILES)} in {folder_text(folder)}")
         echo_lines(*_ledger_summary(certificate, result.certificate.entry, entries_before))

@@ -79,7 +79,7 @@ def verify(
         raise InputError.from_text("FILE", f"no document is given; {WHAT_TO_GIVE}")
     with _explained_input_errors(file):
         text = _read_document_text(file)
-        from tightrope.verify.check import CODES, check_document, verdict_text
+        from tightrope.verify.check import EXIT_CODES, check_document, verdict_text
 
         with show_spinner("Recomputing every claim ..."):
             claims = check_document(text, seconds)
@@ -96,7 +96,7 @@ def verify(
             typer.echo("\n".join(lines))
         else:
             echo_lines(*lines)
-    raise typer.Exit(CODES[worst_verdict(claims)])
+    raise typer.Exit(EXIT_CODES[worst_verdict(claims)])
 
 
 def _read_document_text(file: Path) -> str:

@@ -175,7 +175,7 @@ def read_study(text: str, *, toml: bool) -> StudyDocument:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise PlanError("study", f"{len(text)} characters", "valid TOML", " ".join(str(problem).split())) from None
+        raise PlanError.from_text("study", f"not valid TOML ({' '.join(str(problem).split())}); {START}") from None
     return STUDY.convert_data(data, StudyDocument)
 
 

@@ -222,7 +222,7 @@ TOLD_APART = {
 """The guess and the noun of one input, by neighboring relation."""
 ON_THEIR_OWN = (
     "This holds for everyone who starts with even odds, including the collector, whatever else they know and however "
-    "much they can compute: each answer is randomized on the person's own device before it is sent."
+    "much they can compute: each answer is randomized by the person who gives it, before it is sent."
 )
 ONE_REPORT = (
     "It covers one report: a person who is asked the same question again must send the same report again, because new "

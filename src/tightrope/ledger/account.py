@@ -1,4 +1,4 @@
-"""One dataset in a ledger: what is left, and the three things that can be done: reserve, charge, answer."""
+"""A ledger and the accounts of its datasets: declare a dataset, reserve a series, charge a release, store answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAILED_READING = '{"reading": "failed"}'
 
 
 class Account:
-    """A dataset with its limits. Everything under a key happens once, however often and by whomever it is tried."""
+    """A dataset with its limits. A key is charged once and answered once, even if several processes try it."""
 
     def __init__(self, book: EntryBook, declared: Entry) -> None:
         self.book, self.declared = book, declared
@@ -45,7 +45,7 @@ class Account:
 
     @property
     def dataset_name(self) -> str:
-        """The dataset's."""
+        """The name of the dataset."""
         return self.identity.name
 
     @property
@@ -55,12 +55,12 @@ class Account:
 
     def check_declaration(self, limits: Sequence[Limit]) -> None:
         """Raise ``InputError`` unless these are the limits of the ledger."""
-        recorded, found = ({limit.name: limit for limit in own} for own in (self.limits, limits))
+        recorded, found = ({limit.name: limit for limit in limit_list} for limit_list in (self.limits, limits))
         for name in sorted(recorded.keys() | found.keys()):
             if recorded.get(name) != found.get(name):
                 in_ledger, given = (
-                    next((limit.rule_text for limit in own if limit.name == name), "no such limit")
-                    for own in (self.limits, limits)
+                    next((limit.rule_text for limit in limit_list if limit.name == name), "no such limit")
+                    for limit_list in (self.limits, limits)
                 )
                 text = (
                     f"the plan has {given}, but the ledger has {in_ledger}; use the same budget and rule (a plan may "
@@ -81,15 +81,12 @@ class Account:
         return self.book.read_transaction(self._state_in)
 
     def check_charge(self, claim: Claim, series: str | None = None) -> None:
-        """Return whether ``charge_release`` would pass now.
-
-        A refusal is recorded and raised as ``InsufficientBudgetError``.
-        """
+        """Raise ``InsufficientBudgetError``, also recorded, if ``charge_release`` would refuse the claim now."""
         if self.find_refusal(claim, series) is not None:
             self.charge_release(claim, series)
 
     def find_refusal(self, claim: Claim, series: str | None = None) -> InsufficientBudgetError | None:
-        """Why ``charge_release`` would not pass now, if it would not; nothing is written down."""
+        """Return the error that ``charge_release`` would raise now, or None; the refusal is not recorded."""
         costs = self._moment_costs(claim, series)
 
         def run_transaction(connection: Connection) -> Entry | InsufficientBudgetError:
@@ -114,26 +111,25 @@ class Account:
     def begin_reading(self, claim: Claim, series: str | None = None) -> tuple[Entry, bool]:
         """Charge a release, and return its entry and whether the table may be read under it now.
 
-        A charge pays for two readings: the one that it was made for, and one more where no outcome of the first is
-        kept, because its process was killed. The second is written down here, before it begins. All this is one
-        transaction: of many processes that begin under one key at once, two may read. Raises as ``charge_release``
-        does.
+        A charge permits two readings: the first, and a second one if the first has no stored outcome because its
+        process was killed. This function records the second reading before it begins. It runs in one transaction: if
+        many processes begin under one key at once, at most two may read. Raises as ``charge_release`` does.
         """
         costs = self._moment_costs(claim, series)
 
         def run_transaction(connection: Connection) -> Written[tuple[Entry | InsufficientBudgetError, bool]]:
-            found, made = self._charge_claim(connection, claim, series, costs)
-            if made is not None:
-                return (found, True), made
-            if not isinstance(found, Entry) or self._reading_is_over(connection, found):
-                return (found, False), None
+            charged, written = self._charge_claim(connection, claim, series, costs)
+            if written is not None:
+                return (charged, True), written
+            if not isinstance(charged, Entry) or self._reading_is_over(connection, charged):
+                return (charged, False), None
             now, state = self.book.next_entry_time(connection), self._state_in(connection).to_data()
-            return (found, True), chain.append_entry(
+            return (charged, True), chain.append_entry(
                 connection, self.dataset_name, RETRIED, claim.key, now, ({}, state)
             )
 
-        found, may_read = self.book.write_entry(run_transaction)
-        return _raise_if_refused(found), may_read
+        charged, may_read = self.book.write_entry(run_transaction)
+        return _raise_if_refused(charged), may_read
 
     def may_read(self, key: str) -> bool:
         """Return whether a release was charged under the key that may read the table once more at no cost."""
@@ -145,7 +141,7 @@ class Account:
         return self.book.read_transaction(run_transaction)
 
     def reserve_series(self, claim: SeriesClaim) -> Entry:
-        """Set a whole series aside, or find it; raises as ``charge_release`` does."""
+        """Reserve the budget of a whole series, or return its existing entry; raises as ``charge_release`` does."""
         costs = self._moment_costs(claim)
 
         def run_transaction(connection: Connection) -> Outcome:
@@ -153,23 +149,23 @@ class Account:
             if found is not None:
                 return found, None
             self._refuse_taken_dates(connection, claim)
-            said = {**_charge_fields(claim, self.book.next_entry_time(connection)), **costs, "times": claim.times}
-            entry = self._draft_entry(connection, RESERVED, claim.key, said)
+            body = {**_charge_fields(claim, self.book.next_entry_time(connection)), **costs, "times": claim.times}
+            entry = self._draft_entry(connection, RESERVED, claim.key, body)
             if isinstance(entry, InsufficientBudgetError):
                 return entry, self._refusal_entry(connection, claim, entry)
             chain.store_text(connection, claim.recipe)
-            made = chain.append_entry(
+            written = chain.append_entry(
                 connection, self.dataset_name, RESERVED, claim.key, entry.time, (entry.body, entry.state)
             )
-            return made, made
+            return written, written
 
         return _raise_if_refused(self.book.write_entry(run_transaction))
 
     def store_answers(self, key: str, text: str) -> str:
-        """Keep the answers that were paid under a key, and say the ones that count: the first that were kept.
+        """Store the answers of a charged release, and return the valid ones: those that were stored first.
 
-        ``FAILED_READING`` is kept instead where the table could not be read.
-        Raises ``InputError`` where nothing was charged under the key: no answer is kept that was not paid.
+        If the table could not be read, callers store ``FAILED_READING`` instead.
+        Raises ``InputError`` if the key was not charged.
         """
 
         def run_transaction(connection: Connection) -> tuple[str, Entry | None]:
@@ -179,12 +175,12 @@ class Account:
             found = chain.after_charge(connection, self.dataset_name, ANSWERED, charged)
             if found is not None:
                 return chain.read_text(connection, found.body_data["document"]), None
-            said, state = {"document": chain.store_text(connection, text)}, self._state_in(connection).to_data()
-            said |= {"reading": "failed"} if text == FAILED_READING else {}
-            made = chain.append_entry(
-                connection, self.dataset_name, ANSWERED, key, self.book.next_entry_time(connection), (said, state)
+            body, state = {"document": chain.store_text(connection, text)}, self._state_in(connection).to_data()
+            body |= {"reading": "failed"} if text == FAILED_READING else {}
+            written = chain.append_entry(
+                connection, self.dataset_name, ANSWERED, key, self.book.next_entry_time(connection), (body, state)
             )
-            return text, made
+            return text, written
 
         return self.book.write_entry(run_transaction)
 
@@ -202,7 +198,7 @@ class Account:
         return self.book.read_transaction(lambda connection: self._existing_entry(connection, CHARGED, claim))
 
     def find_reservation(self, key: str) -> tuple[Entry, str] | None:
-        """A series by its key with its recipe."""
+        """Return the entry and the noise record of a reserved series; None if the key is not reserved."""
 
         def run_transaction(connection: Connection) -> tuple[Entry, str] | None:
             found = chain.entry_by_key(connection, self.dataset_name, RESERVED, key)
@@ -211,14 +207,14 @@ class Account:
         return self.book.read_transaction(run_transaction)
 
     def unanswered_key(self, plan: str) -> str | None:
-        """The key of the last charge of a plan that has no answers and may read once more at no cost."""
-        own = self.book.list_entries(self.dataset_name)
-        answered = {entry.key for entry in own if entry.kind in (ANSWERED, RETRIED)}
-        paid = [entry.key for entry in own if entry.kind == CHARGED and entry.body_data["plan"] == plan]
-        return next((key for key in reversed(paid) if key not in answered), None)
+        """Return the key of a plan's last charge without answers or a second reading; None if there is none."""
+        entries = self.book.list_entries(self.dataset_name)
+        answered = {entry.key for entry in entries if entry.kind in (ANSWERED, RETRIED)}
+        charged = [entry.key for entry in entries if entry.kind == CHARGED and entry.body_data["plan"] == plan]
+        return next((key for key in reversed(charged) if key not in answered), None)
 
     def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
-        """The entry of a claim, found or made, or the refusal; and what was written now."""
+        """Return the entry of a claim, found or new, or the refusal; and the entry that was written, if any."""
         found = self._existing_entry(connection, CHARGED, claim)
         if found is not None:
             return found, None
@@ -227,10 +223,10 @@ class Account:
             return entry, self._refusal_entry(connection, claim, entry)
         if claim.recipe:
             chain.store_text(connection, claim.recipe)
-        made = chain.append_entry(
+        written = chain.append_entry(
             connection, self.dataset_name, CHARGED, claim.key, entry.time, (entry.body, entry.state)
         )
-        return made, made
+        return written, written
 
     def _reading_is_over(self, connection: Connection, charged: Entry) -> bool:
         """Return whether the answers of a charge are stored, or its second reading has begun."""
@@ -254,7 +250,7 @@ class Account:
     def _moment_costs(self, claim: Claim | SeriesClaim, series: str | None = None) -> dict[str, Any]:
         """Return the moment costs of an entry: empty without a limit by moments, and for a date of a charged series.
 
-        Computed before a transaction begins: others wait for that.
+        Computed before a transaction begins, so that other writers do not wait for it.
         """
         times = claim.times if isinstance(claim, SeriesClaim) else 1
         costs = moment_costs(self.limits, claim.recipe, times, claim.audience) if series is None else {}
@@ -263,10 +259,13 @@ class Account:
     def _next_entry(
         self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]
     ) -> Entry | InsufficientBudgetError:
-        named = series_of_date(claim.key) if series is None else None
-        if named is not None and chain.entry_by_key(connection, self.dataset_name, RESERVED, named) is not None:
+        key_series = series_of_date(claim.key) if series is None else None
+        if (
+            key_series is not None
+            and chain.entry_by_key(connection, self.dataset_name, RESERVED, key_series) is not None
+        ):
             raise InputError.from_text(
-                "key", f"{claim.key!r} is reserved for a date of the series {named!r}; choose another key"
+                "key", f"{claim.key!r} is reserved for a date of the series {key_series!r}; choose another key"
             )
         reserved = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
         if reserved is not None and reserved.body_data["audience"] != claim.audience:
@@ -275,16 +274,15 @@ class Account:
                 f"{claim.audience!r}; another audience needs its own series"
             )
             raise InputError.from_text("audience", text)
-        said: dict[str, Any] = {
+        body: dict[str, Any] = {
             **_charge_fields(claim, self.book.next_entry_time(connection)),
             **costs,
             "series": series,
         }
-        declared = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
-        if declared is not None and declared.body_data["recipe"] != said["recipe"]:
+        if reserved is not None and reserved.body_data["recipe"] != body["recipe"]:
             text = f"it differs from the noise reserved for the series {series!r}; use session.series(...)"
             raise InputError.from_text("noise", text)
-        return self._draft_entry(connection, CHARGED, claim.key, said)
+        return self._draft_entry(connection, CHARGED, claim.key, body)
 
     def _refuse_taken_dates(self, connection: Connection, claim: SeriesClaim) -> None:
         """Raise ``InputError`` if a release already has the key of a date: that date could never be released."""
@@ -299,29 +297,29 @@ class Account:
             raise InputError.from_text("key", text)
 
     def _draft_entry(
-        self, connection: Connection, kind: str, key: str, said: dict[str, Any]
+        self, connection: Connection, kind: str, key: str, body: dict[str, Any]
     ) -> Entry | InsufficientBudgetError:
         """Return the entry before it is appended to the chain, or the refusal."""
         try:
-            state = state_after_entry(self._state_in(connection), self.limits, kind, key, said)
+            state = state_after_entry(self._state_in(connection), self.limits, kind, key, body)
         except InsufficientBudgetError as refusal:
             return refusal
         return Entry(
-            0, self.dataset_name, kind, key, said["time"], canonical_json(said), canonical_json(state.to_data()), "", ""
+            0, self.dataset_name, kind, key, body["time"], canonical_json(body), canonical_json(state.to_data()), "", ""
         )
 
     def _refusal_entry(
         self, connection: Connection, claim: Claim | SeriesClaim, refusal: InsufficientBudgetError
     ) -> Entry:
-        """The refusal as an entry: it depends on declared parameters alone, never on data."""
-        said = {
+        """Append the refusal as an entry: it depends on declared parameters alone, never on data."""
+        body = {
             **_charge_fields(claim, self.book.next_entry_time(connection)),
             "key": claim.key,
             "reason": str(refusal),
         }
         state = self._state_in(connection).to_data()
-        made: Entry = chain.append_entry(connection, self.dataset_name, REFUSED, None, said["time"], (said, state))
-        return made
+        written: Entry = chain.append_entry(connection, self.dataset_name, REFUSED, None, body["time"], (body, state))
+        return written
 
 
 def _is_same_claim(connection: Connection, entry: Entry, claim: Claim | SeriesClaim) -> bool:
@@ -372,7 +370,7 @@ class Ledger:
 
     @property
     def ledger_id(self) -> str:
-        """The random name that the ledger got when it was made."""
+        """The ledger's random name, set when it was created."""
         return self.book.id
 
     @property
@@ -381,13 +379,14 @@ class Ledger:
         return self.book.display_name
 
     def declare_dataset(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
-        """The account of a dataset: opened with these limits, or found as it was declared.
+        """Return the account of a dataset, which is declared with these limits if the ledger does not contain it.
 
-        Raises ``InputError`` where the dataset has another person, bounds, columns or limits in the ledger. A
-        ``LedgerWarning`` says where a new one has the columns and the person of another: their promises add up.
+        Raises ``InputError`` if the ledger has another privacy unit, other bounds, columns or limits for the dataset.
+        Emits a ``LedgerWarning`` if a new dataset has the columns and the privacy unit of another one: their privacy
+        losses may add up.
         """
         _check_limits(limits)
-        said = {"identity": identity.to_data(), "limits": [limit.to_data() for limit in limits], "note": note}
+        body = {"identity": identity.to_data(), "limits": [limit.to_data() for limit in limits], "note": note}
 
         def run_transaction(connection: Connection) -> Written[Entry]:
             found = chain.entry_by_key(connection, identity.name, DATASET, DATASET)
@@ -395,15 +394,15 @@ class Ledger:
                 return found, None
             if chain.last_entry_of_dataset(connection, identity.name) is not None:
                 raise LedgerError(f"the declaration of {identity.name!r} is missing from the ledger; {chain.CORRUPT}")
-            made = chain.append_entry(
+            written = chain.append_entry(
                 connection,
                 identity.name,
                 DATASET,
                 DATASET,
                 self.book.next_entry_time(connection),
-                (said, State().to_data()),
+                (body, State().to_data()),
             )
-            return made, made
+            return written, written
 
         known = self.book.read_transaction(
             lambda connection: chain.entry_by_key(connection, identity.name, DATASET, DATASET)
@@ -416,7 +415,7 @@ class Ledger:
         return account
 
     def _warn_about_similar_datasets(self, identity: Identity) -> None:
-        declared = (Account(self.book, entry).identity for entry in self.book.of_kind(DATASET))
+        declared = (Account(self.book, entry).identity for entry in self.book.entries_of_kind(DATASET))
         twins = [
             repr(other.name) for other in declared if other.name != identity.name and other.is_similar_to(identity)
         ]
@@ -439,8 +438,8 @@ class Ledger:
         return Account(self.book, found)
 
     def dataset_names(self) -> list[str]:
-        """The names of all datasets, in the order in which they were declared."""
-        return [entry.dataset for entry in self.book.of_kind(DATASET)]
+        """Return the names of all datasets in the order of their declaration."""
+        return [entry.dataset for entry in self.book.entries_of_kind(DATASET)]
 
     def list_entries(self, dataset: str | None = None) -> list[Entry]:
         """Return all entries, or the entries of one dataset, in order; unchecked."""
@@ -456,10 +455,10 @@ def _check_limits(limits: Sequence[Limit]) -> None:
     if len(set(names)) != len(names):
         raise InputError.from_text("limits", f"two have the same name in {names}; give each limit its own name")
     for limit in limits:
-        alike = next((name for name in names if limit.is_a_period(name)), None)
-        if alike is not None:
+        period = next((name for name in names if limit.is_a_period(name)), None)
+        if period is not None:
             text = (
-                f"{alike!r} is also a period of the limit {limit.name!r}, which renews every {limit.every}; rename one"
+                f"{period!r} is also a period of the limit {limit.name!r}, which renews every {limit.every}; rename one"
             )
             raise InputError.from_text("limits", text)
     if not any(limit.name == MAIN_LIMIT and limit.every is None and limit.audience is None for limit in limits):

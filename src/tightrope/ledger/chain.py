@@ -1,4 +1,4 @@
-"""The chain in a transaction: its head, entries by key, and one entry more."""
+"""The hash chain of a ledger: its entries and tables, and functions that read and append entries in a transaction."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from sqlalchemy import (
 
 from tightrope.errors import LedgerError
 
-# An entry of the chain: what happened, what was spent after it, and the hash that holds it to the one before.
-
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 DATASET, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
     "dataset",
@@ -43,9 +41,12 @@ DATASET, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
 )
 
 
-@dataclass(frozen=True)  # not slotted: body and state are parsed once, when they are asked for
+@dataclass(frozen=True)  # not slotted: body and state are parsed once, at first use
 class Entry:
-    """The ``number``-th entry of a ledger. ``body`` and ``state`` are canonical JSON; ``key`` is None for a refusal."""
+    """The ``number``-th entry of a ledger: what happened, the dataset's state after it, and the hash of the one before.
+
+    ``body`` and ``state`` are canonical JSON; ``key`` is None for a refusal.
+    """
 
     number: int
     dataset: str
@@ -59,21 +60,21 @@ class Entry:
 
     @cached_property
     def body_data(self) -> dict[str, Any]:
-        """The body as data."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        """The body, parsed."""
+        body: dict[str, Any] = json.loads(self.body)
+        return body
 
     @cached_property
     def state_data(self) -> dict[str, Any]:
-        """The dataset's state after the entry, as data."""
-        found: dict[str, Any] = json.loads(self.state)
-        return found
+        """The dataset's state after the entry, parsed."""
+        state: dict[str, Any] = json.loads(self.state)
+        return state
 
     @property
     def expected_hash(self) -> str:
-        """The hash that the entry must have."""
-        held = [self.number, self.dataset, self.kind, self.key, self.time, self.body, self.state, self.previous]
-        return hashlib.sha256(_CANONICAL.encode(held).encode()).hexdigest()
+        """The hash computed from the other fields."""
+        fields = [self.number, self.dataset, self.kind, self.key, self.time, self.body, self.state, self.previous]
+        return hashlib.sha256(_CANONICAL.encode(fields).encode()).hexdigest()
 
     @property
     def hash_matches(self) -> bool:
@@ -91,12 +92,12 @@ def genesis_hash(ledger: str) -> str:
 
 
 def sha256_hex(text: str) -> str:
-    """SHA-256 of a text, in hexadecimal."""
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def combined_digest(questions: str, recipe: str) -> str:
-    """Return the digest of a whole plan from that of its questions, and its noise as text."""
+    """Return the digest of a whole plan from the digest of its questions and the text of its noise record."""
     return sha256_hex(questions + sha256_hex(recipe))
 
 
@@ -136,39 +137,44 @@ DOCUMENTS = Table(
     Column("hash", Text, primary_key=True),
     Column("content", Text, nullable=False),
 )
-"""Longer texts – noise as data, answers that were paid – under their SHA-256."""
+"""Longer texts (noise records, charged answers) under their SHA-256."""
 REFUSAL = "rows of a ledger are never changed"
+"""The error of the triggers."""
+ROWS_PER_FETCH = 10_000
+CORRUPT = "run tightrope ledger check, and put the newest copy back"
+"""The remedy for an entry that was changed after it was written."""
 
 
 def _ddl_statement(statement: str) -> DDL:
     return DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
 
 
-FUNCTION = _ddl_statement(
-    "CREATE OR REPLACE FUNCTION tightrope_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
-)
-event.listen(METADATA, "before_create", FUNCTION.execute_if(dialect="postgresql"))
-# Triggers that refuse what an accident would do: updates and deletions.
-for table in (LEDGER, ENTRIES, DOCUMENTS):
-    for work in ("UPDATE", "DELETE"):
-        before = f"CREATE TRIGGER {table.name}_{work.lower()} BEFORE {work} ON {table.name}"
-        lite = _ddl_statement(f"{before} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END")
-        event.listen(table, "after_create", lite.execute_if(dialect="sqlite"))
-        postgres = _ddl_statement(f"{before} EXECUTE FUNCTION tightrope_refuse()")
-        event.listen(table, "after_create", postgres.execute_if(dialect="postgresql"))
+def _add_immutability_triggers() -> None:
+    """Create triggers with the tables: updates and deletions, such as by accident, fail with ``REFUSAL``."""
+    refuse_function = _ddl_statement(
+        "CREATE OR REPLACE FUNCTION tightrope_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
+    )
+    event.listen(METADATA, "before_create", refuse_function.execute_if(dialect="postgresql"))
+    for table in (LEDGER, ENTRIES, DOCUMENTS):
+        for operation in ("UPDATE", "DELETE"):
+            trigger = f"CREATE TRIGGER {table.name}_{operation.lower()} BEFORE {operation} ON {table.name}"
+            sqlite_trigger = _ddl_statement(f"{trigger} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END")
+            event.listen(table, "after_create", sqlite_trigger.execute_if(dialect="sqlite"))
+            postgres_trigger = _ddl_statement(f"{trigger} EXECUTE FUNCTION tightrope_refuse()")
+            event.listen(table, "after_create", postgres_trigger.execute_if(dialect="postgresql"))
 
-AT_ONCE = 10_000
-CORRUPT = "run tightrope ledger check, and put the newest copy back"
+
+_add_immutability_triggers()
 
 
 def create_ledger_id(connection: Connection) -> None:
-    """A new ledger's name: random, so that no two are taken for one."""
+    """Write the random name of a new ledger, which distinguishes it from every other ledger."""
     connection.execute(insert(LEDGER), {"id": secrets.token_hex(16), "version": VERSION})
 
 
 def ledger_id(connection: Connection) -> str:
-    """The ledger's name; ``LedgerError`` for one of another version."""
+    """Return the ledger's random name; ``LedgerError`` for a ledger of another version."""
     rows = connection.execute(select(LEDGER)).all()
     if len(rows) != 1 or rows[0].version != VERSION:
         raise LedgerError(f"this is not a ledger of version {VERSION}; name another one")
@@ -176,99 +182,99 @@ def ledger_id(connection: Connection) -> str:
 
 
 def last_entry(connection: Connection) -> Entry | None:
-    """The last entry."""
+    """Return the last entry; None for an empty ledger."""
     return _checked_entry(connection, select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
 
 
 def entry_at(connection: Connection, number: int) -> Entry | None:
-    """The entry of this number."""
+    """Return the entry with this number; None if the ledger does not contain it."""
     return _checked_entry(connection, select(ENTRIES).where(ENTRIES.c.number == number))
 
 
 def last_entry_of_dataset(connection: Connection, dataset: str) -> Entry | None:
-    """A dataset's last entry, which has its state.
+    """Return a dataset's last entry, which contains its current state.
 
-    ``LedgerError`` where a later one is of the dataset, too: an older page of the index would hide it.
+    Raises ``LedgerError`` if the table has a later entry of the dataset, which an outdated index page would hide.
     """
-    chosen = select(ENTRIES).where(ENTRIES.c.dataset == dataset)
-    found = _checked_entry(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
-    _refuse_hidden(connection, 0 if found is None else found.number, ENTRIES.c.dataset.concat("") == dataset)
-    return found
+    query = select(ENTRIES).where(ENTRIES.c.dataset == dataset)
+    entry = _checked_entry(connection, query.order_by(ENTRIES.c.number.desc()).limit(1))
+    _refuse_hidden_entries(connection, 0 if entry is None else entry.number, ENTRIES.c.dataset.concat("") == dataset)
+    return entry
 
 
 def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry) -> Entry | None:
-    """The entry of a kind that was kept after a charge, under its key: its answers, or that its table is read again.
+    """Return the entry of a kind that follows a charge under its key (answers, or a second reading); None if missing.
 
-    ``LedgerError`` where an older page of the index would hide it.
+    Raises ``LedgerError`` if the table has the entry, but an outdated index page hides it.
     """
-    found = entry_by_key(connection, dataset, kind, str(charged.key))
-    if found is None:
-        mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == kind)
-        _refuse_hidden(connection, charged.number, mine & (ENTRIES.c.key.concat("") == charged.key))
-    return found
+    entry = entry_by_key(connection, dataset, kind, str(charged.key))
+    if entry is None:
+        matches = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == kind)
+        _refuse_hidden_entries(connection, charged.number, matches & (ENTRIES.c.key.concat("") == charged.key))
+    return entry
 
 
 def entry_by_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
-    """The entry of this kind under a key: there is at most one."""
-    here = (ENTRIES.c.dataset == dataset) & (ENTRIES.c.kind == kind) & (ENTRIES.c.key == key)
-    return _checked_entry(connection, select(ENTRIES).where(here))
+    """Return the only entry of this kind under a key; None if there is none yet."""
+    matches = (ENTRIES.c.dataset == dataset) & (ENTRIES.c.kind == kind) & (ENTRIES.c.key == key)
+    return _checked_entry(connection, select(ENTRIES).where(matches))
 
 
 def list_entries(connection: Connection, dataset: str | None = None) -> Iterator[Entry]:
     """Return all entries, or the entries of one dataset, in order; unchecked."""
-    chosen = select(ENTRIES).order_by(ENTRIES.c.number)
-    chosen = chosen if dataset is None else chosen.where(ENTRIES.c.dataset == dataset)
-    for row in connection.execute(chosen.execution_options(yield_per=AT_ONCE)):
+    query = select(ENTRIES).order_by(ENTRIES.c.number)
+    query = query if dataset is None else query.where(ENTRIES.c.dataset == dataset)
+    for row in connection.execute(query.execution_options(yield_per=ROWS_PER_FETCH)):
         yield Entry(*row)
 
 
 def entries_by_kind(connection: Connection, kind: str) -> list[Entry]:
-    """All entries of a kind, in their order; not checked."""
-    chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
-    return [Entry(*row) for row in connection.execute(chosen)]
+    """Return all entries of a kind in order; unchecked."""
+    query = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
+    return [Entry(*row) for row in connection.execute(query)]
 
 
 def read_text(connection: Connection, name: str) -> str:
     """Return a longer text by its hash; ``LedgerError`` if it was changed."""
-    found = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()
-    if found is None or sha256_hex(found) != name:
+    content = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()
+    if content is None or sha256_hex(content) != name:
         raise LedgerError(f"a document of the ledger is not what was written; {CORRUPT}")
-    return str(found)
+    return str(content)
 
 
 def texts_by_hash(connection: Connection) -> dict[str, str]:
-    """All longer texts by their hashes; not checked."""
+    """Return all longer texts by their hashes; unchecked."""
     return {row.hash: row.content for row in connection.execute(select(DOCUMENTS))}
 
 
 def checked_texts(connection: Connection) -> set[str]:
-    """The hashes of all longer texts that are what was written."""
+    """Return the hashes of all longer texts that were not changed since they were written."""
     rows = connection.execute(select(DOCUMENTS).execution_options(yield_per=100))
     return {row.hash for row in rows if sha256_hex(row.content) == row.hash}
 
 
 def store_text(connection: Connection, content: str) -> str:
-    """Write a longer text, unless it is there, and say its hash."""
+    """Write a longer text unless the ledger already contains it, and return its hash."""
     name = sha256_hex(content)
-    there = connection.execute(select(DOCUMENTS.c.hash).where(DOCUMENTS.c.hash == name)).scalar()
-    if there is None:
+    stored = connection.execute(select(DOCUMENTS.c.hash).where(DOCUMENTS.c.hash == name)).scalar()
+    if stored is None:
         connection.execute(insert(DOCUMENTS), {"hash": name, "content": content})
     read_text(connection, name)
     return name
 
 
 def append_entry(
-    connection: Connection, dataset: str, kind: str, key: str | None, time: str, said: tuple[Any, Any]
+    connection: Connection, dataset: str, kind: str, key: str | None, time: str, body_and_state: tuple[Any, Any]
 ) -> Entry:
-    """One entry more, with its body and its state; in a transaction that no other writer overlaps."""
+    """Append and return an entry; the transaction has to exclude other writers."""
     last = last_entry(connection)
     previous = genesis_hash(ledger_id(connection)) if last is None else last.hash
     number = 1 if last is None else last.number + 1
-    body, state = (text if isinstance(text, str) else canonical_json(text) for text in said)
-    bare = Entry(number, dataset, kind, key, time, body, state, previous, "")
-    entry = Entry(number, dataset, kind, key, time, body, state, previous, bare.expected_hash)
+    body, state = (text if isinstance(text, str) else canonical_json(text) for text in body_and_state)
+    without_hash = Entry(number, dataset, kind, key, time, body, state, previous, "")
+    entry = Entry(number, dataset, kind, key, time, body, state, previous, without_hash.expected_hash)
     connection.execute(insert(ENTRIES), {column.name: getattr(entry, column.name) for column in ENTRIES.columns})
-    # Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end.
+    # Read the entry again: a trigger or a rule, even a deferred one, may have dropped or changed it.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
     rows = connection.execute(select(ENTRIES).where(ENTRIES.c.number == entry.number)).all()
@@ -280,18 +286,18 @@ def append_entry(
     return entry
 
 
-def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool]) -> None:
-    """``LedgerError`` unless each entry after this number is there and none is ``mine``: read from the table itself."""
-    chosen = select(func.count(), func.sum(func.length(ENTRIES.c.hash)), func.sum(case((mine, 1), else_=0)))
-    count, letters, hidden = connection.execute(chosen.where(ENTRIES.c.number > number)).one()
+def _refuse_hidden_entries(connection: Connection, number: int, condition: ColumnElement[bool]) -> None:
+    """Raise ``LedgerError`` if an entry after this number is missing or matches the condition, without any index."""
+    query = select(func.count(), func.sum(func.length(ENTRIES.c.hash)), func.sum(case((condition, 1), else_=0)))
+    count, hash_characters, hidden = connection.execute(query.where(ENTRIES.c.number > number)).one()
     last = last_entry(connection)
-    if hidden or (count or 0) != (0 if last is None else last.number) - number or (letters or 0) != 64 * count:
+    if hidden or (count or 0) != (0 if last is None else last.number) - number or (hash_characters or 0) != 64 * count:
         raise LedgerError(f"an index of the ledger is older than its entries; {CORRUPT}")
 
 
-def _checked_entry(connection: Connection, chosen: Any) -> Entry | None:
+def _checked_entry(connection: Connection, query: Any) -> Entry | None:
     """Return the entry of a row; ``LedgerError`` if it was changed after it was written."""
-    row = connection.execute(chosen).first()
+    row = connection.execute(query).first()
     if row is None:
         return None
     entry = Entry(*row)

@@ -1,4 +1,4 @@
-"""A ledger gone through from its first entry: the chain, every sum, every guarantee, and the certificates on disk."""
+"""Check a whole ledger: the hash chain, every balance, every guarantee, and the certificates on disk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tightrope.ledger.moments import Moments
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import State, charge_covers_noise, state_after_entry
 
-SAFETY = 1e-9
+ROUNDING_MARGIN = 1e-9
 """Relative margin for rounding, as where plans are certified."""
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Report:
 
 @dataclass(slots=True)
 class _ChainWalk:
-    """A walk along the chain of a ledger: what it has seen so far, and the problems."""
+    """State of a walk along the hash chain: what the entries so far have declared and charged, and the problems."""
 
     ledger: Ledger
     previous: str
@@ -51,11 +51,11 @@ class _ChainWalk:
     problems: list[str] = field(default_factory=list)
 
     def add_problem(self, problem: str) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
 
     def check_entry(self, entry: Entry) -> None:
-        """One entry after those before it."""
+        """Check an entry that follows the entries checked so far."""
         self.number += 1
         if entry.number != self.number:
             self.add_problem(f"entry {self.number} is missing")
@@ -70,12 +70,12 @@ class _ChainWalk:
             self.add_problem(f"entry {entry.number} is earlier than the one before it")
         self.previous, self.time = entry.hash, entry.time
         if entry.key is not None:
-            own = (entry.dataset, entry.kind, entry.key)
-            if own in self.keys:
+            key = (entry.dataset, entry.kind, entry.key)
+            if key in self.keys:
                 self.add_problem(f"entry {entry.number} repeats a key")
             if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in self.keys:
                 self.add_problem(f"entry {entry.number} answers what was not charged")
-            self.keys.add(own)
+            self.keys.add(key)
         self.check_state(entry)
 
     def check_state(self, entry: Entry) -> None:
@@ -116,44 +116,44 @@ class _ChainWalk:
             self.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
 
     def check_noise(self, entry: Entry) -> None:
-        """Every date of a series has the noise that was reserved, and no entry counts for another day."""
-        said = entry.body_data
+        """Check that a date of a series has the reserved noise, and that the body has the time of the entry."""
+        body = entry.body_data
         if entry.kind == RESERVED:
-            self.series[entry.dataset, str(entry.key)] = said["recipe"]
-        if said.get("series") is not None and self.series.get((entry.dataset, said["series"])) != said["recipe"]:
+            self.series[entry.dataset, str(entry.key)] = body["recipe"]
+        if body.get("series") is not None and self.series.get((entry.dataset, body["series"])) != body["recipe"]:
             self.add_problem(f"entry {entry.number} has other noise than its series")
-        if said.get("time", entry.time) != entry.time:
+        if body.get("time", entry.time) != entry.time:
             self.add_problem(f"entry {entry.number} counts for another time than its own")
 
     def check_guarantee(self, recipe: str, kept: str, times: int) -> int:
-        """Check that the noise meets the stated guarantee, computed from its integer weights."""
+        """Check that the noise meets the stated guarantee, from its integer weights; return 1 if it was computed."""
         try:
             text = self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe))
             loss = NoiseRecord.from_text(text).composed_loss(times)
         except (TightropeError, ValueError, KeyError, TypeError):
             self.add_problem(f"the noise {recipe[:12]} cannot be read")
             return 0
-        said = json.loads(kept)
-        budget = Budget(delta=said["delta"], points=said["points"])
-        margin = 1 + SAFETY
+        guarantee = json.loads(kept)
+        budget = Budget(delta=guarantee["delta"], points=guarantee["points"])
+        margin = 1 + ROUNDING_MARGIN
         points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
         points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
-        if any(found > allowed * margin for found, allowed in points):
+        if any(delta > allowed * margin for delta, allowed in points):
             self.add_problem(f"the noise {recipe[:12]} does not keep what was promised of it")
         return 1
 
     def check_moment_cost(self, moments: Moments, recipe: str, times: int, charged: str) -> None:
         """Check that the charge covers the noise's log moments, computed again."""
         try:
-            enough = charge_covers_noise(
+            is_covered = charge_covers_noise(
                 moments,
                 self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe)),
                 times,
                 charged,
             )
         except (TightropeError, ValueError, KeyError, TypeError):
-            return  # said where its guarantee was looked at
-        if not enough:
+            return  # ``check_guarantee`` reports it
+        if not is_covered:
             self.add_problem(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
 
     def check_certificate(self, certificate: LedgerEntry) -> None:
@@ -169,27 +169,27 @@ class _ChainWalk:
 
 
 def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
-    """Every entry's hash, order, time, key and state; every document; every guarantee, once for each noise.
+    """Check every entry's hash, order, time, key and state, every document, and the guarantee of each noise record.
 
-    ``certificates`` are what certificates on disk say of their entries: one that the ledger does not have shows that
-    the ledger is an older copy. Never raises for what is wrong: it says it.
+    ``certificates`` are the entries that certificates on disk name: if the ledger lacks one, it is an older copy.
+    Problems are listed in the report; they are never raised.
     """
     walk = _ChainWalk(ledger, genesis_hash(ledger.ledger_id))
     try:
-        pages = ledger.book.integrity_problems()
-        if pages:
-            walk.add_problem(f"the file is damaged ({pages.partition(':')[0]})")
+        page_problems = ledger.book.integrity_problems()
+        if page_problems:
+            walk.add_problem(f"the file is damaged ({page_problems.partition(':')[0]})")
         for entry in ledger.book.iterate_entries():
             walk.check_entry(entry)
     except TightropeError as error:
         walk.add_problem(str(error))
         return Report(walk.number, 0, 0, tuple(walk.problems))
-    # Every longer text that an entry names is there and is what was written.
-    whole = ledger.book.read_transaction(chain.checked_texts)
+    # Every text that an entry names has to exist, unchanged.
+    intact = ledger.book.read_transaction(chain.checked_texts)
     for number, name in walk.answers:
-        if name not in whole:
+        if name not in intact:
             walk.add_problem(f"the answers of entry {number} are not what was written")
-    checked = sum(walk.check_guarantee(*which) for which in sorted(walk.recipes))
+    checked = sum(walk.check_guarantee(*recipe) for recipe in sorted(walk.recipes))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
         walk.check_moment_cost(*cost)
     named = list(certificates)

@@ -1,6 +1,6 @@
 """Limits of a dataset: named budgets for all releases or for one audience, in total or for each year or month.
 
-Each has one rule for life by which releases add up under it.
+The rule by which releases add up under a limit never changes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PERIODS = {"year": 4, "month": 7}
 """The number of characters of a date that identify the period."""
 MAIN_LIMIT = "total"
 BASIC, MOMENTS = RULES = ("basic", "moments")
-"""Shares of ε and δ add up (theory §2, F5), or log moments of the noise do (F3)."""
+"""Fractions of ε and δ add up (theory §2, F5), or log moments of the noise do (F3)."""
 ADDED = "+"
-"""Before the name of a limit: what its releases would have taken if it were a basic one. It limits nothing."""
+"""Prefix of the balance that adds up ε and δ for a limit by moments: for comparison, not enforced."""
 MOST_RELEASES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most ``budget`` in all, or ``every`` year or month anew; for everybody, or for what one ``audience`` sees.
+    """A budget for all time or renewed ``every`` year or month, for all releases or for one ``audience``.
 
     ``rule``: "basic" adds up the guarantees of releases; "moments" adds up log moments of their noise, of an order
     fixed here, best for about ``releases`` equal releases, and costs less for many small ones. Both hold
@@ -46,7 +46,7 @@ class Limit:
     rule: str = BASIC
     releases: int | None = None
     moments: Moments | None = field(default=None, compare=False)
-    """The moment budget of a limit with the rule "moments", chosen if it is not given."""
+    """The moment budget of a limit with the rule "moments"; chosen automatically if it is None."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name and self.name.isprintable() and len(self.name) <= 100):
@@ -61,7 +61,7 @@ class Limit:
         self._set_rule()
 
     def _set_rule(self) -> None:
-        """Check the rule, and fix what it needs."""
+        """Check the rule, and set its moment budget."""
         if self.rule not in RULES:
             raise InputError("rule", self.rule, f"one of {', '.join(RULES)}")
         if (self.rule == BASIC) != (self.releases is None):
@@ -87,10 +87,10 @@ class Limit:
         return f"{self.budget}{again}{rule}" + ("" if self.audience is None else f", for {self.audience!r}")
 
     def budget_share_for(self, kept: Budget) -> Fraction | None:
-        """Return the least budget share that covers a guarantee; None if the whole budget does not cover it.
+        """Return the smallest fraction of the budget that covers a guarantee; None if the whole budget does not.
 
-        A share s covers it where every point (ε, δ) of the budget has a point of the guarantee with ε' ≤ sε, δ' ≤ sδ.
-        So shares of adaptively chosen guarantees add up, point by point: ``docs/proofs/composition.md``.
+        A fraction s covers it if for every point (ε, δ) of the budget the guarantee has a point (ε', δ') with ε' ≤ sε
+        and δ' ≤ sδ. Fractions of adaptively chosen guarantees then add up: ``docs/proofs/composition.md``.
 
         >>> limit = Limit("total", Budget(epsilon=1, delta="1e-6"))
         >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-7"))
@@ -100,13 +100,16 @@ class Limit:
         """
         needed = []
         for point in self.budget.checked_points:
-            ratios = ([_share_ratio(*pair) for pair in zip(own, point, strict=True)] for own in kept.checked_points)
-            covering = [share for share in map(_largest_share, ratios) if share is not None]
+            ratios = (
+                [_ratio_to_budget(*pair) for pair in zip(kept_point, point, strict=True)]
+                for kept_point in kept.checked_points
+            )
+            covering = [fraction for fraction in map(_largest_fraction, ratios) if fraction is not None]
             needed.append(min(covering, default=None))
-        return _largest_share([*needed, _share_ratio(kept.delta, self.budget.delta)])
+        return _largest_fraction([*needed, _ratio_to_budget(kept.delta, self.budget.delta)])
 
     def slot_at(self, time: str) -> str:
-        """Under which name the limit is spent at a time.
+        """Return the name of the balance from which the limit is spent at a time: the limit's, with its current period.
 
         >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").slot_at("2026-03-01T12:00:00.000+00:00")
         'press 2026'
@@ -114,7 +117,7 @@ class Limit:
         return self.name if self.every is None else f"{self.name} {time[: PERIODS[self.every]]}"
 
     def is_a_period(self, name: str) -> bool:
-        """Return whether this is the name of one of its periods: another limit of that name would share its balance.
+        """Return whether this is the name of one of its periods: another limit with that name would share its balance.
 
         >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").is_a_period("press 2026")
         True
@@ -136,20 +139,21 @@ class Limit:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The limit that ``to_data`` wrote."""
+        """Return the limit from the data of ``to_data``."""
         budget = Budget(delta=data["delta"], points=[(epsilon, delta) for epsilon, delta in data["points"]])
-        usual = (data["name"], budget, data["every"], data["audience"])
+        common = (data["name"], budget, data["every"], data["audience"])
         if "rule" not in data:
-            return cls(*usual)
-        return cls(*usual, data["rule"], data["releases"], Moments.from_data(data["moments"]))
+            return cls(*common)
+        return cls(*common, data["rule"], data["releases"], Moments.from_data(data["moments"]))
 
 
-def _largest_share(shares: Sequence[Fraction | None]) -> Fraction | None:
-    """Return the largest share; None if one is None: no share covers it."""
-    return None if None in shares else max(share for share in shares if share is not None)
+def _largest_fraction(fractions: Sequence[Fraction | None]) -> Fraction | None:
+    """Return the largest fraction; None if one is None, since no fraction covers that one."""
+    return None if None in fractions else max(fraction for fraction in fractions if fraction is not None)
 
 
-def _share_ratio(mine: Decimal, allowed: Decimal) -> Fraction | None:
+def _ratio_to_budget(needed: Decimal, allowed: Decimal) -> Fraction | None:
+    """Return ``needed`` divided by ``allowed``; None if it is infinite."""
     if allowed > 0:
-        return Fraction(mine) / Fraction(allowed)
-    return None if mine > 0 else Fraction(0)
+        return Fraction(needed) / Fraction(allowed)
+    return None if needed > 0 else Fraction(0)

@@ -1,4 +1,4 @@
-"""The noise of a release as data, and the loss that it has: what ``check`` computes every guarantee from again."""
+"""The noise of a release as data, from which ``check`` recomputes its privacy loss and every guarantee."""
 
 from __future__ import annotations
 
@@ -18,26 +18,33 @@ from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import AnyTable, table_from_data
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, ShiftLoss, SplitBounds, total_loss
 
-FARTHER = 4
-"""A plan's lattice holds 1.7 times its ε; what lies beyond four times that has no mass to speak of."""
-
-OWN_POINTS, FARTHEST_POINT = 640, 12_000
-"""Lattice points that the ε of one release among many should span, and how far a lattice reaches at most for that."""
+WIDER_REACH = 4
+"""A plan's lattice reaches 1.7 times its ε; beyond four times that, the mass is negligible."""
+POINTS_PER_EPSILON = 640
+"""Lattice points that the ε of a single release should span."""
+MAX_LATTICE_REACH = 12_000
+"""Largest reach, in points, of a lattice that is refined for a single release."""
+CURVE_POINTS = 2000
+"""Lattice points for the budget's largest ε, or for its substitute if δ is large."""
+CURVE_REACH = 1.5
+"""Reach of the lattice as a multiple of the largest ε, or as far as losses add to a large δ."""
+FRACTION_TOLERANCE = 1e-4
+"""Precision of the smallest fraction or ε, relative to the largest candidate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseRecord:
-    """Composition groups with the table of every noisy vector, and the lattice on which their losses were composed.
+    """Composition groups with the noise table of each statistic, and the lattice on which their losses were composed.
 
-    ``window`` is None for a single count with one row of each person: its loss follows from its table.
-    ``alternatives`` and ``spare`` are the plan's figures for other noise.
+    ``window``, the lattice, is None for a single count of at most one row of each person: its table gives the loss.
+    ``alternatives`` and ``avoidable_noise`` are those of the ``NoiseAllocation``.
     """
 
     units: tuple[CompositionGroup, ...]
     choices: tuple[tuple[SelectedNoise, ...], ...]
     window: LossLattice | None
     alternatives: Mapping[str, float] = field(default_factory=dict)
-    spare: float | None = None
+    avoidable_noise: float | None = None
 
     @property
     def to_text(self) -> str:
@@ -48,32 +55,32 @@ class NoiseRecord:
             bounds = unit.split_bounds
             rows = [bounds.rows, bounds.max_rows_per_group, bounds.groups]
             units.append({"rows": rows, "noise": [_choice_data(choice) for choice in choices]})
-        said = {"alternatives": dict(self.alternatives), "spare": self.spare}
-        return canonical_json({"window": window, "units": units, **said})
+        figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
+        return canonical_json({"window": window, "units": units, **figures})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The recipe that ``text`` wrote."""
+        """Return the record from the text of ``to_text``."""
         data = json.loads(text)
         pairs = []
         for unit in data["units"]:
-            own = tuple(
+            selected = tuple(
                 SelectedNoise(NoiseSpec(*one["spend"]), one["family"], one["shift"], table_from_data(one["table"]))
                 for one in unit["noise"]
             )
-            group = CompositionGroup(tuple(choice.noise_spec for choice in own), SplitBounds(*unit["rows"]))
-            pairs.append((group, own))
+            group = CompositionGroup(tuple(choice.noise_spec for choice in selected), SplitBounds(*unit["rows"]))
+            pairs.append((group, selected))
         step_reach = data["window"]
         window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
         units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
         return cls(units, choices, window, data["alternatives"], data["spare"])
 
     def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
-        """Return the composed distribution of ``times`` such releases: an upper bound on every lattice."""
+        """Return the composed distribution of ``times`` such releases on a lattice, with losses rounded up."""
         return compose_records([(self, times)], window)
 
     def composed_loss(self, times: int = 1) -> PrivacyLoss:
-        """The loss of ``times`` such releases, noise fixed in advance; neighbors: add or remove one person."""
+        """Return the privacy loss of ``times`` such releases with this noise; neighbors: add or remove one person."""
         if self.window is None:
             ((choice,),) = self.choices
             law = choice.table.atoms_for_shift(choice.steps_per_row)
@@ -82,22 +89,23 @@ class NoiseRecord:
         return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
     def on_finer_lattice(self, delta: float) -> Self:
-        """The same noise on a lattice that is fine for one release: a plan's is for many, whose ε is larger.
+        """Return the same noise with a lattice fine enough for the ε of one release at ``delta``.
 
-        ``delta`` is where the ε of one release is looked at. What holds on the lattice before holds on this one.
+        A plan's lattice suits the larger ε of many releases. The finer lattice contains the points of the old one, so
+        bounds only get tighter.
         """
         if self.window is None:
             return self
         epsilon, step, reach = self.composed_loss().epsilon(delta), self.window.step, self.window.reach
-        wanted = math.ceil(OWN_POINTS * step / epsilon) if 0 < epsilon < math.inf else 1
-        parts = max(1, min(wanted, FARTHEST_POINT // reach))
+        needed = math.ceil(POINTS_PER_EPSILON * step / epsilon) if 0 < epsilon < math.inf else 1
+        parts = max(1, min(needed, MAX_LATTICE_REACH // reach))
         return replace(self, window=LossLattice(step / parts, reach * parts))
 
     def loss_of_separate_releases(self, times: int = 1) -> PrivacyLoss:
         """Return the same loss as ``times`` distributions on wider lattices, where less mass becomes infinite."""
         if self.window is None:
             return self.composed_loss(times)
-        law = self.compose_loss_pmf(LossLattice(self.window.step, self.window.reach * FARTHER)).to_atoms()
+        law = self.compose_loss_pmf(LossLattice(self.window.step, self.window.reach * WIDER_REACH)).to_atoms()
         return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
 
@@ -107,17 +115,20 @@ def has_same_noise(text: str, other: str) -> bool:
     return (one["units"], one["window"]) == (two["units"], two["window"])
 
 
-def compose_records(recipes: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
-    """Return the composed distribution of several releases, each repeated, as if declared together."""
+def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
+    """Return the composed distribution of several releases, each run the given number of times, declared together."""
 
     @cache
     def loss_from_weights(table: AnyTable) -> ShiftLoss:
-        # What rounding may have taken from a loss is added to it.
+        # Losses are raised by their rounding errors.
         return lambda shift: table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
 
-    units = [unit for recipe, times in recipes for unit in recipe.units * times]
-    chosen = [choice for recipe, times in recipes for own in recipe.choices * times for choice in own]
-    losses, steps = [loss_from_weights(choice.table) for choice in chosen], [choice.steps_per_row for choice in chosen]
+    units = [unit for record, times in records for unit in record.units * times]
+    choices = [choice for record, times in records for group in record.choices * times for choice in group]
+    losses, steps = (
+        [loss_from_weights(choice.table) for choice in choices],
+        [choice.steps_per_row for choice in choices],
+    )
     return total_loss(units, losses, steps, window)
 
 
@@ -135,59 +146,52 @@ def _choice_data(choice: SelectedNoise) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# What the same releases would have spent, had they been declared together before the first: the price of not doing
-# so.
-#
-# It is a comparison and no guarantee: releases that were chosen after seeing answers do not compose like that.
-
-CURVE_POINTS = 2000
-"""Lattice points for the budget's largest ε, or for its substitute if δ is large."""
-CURVE_REACH = 1.5
-"""Reach of the lattice as a multiple of the largest ε, or as far as losses add to a large δ."""
-CLOSE_SHARE = 1e-4
-"""Precision of the smallest share or ε."""
+# The cost of the same releases if they had been declared together before the first one. It is a comparison, not a
+# guarantee: releases that were chosen after seeing answers do not compose like that.
 
 
-def composed_budget_share(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
-    """Return the least budget share that the exact composition meets, an upper bound; None if the whole is too small.
+def composed_budget_fraction(records: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
+    """Return an upper bound on the smallest budget fraction that covers the exact composition; None if it exceeds 1.
 
-    Each record ran that many times. Without a requested ε, losses have no lattice to compose on: also None.
+    Each record ran the given number of times. Also None without records, or if the budget has no ε > 0.
     """
-    total = _compose_for_budget(recipes, budget)
+    total = _compose_for_budget(records, budget)
     if total is None:
         return None
 
-    def meets_share(share: float) -> bool:
-        pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.checked_points]
-        return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])
+    def covers(fraction: float) -> bool:
+        pairs = [(total.delta(fraction * float(e)), fraction * float(d)) for e, d in budget.checked_points]
+        pairs.append((total.infinite_mass, fraction * float(budget.delta)))
+        return all(delta <= allowed for delta, allowed in pairs)
 
-    return _smallest_passing(meets_share, 1.0)
+    return _smallest_passing(covers, 1.0)
 
 
-def epsilon_together(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
-    """The least ε that the exact composition keeps at the δ of the budget's largest, an upper bound; None as above."""
-    total, (largest, delta) = _compose_for_budget(recipes, budget), max(budget.checked_points)
+def epsilon_together(records: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> float | None:
+    """Return an upper bound on the ε of the exact composition, at the δ of the largest budget point."""
+    total, (largest, delta) = _compose_for_budget(records, budget), max(budget.checked_points)
     if total is None:
         return None
     return _smallest_passing(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
 
 
-def _compose_for_budget(recipes: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> LossPMF | None:
+def _compose_for_budget(records: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> LossPMF | None:
+    """Return the composed distribution, on a lattice for the budget; None without records or an ε > 0."""
     largest = max((float(epsilon) for epsilon, _ in budget.checked_points), default=0.0)
-    if not recipes or largest <= 0:
+    if not records or largest <= 0:
         return None
     reaches = (gaussian_reach(float(e), float(d)) for e, d in budget.checked_points if e and d)
     reach = max([CURVE_REACH * largest, *reaches])
     step = reach / (CURVE_REACH * CURVE_POINTS)
-    return compose_records(recipes, LossLattice(step, math.ceil(reach / step)))
+    return compose_records(records, LossLattice(step, math.ceil(reach / step)))
 
 
-def _smallest_passing(does: Callable[[float], bool], most: float) -> float | None:
-    """Return the least passing value up to ``most``, from above; None if ``most`` does not pass."""
-    if not does(most):
+def _smallest_passing(passes: Callable[[float], bool], largest: float) -> float | None:
+    """Return an upper bound on the smallest value that passes, at most ``largest``; None if ``largest`` fails."""
+    if not passes(largest):
         return None
-    low, high = 0.0, most
-    while high - low > CLOSE_SHARE * most:
+    low, high = 0.0, largest
+    while high - low > FRACTION_TOLERANCE * largest:
         middle = (low + high) / 2
-        low, high = (low, middle) if does(middle) else (middle, high)
+        low, high = (low, middle) if passes(middle) else (middle, high)
     return high

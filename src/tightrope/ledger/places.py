@@ -20,10 +20,10 @@ REMOTE = (
     "fuse.gcsfuse", "fuse.davfs2", "fuse.glusterfs",
 )  # fmt: skip
 """File systems of other machines: their locks have lost updates, and SQLite's shared memory does not span machines."""
-BESIDE = (".head", "-wal", "-shm", "-journal")
+SIDE_FILE_SUFFIXES = (".head", "-wal", "-shm", "-journal")
 """Reserved endings of the files next to a ledger."""
-LONGEST_WORD = 200
-"""Letters of a witness."""
+MAX_HEAD_FILE_SIZE = 200
+"""Bytes; a longer file is not a head file."""
 POSTGRES = ("postgresql", "postgres")
 
 
@@ -33,9 +33,9 @@ def is_url(place: str | os.PathLike[str]) -> bool:
 
 
 def checked_url(url: str, name: str = "ledger") -> str:
-    """The URL with the driver that is used; ``InputError`` of ``name`` for another database and for a password in it.
+    """Return the URL with the driver; ``InputError`` about ``name`` for another database or a password in the URL.
 
-    The error repeats no more than the scheme.
+    The error repeats only the scheme.
     """
     scheme, _, rest = url.partition("://")
     if scheme not in (*POSTGRES, "postgresql+psycopg"):
@@ -46,30 +46,31 @@ def checked_url(url: str, name: str = "ledger") -> str:
 
 
 def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Path:
-    """The file; ``InputError`` for a folder, a folder that is not there, and a disk of another machine.
+    """Return the path; ``InputError`` for a folder, a file in a missing folder, or a disk of another machine.
 
-    The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
+    The file is never opened here: closing it would drop the locks of SQLite on it in this process.
     """
     path = Path(place).resolve()  # files next to a link would differ from files next to its target
-    if os.path.isfile(path):  # noqa: PTH113 - says no where it may not look
-        refuse_other_names(path)
+    if os.path.isfile(path):  # noqa: PTH113 - returns False without permission
+        refuse_hard_links(path)
     if os.path.isdir(path):  # noqa: PTH112
         text = f"{place} must be a file, not a folder, such as {str(path / 'tightrope.ledger')!r}"
         raise InputError.from_text("ledger", text)
     if not os.path.isdir(path.parent):  # noqa: PTH112
         raise InputError.from_text("ledger", f"the folder of {place} does not exist")
-    if path.name.endswith(BESIDE):
-        text = f"{place} must not end with {' or '.join(BESIDE)}, which are files next to a ledger; try visits.ledger"
+    if path.name.endswith(SIDE_FILE_SUFFIXES):
+        suffixes = " or ".join(SIDE_FILE_SUFFIXES)
+        text = f"{place} must not end with {suffixes}, which are files next to a ledger; try visits.ledger"
         raise InputError.from_text("ledger", text)
-    mounted = mounts or ""
+    mount_table = mounts or ""
     if mounts is None:
         with suppress(OSError):
-            mounted = MOUNTS.read_text(encoding="utf-8", errors="replace")
-    fields = (line.split() for line in mounted.splitlines())
+            mount_table = MOUNTS.read_text(encoding="utf-8", errors="replace")
+    fields = (line.split() for line in mount_table.splitlines())
     if path in {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}:
         text = f"{place} is mounted by itself, without its folder, where SQLite keeps the log; mount the folder instead"
         raise InputError.from_text("ledger", text)
-    kind = _file_system(path.parent.resolve(), mounted)
+    kind = _file_system(path.parent.resolve(), mount_table)
     if kind in REMOTE:
         text = (
             f"{place} is on a network file system ({kind}); use a disk of this machine, or PostgreSQL: postgresql://..."
@@ -78,23 +79,23 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     return path
 
 
-def refuse_other_names(path: Path) -> None:
-    """``InputError`` for a file with hard links."""
+def refuse_hard_links(path: Path) -> None:
+    """Raise ``InputError`` if the file has a second hard link."""
     if path.stat().st_nlink == 1:
         return
-    # The name under which the file was made does not count: it is unused, and removed here.
-    # Its creator may be about to remove it, or was killed before it could.
-    folder, ours = list[Path](), list[Path]()
+    # The temporary name from its creation does not count, and is removed here: its creator may be about to remove it,
+    # or was killed before it could.
+    files, temporary_names = list[Path](), list[Path]()
     with suppress(OSError):
-        folder = list(path.parent.iterdir())
-    for part in folder:
-        with suppress(FileNotFoundError):  # its creator was quicker
+        files = list(path.parent.iterdir())
+    for part in files:
+        with suppress(FileNotFoundError):  # its creator has removed it
             if re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part", part.name) and part.samefile(path):
-                ours.append(part)
-    for part in ours:
+                temporary_names.append(part)
+    for part in temporary_names:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    if path.stat().st_nlink - sum(part.exists() for part in ours) > 1:
+    if path.stat().st_nlink - sum(part.exists() for part in temporary_names) > 1:
         text = f"{path} has another name (a hard link), under which charges would be lost; remove the other name"
         raise InputError.from_text("ledger", text)
 
@@ -105,35 +106,35 @@ def part_name(path: Path) -> str:
 
 
 def _mount_point(written: str) -> Path:
-    r"""A mount point as the system writes it, with a space, tab, newline and backslash as three octal digits.
+    r"""Return a mount point from /proc/self/mounts, where space, tab, newline and backslash are three octal digits.
 
     >>> str(_mount_point("/a\\040b"))
     '/a b'
     """
-    return Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), written))
+    return Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), written))
 
 
 def _file_system(folder: Path, mounts: str) -> str:
-    r"""The kind of the file system that a folder is on, by the longest mount point above it.
+    r"""Return the type of the file system of a folder, by the longest mount point above it.
 
     >>> _file_system(Path("/data/x"), "a / ext4 rw 0 0\nb /data nfs4 rw 0 0\n")
     'nfs4'
     """
-    found, longest = "", -1
+    kind, longest = "", -1
     for fields in (line.split() for line in mounts.splitlines()):
         if len(fields) < 3:
             continue
         point = _mount_point(fields[1])
         if (point == folder or point in folder.parents) and len(point.parts) >= longest:
-            found, longest = fields[2], len(point.parts)
-    return found
+            kind, longest = fields[2], len(point.parts)
+    return kind
 
 
 class HeadFile:
-    """A small file next to a ledger that records its last entry: a restored older copy ends before it.
+    """A small file next to a ledger that records its last entry, so that a restored older copy is detected.
 
-    It is written after every entry; a crash may leave it a few entries behind. A ledger that is behind it is an
-    older copy. It does not detect deliberate changes; the certificates also name their entries.
+    It is written after every entry; a crash may leave it a few entries behind. A ledger without the recorded entry is
+    an older copy. Deliberate changes of both files are not detected; the certificates also name their entries.
     """
 
     def __init__(self, ledger: Path) -> None:
@@ -145,10 +146,10 @@ class HeadFile:
         Raises ``LedgerError`` for a head file that exists and cannot be read.
         """
         try:
-            if self.path.is_file() and self.path.stat().st_size > LONGEST_WORD:
+            if self.path.is_file() and self.path.stat().st_size > MAX_HEAD_FILE_SIZE:
                 raise LedgerError(f"{self.path} is not the head file of {self._ledger.name}; move it")
-            number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
-            return int(number), found
+            number, _, entry_hash = self.path.read_text(encoding="ascii").strip().partition(" ")
+            return int(number), entry_hash
         except (FileNotFoundError, ValueError):
             return None
         except OSError as error:
@@ -157,13 +158,13 @@ class HeadFile:
                 f"let this user read and write it, or remove it if the ledger is the newest copy"
             ) from None
 
-    def write_head(self, number: int, found: str) -> None:
-        """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
+    def write_head(self, number: int, entry_hash: str) -> None:
+        """Record the last entry; if that fails, the old record stays and a ``LedgerWarning`` is emitted."""
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}.part")
         try:
             part.unlink(missing_ok=True)
             with part.open("x", encoding="ascii") as file:  # never through an existing link
-                file.write(f"{number} {found}\n")
+                file.write(f"{number} {entry_hash}\n")
             part.replace(self.path)
         except OSError as error:
             with suppress(OSError):
@@ -181,9 +182,9 @@ class HeadFile:
 
     def require_existing_ledger(self) -> None:
         """Raise ``LedgerError`` if the ledger was removed or truncated to zero bytes."""
-        seen = self.last_seen_entry()  # first: a ledger that is being made has no witness before it is there
+        seen = self.last_seen_entry()  # read first: while a ledger is created, it has no head file yet
         try:
-            size = self._ledger.stat().st_size  # one look: it may appear between two
+            size = self._ledger.stat().st_size  # one call: the file may appear between two
         except OSError:
             if seen is None:
                 return

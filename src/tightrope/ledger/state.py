@@ -1,4 +1,7 @@
-"""Spent and reserved shares of each limit, as exact rationals: pure arithmetic, replayed by every check."""
+"""Spent and reserved fractions of each limit, as exact rationals, and the effect of each entry on them.
+
+These functions only compute: a charge and ``check_ledger`` call the same ones.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,21 @@ from tightrope.ledger.limits import ADDED, MAIN_LIMIT, MOMENTS, Limit
 from tightrope.ledger.moments import Moments
 from tightrope.ledger.noise_record import NoiseRecord
 
-# Exact shares as people read them.
-
-SHOWN_DIGITS = 30
-LONGEST_SHOWN = 12
-"""Letters of a share in advice."""
+MAX_DECIMAL_DIGITS = 30
+"""Fractions with more decimal digits are written as ratios."""
+MAX_ADVICE_LENGTH = 12
+"""Number of characters of an exact fraction in advice; longer ones are rounded down."""
+ADAPTIVE = {"basic": "basic composition", MOMENTS: "moments"}
+"""How blocks that were chosen after earlier answers add up, by the rule of a limit: their guarantees (theory §2, F5),
+or log moments of their noise (F3)."""
+TOGETHER = "exact composition"
+"""How releases add up that were declared together: their losses are composed exactly (theory §2, F1)."""
+MAX_CACHED_RECORDS = 64
+"""Number of noise records whose losses and fractions are cached: a charge needs them twice, a check many times."""
 
 
 def share_text(share: Fraction) -> str:
-    """Return a share as a short decimal if it has one, else as a fraction.
+    """Return a fraction as a short decimal if it has one, else as a ratio.
 
     >>> share_text(Fraction(1, 8)), share_text(Fraction(1, 12)), share_text(Fraction(0)), share_text(Fraction(1))
     ('0.125', '1/12', '0', '1')
@@ -36,50 +45,51 @@ def share_text(share: Fraction) -> str:
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     digits = max(twos, fives)
-    if rest != 1 or digits > SHOWN_DIGITS:
+    if rest != 1 or digits > MAX_DECIMAL_DIGITS:
         return str(share)
-    whole = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
-    text = f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole
+    numerals = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
+    text = f"{numerals[:-digits]}.{numerals[-digits:]}" if digits else numerals
     return f"-{text}" if share < 0 else text
 
 
 def rounded_down(share: Fraction) -> str:
-    """Return a share exactly if it is short, else its first digits.
+    """Return a fraction exactly if it is short, else rounded down to six decimals.
 
     >>> rounded_down(Fraction(3, 4)), rounded_down(Fraction(2, 3)), rounded_down(Fraction(10**12 - 1, 3 * 10**12))
     ('0.75', '2/3', '0.333333')
     """
     text = share_text(share)
-    return text if len(text) <= LONGEST_SHOWN else share_text(Fraction(math.floor(share * 10**6), 10**6))
+    return text if len(text) <= MAX_ADVICE_LENGTH else share_text(Fraction(math.floor(share * 10**6), 10**6))
 
 
-Shares = Mapping[str, Fraction]
-"""By limit."""
+FractionsByLimit = Mapping[str, Fraction]
+"""Fractions of limits, by the limit's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Shares of one limit."""
+    """The spent and the reserved fraction of one limit."""
 
     spent: Fraction = Fraction(0)
     reserved: Fraction = Fraction(0)
 
     @property
     def fraction_left(self) -> Fraction:
-        """The share that is neither spent nor reserved."""
+        """The fraction that is neither spent nor reserved."""
         return 1 - self.spent - self.reserved
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesProgress:
-    """A series under way: ``done`` of ``times`` dates; in which periods each limit has paid for it, and what it costs.
+    """A declared series, of which ``done`` of ``times`` dates were released.
 
-    ``costs`` are by limit, for all dates together. A limit that renews pays all of it once in each period.
+    ``costs`` are fractions by limit, for all dates together. A limit that renews is charged all of them once in each
+    period; ``paid`` lists the slots (limit and period) that were charged.
     """
 
     times: int
     done: int
-    costs: Shares
+    costs: FractionsByLimit
     paid: tuple[str, ...] = ()
 
     def to_data(self) -> list[Any]:
@@ -93,32 +103,32 @@ class SeriesProgress:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All balances of a dataset by slot, its series by key, and how many releases were charged."""
+    """All balances of a dataset by slot (a limit or its period), its series by key, and the number of its releases."""
 
     balances: Mapping[str, Balance] = field(default_factory=dict)
     series: Mapping[str, SeriesProgress] = field(default_factory=dict)
     releases: int = 0
 
     def balance_of(self, slot: str) -> Balance:
-        """The balance of a slot; one that was never used is full."""
+        """Return the balance of a slot; nothing is spent of an unused one."""
         return self.balances.get(slot, Balance())
 
-    def after_charge(self, costs: Shares, slots: Mapping[str, str]) -> State:
+    def after_charge(self, costs: FractionsByLimit, slots: Mapping[str, str]) -> State:
         """Return the state after a charge; raises ``InsufficientBudgetError`` if a limit has not enough left."""
-        self._require_room(costs, slots)
+        self._require_enough_left(costs, slots)
         moves = [(slots[name], cost, Fraction(0)) for name, cost in costs.items()]
         return State(self._with_balances_moved(moves), self.series, self.releases + 1)
 
-    def after_reservation(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
-        """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
-        self._require_room(costs, slots)
+    def after_reservation(self, key: str, times: int, costs: FractionsByLimit, slots: Mapping[str, str]) -> State:
+        """Return the state after declaring a series: charged to limits that renew, reserved in the others."""
+        self._require_enough_left(costs, slots)
         renews = {name: slots[name] != name for name in costs}
         moves = [(slots[n], *((c, Fraction(0)) if renews[n] else (Fraction(0), c))) for n, c in costs.items()]
         running = SeriesProgress(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
         return State(self._with_balances_moved(moves), {**self.series, key: running}, self.releases)
 
     def after_series_date(self, key: str, slots: Mapping[str, str]) -> State:
-        """After the next date of a series: its part is spent and no longer reserved."""
+        """Return the state after the next date of a series: its part is spent and no longer reserved."""
         running = self.series[key]
         if running.done >= running.times:
             raise InsufficientBudgetError(
@@ -126,22 +136,23 @@ class State:
                 f"series, or plan with the remaining budget"
             )
         new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
-        self._require_room(new, slots, f"the series {key!r} is charged in full again in a new period; ")
-        part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
-        moves = [*((slots[n], c, Fraction(0)) for n, c in new.items()), *((n, c, -c) for n, c in part.items())]
+        self._require_enough_left(new, slots, f"the series {key!r} is charged in full again in a new period; ")
+        date_costs = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
+        moves = [*((slots[n], c, Fraction(0)) for n, c in new.items()), *((n, c, -c) for n, c in date_costs.items())]
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
         after = replace(running, done=running.done + 1, paid=paid)
         return State(self._with_balances_moved(moves), {**self.series, key: after}, self.releases + 1)
 
     def _with_balances_moved(self, moves: Iterable[tuple[str, Fraction, Fraction]]) -> dict[str, Balance]:
         """Return all balances after adding to the spent and reserved shares of each slot."""
-        moved = dict(self.balances)
+        balances = dict(self.balances)
         for slot, spent, reserved in moves:
-            before = moved.get(slot, Balance())
-            moved[slot] = Balance(before.spent + spent, before.reserved + reserved)
-        return moved
+            before = balances.get(slot, Balance())
+            balances[slot] = Balance(before.spent + spent, before.reserved + reserved)
+        return balances
 
-    def _require_room(self, costs: Shares, slots: Mapping[str, str], why: str = "") -> None:
+    def _require_enough_left(self, costs: FractionsByLimit, slots: Mapping[str, str], why: str = "") -> None:
+        """Raise ``InsufficientBudgetError`` if a cost exceeds what is left of its slot; ``why`` begins the message."""
         for name, cost in costs.items():
             if name.startswith(ADDED):
                 continue
@@ -165,14 +176,14 @@ class State:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The state that ``to_data`` wrote."""
+        """Return the state from the data of ``to_data``."""
         balances = {slot: Balance(Fraction(s), Fraction(r)) for slot, (s, r) in data["balances"].items()}
         series = {key: SeriesProgress.from_data(running) for key, running in data["series"].items()}
         return cls(balances, series, data["releases"])
 
 
 def left_by_addition(state: State, slot: str) -> str:
-    """Return the remainder under a limit by moments if the guarantees had been added up instead."""
+    """Return what would be left of a limit by moments if the guarantees had been added up instead."""
     left = state.balance_of(ADDED + slot).fraction_left
     return share_text(left) if left >= 0 else "nothing"
 
@@ -180,10 +191,10 @@ def left_by_addition(state: State, slot: str) -> str:
 def costs_of(
     limits: Iterable[Limit], kept: Budget, audience: str | None, moments: Mapping[str, Fraction | None]
 ) -> dict[str, Fraction]:
-    """Return the cost of a release for each limit: from its guarantee, or its ``moments`` as they were charged.
+    """Return the cost of a release as a fraction of each limit: from its guarantee, or its charged ``moments``.
 
-    A limit by moments is listed with its cost under the basic rule. Raises ``InsufficientBudgetError`` if
-    a limit can never cover the release.
+    For a limit by moments, the cost under the basic rule is added under the prefixed name.
+    Raises ``InsufficientBudgetError`` if a limit can never cover the release.
     """
     costs: dict[str, Fraction] = {}
     for limit in (limit for limit in limits if limit.applies_to(audience)):
@@ -206,96 +217,82 @@ def _cost_or_refuse(limit: Limit, cost: Fraction | None, kept: Budget) -> Fracti
     raise InsufficientBudgetError(f"the limit {limit.name!r} is {limit.budget}, and {remedy}")
 
 
-# The effect of an entry on the state of its dataset: one function for both charging and checking.
-
-ADAPTIVE = {"basic": "basic composition", MOMENTS: "moments"}
-"""Blocks chosen after seeing earlier answers, by the rule of a limit: what they keep adds up (theory §2, F5), or log
-moments of their noise (F3)."""
-TOGETHER = "exact composition"
-"""Releases declared together, before the first: their losses are composed exactly (theory §2, F1)."""
-Moved = tuple[tuple[str, str | None], ...]
-
-
 def state_after_entry(
-    state: State, limits: Sequence[Limit], kind: str, key: str | None, said: Mapping[str, Any]
+    state: State, limits: Sequence[Limit], kind: str, key: str | None, body: Mapping[str, Any]
 ) -> State:
-    """The state after an entry whose body says this.
+    """Return the state after an entry with this body.
 
-    Raises ``InsufficientBudgetError`` where a limit has not enough left.
+    Raises ``InsufficientBudgetError`` if a limit has not enough left.
     """
     if kind == DATASET:
         return State()
     if kind not in (CHARGED, RESERVED):
         return state
-    slots = {limit.name: limit.slot_at(said["time"]) for limit in limits}
+    slots = {limit.name: limit.slot_at(body["time"]) for limit in limits}
     slots |= {ADDED + name: ADDED + slot for name, slot in slots.items()}
-    if said.get("series") is not None:
-        if said["series"] not in state.series:
-            raise InsufficientBudgetError(f"the series {said['series']!r} is not reserved; nothing was spent")
-        return state.after_series_date(said["series"], slots)
-    costs = _shares_of_limits(limits, said)
+    if body.get("series") is not None:
+        if body["series"] not in state.series:
+            raise InsufficientBudgetError(f"the series {body['series']!r} is not reserved; nothing was spent")
+        return state.after_series_date(body["series"], slots)
+    costs = _costs_from_body(limits, body)
     if kind == CHARGED:
         return state.after_charge(costs, slots)
-    return state.after_reservation(str(key), said["times"], costs, slots)
+    return state.after_reservation(str(key), body["times"], costs, slots)
 
 
-def fraction_of_charge(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
-    """Return the part of the whole budget that a charged release took: for a date of a series, its part."""
-    if said["series"] is not None:
-        running = state.series[said["series"]]
+def fraction_of_charge(state: State, limits: Sequence[Limit], body: Mapping[str, Any]) -> Fraction:
+    """Return the fraction of the whole budget that a release took; for a date of a series, its part of the series."""
+    if body["series"] is not None:
+        running = state.series[body["series"]]
         return running.costs[MAIN_LIMIT] / running.times
-    return _shares_of_limits(limits, said)[MAIN_LIMIT]
+    return _costs_from_body(limits, body)[MAIN_LIMIT]
 
 
-def _shares_of_limits(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
-    """Return the cost of a block for each limit; moments as charged in the entry."""
-    moments = tuple(said.get("costs", {}).items())
+def _costs_from_body(limits: Sequence[Limit], body: Mapping[str, Any]) -> FractionsByLimit:
+    """Return the cost of a block for each limit; for limits by moments, the charge that the entry states."""
+    moments = tuple(body.get("costs", {}).items())
     return _costs_by_limit(
-        tuple(limits), (said["kept"]["delta"], tuple(map(tuple, said["kept"]["points"]))), said["audience"], moments
+        tuple(limits), (body["kept"]["delta"], tuple(map(tuple, body["kept"]["points"]))), body["audience"], moments
     )
 
 
 @lru_cache(maxsize=256)
-def _costs_by_limit(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: Moved) -> Shares:
+def _costs_by_limit(
+    limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: tuple[tuple[str, str | None], ...]
+) -> FractionsByLimit:
     delta, points = kept
-    charged = {name: None if share is None else Fraction(share) for name, share in moments}
+    charged = {name: None if cost is None else Fraction(cost) for name, cost in moments}
     return costs_of(limits, Budget(delta=delta, points=points), audience, charged)
 
 
-# What noise costs the limits that add up its log moments, computed from its integer weights.
-
-RECIPES_KEPT = 64
-"""Different recipes whose losses and shares are kept at hand: a charge asks twice, a check many times."""
-
-
 def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str | None) -> dict[str, str | None]:
-    """Return the charged share of ``times`` such releases by limit; None if the whole limit is too small.
+    """Return the charge of ``times`` such releases by limit, as fractions; None if the whole limit is too small.
 
-    Raises ``InputError`` where the noise is not said: nothing else tells its moments.
+    Raises ``InputError`` without a noise record, which is needed to compute the moments.
     """
-    shares: dict[str, str | None] = {}
+    fractions: dict[str, str | None] = {}
     for limit in limits:
         if limit.moments is None or not limit.applies_to(audience):
             continue
         if not recipe:
             text = "missing, but a limit by moments adds up log moments of the noise"
             raise InputError.from_text("recipe", text)
-        share = _moment_share(limit.moments, recipe, times)
-        shares[limit.name] = None if share is None else str(share)
-    return shares
+        fraction = _charged_fraction(limit.moments, recipe, times)
+        fractions[limit.name] = None if fraction is None else str(fraction)
+    return fractions
 
 
 def charge_covers_noise(moments: Moments, recipe: str, times: int, charged: str) -> bool:
-    """Return whether the charge covers the noise, computed again."""
-    needed = moments.required_share(_loss_from_record(recipe, times))
+    """Return whether the charge covers the moments of the noise record, computed again."""
+    needed = moments.required_fraction(_loss_from_record(recipe, times))
     return needed is not None and needed <= Fraction(charged)
 
 
-@lru_cache(maxsize=RECIPES_KEPT)
-def _moment_share(moments: Moments, recipe: str, times: int) -> Fraction | None:
-    return moments.charged_share(_loss_from_record(recipe, times))
+@lru_cache(maxsize=MAX_CACHED_RECORDS)
+def _charged_fraction(moments: Moments, recipe: str, times: int) -> Fraction | None:
+    return moments.charged_fraction(_loss_from_record(recipe, times))
 
 
-@lru_cache(maxsize=RECIPES_KEPT)
+@lru_cache(maxsize=MAX_CACHED_RECORDS)
 def _loss_from_record(recipe: str, times: int) -> PrivacyLoss:
     return NoiseRecord.from_text(recipe).loss_of_separate_releases(times)

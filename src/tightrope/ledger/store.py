@@ -1,4 +1,4 @@
-"""Transactions: one writer at a time, on disk before they end, in SQLite and in PostgreSQL alike."""
+"""Transactions of a ledger in SQLite or PostgreSQL: one writer at a time, on disk when they end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from tightrope.errors import InputError, LedgerError, MissingExtraError
 from tightrope.ledger import chain
 from tightrope.ledger.chain import LEDGER, METADATA, Entry
-from tightrope.ledger.places import HeadFile, checked_file, checked_url, is_url, part_name, refuse_other_names
+from tightrope.ledger.places import HeadFile, checked_file, checked_url, is_url, part_name, refuse_hard_links
 
-PATIENCE = 60
-"""Seconds that a charge waits for others."""
+LOCK_TIMEOUT_SECONDS = 60
+"""How long a charge waits for other writers."""
 LOCK = 0x7469676874726F70
 """The advisory lock of PostgreSQL that every writer takes: "tightrop"."""
 SETTINGS = text(
@@ -30,8 +30,8 @@ SETTINGS = text(
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
     "ELSE current_setting('synchronous_commit') END, true)"
 )
-"""Settings of each PostgreSQL transaction, overriding its role or database: a policy that hides rows is an error, a
-lock is waited for as long as in SQLite, and a commit is on disk when it returns."""
+"""Settings of each PostgreSQL transaction, overriding its role or database: a policy that hides rows is an error, the
+lock timeout is that of SQLite, and a commit is on disk when it returns."""
 PRAGMAS = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF")
 
 
@@ -44,12 +44,12 @@ class LostError(LedgerError):
 
 
 class Store:
-    """A database of a ledger. Connections belong to the process that opened them; a forked child opens its own."""
+    """The database of a ledger. Connections belong to the process that opened them; a forked child opens its own."""
 
     def __init__(self, place: Path | str) -> None:
         self.place, self.is_file = place, isinstance(place, Path)
         self.schema: str | None = None
-        """The schema of PostgreSQL that has the tables, from when it is found: all statements name it."""
+        """The PostgreSQL schema of the tables, once ``find_or_create_schema`` has found it: all statements name it."""
         self._identity = _file_identity(place) if isinstance(place, Path) else None
         self._process, self._turn = os.getpid(), threading.Lock()
         self._engine = self._open_engine()
@@ -64,13 +64,13 @@ class Store:
         """Open a transaction that excludes other writers; on disk when it ends, rolled back on an error."""
         isolation: dict[str, Any] = {} if self.is_file else {"isolation_level": "READ COMMITTED"}
         with self._open_transaction({"tightrope_writes": True, **isolation}) as connection:
-            if not self.is_file:  # what is read after the lock has to see what the last writer wrote
+            if not self.is_file:  # reads after the lock have to see what the last writer wrote
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
             yield connection
 
     @contextmanager
     def reading_transaction(self) -> Iterator[Connection]:
-        """A transaction that sees one moment and writes nothing."""
+        """Open a read-only transaction on one snapshot of the ledger."""
         options: dict[str, Any] = {} if self.is_file else {"isolation_level": "REPEATABLE READ"}
         with self._open_transaction(options) as connection:
             yield connection
@@ -82,16 +82,16 @@ class Store:
     @contextmanager
     def _open_transaction(self, options: dict[str, Any]) -> Iterator[Connection]:
         schema = {} if self.schema is None else {"schema_translate_map": {None: self.schema}}
-        every = {**options, **schema}
+        all_options = {**options, **schema}
         with (
             self._translate_errors(),
-            self._process_engine().connect().execution_options(**every) as connection,
+            self._process_engine().connect().execution_options(**all_options) as connection,
             connection.begin(),
         ):
             if isinstance(self.place, Path):
                 _refuse_replaced(self.place, self._identity)
             else:
-                connection.execute(SETTINGS, {"patience": f"{PATIENCE}s"})
+                connection.execute(SETTINGS, {"patience": f"{LOCK_TIMEOUT_SECONDS}s"})
             yield connection
 
     @contextmanager
@@ -109,7 +109,7 @@ class Store:
             ) from None
 
     def _process_engine(self) -> Engine:
-        """The engine of this process: connections of a parent are left alone."""
+        """Return the engine of this process; after a fork, a new one, without closing the parent's connections."""
         with self._turn:
             if os.getpid() != self._process:
                 self._engine.dispose(close=False)
@@ -118,7 +118,7 @@ class Store:
 
     def _open_engine(self) -> Engine:
         engine = _new_engine(self.place, self._identity)
-        weakref.finalize(self, _closed_by, engine, os.getpid())
+        weakref.finalize(self, _dispose_in_process, engine, os.getpid())
         return engine
 
     def _ledger_error(self, error: SQLAlchemyError) -> LedgerError:
@@ -134,7 +134,7 @@ class Store:
 
     def _sqlite_error(self, error: sqlite3.Error) -> LedgerError:
         why = str(error).partition(":")[0]
-        remedy = next((said for part, said in REMEDIES.items() if part in why), "see docs/ledger.md")
+        remedy = next((advice for part, advice in REMEDIES.items() if part in why), "see docs/ledger.md")
         return LedgerError(f"the ledger {self.display_name} cannot be used ({why}); {remedy}")
 
 
@@ -158,12 +158,12 @@ REMEDIES = {
 
 
 def _file_identity(path: Path) -> tuple[int, int, int]:
-    """Return the identity of the file with this name, and its number of hard links."""
+    """Return the device, the inode and the number of hard links of the file; zeros if it is missing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return (0, 0, 0)
-    return found.st_dev, found.st_ino, found.st_nlink
+    return status.st_dev, status.st_ino, status.st_nlink
 
 
 def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
@@ -175,7 +175,7 @@ def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
             f"back, or open the ledger again; nothing was spent"
         )
     if names > 1:
-        refuse_other_names(path)
+        refuse_hard_links(path)
 
 
 def _is_lost(origin: object) -> bool:
@@ -187,20 +187,22 @@ def _is_lost(origin: object) -> bool:
 def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engine:
     if isinstance(place, str):
         try:
-            letters = {"client_encoding": "utf8"}
+            encoding = {"client_encoding": "utf8"}
             return create_engine(
-                checked_url(place), pool_size=1, max_overflow=64, pool_pre_ping=True, connect_args=letters
+                checked_url(place), pool_size=1, max_overflow=64, pool_pre_ping=True, connect_args=encoding
             )
         except (ImportError, NoSuchModuleError):
             raise MissingExtraError("psycopg", "postgres") from None
 
     def open_connection() -> sqlite3.Connection:
         address = f"{place.as_uri()}?mode=rw"
-        made = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            address, uri=True, timeout=LOCK_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+        )
         for pragma in PRAGMAS:
-            made.execute(pragma)
+            connection.execute(pragma)
         _refuse_replaced(place, opened)
-        return made
+        return connection
 
     from sqlalchemy.pool import QueuePool
 
@@ -210,21 +212,19 @@ def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engin
 
 
 def _begin_immediately(connection: Connection) -> None:
-    """Writers take the lock at once: none that read first has to give up later."""
+    """Take the write lock at the start of a writing transaction: SQLite could refuse it after a first read."""
     writes = connection.get_execution_options().get("tightrope_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _closed_by(engine: Engine, process: int) -> None:
+def _dispose_in_process(engine: Engine, process: int) -> None:
+    """Close the connections, but only in the process that opened them."""
     if os.getpid() == process:
         engine.dispose()
 
 
-# New ledgers: a file appears whole or not at all; the tables of a server are made once.
-
-
 def create_file_store(path: Path) -> None:
-    """A new ledger at a path, unless another process is quicker."""
+    """Create a ledger file, complete or not at all; keep the existing one if another process was faster."""
     part = path.with_name(part_name(path))
     try:
         part.touch(exist_ok=False)
@@ -243,15 +243,15 @@ def create_file_store(path: Path) -> None:
 
 
 def _fill_file(part: Path) -> None:
-    """Make the tables. Its own function: the store must be gone, not just closed, before the file gets its name."""
-    # A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait.
+    """Create the tables. A separate function, so that the store is deleted, not only closed, before linking."""
+    # Write-ahead logging, a setting that the file stores: an entry needs one disk sync, and readers never wait.
     with closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
     store = Store(part)
     try:
-        with store.writing_transaction() as made:
-            METADATA.create_all(made)
-            chain.create_ledger_id(made)
+        with store.writing_transaction() as connection:
+            METADATA.create_all(connection)
+            chain.create_ledger_id(connection)
     finally:
         store.close()
 
@@ -283,17 +283,17 @@ def find_or_create_schema(store: Store, *, create: bool) -> None:
             found = _schema_found(connection, store) or _create_tables(connection, store)
     store.schema = found
     with store.reading_transaction() as connection:
-        refuse_altered(connection, store)
+        refuse_altered_tables(connection, store)
 
 
-def refuse_altered(connection: Connection, store: Store) -> None:
-    """``LedgerError`` unless all tables in PostgreSQL are ordinary ones whose rows outlive a crash of the server."""
+def refuse_altered_tables(connection: Connection, store: Store) -> None:
+    """Raise ``LedgerError`` unless all tables in PostgreSQL are ordinary ones, whose rows survive a crash."""
     if store.is_file:
         return
     ordinary = sum(
-        kind == "r" and lasts == "p"
-        for _, place, kind, lasts, _ in _ledger_table_facts(connection)
-        if place == store.schema
+        kind == "r" and persistence == "p"
+        for _, schema, kind, persistence, _ in _ledger_table_facts(connection)
+        if schema == store.schema
     )
     if ordinary != len(METADATA.tables):
         raise LedgerError(
@@ -304,61 +304,62 @@ def refuse_altered(connection: Connection, store: Store) -> None:
 
 def _schema_found(connection: Connection, store: Store) -> str | None:
     """Return the ledger's schema on the role's ``search_path``; None if the database has no ledger."""
-    places = {place: visible for name, place, _, _, visible in _ledger_table_facts(connection) if name == LEDGER.name}
-    found = next((place for place, visible in places.items() if visible), None)
-    if found is None and places:
+    schemas = {
+        schema: visible for name, schema, _, _, visible in _ledger_table_facts(connection) if name == LEDGER.name
+    }
+    found = next((schema for schema, visible in schemas.items() if visible), None)
+    if found is None and schemas:
         raise LedgerError(
-            f"the ledger of {store.display_name} is in the schema {min(places)!r}, which is not on the search_path of "
+            f"the ledger of {store.display_name} is in the schema {min(schemas)!r}, which is not on the search_path of "
             f"this role; add it (ALTER ROLE ... SET search_path = ...), or a second ledger would be created"
         )
     return found
 
 
 def _create_tables(connection: Connection, store: Store) -> str:
-    """The schema in which the tables were made now."""
-    found = connection.scalar(text("SELECT current_schema()"))
-    if found is None:
+    """Create the tables in the role's current schema, and return its name."""
+    schema = connection.scalar(text("SELECT current_schema()"))
+    if schema is None:
         raise LedgerError(f"the role of {store.display_name} has no schema to create tables in; set its search_path")
-    taken = sorted(name for name, place, *_ in _ledger_table_facts(connection) if place == found)
+    taken = sorted(name for name, place, *_ in _ledger_table_facts(connection) if place == schema)
     if taken:
         remedy = "move the table, or use another database"
         raise LedgerError(f"the database of {store.display_name} has another table named {taken[0]!r}; {remedy}")
     METADATA.create_all(connection)
     chain.create_ledger_id(connection)
-    return str(found)
+    return str(schema)
 
 
 def _ledger_table_facts(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
     """Return the facts of tables named like a ledger's: name, schema, kind, persistence, whether on the path."""
-    chosen = text(
+    query = text(
         "SELECT c.relname, n.nspname, c.relkind::text, c.relpersistence::text, pg_catalog.pg_table_is_visible(c.oid) "
         "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.relname = ANY(:names)"
     )
-    return [tuple(row) for row in connection.execute(chosen, {"names": list(METADATA.tables)})]
+    return [tuple(row) for row in connection.execute(query, {"names": list(METADATA.tables)})]
 
-
-# A ledger, opened: transactions on its chain, and the head file that records its last entry.
 
 Result = TypeVar("Result")
 Written = tuple[Result, Entry | None]
-TRIES, PAUSE = 12, 0.5
-"""Number of tries of a transaction after lost connections, and the seconds between them: a server may restart."""
+"""What a writing transaction returns: its result, and the last entry that it wrote, if any."""
+MAX_TRIES, PAUSE_SECONDS = 12, 0.5
+"""Number of tries of a transaction after lost connections, and the pause between them: a server may restart."""
 
 
 class EntryBook:
     """The chain of entries in a file or a database; ``create`` makes a new one if it does not exist.
 
-    Raises ``InputError`` where nothing is there or the place cannot be used, ``LedgerError`` where the ledger cannot be
-    read or is older than its witness says.
+    Raises ``InputError`` if the ledger does not exist or its location is not allowed, ``LedgerError`` if it cannot be
+    read or lacks the entry that its head file records.
     """
 
     def __init__(self, place: str | os.PathLike[str], *, create: bool, clock: Callable[[], str] | None) -> None:
         where = str(place) if is_url(place) else checked_file(place)
-        self._witness = HeadFile(where) if isinstance(where, Path) else None
-        if self._witness is not None:
-            self._witness.require_existing_ledger()
-        if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
+        self._head_file = HeadFile(where) if isinstance(where, Path) else None
+        if self._head_file is not None:
+            self._head_file.require_existing_ledger()
+        if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - returns False without permission
             if not create:
                 raise MissingLedgerError.from_text("ledger", f"{place} does not exist; the first release creates it")
             create_file_store(where)
@@ -367,7 +368,7 @@ class EntryBook:
         if not self._store.is_file:
             find_or_create_schema(self._store, create=create)
         self.id = self.read_transaction(chain.ledger_id)
-        """The random name that the ledger got when it was made."""
+        """The ledger's random name, set when it was created."""
 
     @property
     def display_name(self) -> str:
@@ -377,58 +378,59 @@ class EntryBook:
     @property
     def is_file(self) -> bool:
         """True if the ledger is a file, with a head file next to it."""
-        return self._witness is not None
+        return self._head_file is not None
 
     def list_entries(self, dataset: str | None = None) -> list[Entry]:
         """Return all entries, or the entries of one dataset, in order; unchecked."""
         return self.read_transaction(lambda connection: list(chain.list_entries(connection, dataset)))
 
-    def of_kind(self, kind: str) -> list[Entry]:
-        """All entries of a kind, in their order; not checked."""
+    def entries_of_kind(self, kind: str) -> list[Entry]:
+        """Return all entries of a kind in order; unchecked."""
         return self.read_transaction(lambda connection: chain.entries_by_kind(connection, kind))
 
     def iterate_entries(self, dataset: str | None = None) -> Iterator[Entry]:
-        """The same, a few at a time, within one moment of the ledger."""
+        """Yield all entries, or the entries of one dataset, from one snapshot of the ledger, in batches; unchecked."""
         with self._store.reading_transaction() as connection:
             yield from chain.list_entries(connection, dataset)
 
     def texts_by_hash(self) -> dict[str, str]:
-        """Every longer text by its hash; not checked."""
+        """Return every longer text by its hash; unchecked."""
         return self.read_transaction(chain.texts_by_hash)
 
     def integrity_problems(self) -> str:
-        """Return the problems that the database reports about its own pages; empty if it is intact."""
+        """Return the first problem that SQLite reports about its pages; empty for an intact file or a server."""
         if not self.is_file:
             return ""
         with self._store.reading_transaction() as connection:
-            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(5)")]
-        return "" if said == ["ok"] else said[0]
+            problems = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(5)")]
+        return "" if problems == ["ok"] else problems[0]
 
     def read_transaction(self, work: Callable[[Connection], Result]) -> Result:
-        """``work`` on one moment of the ledger."""
+        """Run ``work`` on one snapshot of the ledger, and return its result."""
 
         def run_once() -> Result:
             with self._store.reading_transaction() as connection:
-                self._refuse_older(connection)
+                self._refuse_older_copy(connection)
                 return work(connection)
 
         return _retry_lost_connection(run_once)
 
     def write_entry(self, work: Callable[[Connection], Written[Result]]) -> Result:
-        """Run ``work`` exclusively, on disk when this returns; it returns its result and the last entry that it wrote.
+        """Run ``work`` without other writers and return its result; what it wrote is on disk when this returns.
 
-        Work must be idempotent: it is retried if the connection is lost before the outcome is confirmed.
+        ``work`` returns its result and the last entry that it wrote. It must be idempotent: it is retried
+        if the connection is lost before the outcome is confirmed.
         """
 
         def run_once() -> Written[Result]:
             with self._store.writing_transaction() as connection:
-                refuse_altered(connection, self._store)
-                self._refuse_older(connection)
+                refuse_altered_tables(connection, self._store)
+                self._refuse_older_copy(connection)
                 return work(connection)
 
         result, last = _retry_lost_connection(run_once)
-        if last is not None and self._witness is not None:
-            self._witness.write_head(last.number, last.hash)
+        if last is not None and self._head_file is not None:
+            self._head_file.write_head(last.number, last.hash)
         return result
 
     def next_entry_time(self, connection: Connection) -> str:
@@ -436,36 +438,37 @@ class EntryBook:
         last, now = chain.last_entry(connection), self._clock()
         return now if last is None or now >= last.time else last.time
 
-    def head_file_text(self) -> tuple[int, str] | None:
-        """Return the last entry recorded in the head file."""
-        return None if self._witness is None else self._witness.last_seen_entry()
+    def head_file_entry(self) -> tuple[int, str] | None:
+        """Return the number and the hash of the last entry in the head file; None without a head file."""
+        return None if self._head_file is None else self._head_file.last_seen_entry()
 
     def close(self) -> None:
         """Close the file or the connections."""
         self._store.close()
 
-    def _refuse_older(self, connection: Connection) -> None:
-        seen = self.head_file_text()
-        if self._witness is None or seen is None:
+    def _refuse_older_copy(self, connection: Connection) -> None:
+        """Raise ``LedgerError`` unless the ledger contains the entry that the head file records."""
+        recorded = self.head_file_entry()
+        if self._head_file is None or recorded is None:
             return
-        found = chain.entry_at(connection, seen[0])
-        if found is None or found.hash != seen[1]:
+        found = chain.entry_at(connection, recorded[0])
+        if found is None or found.hash != recorded[1]:
             raise LedgerError(
-                f"the ledger {self.display_name} does not contain the recorded entry {seen[0]}: a copy was "
+                f"the ledger {self.display_name} does not contain the recorded entry {recorded[0]}: a copy was "
                 f"put back, or the "
                 f"file was changed; restore the newest copy, with its -wal file if there is one "
-                f"(if it is lost, see docs/ledger.md; {self._witness.path.name} names the last entry)"
+                f"(if it is lost, see docs/ledger.md; {self._head_file.path.name} names the last entry)"
             )
 
 
 def _retry_lost_connection(once: Callable[[], Result]) -> Result:
-    """Retry after a lost connection; after the last try, the error states that the outcome is unknown."""
-    for _ in range(TRIES - 1):
+    """Return the result of ``once``, retried after lost connections; the last error says what to do."""
+    for _ in range(MAX_TRIES - 1):
         with suppress(LostError):
             return once()
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
     try:
         return once()
     except LostError as error:
-        said = "it is not known whether the budget was spent: try again with the same key, which is charged once"
-        raise LedgerError(f"{error}; {said}") from None
+        outcome = "it is not known whether the budget was spent: try again with the same key, which is charged once"
+        raise LedgerError(f"{error}; {outcome}") from None

@@ -14,7 +14,7 @@ from tightrope.errors import InputError, MissingExtraError, SchemaError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
-from tightrope.local.parts.kernels import LANES, checked_rows, packed_words
+from tightrope.local.parts.kernels import WORD_BITS, checked_rows, packed_words
 from tightrope.local.parts.values import check_domain_size, smallest_type
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.integers import uniform_below
@@ -149,7 +149,7 @@ def bits_from_arrow(column: Any, k: int) -> NDArray[np.uint64]:
         raise InputError("column", (str(column.type), column.null_count), expected)
     chunks = [column] if _is_plain(column) else column.chunks
     data = b"".join(_chunk_bytes(chunk, count) for chunk in chunks)
-    rows = np.zeros((len(column), packed_words(size) * LANES // 8), dtype=np.uint8)
+    rows = np.zeros((len(column), packed_words(size) * WORD_BITS // 8), dtype=np.uint8)
     rows[:, :count] = np.frombuffer(data, dtype=np.uint8).reshape(-1, count)
     return checked_rows("column", rows.view("<u8").astype(np.uint64), size)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits_for, hashing, of_digits
+from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits_for, hashing, hashing_with_digits
 from tightrope.local.parts.estimates import Shares, Tally, tail_chance
 from tightrope.local.parts.kernels import count_occurrences, finite_field
 from tightrope.local.parts.losses import checked_epsilon
@@ -218,7 +218,7 @@ def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> Pr
     alone = size <= ALONE and order ** (length + 1) <= TOGETHER
     parts = 1 if alone else -(-length // max(1, digits_for(order, GROWTH + 1) - 1))
     grown = [length * part // parts for part in range(1, parts + 1)]
-    return PrefixTree(epsilon, size, tuple(of_digits(epsilon, order, digits) for digits in grown))
+    return PrefixTree(epsilon, size, tuple(hashing_with_digits(epsilon, order, digits) for digits in grown))
 
 
 # Short texts as whole numbers with as few bits as their alphabet allows: fewer candidates, so rarer ones are found.

@@ -114,7 +114,7 @@ class NoiseSearch:
         return min(self.epsilon_cap, max(scales))
 
     def loss_lattice(self, size: float, resolution: int) -> LossLattice:
-        """Return a lattice that contains all losses of exponential distributions of this size, unless it is too long."""
+        """Return a lattice that contains all losses of exponential distributions of this size, unless too long."""
         exponential_step = 8 / (lattice_unit(self.groups, size) * size)
         step = max(
             exponential_step / max(1, math.ceil(resolution * exponential_step / self.loss_scale)),
@@ -231,7 +231,7 @@ class NoiseSearch:
     def certify_tables(
         self, families: Sequence[NoiseFamily], size: float
     ) -> tuple[tuple[tuple[SelectedNoise, ...], ...], PrivacyLoss, LossLattice]:
-        """Return the tables at the least size that meets the budget on the fine lattice, their loss, and the lattice."""
+        """Return the tables at the least size that meets the budget on the fine lattice, their loss and the lattice."""
         size = least_size(
             lambda trial_size: self._size_excess(families, trial_size, FINE_POINTS),
             size,

@@ -1,9 +1,13 @@
-"""The least noise, the most steps or the largest sample that a budget allows, in a handful of evaluations.
+"""Calibration: the least noise, the most steps or the largest sample that a budget allows, in a few evaluations.
 
 Every point (ε_i, δ_i) of a budget is put on the scale of standard deviations, Φ⁻¹(δ(ε_i)) − Φ⁻¹(δ_i): there the loss
 of noise is nearly linear in its size, from δ near one down to 10⁻³⁰⁰. The largest of these differences, the *excess*,
-is negative exactly where all points hold; its root is bracketed and approached
-(``parameter_search``) in the logarithm of the parameter.
+is at most 0 exactly where all points hold; its root in the logarithm of the parameter is bracketed and approached
+by ``parameter_search``.
+
+1. The start of the search (``guess_start``).
+2. The search (``calibrate``).
+3. Its use for noisy gradients (``DpSgd``, ``least_noise_multiplier``).
 """
 
 from __future__ import annotations
@@ -37,23 +41,23 @@ from tightrope.noise.parameter_search import (
 )
 from tightrope.numerics.checks import check_integer, check_positive
 
-# Where a search for a parameter begins: near the answer, at next to no cost.
+# 1. The start of a search: near the answer, and cheap to compute.
 #
-# The Gaussian that just meets a budget has K(1) = μ² (its Rényi divergence of order two). The parameter at which a
-# loss has as much is found from that one moment, which costs a thousandth of a δ. It is a guess: nothing rests on it.
+# The Gaussian that just meets a budget has K(1) = μ² (its Rényi divergence of order two). The guess is the parameter
+# whose loss has the same K(1); this moment takes a thousandth of the time of a δ. Correctness does not depend on it.
 
-AT_ONE = np.ones(1, dtype=np.complex128)
-ROUGHLY = 0.02
+ORDER_ONE = np.ones(1, dtype=np.complex128)
+GUESS_TOLERANCE = 0.02
 """Relative tolerance of the guess for the parameter with that moment."""
-FAINTEST_DELTA = 1e-30
-"""A smaller δ, or δ = 0, is replaced by this."""
-WEAKEST, STRONGEST = math.log(1e-12), math.log(1e3)
+MIN_DELTA = 1e-30
+"""For the guess, a smaller δ, or δ = 0, is replaced by this."""
+MIN_LOG_MU, MAX_LOG_MU = math.log(1e-12), math.log(1e3)
 """Range of the search for log μ."""
 
 
 def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], within: ParameterRange) -> ParameterRange:
-    """Return the same range with a start near the answer; unchanged if the loss has no known moment."""
-    target = 2 * min(_log_mu(epsilon, max(delta, FAINTEST_DELTA)) for epsilon, delta in points)
+    """Return the range with a start near the answer; unchanged if the loss has no known moment."""
+    target = 2 * min(_log_mu(epsilon, max(delta, MIN_DELTA)) for epsilon, delta in points)
 
     def moment_excess(loss: PrivacyLoss) -> tuple[float, float]:
         excess = _log_moment(loss) - target
@@ -63,12 +67,11 @@ def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], with
     try:
         good, bad = bracket_root(search, None)
         if good is not None and bad is not None:
-            begin = close_bracket(search, good, bad, ROUGHLY).parameter
+            guess = close_bracket(search, good, bad, GUESS_TOLERANCE).parameter
             return replace(
-                search.parameter_range, initial_guess=begin, loss_falls=good.log_parameter > bad.log_parameter
+                search.parameter_range, initial_guess=guess, loss_falls=good.log_parameter > bad.log_parameter
             )
-        # The answer is thought to be at this end: the most useful one, which meets the budget, or the most
-        # private.
+        # No sign change: the answer is probably at this end, the most useful or the most private one.
         end = good or bad
         if end is None or end.parameter in (SMALLEST, LARGEST):
             return search.parameter_range
@@ -84,39 +87,40 @@ def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], with
 def _log_moment(loss: PrivacyLoss) -> float:
     """Return log K(1) of the worse direction; ``PrecisionError`` if it is unknown or omits an infinite loss."""
     with np.errstate(all="ignore"):
-        known = [direction.log_moment(AT_ONE) for direction in (loss.remove, loss.add)]
-    moments = [math.nan if moment is None else float(moment[0].real) for moment in known]
+        log_moments = [direction.log_moment(ORDER_ONE) for direction in (loss.remove, loss.add)]
+    moments = [math.nan if moment is None else float(moment[0].real) for moment in log_moments]
     if loss.infinite_mass > 0 or not all(0 < moment < math.inf for moment in moments):
-        raise PrecisionError(f"K(1) of {len(loss.remove.laws)} laws is not known")
+        raise PrecisionError(f"the moment K(1) of {len(loss.remove.laws)} distributions is not known")
     return math.log(max(moments))
 
 
 def _log_mu(epsilon: float, delta: float) -> float:
-    """Log μ of the Gaussian with this δ at ε."""
+    """Return log μ of the Gaussian with this δ at ε."""
 
-    def log_delta_excess(place: float) -> float:
-        found = float(GaussianLossDistribution(math.exp(place)).profile(np.array([epsilon]))[0])
-        return math.log(max(found, 1e-320)) - math.log(delta)
+    def log_delta_excess(log_mu: float) -> float:
+        gaussian_delta = float(GaussianLossDistribution(math.exp(log_mu)).profile(np.array([epsilon]))[0])
+        return math.log(max(gaussian_delta, 1e-320)) - math.log(delta)
 
-    if not log_delta_excess(WEAKEST) < 0 < log_delta_excess(STRONGEST):
-        return WEAKEST if log_delta_excess(WEAKEST) >= 0 else STRONGEST
-    return float(scipy.optimize.brentq(log_delta_excess, WEAKEST, STRONGEST, xtol=1e-3))
+    if not log_delta_excess(MIN_LOG_MU) < 0 < log_delta_excess(MAX_LOG_MU):
+        return MIN_LOG_MU if log_delta_excess(MIN_LOG_MU) >= 0 else MAX_LOG_MU
+    return float(scipy.optimize.brentq(log_delta_excess, MIN_LOG_MU, MAX_LOG_MU, xtol=1e-3))
 
+
+# 2. The search.
 
 SIZE_TOLERANCE = 1e-9
-FLOOR = -760.0
+"""Default relative tolerance of the parameter."""
+MIN_LOG_DELTA = -760.0
 """Stand-in for log δ if δ = 0, computed or allowed."""
-WIDE_ANSWER = 1e-3
+WIDE_BRACKET = 1e-3
 """Brackets at the answer that are wider than this fraction of the allowed δ cause a warning."""
-FAINT_DELTA = 1e-290
+ZERO_DELTA = 1e-290
 """Stand-in for an allowed δ of zero as a divisor; smaller values are negligible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of ``calibrate``, with the parameter, its loss (it meets the budget), and the number of
-    evaluations.
-    """
+    """The result of ``calibrate``: the parameter, its loss, which meets the budget, and the number of evaluations."""
 
     parameter: float
     loss: PrivacyLoss = field(repr=False)
@@ -135,11 +139,11 @@ def calibrate(
 ) -> Calibration:
     """Return the most useful parameter that meets every point of a budget: smallest scale, or largest count or rate.
 
-    ``make_loss(parameter)`` is a ``PrivacyLoss``. ``increasing`` says whether it grows with the parameter (a number of
-    steps, a sampling rate) or falls (a scale); left out, two evaluations decide. The parameter is sought between
-    ``smallest`` and ``largest`` (10⁻¹² to 10¹²; integers, with ``integer=True``, 1 to 10⁹), outwards from 1; an
-    end of this range is the answer if it is the most useful one and meets the budget. If an end is omitted, the range
-    also ends where ``make_loss`` raises ``InputError``, so the ends are optional for a sampling rate.
+    ``make_loss(parameter)`` returns a ``PrivacyLoss``. ``increasing`` says whether it grows with the parameter (a
+    number of steps, a sampling rate) or falls (a scale); if omitted, two evaluations decide. The parameter is searched
+    between ``smallest`` and ``largest`` (10⁻¹² to 10¹²; integers, with ``integer=True``, 1 to 10⁹), outwards from 1;
+    an end of this range is the answer if it is the most useful one and meets the budget. If an end is omitted, the
+    range also ends where ``make_loss`` raises ``InputError``, so the ends are optional for a sampling rate.
 
     **The private side.** The loss that is returned was shown to meet every point, by its upper bound ``delta``: total
     variation and the cap on infinite loss included, the budget's decimals rounded down. A parameter that is
@@ -164,26 +168,25 @@ def calibrate(
     """
     if not callable(make_loss):
         raise InputError("make_loss", make_loss, "a function from a parameter to a PrivacyLoss")
-    question, tolerance = _BudgetPoints.from_budget(budget), check_positive("tolerance", tolerance, "1e-9 is usual")
-    # The ends of the range; `InputError` where nothing lies between them.
-    check: Callable[[str, object], float] = check_integer if integer else check_positive
-    low = check("smallest", (1 if integer else SMALLEST) if smallest is None else smallest)
-    high = check("largest", (MOST if integer else LARGEST) if largest is None else largest)
+    constraints, tolerance = _BudgetPoints.from_budget(budget), check_positive("tolerance", tolerance, "1e-9 is usual")
+    check_end: Callable[[str, object], float] = check_integer if integer else check_positive
+    low = check_end("smallest", (1 if integer else SMALLEST) if smallest is None else smallest)
+    high = check_end("largest", (MOST if integer else LARGEST) if largest is None else largest)
     if not low < high:
-        raise InputError("largest", high, f"above smallest={low!r}", "nothing lies between them")
-    within = guess_start(
-        make_loss, question.points, ParameterRange(low, high, (smallest is not None, largest is not None), integer)
+        raise InputError("largest", high, f"above smallest={low!r}")
+    parameter_range = guess_start(
+        make_loss, constraints.points, ParameterRange(low, high, (smallest is not None, largest is not None), integer)
     )
-    search = ParameterSearch(make_loss, question.budget_excess, within)
+    search = ParameterSearch(make_loss, constraints.budget_excess, parameter_range)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # of parameters that are not the answer
         good, bad = bracket_root(search, increasing)
         found = close_bracket(search, good, bad, tolerance) if good is not None and bad is not None else good
         if found is None:
-            raise question.build_refusal(cast(EvaluatedParameter, bad))
-        wide = question.wide_bracket_epsilons(found.loss)
-    for epsilon in wide:
-        found.loss.delta(epsilon)  # known by now: once more for what it warns of
+            raise constraints.unmet_budget_error(cast(EvaluatedParameter, bad))
+        wide_epsilons = constraints.wide_bracket_epsilons(found.loss)
+    for epsilon in wide_epsilons:
+        found.loss.delta(epsilon)  # cached by now: called again for its PrecisionWarning
     return Calibration(found.parameter, found.loss, len(search.evaluations_by_parameter))
 
 
@@ -206,32 +209,38 @@ class _BudgetPoints:
 
         The cap on infinite loss is one of the points.
         """
-        spent = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
-        pairs = list(zip(spent, [*(most for _, most in self.points), self.infinite_loss_cap], strict=True))
+        deltas = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
+        deltas_and_allowed = list(
+            zip(deltas, [*(delta for _, delta in self.points), self.infinite_loss_cap], strict=True)
+        )
         return (
-            max(_probit_excess(*pair) for pair in pairs),
-            max((delta - allowed) / max(allowed, FAINT_DELTA) for delta, allowed in pairs),
+            max(_probit_excess(*pair) for pair in deltas_and_allowed),
+            max((delta - allowed) / max(allowed, ZERO_DELTA) for delta, allowed in deltas_and_allowed),
         )
 
     def wide_bracket_epsilons(self, loss: PrivacyLoss) -> list[float]:
         """Return each ε whose bracket of δ is so wide that a more useful parameter may have been missed."""
-        brackets = [(epsilon, most, loss.delta_bounds(epsilon)) for epsilon, most in self.points]
-        return [epsilon for epsilon, most, found in brackets if found.upper - found.lower > WIDE_ANSWER * most]
+        brackets = [(epsilon, allowed, loss.delta_bounds(epsilon)) for epsilon, allowed in self.points]
+        return [
+            epsilon for epsilon, allowed, bracket in brackets if bracket.upper - bracket.lower > WIDE_BRACKET * allowed
+        ]
 
-    def build_refusal(self, best: EvaluatedParameter) -> InsufficientBudgetError:
+    def unmet_budget_error(self, best: EvaluatedParameter) -> InsufficientBudgetError:
         """Return an error that states the loss at the most private end of the range."""
         reached = [(f"delta({epsilon!r})", best.loss.delta(epsilon), delta) for epsilon, delta in self.points]
-        asked = [*reached, ("certain failure", best.loss.infinite_mass, self.infinite_loss_cap)]
-        broken = " and ".join(f"{name} is {value:.3g}, not {most:.3g}" for name, value, most in asked if value > most)
+        constraints = [*reached, ("certain failure", best.loss.infinite_mass, self.infinite_loss_cap)]
+        violations = " and ".join(
+            f"{name} is {value:.3g}, not {allowed:.3g}" for name, value, allowed in constraints if value > allowed
+        )
         return InsufficientBudgetError(
-            f"no parameter in the range keeps the budget: at its most private end, {best.parameter!r}, {broken}; "
-            "widen the range or raise the budget"
+            f"no parameter in the range meets the budget: at its most private end, {best.parameter!r}, {violations}; "
+            "use a wider range or a larger budget"
         )
 
 
 def _probit_excess(delta: float, allowed: float) -> float:
     """Return Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed under any rounding; very negative if both are 0."""
-    if delta == 0 or delta < FAINT_DELTA <= allowed:  # a rounding error of zero
+    if delta == 0 or delta < ZERO_DELTA <= allowed:  # a rounding error of zero
         return _finite_probit(0) - (_finite_probit(allowed) if allowed else 0.0)
     if delta <= allowed:
         return min(0.0, _finite_probit(delta) - _finite_probit(allowed))
@@ -239,17 +248,17 @@ def _probit_excess(delta: float, allowed: float) -> float:
 
 
 def _finite_probit(delta: float) -> float:
-    """Φ⁻¹(δ), finite everywhere."""
-    log = max(math.log(delta), FLOOR) if delta > 0 else FLOOR
+    """Return Φ⁻¹(δ), finite for every δ in [0, 1]."""
+    log = max(math.log(delta), MIN_LOG_DELTA) if delta > 0 else MIN_LOG_DELTA
     return float(special.ndtri_exp(min(log, -1e-16)))
 
 
-# Noisy stochastic gradient descent (DP-SGD) as data: what a training run does, and its privacy loss.
+# 3. Stochastic gradient descent with noisy gradients (DP-SGD): a training run and its privacy loss.
 #
 # Each step draws a batch, clips every example's gradient to norm C, adds up, and adds normal noise of standard
-# deviation σC to every coordinate; σ is the *noise multiplier*. Which batches are drawn decides what is protected:
+# deviation σC to every coordinate; σ is the *noise multiplier*. The sampling scheme determines the neighbors:
 #
-# Poisson   every example takes part with probability q = batch/examples, independently. Neighbors differ by an example
+# poisson   every example takes part with probability q = batch/examples, independently. Neighbors differ by an example
 #           that is added or removed; the clipped sum moves by at most C: a sampled Gaussian of sensitivity 1.
 # subset    exactly ``batch`` of the examples, without replacement. Neighbors differ by one example that is *replaced*;
 #           one clipped gradient goes and another comes, so the sum moves by up to **2C**: sensitivity 2 at the same σ.
@@ -344,5 +353,5 @@ def sampling_from_name(name: object) -> Sampling:
     try:
         return Sampling(name)  # type: ignore[arg-type]
     except ValueError:
-        known = " or ".join(repr(way.value) for way in Sampling)
+        known = " or ".join(repr(sampling.value) for sampling in Sampling)
         raise InputError("sampling", name, known, "poisson: add-remove neighbors; subset: replace-one") from None

@@ -1,8 +1,8 @@
-"""A parameter on either side of where a loss stops keeping a budget: sought outwards from an everyday value.
+"""Search for the parameter at which a loss just meets a budget: a bracket is found first, then narrowed.
 
-How much a loss exceeds its budget, the *excess*, is asked at few parameters and none far from the answer: distributions
-far out are slow. A parameter that ``make_loss`` rejects with ``InputError`` ends the range, where the caller stated no
-end on that side: a rate ends at 1 without being told.
+The *excess* of a loss over its budget is evaluated at few parameters, and near the answer, because losses far from it
+are slow to compute. If the caller stated no end on a side, a parameter that ``make_loss`` rejects with ``InputError``
+ends the range there: a sampling rate ends at 1.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from tightrope.errors import InputError, PrecisionError
 
 SMALLEST, LARGEST, MOST = 1e-12, 1e12, 10**9
 """Default range of a parameter; integers from 1 to ``MOST``."""
-USUAL, USUAL_WHOLE = 1.0, 256
+DEFAULT_PARAMETER, DEFAULT_INTEGER = 1.0, 256
 """Default first parameter, unless the caller stated both ends or one that excludes it."""
-MOST_EVALUATIONS = 400
-DOUBLE, BESIDE, FARTHEST = math.log(2.0), math.log(1.25), math.log(4.0)
-"""The second parameter is 2 times the first, 1.25 times if that is a guess; later factors are at most 4, 16, 256, …"""
-SHORTEST = 1e-3
-OVERSHOOT = 1.05
+MAX_EVALUATIONS = 400
+FIRST_STRIDE, STRIDE_FROM_GUESS, MAX_STRIDE = math.log(2.0), math.log(1.25), math.log(4.0)
+"""Log-factors: from the first parameter to the second, the same if the first is a guess, and the maximum of the next;
+after each step the maximum doubles."""
+MIN_STRIDE = 1e-3
+"""Smallest log-factor of a step."""
+SECANT_OVERSHOOT = 1.05
 """Factor by which the step to the secant's root is extended, so that it ends on the other side."""
-RETREATS = 5
+MAX_RETREATS = 5
 """Maximal number of halvings of a step whose loss cannot be computed."""
 
 MakeLoss = Callable[[Any], PrivacyLoss]
-Pair = tuple["EvaluatedParameter | None", "EvaluatedParameter | None"]
+Bracket = tuple["EvaluatedParameter | None", "EvaluatedParameter | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,75 +70,76 @@ class ParameterRange:
         """The guess; without one the middle of a range with both ends stated, or else a default value."""
         if self.initial_guess is not None:
             return min(max(self.initial_guess, self.low), self.high)
-        usual = USUAL_WHOLE if self.integer else USUAL
-        place = (math.log(self.low) + math.log(self.high)) / 2 if all(self.stated_ends) else math.log(usual)
-        return self.nearest_parameter(place)
+        if all(self.stated_ends):
+            return self.nearest_parameter((math.log(self.low) + math.log(self.high)) / 2)
+        return self.nearest_parameter(math.log(DEFAULT_INTEGER if self.integer else DEFAULT_PARAMETER))
 
-    def nearest_parameter(self, place: float) -> float:
-        """The parameter nearest to e^place inside the range; its ends exactly, although logarithms are rounded."""
-        if place <= math.log(self.low):
+    def nearest_parameter(self, log_parameter: float) -> float:
+        """Return the parameter in the range nearest to e^log_parameter; ends are returned without rounding."""
+        if log_parameter <= math.log(self.low):
             return self.low
-        if place >= math.log(self.high):
+        if log_parameter >= math.log(self.high):
             return self.high
-        found = math.exp(place)
-        return min(max(round(found) if self.integer else found, self.low), self.high)
+        parameter = math.exp(log_parameter)
+        return min(max(round(parameter) if self.integer else parameter, self.low), self.high)
 
     @property
     def first_stride(self) -> float:
         """Log-distance of the second parameter from the first."""
-        return DOUBLE if self.initial_guess is None else BESIDE
+        return FIRST_STRIDE if self.initial_guess is None else STRIDE_FROM_GUESS
 
-    def moved_parameter(self, here: float, length: float) -> float:
-        """The parameter e^length times this one, or the next integer; the end where that is nearer."""
-        there = self.nearest_parameter(math.log(here) + length)
-        if there != here or not self.integer:
-            return there
-        return min(max(here + (1 if length > 0 else -1), self.low), self.high)
+    def moved_parameter(self, parameter: float, length: float) -> float:
+        """Return e^length times this parameter, or the next integer; at most the end of the range."""
+        moved = self.nearest_parameter(math.log(parameter) + length)
+        if moved != parameter or not self.integer:
+            return moved
+        return min(max(parameter + (1 if length > 0 else -1), self.low), self.high)
 
     def outward_parameters(self, start: float) -> Iterator[float]:
-        """Yield parameters further and further from the start, on either side in turn."""
+        """Yield parameters at growing distances from the start, on both sides in turn."""
         low = high = start
         while (low, high) != (self.low, self.high):
-            low, high = self.moved_parameter(low, -2 * FARTHEST), self.moved_parameter(high, 2 * FARTHEST)
+            low, high = self.moved_parameter(low, -2 * MAX_STRIDE), self.moved_parameter(high, 2 * MAX_STRIDE)
             yield from (low, high)
 
 
 @dataclass(slots=True)
 class ParameterSearch:
-    """The search: the evaluations so far, and the ends of the range."""
+    """The state of a search: the evaluations so far, and the range, whose ends may move inwards."""
 
     make_loss: MakeLoss
     budget_excess: Callable[[PrivacyLoss], tuple[float, float]]
-    """``excess`` and ``surplus`` of a loss."""
+    """Returns ``excess`` and ``surplus`` of a loss."""
     parameter_range: ParameterRange
     evaluations_by_parameter: dict[float, EvaluatedParameter] = field(default_factory=dict)
     pending_loss: dict[float, PrivacyLoss] = field(default_factory=dict)
-    """The last loss that was made, but not yet evaluated."""
+    """The last loss that was built, but not yet evaluated, by its parameter."""
 
     def evaluate_parameter(self, parameter: float) -> EvaluatedParameter:
-        """The parameter's loss, evaluated once."""
+        """Return the evaluation of a parameter's loss; each parameter is evaluated once."""
         if parameter not in self.evaluations_by_parameter:
-            if len(self.evaluations_by_parameter) >= MOST_EVALUATIONS:
+            if len(self.evaluations_by_parameter) >= MAX_EVALUATIONS:
                 raise PrecisionError(
-                    f"no answer after {len(self.evaluations_by_parameter)} evaluations; is the loss monotone?"
+                    f"not found after {len(self.evaluations_by_parameter)} evaluations; "
+                    "is the loss monotone in the parameter?"
                 )
-            loss = self._made_loss(parameter)
+            loss = self._build_loss(parameter)
             self.evaluations_by_parameter[parameter] = EvaluatedParameter(
                 parameter, math.log(parameter), loss, *self.budget_excess(loss)
             )
         return self.evaluations_by_parameter[parameter]
 
-    def _made_loss(self, parameter: float) -> PrivacyLoss:
+    def _build_loss(self, parameter: float) -> PrivacyLoss:
         if parameter not in self.pending_loss:
             self.pending_loss = {parameter: self.make_loss(parameter)}
         loss = self.pending_loss[parameter]
         if not isinstance(loss, PrivacyLoss):
-            remedy = "a mechanism has one: return mechanism.loss"
+            remedy = "for a mechanism, return mechanism.loss"
             raise InputError(f"make_loss({parameter!r})", loss, "a PrivacyLoss", remedy)
         return loss
 
-    def _refusal_of(self, parameter: float) -> InputError | None:
-        """Return why ``make_loss`` rejects this parameter; None if it does not, or this is unknown."""
+    def _input_error_at(self, parameter: float) -> InputError | None:
+        """Return the error by which ``make_loss`` rejects this parameter; None if it accepts it or fails otherwise."""
         with suppress(PrecisionError):
             try:
                 self.pending_loss = {parameter: self.make_loss(parameter)}
@@ -147,47 +150,49 @@ class ParameterSearch:
     def first_evaluation(self) -> EvaluatedParameter:
         """Return the first evaluation: the start of the range, or the nearest parameter with a computable loss."""
         start = self.parameter_range.first_parameter
-        why: list[InputError | PrecisionError] = []
+        errors: list[InputError | PrecisionError] = []
         for parameter in (
             start,
             *(() if all(self.parameter_range.stated_ends) else self.parameter_range.outward_parameters(start)),
         ):
-            if refused := self._refusal_of(parameter):
-                why.append(refused)
+            if rejected := self._input_error_at(parameter):
+                errors.append(rejected)
                 continue
             try:
                 return self.evaluate_parameter(parameter)
             except PrecisionError as error:
-                why.append(error)
-        raise why[0]
+                errors.append(error)
+        raise errors[0]
 
-    def evaluate_step(self, here: EvaluatedParameter, length: float) -> EvaluatedParameter | None:
-        """A parameter e^length times as large, or the last before the range ends; None where it ends here."""
-        target = self._last_accepted(here.parameter, self.parameter_range.moved_parameter(here.parameter, length))
-        for _ in range(RETREATS):
-            if target == here.parameter:
+    def evaluate_step(self, start: EvaluatedParameter, length: float) -> EvaluatedParameter | None:
+        """Return the evaluation of e^length times this parameter, or of the end of the range; None if it is the end."""
+        target = self._last_accepted_parameter(
+            start.parameter, self.parameter_range.moved_parameter(start.parameter, length)
+        )
+        for _ in range(MAX_RETREATS):
+            if target == start.parameter:
                 return None
             try:
                 return self.evaluate_parameter(target)
             except PrecisionError:
-                target = self.parameter_range.nearest_parameter((here.log_parameter + math.log(target)) / 2)
+                target = self.parameter_range.nearest_parameter((start.log_parameter + math.log(target)) / 2)
         return self.evaluate_parameter(target)
 
-    def _last_accepted(self, here: float, there: float) -> float:
-        """``there``, or the last parameter on the way that ``make_loss`` accepts: the range ends at it from now on.
+    def _last_accepted_parameter(self, accepted: float, target: float) -> float:
+        """Return ``target``, or else the last parameter before it that ``make_loss`` accepts: the new end of the range.
 
-        Raises its ``InputError`` if the range stated by the caller continues.
+        Raises the ``InputError`` of ``make_loss`` if the caller stated the end of the range on this side.
         """
-        refused = None if there == here or there in self.evaluations_by_parameter else self._refusal_of(there)
-        if refused is None:
-            return there
-        if self.parameter_range.stated_ends[there > here]:
-            raise refused
-        while (middle := self._middle_parameter(here, there)) not in (here, there):
-            here, there = (middle, there) if self._refusal_of(middle) is None else (here, middle)
-        low, high = (self.parameter_range.low, here) if there > here else (here, self.parameter_range.high)
+        error = None if target == accepted or target in self.evaluations_by_parameter else self._input_error_at(target)
+        if error is None:
+            return target
+        if self.parameter_range.stated_ends[target > accepted]:
+            raise error
+        while (middle := self._middle_parameter(accepted, target)) not in (accepted, target):
+            accepted, target = (middle, target) if self._input_error_at(middle) is None else (accepted, middle)
+        low, high = (self.parameter_range.low, accepted) if target > accepted else (accepted, self.parameter_range.high)
         self.parameter_range = replace(self.parameter_range, low=low, high=high)
-        return here
+        return accepted
 
     def _middle_parameter(self, one: float, other: float) -> float:
         return (one + other) // 2 if self.parameter_range.integer else (one + other) / 2
@@ -195,15 +200,15 @@ class ParameterSearch:
     def loss_falls(self, first: EvaluatedParameter) -> bool:
         """Return whether the loss falls with the parameter: from two evaluations, or more if these are equal."""
         for other in self._evaluations_around(first):
-            # Positive where the first is less private: by the excess, and where nothing is lost by the total variation.
-            apart = other.excess - first.excess
-            if more := (
+            # Positive if the other is less private: by the excess, or by the total variation if excesses are equal.
+            difference = other.excess - first.excess
+            if slope := (
                 other.loss.total_variation() - first.loss.total_variation()
-                if apart == 0 and other.meets_budget
-                else apart
+                if difference == 0 and other.meets_budget
+                else difference
             ):
-                return (more < 0) == (other.log_parameter > first.log_parameter)
-        remedy = "widen the range, or say increasing=True or increasing=False"
+                return (slope < 0) == (other.log_parameter > first.log_parameter)
+        remedy = "use a wider range, or pass increasing=True or increasing=False"
         raise InputError("make_loss", first.loss, "a loss that depends on the parameter", remedy)
 
     def _evaluations_around(self, first: EvaluatedParameter) -> Iterator[EvaluatedParameter]:
@@ -211,16 +216,18 @@ class ParameterSearch:
 
         By default, the loss is expected to fall with a real parameter (a scale) and to rise with an integer (steps).
         """
-        within = self.parameter_range
-        falling = within.loss_falls if within.loss_falls is not None else not within.integer
-        sides = (1, -1) if first.meets_budget != falling else (-1, 1)
+        parameter_range = self.parameter_range
+        probably_falls = (
+            parameter_range.loss_falls if parameter_range.loss_falls is not None else not parameter_range.integer
+        )
+        sides = (1, -1) if first.meets_budget != probably_falls else (-1, 1)
         ends = dict.fromkeys(sides, first)
-        beside = (self.evaluate_step(first, side * self.parameter_range.first_stride) for side in sides)
-        second = next((tried for tried in beside if tried is not None), None)
+        neighbors = (self.evaluate_step(first, side * self.parameter_range.first_stride) for side in sides)
+        second = next((neighbor for neighbor in neighbors if neighbor is not None), None)
         if second is not None:
             ends[1 if second.log_parameter > first.log_parameter else -1] = second
             yield second
-        length = FARTHEST
+        length = MAX_STRIDE
         while ends:
             for side in list(ends):
                 further = self.evaluate_step(ends[side], side * length)
@@ -232,59 +239,75 @@ class ParameterSearch:
             length *= 2
 
 
-def bracket_root(search: ParameterSearch, increasing: bool | None) -> Pair:
+def bracket_root(search: ParameterSearch, increasing: bool | None) -> Bracket:
     """Return a parameter that meets the budget and one that violates it.
 
-    The second equals None if the most useful end of the range meets the budget, the first if the most private end
-    violates it.
+    The second is None if even the most useful end of the range meets the budget; the first is None if even the most
+    private end violates it.
     """
     first = search.first_evaluation()
     falls = search.loss_falls(first) if increasing is None else not increasing
-    upwards = first.meets_budget != falls  # the way to the root: smaller ones are more useful where the loss falls
-    alike = [tried for tried in search.evaluations_by_parameter.values() if tried.meets_budget == first.meets_budget]
-    others = [tried for tried in search.evaluations_by_parameter.values() if tried.meets_budget != first.meets_budget]
-    *_, here = ordered = sorted(alike, key=lambda tried: tried.log_parameter if upwards else -tried.log_parameter)
-    if others:
-        there = min(others, key=lambda tried: abs(tried.log_parameter - here.log_parameter))
-        return _ordered_pair(here, there)
-    # On from `here` until the budget is kept no more, or at last; `before` is what was tried before it.
-    before = ordered[-2] if len(ordered) > 1 else None
-    walked_here = here
-    sign, longest, overshoot = (1 if upwards else -1), FARTHEST, OVERSHOOT
+    upwards = (
+        first.meets_budget != falls
+    )  # whether the root is at larger parameters: if the loss falls, smaller ones are more useful
+    same_side = [
+        evaluation
+        for evaluation in search.evaluations_by_parameter.values()
+        if evaluation.meets_budget == first.meets_budget
+    ]
+    other_side = [
+        evaluation
+        for evaluation in search.evaluations_by_parameter.values()
+        if evaluation.meets_budget != first.meets_budget
+    ]
+    *_, last = ordered = sorted(
+        same_side, key=lambda evaluation: evaluation.log_parameter if upwards else -evaluation.log_parameter
+    )
+    if other_side:
+        across = min(other_side, key=lambda evaluation: abs(evaluation.log_parameter - last.log_parameter))
+        return _ordered_pair(last, across)
+    # Step on from `last` until an evaluation is on the other side of the root; `previous` is the one before it.
+    previous = ordered[-2] if len(ordered) > 1 else None
+    current = last
+    sign, longest, overshoot = (1 if upwards else -1), MAX_STRIDE, SECANT_OVERSHOOT
     while True:
         length = (
             search.parameter_range.first_stride
-            if before is None
-            else min(_secant_stride(before, walked_here, overshoot), longest)
+            if previous is None
+            else min(_secant_stride(previous, current, overshoot), longest)
         )
-        walked_there = search.evaluate_step(walked_here, sign * length)
-        if walked_there is None or walked_there.meets_budget != walked_here.meets_budget:
-            return _ordered_pair(walked_here, walked_there)
-        before, walked_here, longest, overshoot = walked_here, walked_there, 2 * longest, 2 * overshoot - 1
+        following = search.evaluate_step(current, sign * length)
+        if following is None or following.meets_budget != current.meets_budget:
+            return _ordered_pair(current, following)
+        previous, current, longest, overshoot = current, following, 2 * longest, 2 * overshoot - 1
 
 
-def _ordered_pair(here: EvaluatedParameter, there: EvaluatedParameter | None) -> Pair:
-    """Return the two, with the one that meets the budget first."""
-    return (here, there) if here.meets_budget else (there, here)
+def _ordered_pair(one: EvaluatedParameter, other: EvaluatedParameter | None) -> Bracket:
+    """Return the two evaluations, the one that meets the budget first."""
+    return (one, other) if one.meets_budget else (other, one)
 
 
-def _secant_stride(before: EvaluatedParameter, here: EvaluatedParameter, overshoot: float) -> float:
-    """A little beyond where the secant meets zero; ∞ where it does not."""
-    fallen = before.excess - here.excess
-    ratio = here.excess / fallen if fallen else math.inf
-    return max(overshoot * ratio * abs(here.log_parameter - before.log_parameter), SHORTEST) if ratio >= 0 else math.inf
+def _secant_stride(previous: EvaluatedParameter, current: EvaluatedParameter, overshoot: float) -> float:
+    """Return the log-factor to slightly beyond the secant's root; ∞ if the root is on the other side."""
+    decrease = previous.excess - current.excess
+    ratio = current.excess / decrease if decrease else math.inf
+    return (
+        max(overshoot * ratio * abs(current.log_parameter - previous.log_parameter), MIN_STRIDE)
+        if ratio >= 0
+        else math.inf
+    )
 
 
-# Narrowing a bracket: the root of the excess between a parameter that meets a budget and one that violates it.
+# Narrowing a bracket: the root of the excess between a parameter that meets the budget and one that violates it.
 
-FINEST = 1e-14
+MIN_TOLERANCE = 1e-14
 """Parameters with a smaller relative distance are treated as equal: their logarithms are rounded."""
-PUSHED = 0.9
-"""An estimate near an end of the bracket is moved inwards by this fraction of the tolerance, across the root."""
-TRUSTED = 0.5
+INWARD_FRACTION = 0.9
+"""An estimate near an end of the bracket is moved inwards to this fraction of the tolerance, mostly across the root."""
+MAX_QUADRATIC_CORRECTION = 0.5
 """A quadratic is used if it corrects the secant by at most this fraction of its step."""
-BEYOND_LAST = 0.1
-"""An extrapolated point is overshot by this fraction of the step to it."""
+EXTRAPOLATION_OVERSHOOT = 0.1
+"""An extrapolated step is lengthened by this fraction."""
 
 
 @dataclass(slots=True)
@@ -306,29 +329,29 @@ class _RootBracket:
         return sorted(self.search.evaluations_by_parameter.values(), key=lambda tried: abs(tried.excess))
 
     def is_narrow_enough(self, tolerance: float) -> bool:
-        apart = abs(self.inside_budget.parameter - self.outside_budget.parameter)
-        return apart <= (1 if self.search.parameter_range.integer else tolerance * self.inside_budget.parameter)
+        width = abs(self.inside_budget.parameter - self.outside_budget.parameter)
+        return width <= (1 if self.search.parameter_range.integer else tolerance * self.inside_budget.parameter)
 
-    def narrow_at(self, place: float, tolerance: float) -> None:
-        """The parameter there is one of the ends now; of integers one strictly between them."""
-        found, whole = (
-            self.search.parameter_range.nearest_parameter(self._safe_place(place, tolerance)),
-            self.search.parameter_range.integer,
-        )
+    def narrow_at(self, log_parameter: float, tolerance: float) -> None:
+        """Evaluate the parameter at this logarithm and make it an end; of integers one strictly between the ends."""
+        parameter_range = self.search.parameter_range
+        parameter = parameter_range.nearest_parameter(self._move_inwards(log_parameter, tolerance))
         low, high = sorted((self.inside_budget.parameter, self.outside_budget.parameter))
-        tried = self.search.evaluate_parameter(min(max(found, low + 1), high - 1) if whole else found)
+        if parameter_range.integer:
+            parameter = min(max(parameter, low + 1), high - 1)
+        tried = self.search.evaluate_parameter(parameter)
         if tried.meets_budget:
             self.inside_budget = tried
         else:
             self.previous_outside, self.outside_budget = self.outside_budget, tried
 
-    def _safe_place(self, place: float, tolerance: float) -> float:
-        """Return the point, moved inwards if it is near an end; the middle if it is outside."""
+    def _move_inwards(self, log_parameter: float, tolerance: float) -> float:
+        """Return the point, moved inwards if it is near an end; the middle of the bracket if it is outside."""
         gap = math.log1p(1 / self.inside_budget.parameter) if self.search.parameter_range.integer else tolerance
         low, high = sorted((self.inside_budget.log_parameter, self.outside_budget.log_parameter))
-        if not low <= place <= high or high - low <= 2 * gap:
+        if not low <= log_parameter <= high or high - low <= 2 * gap:
             return (low + high) / 2
-        return min(max(place, low + PUSHED * gap), high - PUSHED * gap)
+        return min(max(log_parameter, low + INWARD_FRACTION * gap), high - INWARD_FRACTION * gap)
 
 
 def close_bracket(
@@ -336,20 +359,24 @@ def close_bracket(
 ) -> EvaluatedParameter:
     """Narrow a bracket to the tolerance (integers: to neighbors) and return the end that meets the budget.
 
-    By secants and quadratics through the nearest evaluations. If two in a row do not halve the bracket, its middle is
-    tried, and then secants of the surplus through the last two that violated the budget.
+    It uses secants and quadratics through the nearest evaluations. If two in a row do not halve the bracket, it tries
+    the middle, and then secants of the surplus through the last two parameters that violated the budget (``STAGES``).
     """
-    bracket, stage, tolerance = _RootBracket(search, good, bad, bad), 0, max(tolerance, FINEST)
+    bracket, stage, tolerance = _RootBracket(search, good, bad, bad), 0, max(tolerance, MIN_TOLERANCE)
     while not bracket.is_narrow_enough(tolerance):
-        before, method = bracket.log_width, STAGES[stage]
+        previous_width, method = bracket.log_width, STAGES[stage]
         bracket.narrow_at(method(bracket), tolerance)
-        halved = bracket.log_width <= before / 2
-        stage = STAGES.index(AGAIN[method]) if halved and method in AGAIN else (stage + 1) % len(STAGES)
+        halved = bracket.log_width <= previous_width / 2
+        stage = (
+            STAGES.index(NEXT_AFTER_SUCCESS[method])
+            if halved and method in NEXT_AFTER_SUCCESS
+            else (stage + 1) % len(STAGES)
+        )
     return bracket.inside_budget
 
 
 def _interpolated_root(bracket: _RootBracket) -> float:
-    """Return the zero of the excess by the secant through the nearest two, corrected by the quadratic through three."""
+    """Return the root of the excess: of the secant through the nearest two, or of the quadratic through three."""
     first, second, *others = bracket.nearest_evaluations
     if first.excess == second.excess:
         return math.nan
@@ -358,36 +385,38 @@ def _interpolated_root(bracket: _RootBracket) -> float:
     )
     if not others:
         return secant
-    # Lagrange's formula for the place as a function of the excess, at zero; undefined where two excesses agree.
+    # Lagrange's formula for the parameter as a function of the excess, at zero; undefined if two excesses are equal.
     third = others[0]
     a, b, c = first.excess, second.excess, third.excess
-    parts = (a - b) * (a - c), (b - a) * (b - c), (c - a) * (c - b)
-    if not all(parts):
+    denominators = (a - b) * (a - c), (b - a) * (b - c), (c - a) * (c - b)
+    if not all(denominators):
         return secant
     root = (
-        first.log_parameter * (b * c / parts[0])
-        + second.log_parameter * (a * c / parts[1])
-        + third.log_parameter * (a * b / parts[2])
+        first.log_parameter * (b * c / denominators[0])
+        + second.log_parameter * (a * c / denominators[1])
+        + third.log_parameter * (a * b / denominators[2])
     )
-    return root if abs(root - secant) <= TRUSTED * abs(secant - first.log_parameter) else secant
+    return root if abs(root - secant) <= MAX_QUADRATIC_CORRECTION * abs(secant - first.log_parameter) else secant
 
 
 def _bracket_middle(bracket: _RootBracket) -> float:
-    """The middle."""
+    """Return the middle of the bracket."""
     return (bracket.inside_budget.log_parameter + bracket.outside_budget.log_parameter) / 2
 
 
 def _extrapolated_root(bracket: _RootBracket) -> float:
-    """Return the zero of the surplus by the secant through two positive values: beyond, it may fall abruptly to 0."""
+    """Return the root of the surplus, by the secant through two positive values: beyond, it may fall abruptly to 0."""
     bad, worse = bracket.outside_budget, bracket.previous_outside
-    steep = worse.surplus - bad.surplus
-    return bad.log_parameter + bad.surplus * (bad.log_parameter - worse.log_parameter) / steep if steep else math.nan
+    decrease = worse.surplus - bad.surplus
+    return (
+        bad.log_parameter + bad.surplus * (bad.log_parameter - worse.log_parameter) / decrease if decrease else math.nan
+    )
 
 
 def _overshot_root(bracket: _RootBracket) -> float:
     """Return a point slightly beyond the extrapolated one: one-sided extrapolation would only approach the root."""
-    place = _extrapolated_root(bracket)
-    return place + BEYOND_LAST * (place - bracket.outside_budget.log_parameter)
+    root = _extrapolated_root(bracket)
+    return root + EXTRAPOLATION_OVERSHOOT * (root - bracket.outside_budget.log_parameter)
 
 
 Method = Callable[[_RootBracket], float]
@@ -396,7 +425,7 @@ STAGES: tuple[Method, ...] = (
     _overshot_root, _bracket_middle,
 )  # fmt: skip
 """Methods in the order in which they are tried; the next one is used if the bracket was not halved."""
-AGAIN: dict[Method, Method] = {
+NEXT_AFTER_SUCCESS: dict[Method, Method] = {
     _interpolated_root: _interpolated_root, _extrapolated_root: _extrapolated_root, _overshot_root: _extrapolated_root,
 }  # fmt: skip
-"""The next method after one that halved the bracket."""
+"""The next method after one that halved the bracket; other methods are followed by the next stage."""

@@ -1,4 +1,8 @@
-"""The least noise for real-valued answers: a step density and a lower bound for all real noise; no sampler."""
+"""The least noise for real-valued answers: a step density, and a lower bound for all real-valued noise; no sampler.
+
+1. Lattices of cells, which turn the real-valued problem into an integer one (``RealLattice``).
+2. The noise and its certificate (``least_real_noise``).
+"""
 
 from __future__ import annotations
 
@@ -32,27 +36,28 @@ from tightrope.noise.program.search import best_staircase, least_table, proving_
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real, check_positive
 
-# Real-valued noise between two lattices of m cells a sensitivity (theory §4.2): costs of cells, costs of nodes.
+# 1. Real-valued noise is bounded by two integer problems on a lattice of m cells per sensitivity (theory §4.2).
 #
-# **Above.** An integer K that meets the points for shifts 1..m, unimodal, and U uniform on (−½, ½) give X = h(K +
-# U), h = Δ/m. A shift by h(d + t), 0 ≤ t < 1, compares cells at distance d with probability 1 − t and d + 1 with
-# probability t, so X meets the points at every real shift up to Δ. Its cost is Σ p_k E φ(h|k + U|).
+# **Upper bound.** Let K be an integer, unimodal, that meets the points for shifts 1..m, U uniform on (−½, ½), and
+# X = h(K + U), h = Δ/m. A shift by h(d + t), 0 ≤ t < 1, compares cells at distance d with probability 1 − t and
+# d + 1 with probability t, so X meets the points at every real shift up to Δ. Its cost is Σ p_k E φ(h|k + U|).
 #
-# **Below.** Let y solve the program at the nodes hℤ for shifts hd and be linear between them. For every real noise
-# the bound of ``dual`` holds with the infimum of r over the real line. Where φ is linear between nodes r is,
-# too, and nodes suffice; x² is at least its chord less h²/4; any non-decreasing φ is at least the chord of its values
+# **Lower bound.** Let y solve the program at the nodes hℤ for shifts hd and be linear between them. For every real
+# noise the bound of ``dual`` holds with the infimum of r over the real line. If φ is linear between nodes, so is r,
+# and nodes suffice; x² is at least its chord less h²/4; any non-decreasing φ is at least the chord of its values
 # one node before.
 
 CELL_PARTS = 16
-"""Pieces of a cell over which a cost without a formula is bounded by its value at the outer end."""
+"""A cost without a formula is bounded on each of this many pieces of a cell by its value at the outer end."""
 FOLLOWED_NATS = 40.0
-"""Nats down to which a staircase is computed."""
-COARSEST, FINEST = 4, 64
+"""A staircase is computed down to e^{−40} of its largest weight."""
+MIN_CELLS, MAX_CELLS = 4, 64
+"""Range of the number of cells per sensitivity."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealLattice:
-    """Cells of width Δ/m. Costs are in units of h^p for |x|^p, else as they are."""
+    """Cells of width h = Δ/m, m = ``cell_count``. Costs |x|^p are in units of h^p, other costs in their own unit."""
 
     sensitivity: float
     cell_count: int
@@ -60,7 +65,7 @@ class RealLattice:
 
     @property
     def cell_width(self) -> float:
-        """H = Δ/m."""
+        """The width h = Δ/m."""
         return self.sensitivity / self.cell_count
 
     @property
@@ -69,7 +74,7 @@ class RealLattice:
         return self.cell_width**self.cost.power if self.cost.power is not None else 1.0
 
     def costs_above(self, last: int) -> Floats:
-        """E φ(h|k + U|) for k = 0..last, or a little more."""
+        """Return E φ(h|k + U|) for k = 0..last, or slightly more."""
         k = np.arange(last + 1.0)
         if self.cost.power == 1:
             return np.where(k == 0, 0.25, k)
@@ -78,13 +83,13 @@ class RealLattice:
         return np.array([self.cell_cost(cell) for cell in k.tolist()])
 
     def cell_cost(self, k: float) -> float:
-        """E φ(h|k + U|), or a little more, for a cost without a formula: pieces cost what their outer end costs."""
+        """Return an upper bound on E φ(h|k + U|) for a cost without a formula, from the outer ends of the pieces."""
         parts = np.arange(1, CELL_PARTS + 1) / CELL_PARTS
         ends = parts / 2 if k == 0 else k - 0.5 + parts
         return float(self.cost.values_at(self.cell_width * ends).mean()) * (1 + 2.0**-48)
 
     def costs_below(self, last: int) -> Floats:
-        """Node values k = 0..last of a function, linear between nodes, that is nowhere above the cost."""
+        """Return values at nodes k = 0..last whose linear interpolation is nowhere above the cost."""
         k = np.arange(last + 1.0)
         if self.cost.power == 1:
             return k
@@ -94,11 +99,12 @@ class RealLattice:
 
 
 def best_lattice(cost: ErrorCost, sensitivity: float, epsilon: float, most: int, *, above: bool) -> RealLattice:
-    """The lattice of at most ``most`` cells that suits best: judged by the best staircase of ε alone.
+    """Return the lattice of at most ``most`` cells per sensitivity with the best bound for staircase noise of this ε.
 
-    Its steps fall on nodes or between them, as the number of cells decides; ε = 0 takes the finest.
+    The bound depends on whether the staircase's steps are at nodes or between them. For ε = 0 it is the finest lattice.
+    ``above`` selects the upper bound, otherwise it is the lower one.
     """
-    choices = range(COARSEST, max(COARSEST, min(most, FINEST)) + 1)
+    choices = range(MIN_CELLS, max(MIN_CELLS, min(most, MAX_CELLS)) + 1)
     lattices = [RealLattice(sensitivity, cells, cost) for cells in choices]
     if not epsilon > 0:
         return lattices[-1]
@@ -108,7 +114,7 @@ def best_lattice(cost: ErrorCost, sensitivity: float, epsilon: float, most: int,
 
 
 def staircase_cost(lattice: RealLattice, epsilon: float, *, above: bool) -> float:
-    """The least cost of a distribution that is flat on |k| < r and then falls by e^{−ε} every m cells, over r = 1..m.
+    """Return the least cost, over r = 1..m, of weights that are equal on |k| < r and fall by e^{−ε} every m cells.
 
     >>> fine = RealLattice(1.0, 48, ErrorCost.from_argument("absolute"))
     >>> round(staircase_cost(fine, 1.0, above=True), 3)  # e^{ε/2} / (e^ε − 1) = 0.9595...
@@ -119,16 +125,18 @@ def staircase_cost(lattice: RealLattice, epsilon: float, *, above: bool) -> floa
     return best_staircase(epsilon, lattice.cell_count, costs)[0] * lattice.cost_unit
 
 
+# 2. The noise and its certificate.
+
 CLOSE_GAP = 1e-3
-"""The relative gap at which refining ends."""
+"""The lattice of the lower bound is refined until the relative gap is at most this."""
 MOST_REAL_CELLS = 1500
-"""Cells of the program for the distribution: milliseconds."""
+"""Maximal number of cells of the program for the distribution: milliseconds."""
 LARGEST_LATTICE_EPSILON = 7.0
-"""Above, staircase noise is within 6 % of the least cost, less for larger ε, and lattices are too coarse."""
+"""For larger ε lattices are too coarse, and staircase noise is within 6 % of the least cost, closer as ε grows."""
 MOST_ANY_ROWS = 3_500
-"""Rows of the program for a distribution of any shape: a second."""
+"""Maximal number of rows of the program for a distribution of any shape: a second."""
 BOUND_ROWS = (4_000, 10_000)
-"""Rows of the programs for the bound: tried in this order until the gap is small enough."""
+"""Maximal numbers of rows of the programs for the bound, tried in this order until the gap is small enough."""
 BETWEEN = (
     " Errors are real here: with h = sensitivity / cells, k stands for the error h k, y is linear between whole k, and "
     "c_k times unit is nowhere above the cost, linearly interpolated; the bound is in the same unit."
@@ -141,10 +149,10 @@ PACKING = (
 FORMULA_MARGIN = 1e-12
 """Relative margin for formulas in floats."""
 PROOF_ROUNDING = 1e-9
-"""Relative margin by which floats may lift a lower bound above a cost that meets it."""
+"""By rounding, a lower bound may exceed a cost that equals it by this relative amount."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
+@dataclass(frozen=True, eq=False)  # not slotted: the certificate is cached
 class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
     """X = h (K + U): K from a table, U uniform on (−½, ½), h = sensitivity / cells.
 
@@ -179,7 +187,7 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
 
     @property
     def worst_error(self) -> float:
-        """H (N + ½); ∞ where the tail never ends."""
+        """The largest |X|: h (N + ½), N the largest |K|; ∞ if the noise is unbounded."""
         return (self.table.largest_magnitude + 0.5) * self.lattice.cell_width
 
     @property
@@ -191,13 +199,13 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
         return 1 - 2 * self.table.survival_probability(0)
 
     def _upper_quantile(self, tail: float) -> float:
-        """P(X > h(k + ½)) is P(K > k); within a cell it is linear."""
-        left = Fraction(tail)
-        cell = first_at_most(self.table.survival_probability, left)
+        """Return the x with P(X > x) = ``tail``: P(X > h(k + ½)) is P(K > k), and linear within a cell."""
+        exact_tail = Fraction(tail)
+        cell = first_at_most(self.table.survival_probability, exact_tail)
         beyond = self.table.survival_probability(cell)
-        inside = self.table.survival_probability(cell - 1) - beyond if cell else self._center_probability
-        back = (left - beyond) / inside if inside else Fraction(0)
-        return float(self._exact_cell_width * (cell + Fraction(1, 2) - back))
+        cell_mass = self.table.survival_probability(cell - 1) - beyond if cell else self._center_probability
+        distance_from_end = (exact_tail - beyond) / cell_mass if cell_mass else Fraction(0)
+        return float(self._exact_cell_width * (cell + Fraction(1, 2) - distance_from_end))
 
     @property
     def cost_upper_bound(self) -> float:
@@ -215,7 +223,7 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
         return _noise_certificate(self, self.privacy_target, self.lattice, self.cost_upper_bound, self.shape)
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
+@dataclass(frozen=True, eq=False)  # not slotted: the certificate is cached
 class LeastRealStaircase(ContinuousMechanism, CertifiedMechanism):
     """Staircase noise, used if it is the cheapest found: at large ε the finest lattice is too coarse."""
 
@@ -265,14 +273,12 @@ class LeastRealStaircase(ContinuousMechanism, CertifiedMechanism):
 RealNoise = LeastRealNoise | LeastRealStaircase
 
 
-def least_real_noise(
-    promise: PrivacyTarget, sensitivity: Real, cost: ErrorCost, shape: Shape = "unimodal"
-) -> RealNoise:
-    """The cheapest distribution found for real-valued answers: mostly within a thousandth of the least cost of any.
+def least_real_noise(target: PrivacyTarget, sensitivity: Real, cost: ErrorCost, shape: Shape = "unimodal") -> RealNoise:
+    """Return the cheapest distribution found for real-valued answers: mostly within a thousandth of the least cost.
 
-    On the finest lattice a unimodal distribution, with ``shape="any"`` also one of any shape on a coarser lattice, and
-    staircase noise. Raises ``InputError`` unless the sensitivity is positive, and where the noise would need too many
-    cells.
+    The candidates are a unimodal distribution on the finest lattice, staircase noise, and, with ``shape="any"``, a
+    distribution of any shape on a coarser lattice. Raises ``InputError`` unless the sensitivity is positive, and if the
+    noise would need too many cells.
 
     >>> from tightrope.documents import Budget
     >>> target = PrivacyTarget.from_budget(Budget(epsilon=3, delta=1e-6))
@@ -281,49 +287,58 @@ def least_real_noise(
     (True, True)
     """
     width = check_positive("sensitivity", sensitivity)
-    law = best_real_staircase(promise, width, cost)
-    stairs = [] if law is None else [LeastRealStaircase(law, promise, RealLattice(width, 1, cost))]
-    if stairs and promise.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
-        return stairs[0]
-    levels = _estimated_levels(promise)
-    found: list[RealNoise] = [*stairs, _least_on_lattice(promise, width, cost, MOST_REAL_CELLS // levels, "unimodal")]
+    best_staircase_noise = best_real_staircase(target, width, cost)
+    candidates = (
+        []
+        if best_staircase_noise is None
+        else [LeastRealStaircase(best_staircase_noise, target, RealLattice(width, 1, cost))]
+    )
+    if candidates and target.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
+        return candidates[0]
+    levels = _estimated_levels(target)
+    all_candidates: list[RealNoise] = [
+        *candidates,
+        _least_on_lattice(target, width, cost, MOST_REAL_CELLS // levels, "unimodal"),
+    ]
     if shape == "any":
-        most = int((MOST_ANY_ROWS / (len(promise.points) * levels)) ** 0.5)
-        found.append(_least_on_lattice(promise, width, cost, most, "any"))
-    return min(found, key=lambda noise: noise.cost_upper_bound)
+        most = int((MOST_ANY_ROWS / (len(target.points) * levels)) ** 0.5)
+        all_candidates.append(_least_on_lattice(target, width, cost, most, "any"))
+    return min(all_candidates, key=lambda noise: noise.cost_upper_bound)
 
 
-def best_real_staircase(promise: PrivacyTarget, width: float, cost: ErrorCost) -> Staircase | None:
+def best_real_staircase(target: PrivacyTarget, width: float, cost: ErrorCost) -> Staircase | None:
     """Return staircase noise of the smallest ε with the best γ, if it meets the guarantee; only for |x| and x²."""
-    points = promise.without_cap.points
+    points = target.without_cap.points
     epsilon = min((e for e, _ in points if e > 0), default=0.0)
     if cost.power is None or not epsilon > 0:
         return None
-    epsilon *= 1 - FORMULA_MARGIN  # so that no rounding of the loss exceeds what was asked
-    law = staircase(epsilon=epsilon, sensitivity=width)
+    epsilon *= 1 - FORMULA_MARGIN  # so that the rounded loss does not exceed the target
+    noise = staircase(epsilon=epsilon, sensitivity=width)
     if cost.power == 2:
-        shaped = partial(staircase, epsilon=epsilon, sensitivity=width)
-        far = math.log(law.gamma)
-        best = scipy.optimize.minimize_scalar(
-            lambda log: math.log(shaped(gamma=math.exp(log)).mean_squared_error), bounds=(far, 0.0), method="bounded"
+        staircase_with = partial(staircase, epsilon=epsilon, sensitivity=width)
+        log_gamma = math.log(noise.gamma)
+        minimum = scipy.optimize.minimize_scalar(
+            lambda log: math.log(staircase_with(gamma=math.exp(log)).mean_squared_error),
+            bounds=(log_gamma, 0.0),
+            method="bounded",
         )
-        law = shaped(gamma=math.exp(float(best.x)))
+        noise = staircase_with(gamma=math.exp(float(minimum.x)))
     eta = next((delta for at, delta in points if at == 0), 1.0)
-    return law if eta == 1 or law.total_variation * (1 + FORMULA_MARGIN) <= eta else None
+    return noise if eta == 1 or noise.total_variation * (1 + FORMULA_MARGIN) <= eta else None
 
 
-def _least_on_lattice(promise: PrivacyTarget, width: float, cost: ErrorCost, most: int, shape: Shape) -> LeastRealNoise:
-    lattice = best_lattice(cost, width, promise.smallest_positive_epsilon, most, above=True)
+def _least_on_lattice(target: PrivacyTarget, width: float, cost: ErrorCost, most: int, shape: Shape) -> LeastRealNoise:
+    lattice = best_lattice(cost, width, target.smallest_positive_epsilon, most, above=True)
     return LeastRealNoise(
-        least_table(promise, lattice.cell_count, lattice.costs_above, shape).table, promise, lattice, shape
+        least_table(target, lattice.cell_count, lattice.costs_above, shape).table, target, lattice, shape
     )
 
 
 def _noise_certificate(
-    noise: RealNoise, promise: PrivacyTarget, lattice: RealLattice, upper: float, shape: Shape
+    noise: RealNoise, target: PrivacyTarget, lattice: RealLattice, upper: float, shape: Shape
 ) -> NoiseCertificate:
-    lower, argument = _best_lower_bound(promise, lattice, upper)
-    guarantee, realized = realized_guarantee(noise.loss, promise)
+    lower, argument = _best_lower_bound(target, lattice, upper)
+    guarantee, realized = realized_guarantee(noise.loss, target)
     return NoiseCertificate(
         lower=lower,
         upper=upper,
@@ -339,45 +354,47 @@ def _noise_certificate(
     )
 
 
-def real_bound(promise: PrivacyTarget, lattice: RealLattice) -> tuple[float, tuple[DualMultiplier, ...]]:
-    """A lower bound on the cost of real noise that meets the guarantee, with the numbers that prove it."""
-    multipliers = proving_multipliers(promise, lattice.cell_count, lattice.costs_below)
+def real_bound(target: PrivacyTarget, lattice: RealLattice) -> tuple[float, tuple[DualMultiplier, ...]]:
+    """Return a lower bound on the cost of real noise that meets the guarantee, with the multipliers that prove it."""
+    multipliers = proving_multipliers(target, lattice.cell_count, lattice.costs_below)
     found = proven_least(multipliers, lattice.costs_below, "any") * lattice.cost_unit
     return max(
         float(np.nextafter(found * (1 - 2.0**-50), -np.inf)), float(lattice.cost.values_at(np.zeros(1))[0])
     ), multipliers
 
 
-def _best_lower_bound(promise: PrivacyTarget, lattice: RealLattice, upper: float) -> tuple[float, Argument]:
-    """The best bound found, refining the lattice until it is near ``upper``."""
+def _best_lower_bound(target: PrivacyTarget, lattice: RealLattice, upper: float) -> tuple[float, Argument]:
+    """Return the best lower bound found and its argument; the lattice is refined until it is near ``upper``."""
     power = lattice.cost.power
-    packed_found = 0.0 if power is None else packing_bound(promise, lattice.sensitivity, power)
-    best, why = (
-        packed_found,
-        Argument("theorem", PACKING, {"points": [list(point) for point in promise.without_cap.points]}),
-    )
-    if best > 0 and promise.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
-        return _cap_at_cost(best, upper), why
+    best = 0.0 if power is None else packing_bound(target, lattice.sensitivity, power)
+    argument = Argument("theorem", PACKING, {"points": [list(point) for point in target.without_cap.points]})
+    if best > 0 and target.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
+        return _cap_at_cost(best, upper), argument
     for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
         if upper <= best * (1 + CLOSE_GAP):
             break
-        most = int((rows / (len(promise.points) * _estimated_levels(promise))) ** 0.5)
-        finer = best_lattice(lattice.cost, lattice.sensitivity, promise.smallest_positive_epsilon, most, above=False)
-        found, multipliers = real_bound(promise, finer)
-        if found >= best:
-            plain = dual_argument(multipliers, finer.costs_below)
-            numbers = {"cells": finer.cell_count, "width": finer.cell_width, "unit": finer.cost_unit, **plain.numbers}
-            best, why = found, Argument("dual", DUAL + BETWEEN, numbers)
-    return _cap_at_cost(best, upper), why
+        most = int((rows / (len(target.points) * _estimated_levels(target))) ** 0.5)
+        finer = best_lattice(lattice.cost, lattice.sensitivity, target.smallest_positive_epsilon, most, above=False)
+        bound, multipliers = real_bound(target, finer)
+        if bound >= best:
+            dual_part = dual_argument(multipliers, finer.costs_below)
+            numbers = {
+                "cells": finer.cell_count,
+                "width": finer.cell_width,
+                "unit": finer.cost_unit,
+                **dual_part.numbers,
+            }
+            best, argument = bound, Argument("dual", DUAL + BETWEEN, numbers)
+    return _cap_at_cost(best, upper), argument
 
 
 def _cap_at_cost(bound: float, cost: float) -> float:
-    """Return the bound, lowered if rounding lifts it above a cost that attains it; raise if it exceeds that."""
+    """Return the bound, at most ``cost``; ``PrecisionError`` if it exceeds ``cost`` by more than rounding."""
     if bound > cost * (1 + PROOF_ROUNDING):
-        raise PrecisionError(f"a lower bound of {bound!r} contradicts a cost of {cost!r} that is reached")
+        raise PrecisionError(f"the computed lower bound {bound!r} exceeds a cost that was reached, {cost!r}")
     return min(bound, cost)
 
 
-def _estimated_levels(promise: PrivacyTarget) -> int:
+def _estimated_levels(target: PrivacyTarget) -> int:
     """Return the approximate width of the noise in sensitivities."""
-    return len(ReferenceWeights.from_points(searchable_points(promise), 1).weights)
+    return len(ReferenceWeights.from_points(searchable_points(target), 1).weights)

@@ -1,11 +1,11 @@
-"""Noise for a vector of integers: by L1, by L2 or by L∞, whichever costs least (theory §4.3).
+"""Noise for a vector of integers: the least of several candidates, for bounds by L1, L2 and L∞ (theory §4.3).
 
 A person changes a vector by v with ‖v‖₁ ≤ l1, ‖v‖₂ ≤ l2, ‖v‖∞ ≤ linf; coordinates get independent noise.
-- Gaussian noise loses by ‖v‖₂ alone: rounded to integers it is post-processing of a normal distribution, so
-  l2/scale-GDP holds in any dimension. Best where a change is spread over many coordinates, or nothing but L2 is known.
-- Other noise loses more if the same change is in few coordinates, or in many, as the budget has it. All ways in which
-  whole rows may fall into coordinates are enumerated (``contributions``): best for few rows.
-- With linf = 1 the worst change shifts l1 coordinates by one each: l1 releases of sensitivity 1, for which
+- Gaussian noise: its loss depends on ‖v‖₂ alone. Rounded to integers it is post-processing of a normal distribution, so
+  l2/scale-GDP holds in any dimension. Best if a change is spread over many coordinates, or if only l2 is given.
+- Other noise: its loss depends on how the change is split. All ways in which whole rows may fall into coordinates are
+  enumerated (``worst_split``): best for few rows.
+- If linf = 1, the worst change shifts l1 coordinates by one each. These are l1 releases of sensitivity 1, for which
   the weights themselves are optimized (``composed_noise``).
 """
 
@@ -57,23 +57,24 @@ class VectorChange:
             raise InputError(
                 "l1", None, "at least one of l1, l2 and linf", "how much can one person change the vector?"
             )
-        square = math.inf if l2 is None else math.floor(check_positive("l2", l2) ** 2 * (1 + 1e-12))
-        most = math.inf if linf is None else check_integer("linf", linf)
+        squared = math.inf if l2 is None else math.floor(check_positive("l2", l2) ** 2 * (1 + 1e-12))
+        largest = math.inf if linf is None else check_integer("linf", linf)
         total = math.inf if l1 is None else check_integer("l1", l1)
-        if not square >= 1:
+        if not squared >= 1:
             raise InputError("l2", l2, "at least 1", "a change below 1 changes no whole number")
-        most = min(most, total, math.isqrt(int(square)) if square < math.inf else math.inf)
-        by_square = min(square, math.isqrt(int(square) * dimension)) if square < math.inf else math.inf
-        total = min(total, dimension * most, by_square)
-        square = min(square, total * most, dimension * most**2)
-        return cls(dimension, int(total), int(square), int(most))
+        largest = min(largest, total, math.isqrt(int(squared)) if squared < math.inf else math.inf)
+        l1_from_l2 = min(squared, math.isqrt(int(squared) * dimension)) if squared < math.inf else math.inf
+        total = min(total, dimension * largest, l1_from_l2)
+        squared = min(squared, total * largest, dimension * largest**2)
+        return cls(dimension, int(total), int(squared), int(largest))
 
 
 @dataclass(frozen=True, slots=True)
 class VectorNoise:
     """Independent noise for every coordinate; ``loss`` is the loss of the whole vector.
 
-    ``way`` names the bound that was used, ``candidates`` the E X² of one coordinate for each, or why it fails.
+    ``bound_name`` is the bound that was used; ``candidates`` has the E X² of one coordinate for each bound, or the
+    reason why it failed.
     """
 
     noise: Mechanism
@@ -88,7 +89,7 @@ class VectorNoise:
         return self.noise.mean_squared_error
 
     def release(self, values: Any, randomness: Source | None = None) -> NDArray[Any]:
-        """Values + noise, shape [dimension]; raises ``InputError`` for another shape or anything but integers."""
+        """Return values + noise, shape [dimension]; ``InputError`` for another shape or anything but integers."""
         array = np.asarray(values)
         if array.shape != (self.change.dimension,):
             raise InputError("values", array.shape, f"shape ({self.change.dimension},)", "one value a coordinate")
@@ -110,13 +111,13 @@ def vector_noise(
     ('L1, one each', True)
     """
     change = VectorChange.from_norms(dimension, l1, l2, linf)
-    ways: dict[str, Callable[[Budget, VectorChange], tuple[Mechanism, PrivacyLoss]]] = {
+    searches: dict[str, Callable[[Budget, VectorChange], tuple[Mechanism, PrivacyLoss]]] = {
         "L2": _noise_by_l2,
         "L1, one each" if change.linf == 1 else "L1, every split": _noise_by_l1,
     }
     found: dict[str, tuple[Mechanism, PrivacyLoss]] = {}
     candidates: dict[str, float | str] = {}
-    for name, search in ways.items():
+    for name, search in searches.items():
         try:
             found[name] = search(budget, change)
             candidates[name] = found[name][0].mean_squared_error
@@ -124,31 +125,31 @@ def vector_noise(
             candidates[name] = str(error)
     if not found:
         raise InsufficientBudgetError("; ".join(f"{name}: {reason}" for name, reason in candidates.items()))
-    way = min(found, key=lambda name: found[name][0].mean_squared_error)
-    return VectorNoise(*found[way], way, change, candidates)
+    bound_name = min(found, key=lambda name: found[name][0].mean_squared_error)
+    return VectorNoise(*found[bound_name], bound_name, change, candidates)
 
 
 def _noise_by_l2(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
-    """Exact discrete Gaussian: each coordinate d apart is dominated by a normal pair d/√(scale² − ½) apart."""
-    length = math.sqrt(change.l2_squared)
-    found = calibrate(
+    """Return discrete Gaussian noise: a change by d is dominated by a normal pair with distance d/√(scale² − ½)."""
+    l2 = math.sqrt(change.l2_squared)
+    calibration = calibrate(
         lambda scale: PrivacyLoss.from_distribution(
-            GaussianLossDistribution(length / math.sqrt(scale**2 - 0.5) * (1 + 2.0**-48))
+            GaussianLossDistribution(l2 / math.sqrt(scale**2 - 0.5) * (1 + 2.0**-48))
         ),
         budget,
         smallest=SMALLEST,
         largest=1e9,
     )
-    return LargeGaussian.from_scale(found.parameter, change.linf), found.loss
+    return LargeGaussian.from_scale(calibration.parameter, change.linf), calibration.loss
 
 
 def _noise_by_l1(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
-    """The worst way in which whole rows may fall into coordinates."""
+    """Return noise for the worst way in which whole rows may fall into coordinates."""
     if change.linf == 1:
         # Releases of sensitivity 1, one for each coordinate that can change; fewer changes are dominated.
         noise = TableMechanism(composed_noise(budget, releases=change.l1).table)
         return noise, change.l1 * noise.loss
-    # The pointwise maximum of whole profiles over all ways.
-    contribution = SplitBounds(change.l1, change.linf, min(change.dimension, change.l1))
-    found = allocate_noise([CompositionGroup((NoiseSpec("vector", 8, whole_rows=True),), contribution)], budget)
-    return TableMechanism(found.selections[0][0].scalar_table, change.linf), found.loss
+    # The pointwise maximum of whole profiles over all splits.
+    split_bounds = SplitBounds(change.l1, change.linf, min(change.dimension, change.l1))
+    allocation = allocate_noise([CompositionGroup((NoiseSpec("vector", 8, whole_rows=True),), split_bounds)], budget)
+    return TableMechanism(allocation.selections[0][0].scalar_table, change.linf), allocation.loss

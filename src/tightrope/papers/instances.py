@@ -11,7 +11,7 @@ from tightrope.documents import Guarantee
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.bits import Stream
 
-RARE = 0.15
+EXTREME_PROBABILITY = 0.15
 """Probability of deliberately drawing an extreme case: bounds are tight at the extremes."""
 
 
@@ -51,27 +51,28 @@ def random_guarantee(*, pure: bool = False) -> Guarantee:
     """Return a random valid (ε, δ, η); η is sometimes at its maximum."""
     epsilon = math.exp(draw_between(math.log(0.05), math.log(4.0)))
     delta = 0.0 if pure else draw_between(0.0, 0.4) ** 2
-    most = delta + (1 - delta) * math.tanh(epsilon / 2)
-    least = delta + (most - delta) / 100  # below, differences of probabilities have few digits
-    eta = most if _draws_rare_case() else draw_between(least, most)
+    largest_eta = delta + (1 - delta) * math.tanh(epsilon / 2)
+    smallest_eta = delta + (largest_eta - delta) / 100  # for smaller ones, differences of probabilities have few digits
+    eta = largest_eta if _draws_extreme_case() else draw_between(smallest_eta, largest_eta)
     return Guarantee(epsilon, delta, eta)
 
 
 def random_private_channel(guarantee: Guarantee, inputs: int, outputs: int) -> Channel:
     """Return a random ε-LDP channel with total variation at most η, for which one of the two constraints is tight.
 
-    Rows are pulled towards their mean until every column keeps the ratio e^ε and no two rows differ by more than η.
+    Rows are mixed with a common distribution until every column has ratios of at most e^ε and no two rows differ by
+    more than η.
     """
-    sure = [0, 1, *(draw_integer(0, outputs - 1) for _ in range(inputs - 2))]
-    rows = np.eye(outputs)[sure] if _draws_rare_case() else random_distributions(inputs, outputs)
-    center = rows.mean(axis=0) if _draws_rare_case() else random_distribution(outputs)
+    certain_outputs = [0, 1, *(draw_integer(0, outputs - 1) for _ in range(inputs - 2))]
+    rows = np.eye(outputs)[certain_outputs] if _draws_extreme_case() else random_distributions(inputs, outputs)
+    center = rows.mean(axis=0) if _draws_extreme_case() else random_distribution(outputs)
     ratio = math.exp(guarantee.epsilon)
-    room = (ratio - 1) * center
-    needed = rows.max(axis=0) - ratio * rows.min(axis=0) + room
-    share = float(np.min(np.where(needed > 0, room / np.maximum(needed, 1e-300), 1.0)))
-    apart = max(float(np.abs(p - q).sum()) / 2 for p in rows for q in rows)
-    share = min(1.0, share, guarantee.total_variation / apart if apart > 0 else 1.0)
-    mixed = (1 - share) * center + share * rows
+    allowed = (ratio - 1) * center
+    excess = rows.max(axis=0) - ratio * rows.min(axis=0) + allowed
+    fraction = float(np.min(np.where(excess > 0, allowed / np.maximum(excess, 1e-300), 1.0)))
+    largest_variation = max(float(np.abs(p - q).sum()) / 2 for p in rows for q in rows)
+    fraction = min(1.0, fraction, guarantee.total_variation / largest_variation if largest_variation > 0 else 1.0)
+    mixed = (1 - fraction) * center + fraction * rows
     return Channel(mixed / mixed.sum(axis=1, keepdims=True))
 
 
@@ -85,5 +86,6 @@ def worst_of(values: list[float]) -> float:
     return max(math.inf if math.isnan(value) else value for value in values)
 
 
-def _draws_rare_case() -> bool:
-    return float(draw_uniforms(1)[0]) < RARE
+def _draws_extreme_case() -> bool:
+    """Return True with probability ``EXTREME_PROBABILITY``."""
+    return float(draw_uniforms(1)[0]) < EXTREME_PROBABILITY

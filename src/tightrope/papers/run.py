@@ -10,7 +10,7 @@ from importlib import import_module
 from tightrope.errors import InputError
 from tightrope.papers.item import Effort, Finding, Item, Values
 
-WORDS = ("agrees", "sharper", "wrong", "not")
+VERDICT_WORDS = ("agrees", "sharper", "wrong", "not")
 """First words of verdicts; "wrong" means that the paper is wrong."""
 Finished = Callable[[Item], None]
 
@@ -49,14 +49,14 @@ def run_items(
 
 
 def draw_item(item: Item, effort: Effort) -> tuple[str, ...]:
-    """The pictures of an item."""
+    """Return the pictures of an item as SVG."""
     from tightrope.reporting.charts.panels import render_svg
 
     return () if item.draw is None else tuple(render_svg(picture) for picture in item.draw(effort))
 
 
 def plain_values(values: Values) -> float | list[float]:
-    """One value as a number, several as a list.
+    """Return one value as a number, several as a list.
 
     >>> plain_values((1.0,)), plain_values((1.0, 2.0))
     (1.0, [1.0, 2.0])
@@ -66,16 +66,16 @@ def plain_values(values: Values) -> float | list[float]:
 
 def verdict_counts(results: Iterable[ItemResult]) -> dict[str, int]:
     """Return the number of verdicts that begin with each word."""
-    found = Counter(result.finding.verdict_word for result in results)
-    return {word: found[word] for word in WORDS if found[word]}
+    counts = Counter(result.finding.verdict_word for result in results)
+    return {word: counts[word] for word in VERDICT_WORDS if counts[word]}
 
 
 def verdict_words(results: Iterable[ItemResult]) -> dict[str, dict[str, str]]:
-    """The first word of each verdict, by paper and item."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the first word of each verdict, by paper and item."""
+    words: dict[str, dict[str, str]] = {}
     for result in results:
-        found.setdefault(result.item.paper, {})[result.item.item] = result.finding.verdict_word
-    return found
+        words.setdefault(result.item.paper, {})[result.item.item] = result.finding.verdict_word
+    return words
 
 
 def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
@@ -83,7 +83,7 @@ def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, 
     lines = [TABLE_HEAD]
     for item in items:
         verdict = verdicts[item.paper][item.item]
-        cells = (item.paper, item.item, item.statement, f"`{item.call}`", SAID.get(verdict, verdict))
+        cells = (item.paper, item.item, item.statement, f"`{item.call}`", VERDICT_TEXTS.get(verdict, verdict))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return INTRODUCTION + "\n".join(lines) + "\n"
 
@@ -113,10 +113,10 @@ The table is written by `scripts/papers.py`.
 TABLE_HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
 
 
-SAID = {"wrong": "the paper is wrong", "not": "not reproduced"}
-"""Verdicts as written in a table, if the word alone would mislead."""
+VERDICT_TEXTS = {"wrong": "the paper is wrong", "not": "not reproduced"}
+"""Texts in the table for verdict words that would mislead alone."""
 
-# All items of all papers, in the order of the papers.
+# The items of all papers.
 
 TITLES = {
     "GDGK": "Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate DP",
@@ -125,7 +125,7 @@ TITLES = {
     "AAC": "Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence",
     "KM": "Kawamoto, Murakami: Local Distribution Obfuscation via Probability Coupling",
 }
-STATEMENTS = {
+ITEM_LISTS = {
     "GDGK": ("gdgk.bounds.items", "gdgk.bounds.tightness_items", "gdgk.bounds.gaussians_items"),
     "GI": (
         "gi.regions.items",
@@ -140,7 +140,7 @@ STATEMENTS = {
     "AAC": ("aac.contraction.items", "aac.minimax.items", "aac.bayesian.items", "aac.minimax.testing_items"),
     "KM": ("km.divergences.items", "km.couplings.items", "km.rules.items"),
 }
-"""The modules with the items of each paper, in its order; they are imported when needed."""
+"""The lists of items of each paper, as module and name; modules are imported when needed."""
 
 
 def select_items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
@@ -149,11 +149,11 @@ def select_items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
     >>> {item.paper for item in select_items(["GDGK"])}, len(select_items()) > 139
     ({'GDGK'}, True)
     """
-    chosen = list(TITLES) if papers is None else list(papers)
-    for paper in chosen:
-        if paper not in STATEMENTS:
-            raise InputError("only", paper, f"some of {', '.join(STATEMENTS)}", "separate several by commas: GDGK,KM")
-    groups = [name.rpartition(".") for paper, names in STATEMENTS.items() if paper in chosen for name in names]
+    selected = list(TITLES) if papers is None else list(papers)
+    for paper in selected:
+        if paper not in ITEM_LISTS:
+            raise InputError("only", paper, f"some of {', '.join(ITEM_LISTS)}", "separate several by commas: GDGK,KM")
+    groups = [name.rpartition(".") for paper, names in ITEM_LISTS.items() if paper in selected for name in names]
     return tuple(
         item for module, _, name in groups for item in getattr(import_module(f"tightrope.papers.{module}"), name)
     )

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tightrope.queries.count import NOT_CLAMPED
+from tightrope.queries.count import NOT_CLAMPED_NOTE
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import Noise, NoisyStatistic
 
-SIZES = (30, 100, 1_000, 10_000)
-STATEMENT = (
+GROUP_SIZES = (30, 100, 1_000, 10_000)
+"""Group sizes for which errors are stated by default."""
+ERROR_STATEMENT = (
     "19 times in 20, the exact value for the rows used lies in the interval. The interval does not include the bias "
     "from limiting rows, from clamping, from missing values and from suppressed groups."
 )
-KNOWN = (
+KNOWN_GROUPS_NOTE = (
     "The groups follow from the question, so all of them are shown. The group None holds missing values and values "
     "below the first edge of a cut."
 )
@@ -40,25 +41,26 @@ class RemainingNoise(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accuracy:
-    """The errors of one query: its noises by name, and the noise of the key count if keys are discovered.
+    """The errors of one query.
 
-    ``remaining_noise``: the smaller errors if other answers are about the same rows; ``beside``: notes on such answers.
+    ``keys``: the noise of the key count if keys are discovered. ``remaining_noise``: the smaller noise if the answer is
+    made consistent with others about the same rows. ``related_notes``: notes on totals and parts of the answer.
     """
 
     question: Query
-    named: Mapping[str, Noise]
+    noises_by_name: Mapping[str, Noise]
     keys: Noise | None
     remaining_noise: RemainingNoise | None = None
-    beside: tuple[str, ...] = ()
+    related_notes: tuple[str, ...] = ()
 
     @property
     def own_noises(self) -> tuple[Noise, ...]:
         """The noises of the query's statistics."""
-        return tuple(self.named.values())
+        return tuple(self.noises_by_name.values())
 
     @property
     def key_threshold(self) -> int | None:
-        """The largest value of the noise in the key count: a discovered key is shown if its noisy count exceeds it."""
+        """The largest noise in the key count; a discovered key is shown if its noisy count exceeds it."""
         return None if self.keys is None else self.keys.key_threshold
 
     @property
@@ -69,51 +71,53 @@ class Accuracy:
     @property
     def worst_error(self) -> float | None:
         """The largest error; None if it is unbounded."""
-        worst = (
-            self.question.worst_error(self.named) if self.remaining_noise is None else self.remaining_noise.worst_error
+        largest_error = (
+            self.question.worst_error(self.noises_by_name)
+            if self.remaining_noise is None
+            else self.remaining_noise.worst_error
         )
-        return worst if math.isfinite(worst) else None
+        return largest_error if math.isfinite(largest_error) else None
 
     def errors_at_size(self, rows: int) -> dict[str, Any]:
         """Return the errors for a group with ``rows`` rows and the probability that it is suppressed."""
-        expected, half = (
+        expected, half_width = (
             self.remaining_noise.expected_error
             if self.remaining_noise
-            else self.question.expected_error(self.named, rows)
+            else self.question.expected_error(self.noises_by_name, rows)
         )
-        hidden = (
+        below_threshold = (
             0.0
             if self.keys is None
             else self.keys.lower_tail_probability(int(self.keys.noise_mechanism.worst_error) - rows)
         )
-        withheld = min(1.0, hidden + self.question.suppression_probability(self.named, rows))
-        errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half)}
-        return {"rows": rows, **errors, "suppressed": withheld}
+        suppressed = min(1.0, below_threshold + self.question.suppression_probability(self.noises_by_name, rows))
+        errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half_width)}
+        return {"rows": rows, **errors, "suppressed": suppressed}
 
     def reader_notes(self) -> list[str]:
         """Return the notes that readers need to interpret the answers."""
         return [
             *self._query_notes(),
             *([self.remaining_noise.reader_note] if self.remaining_noise else []),
-            *self.beside,
+            *self.related_notes,
         ]
 
     def _query_notes(self) -> list[str]:
         if self.question.asked.keys_from_expressions:
-            return [KNOWN, *self.question.all_notes]
+            return [KNOWN_GROUPS_NOTE, *self.question.all_notes]
         if self.key_threshold is None:
             return list(self.question.all_notes)
         return [
             f"Groups with a noisy count of {self.key_threshold:,} or less are suppressed.",
             "A small group is shown only if its noise happened to be high, so its value tends to be too high; the "
             "interval of a count accounts for that.",
-            *(note for note in self.question.all_notes if note != NOT_CLAMPED or self.keys not in self.own_noises),
+            *(note for note in self.question.all_notes if note != NOT_CLAMPED_NOTE or self.keys not in self.own_noises),
         ]
 
     def estimate(self, integers: Mapping[NoisyStatistic, int]) -> dict[str, float | None]:
         """Return the value and interval of a group, from its noisy integers by vector."""
-        own = {name: integers[noise.vector] for name, noise in self.named.items()}
-        return self.question.estimate(own, self.named)
+        integers_by_name = {name: integers[noise.vector] for name, noise in self.noises_by_name.items()}
+        return self.question.estimate(integers_by_name, self.noises_by_name)
 
 
 def _finite_or_none(error: float) -> float | None:

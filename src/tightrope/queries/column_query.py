@@ -17,7 +17,9 @@ from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
 from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree
 from tightrope.tables.schema import Schema
 
-PUBLIC = "give the lowest and the highest value, from public knowledge, not from the data"
+EXPONENT_FROM = 1e15
+"""From this size on, a float is shown with an exponent."""
+RANGE_ADVICE = "give the lowest and the highest value, from public knowledge, not from the data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class ColumnQuery(Query, ABC):
     def clamp_bounds(self) -> tuple[float, float]:
         """The range ``bounds``. Raises ``PlanError`` if it is not set yet."""
         if self.bounds is None:
-            raise PlanError.from_text("bounds", f"missing; {PUBLIC}")
+            raise PlanError.from_text("bounds", f"missing; {RANGE_ADVICE}")
         return self.bounds
 
     @property
@@ -68,9 +70,9 @@ class ColumnQuery(Query, ABC):
         if bounds is None:
             facts = facts_of(term, schema)
             bounds = facts.lower, facts.upper
-            finite = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
-            if facts.kind not in (*NUMBERS, "boolean") or not finite:
-                text = f"missing, and {escape_control_chars(str(term))} has no range of its own; {PUBLIC}"
+            is_range = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
+            if facts.kind not in (*NUMBERS, "boolean") or not is_range:
+                text = f"missing, and {escape_control_chars(str(term))} has no range of its own; {RANGE_ADVICE}"
                 raise PlanError.from_text("bounds", f"{text}; or use clip(..., lowest, highest)")
         return self.with_fields(asked=asked, term=term, bounds=bounds)
 
@@ -81,7 +83,7 @@ class ColumnQuery(Query, ABC):
 
 
 def declared_range(term: Term, bounds: object) -> tuple[float, float] | None:
-    """Return the declared range; None if it was left out and may follow from the expression. Raises ``PlanError``."""
+    """Return the declared range; None if it was left out and the column may be an expression. Raises ``PlanError``."""
     return (
         None
         if bounds is None and (isinstance(term, ExpressionTree) or not term.isidentifier())
@@ -90,7 +92,7 @@ def declared_range(term: Term, bounds: object) -> tuple[float, float] | None:
 
 
 def column_term(name: str, column: object) -> Term:
-    """Return a column name or expression, checked; raises ``PlanError`` for parameter ``name`` for anything else."""
+    """Return the column name or expression of parameter ``name``; raises ``PlanError`` if it is neither."""
     if not (isinstance(column, (str, Expression)) and str(column)):
         if column is None:
             raise PlanError.from_text(name, "missing; name a column, such as 'income'")
@@ -105,20 +107,16 @@ def format_range_end(number: float) -> str:
     >>> format_range_end(1234567.0), format_range_end(-0.0), format_range_end(0.1)
     ('1234567', '0', '0.1')
     """
-    return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
-
-
-_LONG = 1e15
-"""From this size on, a float is shown with an exponent."""
+    return str(int(number)) if number.is_integer() and abs(number) < EXPONENT_FROM else repr(number)
 
 
 def value_range(name: str, bounds: object) -> tuple[float, float]:
-    """Return a declared range, checked; raises ``PlanError`` for parameter ``name`` for anything else."""
+    """Return the range of parameter ``name`` as two floats; raises ``PlanError`` if it is not a range."""
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         if bounds is None:
-            raise PlanError.from_text(name, f"missing; {PUBLIC}")
-        raise PlanError(name, bounds, "a pair of numbers", PUBLIC)
-    low, high = check_finite(f"{name}[0]", bounds[0], PUBLIC), check_finite(f"{name}[1]", bounds[1], PUBLIC)
+            raise PlanError.from_text(name, f"missing; {RANGE_ADVICE}")
+        raise PlanError(name, bounds, "a pair of numbers", RANGE_ADVICE)
+    low, high = check_finite(f"{name}[0]", bounds[0], RANGE_ADVICE), check_finite(f"{name}[1]", bounds[1], RANGE_ADVICE)
     if not low < high:
         raise PlanError.from_text(name, f"the first number must be smaller than the second, not {low:g} and {high:g}")
     return low, high

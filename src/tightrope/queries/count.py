@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
-from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
@@ -17,9 +17,7 @@ from tightrope.tables.request import DistinctCount
 from tightrope.tables.schema import Schema
 
 ROW_COUNT = "rows"
-
-
-NOT_CLAMPED = "Noisy counts are not clamped at 0: that of a small group can be negative."
+NOT_CLAMPED_NOTE = "Noisy counts are not clamped at 0: that of a small group can be negative."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +26,14 @@ class RowCountQuery(Query):
 
     uniform = True
     adds_up = True
-    notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED,)
+    notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the row count."""
         return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
-        """Return the noisy integer; if it decides that the group is shown, the interval is conditional on that."""
+        """Return the noisy integer; if the group is shown because of it, the interval is conditional on that."""
         lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT])
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
@@ -75,9 +73,7 @@ class count(RowCountQuery):
         return f"number of rows{self.asked.groups_text}"
 
 
-# The number of people, or of distinct values, in each group.
-
-USED_ONLY = "Only values in the rows used are counted; values that occur only in rows beyond the limits are not."
+USED_ROWS_NOTE = "Only values in the rows used are counted; values that occur only in rows beyond the limits are not."
 
 
 @final
@@ -108,10 +104,10 @@ class count_distinct(RowCountQuery):
 
     def __post_init__(self) -> None:
         term = None if self.column is None else column_term("column", self.column)
-        found = self.check_options(self.kind, *(() if term is None else (str(term),)))
-        if term is None and found.max_rows_per_group not in (None, 1):
+        options = self.check_options(self.kind, *(() if term is None else (str(term),)))
+        if term is None and options.max_rows_per_group not in (None, 1):
             remedy = "each person counts once per group; max_groups limits the number of groups"
-            raise PlanError("max_rows_per_group", found.max_rows_per_group, "left out", remedy)
+            raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out", remedy)
         self._set_fields(term=term)
 
     @property
@@ -126,8 +122,8 @@ class count_distinct(RowCountQuery):
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes; for values, also which of them are counted."""
-        return self.notes if self.term is None else (USED_ONLY, *self.notes)
+        """The notes; for distinct values, also which of them are counted."""
+        return self.notes if self.term is None else (USED_ROWS_NOTE, *self.notes)
 
     def title_for(self, means: str) -> str:
         """Return the query in words, with the privacy unit's noun in the singular: the plan states only that."""
@@ -139,12 +135,12 @@ class count_distinct(RowCountQuery):
         """Return the meaning of the count, with the privacy unit's noun in the singular: the plan states only that."""
         if self.term is not None:
             return "The number of different values, each counted once per group"
-        counted = f"The number of units (each {means}), each counted once per group"
-        return self.meaning if means == A_PERSON else counted
+        meaning_of_unit = f"The number, with each {unit_noun(means)} counted once per group"
+        return self.meaning if means == A_PERSON else meaning_of_unit
 
     def __str__(self) -> str:
-        what = "persons" if self.term is None else f"different values of {escape_control_chars(str(self.term))}"
-        return f"number of {what}{self.asked.groups_text}"
+        counted = "persons" if self.term is None else f"different values of {escape_control_chars(str(self.term))}"
+        return f"number of {counted}{self.asked.groups_text}"
 
     @property
     def rows_in_group(self) -> int | None:
@@ -165,5 +161,5 @@ class count_distinct(RowCountQuery):
         """Return the count; each distinct value adds one, regardless of its number of rows."""
         if self.term is None:
             return super(count_distinct, self).noisy_statistics()
-        spend = NoiseSpec("different values", nearest_eighths(self.asked.relative_noise_size), whole_rows=True)
-        return (NoisyStatistic(DistinctCount(ROW_COUNT, self.term, None), spend, 1),)
+        noise_spec = NoiseSpec("different values", nearest_eighths(self.asked.relative_noise_size), whole_rows=True)
+        return (NoisyStatistic(DistinctCount(ROW_COUNT, self.term, None), noise_spec, 1),)

@@ -13,7 +13,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_positive
 from tightrope.queries.column_query import column_term, value_range
-from tightrope.queries.count import NOT_CLAMPED, RowCountQuery
+from tightrope.queries.count import NOT_CLAMPED_NOTE, RowCountQuery
 from tightrope.queries.options import Given
 from tightrope.tables.expressions.conditions import MAX_EDGES, Cut, make_cut
 from tightrope.tables.expressions.expression import Term, resolve_term
@@ -21,8 +21,10 @@ from tightrope.tables.expressions.leaves import ColumnRef, Value, parse_instant,
 from tightrope.tables.schema import Schema
 
 Edges = tuple[Value, ...]
-RISING = "say edges=[0, 18, 65], from what is publicly known; the last part has no end"
-WIDTH = "say width=10, bounds=(0, 100), from what is publicly known"
+EDGES_ADVICE = "say edges=[0, 18, 65], from what is publicly known; the last part has no end"
+WIDTH_ADVICE = "say width=10, bounds=(0, 100), from what is publicly known"
+MAX_PRINTED_EDGES, MAX_PRINTED_CHARACTERS = 20, 200
+"""Limits for invalid edges that an error message shows: their number, and the characters of their text."""
 
 
 @final
@@ -50,7 +52,7 @@ class histogram(RowCountQuery):
     term: Term = field(init=False, repr=False)
     """The column, checked."""
     begin: Edges = field(init=False, repr=False)
-    """The lower edges of the bins, checked, or computed from ``width`` and ``bounds``."""
+    """The lower edges of the bins: ``edges``, checked, or computed from ``width`` and ``bounds``."""
 
     kind = "histogram"
     meaning = "The number of rows"
@@ -58,28 +60,31 @@ class histogram(RowCountQuery):
     notes = (
         "Each bin is named after its left edge and ends before the next edge; the last bin has no upper end. None "
         "counts missing values and values below the first edge.",
-        NOT_CLAMPED,
+        NOT_CLAMPED_NOTE,
     )
     entries = ("column", "edges", "width", "bounds")
 
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
-        others = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
-        return f"histogram of {escape_control_chars(str(self.term))} in {len(self.begin):,} parts {ends}{others}"
+        other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
+        return f"histogram of {escape_control_chars(str(self.term))} in {len(self.begin):,} parts {ends}{other_groups}"
 
     def __post_init__(self) -> None:
-        begin = resolve_edges(self.edges, self.width, self.bounds)
+        lower_edges = resolve_edges(self.edges, self.width, self.bounds)
         term = column_term("column", self.column)
-        found = self.check_options(self.kind, str(term))
-        if str(term) in found.by:
+        options = self.check_options(self.kind, str(term))
+        if str(term) in options.by:
             raise PlanError("by", str(term), "another column than the histogram's own", "its parts are groups already")
-        keys = found.keys
+        keys = options.keys
         if keys is not None:
-            days = begin[0].kind == "text"
-            parts = (None, *(parse_instant(str(edge.value), "date") if days else edge.value for edge in begin))
-            keys = tuple((*key, part) for key, part in itertools.product(keys, parts))
-        grouped = replace(found, by=(*found.by, str(term)), terms=(*found.terms, term), keys=keys)
-        self._set_fields(asked=grouped, term=term, begin=begin)
+            has_days = lower_edges[0].kind == "text"
+            bin_keys = (
+                None,
+                *(parse_instant(str(edge.value), "date") if has_days else edge.value for edge in lower_edges),
+            )
+            keys = tuple((*key, bin_key) for key, bin_key in itertools.product(keys, bin_keys))
+        grouped_options = replace(options, by=(*options.by, str(term)), terms=(*options.terms, term), keys=keys)
+        self._set_fields(asked=grouped_options, term=term, begin=lower_edges)
 
     @property
     def part_edges(self) -> tuple[bool | int | float | str, ...]:
@@ -91,40 +96,45 @@ class histogram(RowCountQuery):
         if isinstance(self.asked.terms[-1], Cut):
             return self.with_fields(asked=self.asked.resolve(schema, where))
         term = resolve_term(self.term, schema)
-        parts = make_cut(ColumnRef(term) if isinstance(term, str) else term, self.begin)
-        asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
-        return self.with_fields(asked=asked.resolve(schema, where), term=term)
+        cut = make_cut(ColumnRef(term) if isinstance(term, str) else term, self.begin)
+        options = replace(self.asked, terms=(*self.asked.terms[:-1], cut))
+        return self.with_fields(asked=options.resolve(schema, where), term=term)
 
 
 def resolve_edges(edges: object, width: object, bounds: object) -> Edges:
     """Return the edges, given or computed; raises ``PlanError`` if they are missing or not increasing."""
     if (edges is None) == (width is None):
-        raise PlanError("edges", edges, "given, or else width and bounds", f"{RISING}; or {WIDTH}")
+        raise PlanError("edges", edges, "given, or else width and bounds", f"{EDGES_ADVICE}; or {WIDTH_ADVICE}")
     if edges is None:
         # low, low + width, … up to high, in decimals: 0.1 is one tenth.
-        (low, high), step = value_range("bounds", bounds), check_positive("width", width, WIDTH)
+        (low, high), step = value_range("bounds", bounds), check_positive("width", width, WIDTH_ADVICE)
         if not (high - low) / step < MAX_EDGES:
             raise PlanError("width", width, f"such that there are fewer than {MAX_EDGES:,} parts", "take wider parts")
-        first, by = Decimal(repr(low)), Decimal(repr(float(step)))
-        exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
-        whole = all(edge == edge.to_integral_value() for edge in exact)
-        return tuple(to_literal(int(edge) if whole else float(edge)) for edge in exact)
+        first, exact_width = Decimal(repr(low)), Decimal(repr(float(step)))
+        exact_edges = [
+            first + number * exact_width
+            for number in range(math.floor((Decimal(repr(high)) - first) / exact_width) + 1)
+        ]
+        all_integers = all(edge == edge.to_integral_value() for edge in exact_edges)
+        return tuple(to_literal(int(edge) if all_integers else float(edge)) for edge in exact_edges)
     if bounds is not None or not isinstance(edges, (list, tuple, range)):
         raise PlanError(
-            "edges", _printable_edges(edges), "a list of increasing numbers or days, without bounds", RISING
+            "edges", _printable_edges(edges), "a list of increasing numbers or days, without bounds", EDGES_ADVICE
         )
     try:
         return make_cut(ColumnRef("x"), [to_literal(edge) for edge in edges]).edges
     except InputError as error:
-        raise PlanError("edges", _printable_edges(edges), error.expected, RISING) from None
+        raise PlanError("edges", _printable_edges(edges), error.expected, EDGES_ADVICE) from None
 
 
 def _printable_edges(edges: object) -> object:
     """Return the edges for an error message: only their type and length unless short and plain; they may be data."""
-    plain = edges if isinstance(edges, (list, tuple, range)) else [edges]
-    short = len(plain) <= MOST_SHOWN and all(isinstance(edge, str | int | float | None) for edge in plain)
-    return edges if short and len(repr(edges)) <= MOST_LETTERS else f"{type(edges).__name__} of {len(plain):,}"
-
-
-MOST_SHOWN, MOST_LETTERS = 20, 200
-"""The most edges, and characters, of invalid edges that an error message shows."""
+    listed = edges if isinstance(edges, (list, tuple, range)) else [edges]
+    is_short_and_plain = len(listed) <= MAX_PRINTED_EDGES and all(
+        isinstance(edge, str | int | float | None) for edge in listed
+    )
+    return (
+        edges
+        if is_short_and_plain and len(repr(edges)) <= MAX_PRINTED_CHARACTERS
+        else f"{type(edges).__name__} of {len(listed):,}"
+    )

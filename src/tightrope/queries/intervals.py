@@ -34,62 +34,68 @@ class NoiseTails:
     def from_noise(cls, noise: WidenedNoise) -> Self:
         """Return the tail probabilities of the integer noise that is drawn."""
         # P(Y = 1), P(Y = 2), …, and of an infinite table the remaining tail probability.
-        table, left = noise.table, 0.0
+        table, remaining_tail = noise.table, 0.0
         if isinstance(table, BoxTable):
             weights = table.positive_probabilities()
         else:
             parts = [np.array([w / TOTAL for w in table.half])]
             if table.tail is not None:
                 block = np.array([w / TOTAL for w in table.tail.block])
-                left = table.tail.escape_in / TOTAL
-                while left > NEGLIGIBLE_TAIL:
-                    parts.append(left * block)
-                    left *= table.tail.escape / TOTAL
-                parts.append(np.array([left]))
+                remaining_tail = table.tail.escape_in / TOTAL
+                while remaining_tail > NEGLIGIBLE_TAIL:
+                    parts.append(remaining_tail * block)
+                    remaining_tail *= table.tail.escape / TOTAL
+                parts.append(np.array([remaining_tail]))
             weights = np.concatenate(parts)
-        return cls(float(noise.factor), np.append(np.cumsum(weights[::-1])[::-1], left))
+        return cls(float(noise.factor), np.append(np.cumsum(weights[::-1])[::-1], remaining_tail))
 
-    def tail_probability(self, place: Floats) -> Floats:
+    def tail_probability(self, at: Floats) -> Floats:
         """Return P(X > x) at integers of either sign.
 
         Sums the rest of the table cell that contains x and all later cells (``WidenedNoise.survival_probability``).
         """
-        x = np.where(place < 0, -place - 1, place)
+        x = np.where(at < 0, -at - 1, at)
         m = self.factor
         y = np.floor(x / m)
-        left = m - 1 - (x - y * m)
-        low, high = left * (left + 1) / 2, (m * (m - 1) - (m - 1 - left) * (m - left)) / 2
-        before, here, after = (
+        points_after = m - 1 - (x - y * m)
+        weight_before, weight_after = (
+            points_after * (points_after + 1) / 2,
+            (m * (m - 1) - (m - 1 - points_after) * (m - points_after)) / 2,
+        )
+        tail_before, tail_at, tail_after = (
             self._absolute_tail_probability(y - 1),
             self._absolute_tail_probability(y),
             self._absolute_tail_probability(y + 1),
         )
-        cell = (before - here) * low + (here - after) * high
-        tail = (cell + (m * m - m * (m - 1) / 2) * here + m * (m - 1) / 2 * after) / (m * m)
-        return np.where(place < 0, 1 - tail, tail)
+        cell = (tail_before - tail_at) * weight_before + (tail_at - tail_after) * weight_after
+        tail = (cell + (m * m - m * (m - 1) / 2) * tail_at + m * (m - 1) / 2 * tail_after) / (m * m)
+        return np.where(at < 0, 1 - tail, tail)
 
-    def smoothed_tail_probability(self, place: Floats) -> Floats:
+    def smoothed_tail_probability(self, at: Floats) -> Floats:
         """Return P(X + V > t) at any t, V uniform on (−½, ½): continuous, and symmetric and unimodal like X."""
-        x = np.floor(place + 0.5)
-        part = place + 0.5 - x
-        return (1 - part) * self.tail_probability(x - 1) + part * self.tail_probability(x)
+        x = np.floor(at + 0.5)
+        fraction = at + 0.5 - x
+        return (1 - fraction) * self.tail_probability(x - 1) + fraction * self.tail_probability(x)
 
     def _absolute_tail_probability(self, y: Floats) -> Floats:
         """Return P(Y > y) for integers y ≥ −1."""
-        found = self.table[np.minimum(np.maximum(y, 0), len(self.table) - 1).astype(np.int64)]
-        return np.where(y < 0, 1 - self.table[0], found)
+        tails = self.table[np.minimum(np.maximum(y, 0), len(self.table) - 1).astype(np.int64)]
+        return np.where(y < 0, 1 - self.table[0], tails)
 
 
 # The noise of two numbers of one group, independent or drawn from one box: bounds on P(|X − mY| > width).
 #
 # Proof: ``docs/proofs/intervals.md``.
 
-INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
-"""The second noise is binned, rounded outwards: up to each tail probability, this many bins; the rest is dropped."""
+INNER_TAIL, INNER_BINS, OUTER_TAIL, OUTER_BINS = 1e-2, 192, 1e-6, 64
+"""Bins of the second noise, whose values are rounded outwards: this many up to the point with each tail probability.
+
+The probability beyond the outer point is added to the bound.
+"""
 
 
 class NoisePair(Protocol):
-    """X and Y, both symmetric and unimodal on the integers."""
+    """The joint noise (X, Y) of two numbers, both symmetric and unimodal on the integers."""
 
     @property
     def swapped_pair(self) -> NoisePair:
@@ -104,7 +110,7 @@ class NoisePair(Protocol):
 
 @dataclass(frozen=True, eq=False)  # not slotted: caches what all ratios share
 class IndependentPair:
-    """X from ``top``, Y from ``bottom``."""
+    """Independent noises: X from ``top``, Y from ``bottom``."""
 
     top: NoiseTails
     bottom: NoiseTails
@@ -121,20 +127,21 @@ class IndependentPair:
         return _group_tail_masses(self.bottom)
 
     def excess_probability(self, widths: Floats, ratios: Floats) -> Floats:
-        places, masses = self._second_noise_masses
-        shifts = ratios[:, None] * places
+        bin_ends, masses = self._second_noise_masses
+        shifts = ratios[:, None] * bin_ends
         beyond = self.top.smoothed_tail_probability(widths[:, None] - shifts) + self.top.smoothed_tail_probability(
             widths[:, None] + shifts
         )
-        found: Floats = beyond @ masses + (1 - masses.sum())
-        return found
+        bounds: Floats = beyond @ masses + (1 - masses.sum())
+        return bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointBoxPair:
-    """Two coordinates of one point: given the half-width R, independent and at least as peaked as uniform ± f (R + 1).
+    """Two coordinates of one point of a box with a random half-width R.
 
-    ``chances``: probabilities of R = 0, 1, …; ``factors``: the f of both.
+    Given R, they are independent and at least as peaked as uniform on ± f (R + 1). ``chances``: the probabilities of
+    R = 0, 1, …; ``factors``: the f of both.
     """
 
     chances: Floats
@@ -145,27 +152,27 @@ class JointBoxPair:
         return JointBoxPair(self.chances, self.factors[::-1])
 
     def approximate_half_widths(self, outside: float) -> tuple[float, float]:
-        reach = np.arange(1, len(self.chances) + 1)
+        radius_plus_one = np.arange(1, len(self.chances) + 1)
         low, high = 0.0, float(len(self.chances))
         while high - low > 1e-3 * high:
             middle = (low + high) / 2
-            beyond = float(np.maximum(1 - middle / reach, 0.0) @ self.chances)
+            beyond = float(np.maximum(1 - middle / radius_plus_one, 0.0) @ self.chances)
             low, high = (middle, high) if beyond > outside else (low, middle)
         return high * self.factors[0], high * self.factors[1]
 
     def excess_probability(self, widths: Floats, ratios: Floats) -> Floats:
         """Return the bound for two uniform numbers: a corner of their rectangle if w is near its end, else a strip."""
-        reach = np.arange(1, len(self.chances) + 1)
+        radius_plus_one = np.arange(1, len(self.chances) + 1)
         first, second = np.full_like(ratios, self.factors[0]), np.abs(ratios) * self.factors[1]
-        more, less = np.maximum(first, second)[:, None], np.maximum(np.minimum(first, second), 1e-300)[:, None]
-        scaled = (widths - ratios / 2)[:, None] / reach
-        corner = np.maximum(more + less - scaled, 0.0) ** 2 / (4 * more * less)
-        found: Floats = np.where(scaled < more - less, 1 - scaled / more, corner) @ self.chances
-        return found
+        larger, smaller = np.maximum(first, second)[:, None], np.maximum(np.minimum(first, second), 1e-300)[:, None]
+        scaled = (widths - ratios / 2)[:, None] / radius_plus_one
+        corner = np.maximum(larger + smaller - scaled, 0.0) ** 2 / (4 * larger * smaller)
+        bounds: Floats = np.where(scaled < larger - smaller, 1 - scaled / larger, corner) @ self.chances
+        return bounds
 
 
 def half_width(tails: NoiseTails, outside: float) -> float:
-    """Return a nearly smallest width that |X| exceeds with probability at most ``outside``."""
+    """Return a width, nearly the smallest, that |X| exceeds with probability at most ``outside``."""
     return _approximate_half_width(tails, outside / 2)
 
 
@@ -175,16 +182,20 @@ def sum_widths(tails: NoiseTails, most: int, outside: float) -> Floats:
     Chernoff: E e^{θX} = E cosh(θX) ≤ Σ p cosh(θ x), each bin of |X| moved to its outer end; the probability beyond
     all bins is added m times. ∞ if that alone exceeds ``outside``.
     """
-    places, masses = _group_tail_masses(tails)
-    lost = max(1 - float(masses.sum()), 0.0)
+    bin_ends, masses = _group_tail_masses(tails)
+    lost_probability = max(1 - float(masses.sum()), 0.0)
     widths = np.zeros(most + 1)
-    scale = math.sqrt(float(masses @ places**2)) or 1.0
+    scale = math.sqrt(float(masses @ bin_ends**2)) or 1.0
     rates = np.geomspace(1e-3, 10, 200) / scale
     with np.errstate(over="ignore"):
-        growth = np.log(np.cosh(rates[:, None] * places) @ masses)
-    for many in range(1, most + 1):
-        left = outside - many * lost
-        widths[many] = np.min((many * growth - math.log(left)) / rates) if left > 0 else math.inf
+        growth = np.log(np.cosh(rates[:, None] * bin_ends) @ masses)
+    for count in range(1, most + 1):
+        remaining_probability = outside - count * lost_probability
+        widths[count] = (
+            np.min((count * growth - math.log(remaining_probability)) / rates)
+            if remaining_probability > 0
+            else math.inf
+        )
     return widths
 
 
@@ -198,13 +209,13 @@ def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
 
 
 def _group_tail_masses(tails: NoiseTails) -> tuple[Floats, Floats]:
-    """Return the outer ends of bins of |Y| and the bins' probabilities, without the tail beyond the last bin."""
-    inner, outer = _approximate_half_width(tails, INNER), _approximate_half_width(tails, OUTER)
+    """Return the outer ends of the bins of |Y| and their probabilities, without the tail beyond the last bin."""
+    inner, outer = _approximate_half_width(tails, INNER_TAIL), _approximate_half_width(tails, OUTER_TAIL)
     ends = np.concatenate(
         [
             [0.0],
-            np.ceil(np.linspace(0, inner, INNER_PARTS + 1)[1:]),
-            np.ceil(np.linspace(inner, outer, OUTER_PARTS + 1)[1:]),
+            np.ceil(np.linspace(0, inner, INNER_BINS + 1)[1:]),
+            np.ceil(np.linspace(inner, outer, OUTER_BINS + 1)[1:]),
         ]
     )
     ends = np.unique(ends)
@@ -213,34 +224,38 @@ def _group_tail_masses(tails: NoiseTails) -> tuple[Floats, Floats]:
 
 
 OUTSIDE = 0.05
-ROUNDING = 1e-10
+TAIL_ROUNDING = 1e-10
 """Relative margin for sums of tail probabilities in floats."""
-RATIOS, HALVINGS, STRETCHED, SHRUNK = 160, 13, 1.25, 14
-"""Number of ratios with a width each, bisection steps to find it, the factor that raises a first guess that is too
-small, and how often one that is large enough is divided by three."""
+RATIO_COUNT, BISECTION_STEPS, GROWTH_FACTOR, MAX_SHRINKINGS = 160, 13, 1.25, 14
+"""The search for the widths: the number of ratios with a width each, and the number of bisection steps for it.
+
+A first guess that is too small is multiplied by the growth factor; one that is large enough is divided by three, at
+most ``MAX_SHRINKINGS`` times.
+"""
 
 
 def interval_given_shown(tails: NoiseTails, value: int, above: int, outside: float = OUTSIDE) -> tuple[int, int]:
     """Return the ends of all n ≥ 1 for which ``value`` = n + Y is among the likeliest values given n + Y > ``above``.
 
-    The likeliest values are those with total probability 1 − ``outside``.
-
-    ``above`` is the largest |Y|, Y symmetric and unimodal: values nearer to n are likelier.
+    The likeliest values are the ones nearest to n, with total probability 1 − ``outside``: Y is symmetric and unimodal.
+    ``above`` is the largest |Y|.
     """
     counts = np.arange(max(1, value - above), value + above + 1, dtype=np.float64)
-    off, cut = np.abs(value - counts), above - counts
-    shown = tails.tail_probability(cut)
-    nearer = tails.tail_probability(np.maximum(cut, -off)) - tails.tail_probability(off - 1)
-    held = counts[(off == 0) | (nearer < (1 - outside) * (1 + ROUNDING) * shown)]
-    return int(held[0]), int(held[-1])
+    distances, cutoffs = np.abs(value - counts), above - counts
+    shown_probability = tails.tail_probability(cutoffs)
+    nearer_probability = tails.tail_probability(np.maximum(cutoffs, -distances)) - tails.tail_probability(distances - 1)
+    plausible_counts = counts[
+        (distances == 0) | (nearer_probability < (1 - outside) * (1 + TAIL_ROUNDING) * shown_probability)
+    ]
+    return int(plausible_counts[0]), int(plausible_counts[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioWidths:
-    """Ratios m = s/n of numbers observed as s + X and n + Y: |s + X − m (n + Y)| ≤ widths[i] with probability ≥ 95 %.
+    """Widths for ratios m = s/n of numbers observed as s + X and n + Y.
 
-    ``widths[i]`` holds for all |m| between ``largest`` i/k and ``largest`` (i+1)/k. X and Y are symmetric and unimodal,
-    so the width does not decrease with |m|.
+    |s + X − m (n + Y)| ≤ ``widths[i]`` with probability ≥ 95 %, for all |m| between ``largest`` i/k and ``largest``
+    (i+1)/k. X and Y are symmetric and unimodal, so the width does not decrease with |m|.
     """
 
     largest: float
@@ -249,45 +264,45 @@ class RatioWidths:
     @classmethod
     def from_noise_pair(cls, noises: NoisePair, largest: float) -> Self:
         """Return the widths of X − mY."""
-        ratios = largest * np.arange(1, RATIOS + 1) / RATIOS
+        ratios = largest * np.arange(1, RATIO_COUNT + 1) / RATIO_COUNT
         first, second = noises.approximate_half_widths(OUTSIDE * 0.9)
         high = first + ratios * second
-        while not np.all(noises.excess_probability(high, ratios) <= OUTSIDE * (1 - ROUNDING)):
-            high = high * STRETCHED
-        for _ in range(SHRUNK):
-            enough = noises.excess_probability(high / 3, ratios) <= OUTSIDE * (1 - ROUNDING)
-            if not np.any(enough):
+        while not np.all(noises.excess_probability(high, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)):
+            high = high * GROWTH_FACTOR
+        for _ in range(MAX_SHRINKINGS):
+            is_enough = noises.excess_probability(high / 3, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
+            if not np.any(is_enough):
                 break
-            high = np.where(enough, high / 3, high)
+            high = np.where(is_enough, high / 3, high)
         low = high / 3
-        for _ in range(HALVINGS):
+        for _ in range(BISECTION_STEPS):
             middle = (low + high) / 2
-            enough = noises.excess_probability(middle, ratios) <= OUTSIDE * (1 - ROUNDING)
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return cls(largest, high * (1 + ROUNDING) + 0.5)
+            is_enough = noises.excess_probability(middle, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        return cls(largest, high * (1 + TAIL_ROUNDING) + 0.5)
 
     def ratio_interval(self, top: float, bottom: float) -> tuple[float, float]:
         """Return the ends of all ratios up to ``largest`` that are plausible given s + X = ``top``, n + Y = ``bottom``.
 
         If no ratio is plausible: from the nearest end of the range as far inwards as the noise extends.
         """
-        found = self.likely_ratios_between(top, bottom, -self.largest, self.largest)
-        if found is not None:
-            return found
-        reach = float(self.widths[-1] / max(abs(bottom), 1.0))
-        inner = max(self.largest - reach, -self.largest)
+        interval = self.likely_ratios_between(top, bottom, -self.largest, self.largest)
+        if interval is not None:
+            return interval
+        noise_reach = float(self.widths[-1] / max(abs(bottom), 1.0))
+        inner = max(self.largest - noise_reach, -self.largest)
         return (inner, self.largest) if top * bottom > 0 else (-self.largest, -inner)
 
     def likely_ratios_between(self, top: float, bottom: float, least: float, most: float) -> tuple[float, float] | None:
         """Return the ends of the plausible ratios from ``least`` to ``most``, both within ± ``largest``, or None."""
-        edges = self.largest * np.arange(RATIOS + 1) / RATIOS
+        edges = self.largest * np.arange(RATIO_COUNT + 1) / RATIO_COUNT
         low = np.maximum(np.concatenate([-edges[:0:-1], edges[:-1]]), least)
         high = np.minimum(np.concatenate([-edges[-2::-1], edges[1:]]), most)
         widths = np.concatenate([self.widths[::-1], self.widths])
         if bottom != 0:
             ends = (top - widths) / bottom, (top + widths) / bottom
             low, high = np.maximum(low, np.minimum(*ends)), np.minimum(high, np.maximum(*ends))
-            held = low <= high
+            is_plausible = low <= high
         else:
-            held = (abs(top) <= widths) & (low <= high)
-        return (float(low[held].min()), float(high[held].max())) if np.any(held) else None
+            is_plausible = (abs(top) <= widths) & (low <= high)
+        return (float(low[is_plausible].min()), float(high[is_plausible].max())) if np.any(is_plausible) else None

@@ -13,7 +13,7 @@ from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic, column_grid, rounding_error, value_count, value_sum
 from tightrope.tables.request import FixedPoint
 
-SUM, USABLE = "sum", "usable"
+CENTERED_SUM, USABLE = "sum", "usable"
 COUNT_NOISE = 2.0
 """The count in a mean gets twice the relative noise of the sum: few values lie at the ends of their range."""
 
@@ -43,13 +43,13 @@ class mean(ColumnQuery):
 
     @property
     def fixed_point_grid(self) -> FixedPoint:
-        """The grid of integers counted from the midpoint, which halves the sensitivity."""
+        """The grid, with integers counted from the midpoint, which halves the sensitivity."""
         return column_grid(self.clamp_bounds, centered=True)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the centered sum and the number of usable values."""
         size = self.asked.relative_noise_size
-        return value_sum(SUM, self.term, self.fixed_point_grid, size), value_count(
+        return value_sum(CENTERED_SUM, self.term, self.fixed_point_grid, size), value_count(
             USABLE, self.term, size * COUNT_NOISE
         )
 
@@ -60,24 +60,24 @@ class mean(ColumnQuery):
         """
         low, high = self.clamp_bounds
         middle, total, usable = (
-            self.fixed_point_grid.center * noises[SUM].step_size,
-            integers[SUM] * noises[SUM].step_size,
+            self.fixed_point_grid.center * noises[CENTERED_SUM].step_size,
+            integers[CENTERED_SUM] * noises[CENTERED_SUM].step_size,
             integers[USABLE],
         )
         if usable < 1:
             return {"value": None, "lower": low, "upper": high, "usable": usable}
-        below, above = centered_interval(integers[SUM], usable, noises)
-        value, off = min(max(middle + total / usable, low), high), rounding_error(self.clamp_bounds)
-        lower, upper = max(low, min(middle + below - off, value)), min(high, max(middle + above + off, value))
+        below, above = centered_interval(integers[CENTERED_SUM], usable, noises)
+        value, rounding = min(max(middle + total / usable, low), high), rounding_error(self.clamp_bounds)
+        lower, upper = max(low, min(middle + below - rounding, value)), min(high, max(middle + above + rounding, value))
         return {"value": value, "lower": lower, "upper": upper, "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return errors for a mean halfway between the middle and an end of the range, E|error| as an upper bound."""
         low, high = self.clamp_bounds
-        reach = (high - low) / 2
-        expected = (noises[SUM].mean_absolute + noises[USABLE].mean_absolute * reach / 2) / people
-        lower, upper = centered_interval(people * reach / 2 / noises[SUM].step_size, people, noises)
-        return min(expected, reach), min(reach, (upper - lower) / 2)
+        half_range = (high - low) / 2
+        expected = (noises[CENTERED_SUM].mean_absolute + noises[USABLE].mean_absolute * half_range / 2) / people
+        lower, upper = centered_interval(people * half_range / 2 / noises[CENTERED_SUM].step_size, people, noises)
+        return min(expected, half_range), min(half_range, (upper - lower) / 2)
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return P(the noisy count is below 1)."""
@@ -89,8 +89,8 @@ def centered_interval(total: float, usable: int, noises: Noises) -> tuple[float,
 
     A centered mean is at most one row's sensitivity; rounding to the grid moves a value by at most half a step.
     """
-    step = noises[SUM].step_size
-    lower, upper = _cached_ratio_widths(noises[SUM], noises[USABLE]).ratio_interval(total, usable)
+    step = noises[CENTERED_SUM].step_size
+    lower, upper = _cached_ratio_widths(noises[CENTERED_SUM], noises[USABLE]).ratio_interval(total, usable)
     return (lower - 1) * step, (upper + 1) * step
 
 
@@ -102,9 +102,7 @@ def _cached_ratio_widths(total: Noise, usable: Noise) -> RatioWidths:
     )
 
 
-# The sum of a column.
-
-TOTAL = "sum"
+SUM_NAME = "sum"
 
 
 @final
@@ -130,20 +128,22 @@ class sum(ColumnQuery):
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the sum, on a grid that is finer than its noise."""
         return (
-            value_sum(TOTAL, self.term, column_grid(self.clamp_bounds, centered=False), self.asked.relative_noise_size),
+            value_sum(
+                SUM_NAME, self.term, column_grid(self.clamp_bounds, centered=False), self.asked.relative_noise_size
+            ),
         )
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return noisy integer · step; the ends are rounded outwards."""
-        value, width = integers[TOTAL] * noises[TOTAL].step_size, noises[TOTAL].half_width()
+        value, width = integers[SUM_NAME] * noises[SUM_NAME].step_size, noises[SUM_NAME].half_width()
         lower, upper = math.nextafter(value - width, -math.inf), math.nextafter(value + width, math.inf)
         return {"value": value, "lower": lower, "upper": upper}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise."""
         del people
-        return noises[TOTAL].mean_absolute, noises[TOTAL].half_width()
+        return noises[SUM_NAME].mean_absolute, noises[SUM_NAME].half_width()
 
     def worst_error(self, noises: Noises) -> float:
         """Return the largest error of the noise."""
-        return noises[TOTAL].worst_error
+        return noises[SUM_NAME].worst_error

@@ -24,21 +24,21 @@ from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import Factor, FixedPoint, FixedProduct, Measure
 
-# Width of a weighted sum of several noises: exceeded with at most a given probability.
+# Width of a weighted sum of several noises, which it exceeds with at most a given probability.
 #
 # Proof that every width is large enough: ``docs/proofs/intervals.md``.
 
-CELLS, REACH = 160, 4
+CELLS_PER_WIDTH, LATTICE_WIDTHS = 160, 4
 """Lattice cells per width of the heaviest noise, and the extent of the lattice in widths of the sum."""
-LEVELS = 48
-"""Weights are rounded up to multiples of the heaviest weight over this, so that similar groups share one width."""
+WEIGHT_LEVELS = 48
+"""Weights are rounded up to multiples of the heaviest weight divided by this, so that similar groups share a width."""
 JOINT_ROUNDING = 1e-11
 """Bound on the error of sums of probabilities in floats."""
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: caches what all groups share
 class NoiseSum:
-    """|Σ c_i X_i| of independent symmetric unimodal noises X_i."""
+    """Widths of weighted sums Σ c_i X_i of independent, symmetric, unimodal noises X_i."""
 
     tails: tuple[NoiseTails, ...]
 
@@ -48,62 +48,70 @@ class NoiseSum:
         return tuple(half_width(tails, OUTSIDE) for tails in self.tails)
 
     def weighted_sum_width(self, weights: Sequence[float], outside: float) -> float:
-        """Return a width exceeded with probability at most ``outside``, for all weights up to these in magnitude."""
-        heavy = [abs(weight) * half for weight, half in zip(weights, self.approximate_half_widths, strict=True)]
-        heaviest = max(heavy)
-        if not 0 < heaviest < math.inf:
-            return heaviest
-        found = heaviest * _lattice_width(self, tuple(math.ceil(LEVELS * one / heaviest) for one in heavy), outside)
-        return found if math.isfinite(found) else self._sum_of_widths(weights, outside)
+        """Return a width that the sum exceeds with probability at most ``outside``, for all |c_i| up to ``weights``."""
+        scaled_weights = [
+            abs(weight) * half for weight, half in zip(weights, self.approximate_half_widths, strict=True)
+        ]
+        largest_weight = max(scaled_weights)
+        if not 0 < largest_weight < math.inf:
+            return largest_weight
+        width = largest_weight * _lattice_width(
+            self, tuple(math.ceil(WEIGHT_LEVELS * weight / largest_weight) for weight in scaled_weights), outside
+        )
+        return width if math.isfinite(width) else self._sum_of_widths(weights, outside)
 
     def _sum_of_widths(self, weights: Sequence[float], outside: float) -> float:
-        """Return the sum of the noises' own widths (union bound), used if the lattice is too short."""
-        used = [(abs(weight), tails) for weight, tails in zip(weights, self.tails, strict=True) if weight]
-        each = outside * (1 - JOINT_ROUNDING) / len(used)
-        return math.fsum(weight * half_width(tails, each) for weight, tails in used) * (1 + 1e-12)
+        """Return the sum of the widths of the single noises (union bound), for use if the lattice is too short."""
+        weighted_tails = [(abs(weight), tails) for weight, tails in zip(weights, self.tails, strict=True) if weight]
+        outside_each = outside * (1 - JOINT_ROUNDING) / len(weighted_tails)
+        return math.fsum(weight * half_width(tails, outside_each) for weight, tails in weighted_tails) * (1 + 1e-12)
 
 
 @lru_cache(maxsize=1 << 14)
 def _lattice_width(joint: NoiseSum, levels: tuple[int, ...], outside: float) -> float:
-    """Return the width on a lattice: each c (X + V), V uniform on (−½, ½), flattened within cells, not more peaked."""
-    many, used = sum(level > 0 for level in levels), [place for place, level in enumerate(levels) if level]
-    far = math.ceil(CELLS * REACH * math.sqrt(many))
-    cell = max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS
-    laws = [_noise_transform(joint, place, levels[place], far, cell, many) for place in used]
-    inside = np.maximum(np.fft.irfft(np.prod(laws, axis=0), _transform_size(many, far)), 0.0)
-    # the sum lies in (s, s + k) cells for k terms and an integer s: it is inside ± n if −n ≤ s ≤ n − k
-    middle, sums = many * far, np.concatenate([[0.0], np.cumsum(inside)])
-    n = np.arange(many, middle + 1)
-    held = sums[middle + n - many + 1] - sums[middle - n]
-    enough = np.flatnonzero(1 - held <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
-    wide = math.inf if len(enough) == 0 else float(n[enough[0]]) * cell
-    return (wide + math.fsum(levels[place] / LEVELS / joint.approximate_half_widths[place] for place in used) / 2) * (
-        1 + 1e-12
+    """Return the width of the sum, from the distributions on a lattice of all c (X + V), V uniform on (−½, ½).
+
+    Within a cell of the lattice the mass is spread evenly, which does not make a distribution more peaked.
+    """
+    noise_count, used_noises = (
+        sum(level > 0 for level in levels),
+        [index for index, level in enumerate(levels) if level],
     )
+    cells = math.ceil(CELLS_PER_WIDTH * LATTICE_WIDTHS * math.sqrt(noise_count))
+    cell = max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS_PER_WIDTH
+    transforms = [_noise_transform(joint, index, levels[index], cells, cell, noise_count) for index in used_noises]
+    masses = np.maximum(np.fft.irfft(np.prod(transforms, axis=0), _transform_size(noise_count, cells)), 0.0)
+    # the sum lies in (s, s + k) cells for k terms and an integer s: it is inside ± n if −n ≤ s ≤ n − k
+    middle, sums = noise_count * cells, np.concatenate([[0.0], np.cumsum(masses)])
+    n = np.arange(noise_count, middle + 1)
+    inside = sums[middle + n - noise_count + 1] - sums[middle - n]
+    sufficient = np.flatnonzero(1 - inside <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
+    width = math.inf if len(sufficient) == 0 else float(n[sufficient[0]]) * cell
+    return (
+        width
+        + math.fsum(levels[index] / WEIGHT_LEVELS / joint.approximate_half_widths[index] for index in used_noises) / 2
+    ) * (1 + 1e-12)
 
 
 @lru_cache(maxsize=256)
 def _noise_transform(
-    joint: NoiseSum, place: int, level: int, far: int, cell: float, many: int
+    joint: NoiseSum, noise_index: int, level: int, cells: int, cell: float, noise_count: int
 ) -> NDArray[np.complex128]:
-    """Return the transform of the mass of c (X + V) in ``far`` cells on each side; mass beyond counts as outside."""
-    width = cell * LEVELS / level * joint.approximate_half_widths[place]
-    beyond = joint.tails[place].smoothed_tail_probability(np.arange(far + 1, dtype=np.float64) * width)
-    half = np.maximum(beyond[:-1] - beyond[1:], 0.0)
-    return np.fft.rfft(np.concatenate([half[::-1], half]), _transform_size(many, far))
+    """Return the Fourier transform of the mass of c (X + V) in ``cells`` cells on each side; the rest is left out."""
+    width = cell * WEIGHT_LEVELS / level * joint.approximate_half_widths[noise_index]
+    beyond = joint.tails[noise_index].smoothed_tail_probability(np.arange(cells + 1, dtype=np.float64) * width)
+    masses = np.maximum(beyond[:-1] - beyond[1:], 0.0)
+    return np.fft.rfft(np.concatenate([masses[::-1], masses]), _transform_size(noise_count, cells))
 
 
-def _transform_size(many: int, far: int) -> int:
-    """Return a power of two large enough for the sum of ``many`` distributions of 2 · ``far`` cells."""
-    return 1 << (2 * many * far).bit_length()
-
-
-# Interval arithmetic for the weights of the noises; ends are rounded to the nearest double.
+def _transform_size(noise_count: int, cells: int) -> int:
+    """Return a power of two large enough for the sum of ``noise_count`` distributions of 2 · ``cells`` cells."""
+    return 1 << (2 * noise_count * cells).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """All numbers from ``low`` to ``high``.
+    """All numbers from ``low`` to ``high``; the ends of results are rounded to the nearest double.
 
     >>> (Span(-1, 2) * Span(3, 4) - 1).largest_magnitude
     7.0
@@ -137,8 +145,8 @@ class Span:
         low, high = max(self.low, other.low), min(self.high, other.high)
         if low <= high:
             return Span(low, high)
-        end = other.low if self.high < other.low else other.high
-        return Span(end, end)
+        nearest_end = other.low if self.high < other.low else other.high
+        return Span(nearest_end, nearest_end)
 
     def divide_by_positive(self, positive: Span) -> Span:
         """Return all quotients by positive numbers; unbounded if the divisor may be zero."""
@@ -148,8 +156,8 @@ class Span:
 
     def squared_span(self) -> Span:
         """Return all squares."""
-        least = 0.0 if self.low <= 0 <= self.high else min(self.low**2, self.high**2)
-        return Span(least, self.largest_magnitude**2)
+        smallest = 0.0 if self.low <= 0 <= self.high else min(self.low**2, self.high**2)
+        return Span(smallest, self.largest_magnitude**2)
 
 
 def span_around(middle: float, width: float) -> Span:
@@ -162,15 +170,15 @@ def _as_span(other: Span | float) -> Span:
 
 
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
-NUISANCE = 1e-3
-"""The probability that a nuisance parameter lies outside its own interval."""
-RAREST, FINENESS = -9.0, 0.05
-"""Powers of ten: the smallest probability that is resolved, and the resolution."""
-NARROWINGS = 3
-"""The number of iterations in which a range narrows the weights of the noise, and these narrow the range."""
+NUISANCE_PROBABILITY = 1e-3
+"""The maximum probability that a nuisance parameter lies outside its own interval."""
+SMALLEST_EXPONENT, EXPONENT_TOLERANCE = -9.0, 0.05
+"""Decimal logarithms of probabilities: the smallest one that is distinguished from 0, and the tolerance."""
+NARROWING_STEPS = 3
+"""Iterations: in each, the range of a parameter narrows the weights of the noise, and these narrow the range."""
 
 Weights = Mapping[str, Span | float]
-"""The factor of each noise, or the range of that factor."""
+"""The factor of each noise, by name, or the range of that factor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +191,7 @@ class NoisySample:
 
     @classmethod
     def from_integers(cls, integers: Integers, noises: Noises) -> NoisySample:
-        """Return the moments from noisy integers; adds back the constant that was subtracted from each square."""
+        """Return the moments from noisy integers, plus the constants that were subtracted from each square."""
         usable = integers[USABLE]
         sums = {
             name: integers[name] * noises[name].step_size + usable * square_offset(noises[name])
@@ -197,36 +205,39 @@ class NoisySample:
         return abs(self.noises[name].vector.sensitivity) * self.noises[name].step_size
 
     def noise_width(self, weights: Weights, outside: float) -> float:
-        """Return the width of the weighted noises plus the rounding to grids: at most a step per row and sum.
+        """Return the width of the weighted noises plus the rounding to grids: at most one step per row in each sum.
 
-        Adds to the number of rows the width that its noise exceeds with probability ``NUISANCE``.
+        The number of rows is the noisy one plus a width that its noise exceeds with probability
+        ``NUISANCE_PROBABILITY``.
         """
-        heavy = {name: weights[name] for name in self.noises if name in weights}
-        reaches = {
+        used_weights = {name: weights[name] for name in self.noises if name in weights}
+        weights_in_steps = {
             name: (weight.largest_magnitude if isinstance(weight, Span) else abs(weight)) * self.noises[name].step_size
-            for name, weight in heavy.items()
+            for name, weight in used_weights.items()
         }
-        noise = _cached_noise_sum(tuple(self.noises[name] for name in reaches)).weighted_sum_width(
-            tuple(reaches.values()), outside
+        noise = _cached_noise_sum(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
+            tuple(weights_in_steps.values()), outside
         )
         rows = self.usable + _noise_half_width(self.noises[USABLE])
-        return noise + rows * math.fsum(reach for name, reach in reaches.items() if name != USABLE)
+        return noise + rows * math.fsum(
+            weight_in_steps for name, weight_in_steps in weights_in_steps.items() if name != USABLE
+        )
 
     def estimate_mean(self, name: str) -> NoisyMean:
-        """Return the mean with a span that misses it with probability at most ``NUISANCE``."""
-        reach = self.centered_value_bound(name)
-        found, seen = Span(-reach, reach), self.sums[name] / self.usable
-        for _ in range(NARROWINGS):
-            off = self.noise_width({name: 1.0, USABLE: found}, NUISANCE) / self.usable
-            found = span_around(seen, off).clip_to_span(found)
-        return NoisyMean(seen, off, found)
+        """Return the mean, with a span that misses it with probability at most ``NUISANCE_PROBABILITY``."""
+        value_bound = self.centered_value_bound(name)
+        span, noisy_mean = Span(-value_bound, value_bound), self.sums[name] / self.usable
+        for _ in range(NARROWING_STEPS):
+            noise_bound = self.noise_width({name: 1.0, USABLE: span}, NUISANCE_PROBABILITY) / self.usable
+            span = span_around(noisy_mean, noise_bound).clip_to_span(span)
+        return NoisyMean(noisy_mean, noise_bound, span)
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
     """An observed mean, its largest plausible error, and the span of plausible means."""
 
-    seen: float
+    value: float
     noise_bound: float
     span: Span
 
@@ -243,30 +254,33 @@ def noisy_covariance(sample: NoisySample) -> float:
 
 def variance_span(sample: NoisySample, name: str, mean: NoisyMean, outside: float) -> Span:
     """Return the plausible variances v: Sxx − 2m Sx + m² N − v N is pure noise, Xxx − 2m Xx + (m² + q − v) Y."""
-    found, seen = Span(0.0, sample.centered_value_bound(name) ** 2), noisy_variance(sample, name)
-    for _ in range(NARROWINGS):
-        count = mean.span.squared_span() + square_offset(sample.noises[name * 2]) - found
-        width = sample.noise_width({name * 2: 1.0, name: mean.span * 2, USABLE: count}, outside)
-        low, high = (seen - width) / sample.usable, (seen + width) / sample.usable + mean.noise_bound**2
-        found = Span(low, high).clip_to_span(found)
-    return found
+    span, noisy_value = Span(0.0, sample.centered_value_bound(name) ** 2), noisy_variance(sample, name)
+    for _ in range(NARROWING_STEPS):
+        count_weight = mean.span.squared_span() + square_offset(sample.noises[name * 2]) - span
+        width = sample.noise_width({name * 2: 1.0, name: mean.span * 2, USABLE: count_weight}, outside)
+        low, high = (noisy_value - width) / sample.usable, (noisy_value + width) / sample.usable + mean.noise_bound**2
+        span = Span(low, high).clip_to_span(span)
+    return span
 
 
 def covariance_span(sample: NoisySample, means: tuple[NoisyMean, NoisyMean], outside: float) -> Span:
     """Return the plausible covariances c: Sxy − m Sy − k Sx + m k N − c N is Xxy − m Xy − k Xx + (m k − c) Y."""
-    most, seen = sample.centered_value_bound(X) * sample.centered_value_bound(Y), noisy_covariance(sample)
-    found = Span(-most, most)
-    for _ in range(NARROWINGS):
-        width = sample.noise_width(covariance_noise(means, found), outside)
-        off = width / sample.usable + means[0].noise_bound * means[1].noise_bound
-        found = span_around(seen / sample.usable, off).clip_to_span(found)
-    return found
+    largest_covariance, noisy_value = (
+        sample.centered_value_bound(X) * sample.centered_value_bound(Y),
+        noisy_covariance(sample),
+    )
+    span = Span(-largest_covariance, largest_covariance)
+    for _ in range(NARROWING_STEPS):
+        width = sample.noise_width(covariance_noise(means, span), outside)
+        half_width = width / sample.usable + means[0].noise_bound * means[1].noise_bound
+        span = span_around(noisy_value / sample.usable, half_width).clip_to_span(span)
+    return span
 
 
 def hidden_variance_probability(sample: NoisySample, name: str, needed: float) -> float:
-    """Return a bound on P(the noisy n times the variance is below ``needed``), for typical moments."""
-    left = noisy_variance(sample, name) - needed
-    if not left > 0:
+    """Return a bound on P(the noisy n times the variance is below ``needed``), if the noise-free moments are these."""
+    margin = noisy_variance(sample, name) - needed
+    if not margin > 0:
         return 1.0
     mean = sample.estimate_mean(name).span
     weights: Weights = {
@@ -274,15 +288,17 @@ def hidden_variance_probability(sample: NoisySample, name: str, needed: float) -
         name: mean * 2,
         USABLE: mean.squared_span() + square_offset(sample.noises[name * 2]),
     }
-    often, seldom = 0.0, RAREST  # powers of ten
-    if sample.noise_width(weights, math.pow(10, seldom)) <= left:
-        return math.pow(10, seldom) / 2
-    while often - seldom > FINENESS:
-        middle = (often + seldom) / 2
-        often, seldom = (
-            (middle, seldom) if sample.noise_width(weights, math.pow(10, middle)) <= left else (often, middle)
+    sufficient_log, insufficient_log = 0.0, SMALLEST_EXPONENT  # powers of ten
+    if sample.noise_width(weights, math.pow(10, insufficient_log)) <= margin:
+        return math.pow(10, insufficient_log) / 2
+    while sufficient_log - insufficient_log > EXPONENT_TOLERANCE:
+        middle = (sufficient_log + insufficient_log) / 2
+        sufficient_log, insufficient_log = (
+            (middle, insufficient_log)
+            if sample.noise_width(weights, math.pow(10, middle)) <= margin
+            else (sufficient_log, middle)
         )
-    return math.pow(10, often) / 2
+    return math.pow(10, sufficient_log) / 2
 
 
 def covariance_noise(means: tuple[NoisyMean, NoisyMean], covariance: Span | float) -> Weights:
@@ -293,13 +309,13 @@ def covariance_noise(means: tuple[NoisyMean, NoisyMean], covariance: Span | floa
 
 def square_offset(noise: Noise) -> float:
     """Return the constant subtracted from each row's square to halve the sensitivity."""
-    fixed = noise.vector.measure.fixed_point
-    return fixed.center * noise.step_size if isinstance(fixed, FixedPoint | FixedProduct) else 0.0
+    fixed_point = noise.vector.measure.fixed_point
+    return fixed_point.center * noise.step_size if isinstance(fixed_point, FixedPoint | FixedProduct) else 0.0
 
 
 def main_error_probability(nuisances: int) -> float:
-    """Return the part of the 5 % for the parameter itself, after this many nuisances and the number of rows."""
-    return OUTSIDE - NUISANCE * (nuisances + 1)
+    """Return the part of the 5 % for the parameter itself; the rest is for its nuisances and the number of rows."""
+    return OUTSIDE - NUISANCE_PROBABILITY * (nuisances + 1)
 
 
 @lru_cache(maxsize=256)
@@ -310,23 +326,23 @@ def _cached_noise_sum(noises: tuple[Noise, ...]) -> NoiseSum:
 
 @lru_cache(maxsize=64)
 def _noise_half_width(noise: Noise) -> float:
-    return noise.half_width(1 - NUISANCE)
+    return noise.half_width(1 - NUISANCE_PROBABILITY)
 
 
-# Shared by all queries of several moments: their expected errors and the probability of suppression.
-
-TYPICAL = 1 / 9
+TYPICAL_MEAN_SQUARE = 1 / 9
 """The mean square of centered values for which errors are stated, relative to the largest square."""
 ASSUMED_CORRELATION = 0.5
 """The correlation for which errors are stated."""
 MEAN_TO_WIDTH = 0.41
-"""E|X| over the 95 % half-width of a normal distribution; less for heavier tails."""
-EVEN = "Errors are stated for values around the middle of their range, with a standard deviation of a sixth of it."
-PAIRS = "Rows in which either value is missing are left out."
+"""E|X| divided by the 95 % half-width, for a normal distribution; less for heavier tails."""
+TYPICAL_VALUES_NOTE = (
+    "Errors are stated for values around the middle of their range, with a standard deviation of a sixth of it."
+)
+MISSING_VALUES_NOTE = "Rows in which either value is missing are left out."
 
 
 def expected_error_of_record(record: Record) -> tuple[float, float]:
-    """Return E|error| (approximate) and the 95 % half-width for noise-free values; ∞ if unbounded."""
+    """Return E|error| (approximate) and the 95 % half-width, from the record of noise-free values; ∞ if unbounded."""
     low, high = record["lower"], record["upper"]
     if low is None or high is None:
         return math.inf, math.inf
@@ -346,59 +362,67 @@ def finite_or_none(number: float) -> float | None:
 # Vectors of moments: sums of centered values, of their squares and products, over the complete rows.
 
 KEPT_DIGITS = 11
-"""Decimal digits kept of the largest value: a row adds less than 2⁴⁰, the limit for scaled noise."""
-NARROWEST, WIDEST = 1e-100, 1e100
+"""Decimal digits of the largest value that are kept: a row adds less than 2⁴⁰, the limit for scaled noise."""
+NARROWEST_RANGE, MAX_FIXED_POINT = 1e-100, 1e100
 """Limits of ranges whose squares, and quotients of squares, fit into a double."""
 
 
 def centered_factor(name: str, bounds: tuple[float, float]) -> Factor:
     """Return values counted from the middle of their range; raises ``PlanError`` if squares do not fit a double."""
     low, high = bounds
-    if not (max(abs(low), abs(high)) <= WIDEST and high - low >= NARROWEST):
-        expected = f"a range from {NARROWEST:g} wide, within {WIDEST:g} of zero"
+    if not (max(abs(low), abs(high)) <= MAX_FIXED_POINT and high - low >= NARROWEST_RANGE):
+        expected = f"a range from {NARROWEST_RANGE:g} wide, within {MAX_FIXED_POINT:g} of zero"
         raise PlanError(name, bounds, expected, "measure in other units, so that the numbers are about one")
     return Factor(low, high, low + (high - low) / 2)
 
 
-def centered_bound(of: Factor) -> float:
+def centered_bound(factor: Factor) -> float:
     """Return the largest magnitude of a centered value."""
-    return max(map(abs, of.factor_range))
+    return max(map(abs, factor.factor_range))
 
 
-def usable_rows(name: str, column: Term, beside: Term | None, size: float) -> NoisyStatistic:
+def usable_rows(name: str, column: Term, other_column: Term | None, size: float) -> NoisyStatistic:
     """Return the number of rows in which no value is NULL or NaN."""
-    return NoisyStatistic(Measure(name, column, None, beside), NoiseSpec("usable rows", nearest_eighths(size), True), 1)
-
-
-def centered_sum(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> NoisyStatistic:
-    """Return the sum of centered values."""
-    fixed = FixedProduct((of,), _decimal_step(centered_bound(of)))
-    return _moment_statistic(f"sum of {escape_control_chars(str(column))}", Measure(name, column, fixed, beside), size)
-
-
-def centered_squares(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> NoisyStatistic:
-    """Return the sum of squares, each minus half of its maximum, which halves the sensitivity."""
-    half = centered_bound(of) ** 2 / 2
-    step = _decimal_step(half)
-    fixed = FixedProduct((of,), step, center=math.floor(half / float(step) + 0.5), squared=True)
-    return _moment_statistic(
-        f"sum of squares of {escape_control_chars(str(column))}", Measure(name, column, fixed, beside), size
+    return NoisyStatistic(
+        Measure(name, column, None, other_column), NoiseSpec("usable rows", nearest_eighths(size), True), 1
     )
 
 
-def centered_products(name: str, columns: tuple[Term, Term], of: tuple[Factor, Factor], size: float) -> NoisyStatistic:
+def centered_sum(name: str, column: Term, factor: Factor, other_column: Term | None, size: float) -> NoisyStatistic:
+    """Return the sum of centered values."""
+    fixed_point = FixedProduct((factor,), _decimal_step(centered_bound(factor)))
+    return _moment_statistic(
+        f"sum of {escape_control_chars(str(column))}", Measure(name, column, fixed_point, other_column), size
+    )
+
+
+def centered_squares(name: str, column: Term, factor: Factor, other_column: Term | None, size: float) -> NoisyStatistic:
+    """Return the sum of squares, each minus half of its maximum, which halves the sensitivity."""
+    half_maximum = centered_bound(factor) ** 2 / 2
+    step = _decimal_step(half_maximum)
+    fixed_point = FixedProduct((factor,), step, center=math.floor(half_maximum / float(step) + 0.5), squared=True)
+    return _moment_statistic(
+        f"sum of squares of {escape_control_chars(str(column))}", Measure(name, column, fixed_point, other_column), size
+    )
+
+
+def centered_products(
+    name: str, columns: tuple[Term, Term], factors: tuple[Factor, Factor], size: float
+) -> NoisyStatistic:
     """Return the sum of products of two centered values."""
-    column, beside = columns
-    fixed = FixedProduct(of, _decimal_step(centered_bound(of[0]) * centered_bound(of[1])))
-    statistic = f"sum of products of {escape_control_chars(str(column))} and {escape_control_chars(str(beside))}"
-    return _moment_statistic(statistic, Measure(name, column, fixed, beside), size)
+    column, other_column = columns
+    fixed_point = FixedProduct(factors, _decimal_step(centered_bound(factors[0]) * centered_bound(factors[1])))
+    statistic = f"sum of products of {escape_control_chars(str(column))} and {escape_control_chars(str(other_column))}"
+    return _moment_statistic(statistic, Measure(name, column, fixed_point, other_column), size)
 
 
 def _decimal_step(largest: float) -> Decimal:
-    """Return a power of ten such that the largest value is at most 10¹² of it."""
+    """Return a power of ten such that the largest value is at most 10¹² steps."""
     return Decimal(1).scaleb(math.floor(math.log10(largest)) - KEPT_DIGITS)
 
 
 def _moment_statistic(statistic: str, measure: Measure, size: float) -> NoisyStatistic:
-    least, most = measure.fixed_point.units_range if measure.fixed_point else (0, 1)
-    return NoisyStatistic(measure, NoiseSpec(statistic, nearest_eighths(size), False), max(abs(least), abs(most), 1))
+    smallest, largest = measure.fixed_point.units_range if measure.fixed_point else (0, 1)
+    return NoisyStatistic(
+        measure, NoiseSpec(statistic, nearest_eighths(size), False), max(abs(smallest), abs(largest), 1)
+    )

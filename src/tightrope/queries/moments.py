@@ -12,11 +12,11 @@ from tightrope.errors import PlanError
 from tightrope.queries.column_query import ColumnQuery, column_term, format_range_end, value_range
 from tightrope.queries.moment_estimates import (
     ASSUMED_CORRELATION,
-    EVEN,
-    NARROWINGS,
-    NUISANCE,
-    PAIRS,
-    TYPICAL,
+    MISSING_VALUES_NOTE,
+    NARROWING_STEPS,
+    NUISANCE_PROBABILITY,
+    TYPICAL_MEAN_SQUARE,
+    TYPICAL_VALUES_NOTE,
     USABLE,
     XX,
     XY,
@@ -59,7 +59,7 @@ class SpreadQuery(ColumnQuery, ABC):
     notes = (
         "It describes the rows used: squares are divided by n, not by n - 1.",
         "Where the noisy count is below 1, it is suppressed and the interval covers every possible value.",
-        EVEN,
+        TYPICAL_VALUES_NOTE,
     )
 
     @staticmethod
@@ -69,27 +69,35 @@ class SpreadQuery(ColumnQuery, ABC):
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the sums of squares and of centered values, and the number of values."""
-        size, of = self.asked.relative_noise_size, centered_factor("bounds", self.clamp_bounds)
+        size, factor = self.asked.relative_noise_size, centered_factor("bounds", self.clamp_bounds)
         return (
-            centered_squares(XX, self.term, of, None, size),
-            centered_sum(X, self.term, of, None, size),
+            centered_squares(XX, self.term, factor, None, size),
+            centered_sum(X, self.term, factor, None, size),
             usable_rows(USABLE, self.term, None, size),
         )
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return S/N − (S/N)², clamped to the possible values; ``usable`` is the noisy number of values."""
-        usable, most = integers[USABLE], centered_bound(centered_factor("bounds", self.clamp_bounds)) ** 2
+        usable, largest_variance = integers[USABLE], centered_bound(centered_factor("bounds", self.clamp_bounds)) ** 2
         if usable < 1:
-            return {"value": None, "lower": 0.0, "upper": self._value_from_variance(most), "usable": usable}
+            return {"value": None, "lower": 0.0, "upper": self._value_from_variance(largest_variance), "usable": usable}
         sample = NoisySample.from_integers(integers, noises)
-        found = variance_span(sample, X, sample.estimate_mean(X), main_error_probability(1))
-        seen = min(max(noisy_variance(sample, X) / usable, 0.0), most)
-        ends = self._value_from_variance(min(found.low, seen)), self._value_from_variance(max(found.high, seen))
-        return {"value": self._value_from_variance(seen), "lower": ends[0], "upper": ends[1], "usable": usable}
+        span = variance_span(sample, X, sample.estimate_mean(X), main_error_probability(1))
+        noisy_value = min(max(noisy_variance(sample, X) / usable, 0.0), largest_variance)
+        interval = (
+            self._value_from_variance(min(span.low, noisy_value)),
+            self._value_from_variance(max(span.high, noisy_value)),
+        )
+        return {
+            "value": self._value_from_variance(noisy_value),
+            "lower": interval[0],
+            "upper": interval[1],
+            "usable": usable,
+        }
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors for values around the middle of their range (``TYPICAL``)."""
-        squared = TYPICAL * noises[XX].vector.sensitivity * 2
+        """Return the errors for values around the middle of their range (``TYPICAL_MEAN_SQUARE``)."""
+        squared = TYPICAL_MEAN_SQUARE * noises[XX].vector.sensitivity * 2
         center = noises[XX].vector.sensitivity
         return expected_error_of_record(
             self.estimate({XX: round(people * (squared - center)), X: 0, USABLE: people}, noises)
@@ -140,11 +148,9 @@ class standard_deviation(SpreadQuery):
         return math.sqrt(max(variance, 0.0))
 
 
-# Queries about two columns of the same rows, each clamped to its own range.
-
 Range = tuple[float, float]
-LIGHTER = 2.0
-"""Noise of all other sums relative to the sum of products: they enter with smaller weights."""
+OTHER_SUMS_NOISE = 2.0
+"""Noise size of all other sums relative to that of the sum of products: their weights in the result are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,36 +229,38 @@ class MomentQuery(ColumnPairQuery, ABC):
         """Both columns, counted from the middle of their ranges."""
         return centered_factor("bounds", self.bounds), centered_factor(self.second_given, self.second_bounds)
 
-    def moment_statistics(self, *wanted: str) -> tuple[NoisyStatistic, ...]:
+    def moment_statistics(self, *names: str) -> tuple[NoisyStatistic, ...]:
         """Return the sum of products, the requested sums of squares, both sums, and the number of rows."""
         (x, y), size = self.centered_factors, self.asked.relative_noise_size
-        first, second, light = self.first, self.second, size * LIGHTER
-        every = {
+        first, second, other_size = self.first, self.second, size * OTHER_SUMS_NOISE
+        statistics = {
             XY: centered_products(XY, (first, second), (x, y), size),
-            XX: centered_squares(XX, first, x, second, light),
-            YY: centered_squares(YY, second, y, first, light),
-            X: centered_sum(X, first, x, second, light),
-            Y: centered_sum(Y, second, y, first, light),
-            USABLE: usable_rows(USABLE, first, second, light),
+            XX: centered_squares(XX, first, x, second, other_size),
+            YY: centered_squares(YY, second, y, first, other_size),
+            X: centered_sum(X, first, x, second, other_size),
+            Y: centered_sum(Y, second, y, first, other_size),
+            USABLE: usable_rows(USABLE, first, second, other_size),
         }
-        return tuple(every[name] for name in (XY, *wanted, X, Y, USABLE))
+        return tuple(statistics[name] for name in (XY, *names, X, Y, USABLE))
 
     def typical_integers(self, noises: Noises, people: int) -> dict[str, int]:
         """Return the noise-free integers of a group: values around the middle, with a correlation of one half."""
         largest = {name: noise.vector.sensitivity for name, noise in noises.items()}
-        squared = {name: round(people * largest[name] * (2 * TYPICAL - 1)) for name in (XX, YY) if name in largest}
-        alike = round(people * largest[XY] * ASSUMED_CORRELATION * TYPICAL)
-        return {X: 0, Y: 0, XY: alike, USABLE: people, **squared}
+        squared = {
+            name: round(people * largest[name] * (2 * TYPICAL_MEAN_SQUARE - 1)) for name in (XX, YY) if name in largest
+        }
+        product_sum = round(people * largest[XY] * ASSUMED_CORRELATION * TYPICAL_MEAN_SQUARE)
+        return {X: 0, Y: 0, XY: product_sum, USABLE: people, **squared}
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return P(the noisy count is below 1, or noise hides whether values differ), as for ``expected_error``."""
-        few = low_count_probability(noises[USABLE], people)
+        low_count = low_count_probability(noises[USABLE], people)
         if not self.varies or people < 1:
-            return few
+            return low_count
         sample = NoisySample.from_integers(self.typical_integers(noises, people), noises)
         return min(
             1.0,
-            few
+            low_count
             + math.fsum(
                 hidden_variance_probability(sample, name, self.needed_variance(sample, name)) for name in self.varies
             ),
@@ -262,9 +270,6 @@ class MomentQuery(ColumnPairQuery, ABC):
         """Return the smallest n times a variance at which the answer is not suppressed."""
         del sample, name
         return 0.0
-
-
-# Covariance of two columns: noisy sums of centered values and of their products over a noisy count.
 
 
 @final
@@ -292,9 +297,9 @@ class covariance(MomentQuery):
     meaning = "The covariance"
     notes = (
         "It describes the rows used: products are divided by n, not by n - 1.",
-        PAIRS,
+        MISSING_VALUES_NOTE,
         "Where the noisy count is below 1, it is suppressed and the interval covers every possible value.",
-        EVEN,
+        TYPICAL_VALUES_NOTE,
     )
 
     def __post_init__(self) -> None:
@@ -307,22 +312,20 @@ class covariance(MomentQuery):
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return Sxy/N − Sx/N Sy/N, clamped to the possible values; ``usable`` is the noisy number of rows."""
         usable, (x, y) = integers[USABLE], self.centered_factors
-        most = centered_bound(x) * centered_bound(y)
+        largest_covariance = centered_bound(x) * centered_bound(y)
         if usable < 1:
-            return {"value": None, "lower": -most, "upper": most, "usable": usable}
+            return {"value": None, "lower": -largest_covariance, "upper": largest_covariance, "usable": usable}
         sample = NoisySample.from_integers(integers, noises)
-        found = covariance_span(sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), main_error_probability(2))
-        value = min(max(noisy_covariance(sample) / usable, -most), most)
-        return {"value": value, "lower": min(found.low, value), "upper": max(found.high, value), "usable": usable}
+        span = covariance_span(sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), main_error_probability(2))
+        value = min(max(noisy_covariance(sample) / usable, -largest_covariance), largest_covariance)
+        return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors for values around the middle of their range (``TYPICAL``)."""
+        """Return the errors for values around the middle of their range (``TYPICAL_MEAN_SQUARE``)."""
         return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))
 
 
-# The correlation of two columns, from the noisy moments of both.
-
-ANY = Span(-1.0, 1.0)
+ALL_CORRELATIONS = Span(-1.0, 1.0)
 
 
 @final
@@ -349,9 +352,9 @@ class correlation(MomentQuery):
     kind = "correlation"
     meaning = "The correlation"
     notes = (
-        PAIRS,
+        MISSING_VALUES_NOTE,
         "Where the noise is so large that a column's variance could be zero, the correlation is suppressed.",
-        EVEN,
+        TYPICAL_VALUES_NOTE,
     )
 
     varies = (X, Y)
@@ -364,50 +367,53 @@ class correlation(MomentQuery):
         return self.moment_statistics(XX, YY)
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
-        """Return the covariance over the root of both variances, in [−1, 1]; ``usable`` is the noisy number of rows."""
+        """Return the covariance divided by both standard deviations, in [−1, 1]; ``usable`` is the noisy row count."""
         usable = integers[USABLE]
         if usable < 1:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
         sample = NoisySample.from_integers(integers, noises)
-        seen = noisy_variance(sample, X), noisy_variance(sample, Y)
-        if not min(seen) > 0:
+        variances = noisy_variance(sample, X), noisy_variance(sample, Y)
+        if not min(variances) > 0:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
-        value = min(max(noisy_covariance(sample) / math.sqrt(seen[0]) / math.sqrt(seen[1]), -1.0), 1.0)
-        found = _likely_correlations(sample, seen)
-        return {"value": value, "lower": min(found.low, value), "upper": max(found.high, value), "usable": usable}
+        value = min(max(noisy_covariance(sample) / math.sqrt(variances[0]) / math.sqrt(variances[1]), -1.0), 1.0)
+        span = _likely_correlations(sample, variances)
+        return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors for values around the middle (``TYPICAL``) with a correlation of one half."""
+        """Return the errors for values around the middle (``TYPICAL_MEAN_SQUARE``) with a correlation of one half."""
         return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))
 
 
-def _likely_correlations(sample: NoisySample, seen: tuple[float, float]) -> Span:
+def _likely_correlations(sample: NoisySample, variances: tuple[float, float]) -> Span:
     """Return the plausible correlations r: C − r (κ V + W/κ)/2 is pure noise at κ = √(W/V); V, W are variances · n."""
     means = sample.estimate_mean(X), sample.estimate_mean(Y)
-    x, y = (variance_span(sample, name, mean, NUISANCE) for name, mean in zip((X, Y), means, strict=True))
+    x, y = (variance_span(sample, name, mean, NUISANCE_PROBABILITY) for name, mean in zip((X, Y), means, strict=True))
     if not min(x.low, y.low) > 0:
-        return ANY
+        return ALL_CORRELATIONS
     ratio = Span(math.sqrt(y.low / x.high), math.sqrt(y.high / x.low))
     # (κ V + W/κ)/2 for all ratios: convex in κ, minimal at √(W/V); V and W are raised by the error of the means.
-    least = min(max(math.sqrt(seen[1] / seen[0]), ratio.low), ratio.high)
-    larger = [part + sample.usable * mean.noise_bound**2 for part, mean in zip(seen, means, strict=True)]
-    most = max((k * larger[0] + larger[1] / k) / 2 for k in (ratio.low, ratio.high))
-    spread, found = Span((least * seen[0] + seen[1] / least) / 2, most), ANY
+    best_ratio = min(max(math.sqrt(variances[1] / variances[0]), ratio.low), ratio.high)
+    raised_variances = [part + sample.usable * mean.noise_bound**2 for part, mean in zip(variances, means, strict=True)]
+    largest_spread = max((k * raised_variances[0] + raised_variances[1] / k) / 2 for k in (ratio.low, ratio.high))
+    spread, span = (
+        Span((best_ratio * variances[0] + variances[1] / best_ratio) / 2, largest_spread),
+        ALL_CORRELATIONS,
+    )
     (mean_x, mean_y), inverse = (mean.span for mean in means), Span(1 / ratio.high, 1 / ratio.low)
     squares = ratio * (mean_x.squared_span() + square_offset(sample.noises[XX]))
     squares = squares + inverse * (mean_y.squared_span() + square_offset(sample.noises[YY]))
-    for _ in range(NARROWINGS):
+    for _ in range(NARROWING_STEPS):
         # The weights of all noises in C − r (κ V + W/κ)/2.
         weights: Weights = {
             XY: 1.0,
-            XX: found * ratio * 0.5,
-            YY: found * inverse * 0.5,
-            X: found * ratio * mean_x - mean_y,
-            Y: found * inverse * mean_y - mean_x,
-            USABLE: mean_x * mean_y - found * squares * 0.5,
+            XX: span * ratio * 0.5,
+            YY: span * inverse * 0.5,
+            X: span * ratio * mean_x - mean_y,
+            Y: span * inverse * mean_y - mean_x,
+            USABLE: mean_x * mean_y - span * squares * 0.5,
         }
-        off = sample.noise_width(weights, main_error_probability(4))
-        off += sample.usable * means[0].noise_bound * means[1].noise_bound
+        half_width = sample.noise_width(weights, main_error_probability(4))
+        half_width += sample.usable * means[0].noise_bound * means[1].noise_bound
         middle = noisy_covariance(sample)
-        found = Span(middle - off, middle + off).divide_by_positive(spread).clip_to_span(found)
-    return found
+        span = Span(middle - half_width, middle + half_width).divide_by_positive(spread).clip_to_span(span)
+    return span

@@ -19,15 +19,13 @@ from tightrope.tables.expressions.conditions import join_conditions
 from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
 from tightrope.tables.expressions.leaves import ColumnRef
 from tightrope.tables.expressions.tree import ExpressionTree
-from tightrope.tables.request import MOST_BY
+from tightrope.tables.request import MAX_GROUPING_COLUMNS
 from tightrope.tables.schema import Schema
 
-# The listed groups of a query: values of one column, tuples of several, or values by column.
-
 Keys = tuple[tuple[object, ...], ...]
-NESTED = (list, tuple, dict, set, frozenset)
+NESTED_TYPES = (list, tuple, dict, set, frozenset)
 MOST_KEYS = 1_000_000
-"""The most keys that can be planned: each is a row of the answer."""
+"""Maximum number of keys in a plan: each is a row of the answer."""
 
 
 def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
@@ -36,16 +34,20 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         return None
     if not by:
         raise PlanError("keys", keys, "left out if by is left out", 'add the column of the keys: by="city"')
-    listed = _key_tuples(keys, by)
-    if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
+    key_list = _key_tuples(keys, by)
+    if not all(
+        isinstance(value, Hashable) and not isinstance(value, NESTED_TYPES) for key in key_list for value in key
+    ):
         expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
         raise PlanError(
             "keys", _describe_key_type(keys), expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]'
         )
-    if len(once := dict.fromkeys(listed)) < len(listed):
-        different = f"different keys, but {len(listed) - len(once)} of {len(listed)} equal others"
-        raise PlanError("keys", _describe_key_type(keys), different, "list each group once; 1, 1.0 and true are one")
-    return tuple(once)
+    if len(distinct_keys := dict.fromkeys(key_list)) < len(key_list):
+        expected_keys = f"different keys, but {len(key_list) - len(distinct_keys)} of {len(key_list)} equal others"
+        raise PlanError(
+            "keys", _describe_key_type(keys), expected_keys, "list each group once; 1, 1.0 and true are one"
+        )
+    return tuple(distinct_keys)
 
 
 def _key_tuples(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
@@ -54,26 +56,30 @@ def _key_tuples(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
         if set(keys) != set(by):
             raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
         columns = [_key_values(keys[column]) for column in by]
-        if (size := math.prod(map(len, columns))) > MOST_KEYS:
+        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
             expected = f"at most {MOST_KEYS:,} combinations"
-            raise PlanError("keys", f"{size:,} combinations", expected, "list those that matter, or leave keys out")
+            raise PlanError(
+                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
+            )
         return list(itertools.product(*columns))
-    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
-    for place, key in enumerate(listed):
+    key_tuples = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
+    for index, key in enumerate(key_tuples):
         if len(key) != len(by):
-            raise PlanError("keys", f"{len(key)} in key {place + 1}", f"one value for each of {list(by)}")
-    return listed
+            raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
+    return key_tuples
 
 
-_PLAIN = (list, tuple, range, set, frozenset)
-_OTHERS = (("numpy", "ndarray"), ("pandas", "Index"))
-"""Lists of other libraries, by library and class. A column of a data frame is not accepted: it is data."""
+_LIST_TYPES = (list, tuple, range, set, frozenset)
+_OTHER_LIST_CLASSES = (("numpy", "ndarray"), ("pandas", "Index"))
+"""Classes of lists in other libraries, by library and name. A column of a data frame is not accepted: it is data."""
 
 
 def _key_values(values: object) -> list[object]:
-    others = any((cls.__module__.partition(".")[0], cls.__name__) in _OTHERS for cls in type(values).__mro__)
-    others = others and getattr(values, "ndim", 1) == 1
-    entries = list(values) if isinstance(values, _PLAIN) or others else []  # type: ignore[call-overload]
+    is_other_list = any(
+        (cls.__module__.partition(".")[0], cls.__name__) in _OTHER_LIST_CLASSES for cls in type(values).__mro__
+    )
+    is_other_list = is_other_list and getattr(values, "ndim", 1) == 1
+    entries = list(values) if isinstance(values, _LIST_TYPES) or is_other_list else []  # type: ignore[call-overload]
     if not entries:
         remedy = "list them in the plan, or leave keys out to discover them; keys read from the data disclose data"
         raise PlanError("keys", _describe_key_type(values), "a list with at least one key", remedy)
@@ -82,29 +88,25 @@ def _key_values(values: object) -> list[object]:
 
 def _describe_key_type(keys: object) -> str:
     """Return the type and length of invalid keys for an error, without the keys, which may be data."""
-    return f"{type(keys).__name__} of {len(keys)}" if isinstance(keys, (*_PLAIN, Mapping)) else type(keys).__name__
+    return f"{type(keys).__name__} of {len(keys)}" if isinstance(keys, (*_LIST_TYPES, Mapping)) else type(keys).__name__
 
 
-# Texts about a query for readers, as written in the plan.
-
-TEXTS = ("title", "description", "unit", "means")
-"""``means`` describes a value, in place of the default description."""
-MAX_TEXT_BYTES = 2_000
+TEXT_OPTIONS = ("title", "description", "unit", "means")
+"""The options that are texts for readers; ``means`` describes a value, in place of the default description."""
+MAX_TEXT_LENGTH = 2_000
 
 
 def option_texts(options: QueryOptions) -> dict[str, str]:
-    """Return the given texts; raises ``PlanError`` for a value that is not a text."""
-    found = {name: getattr(options, name) for name in TEXTS if getattr(options, name) is not None}
-    for name, text in found.items():
-        if not (isinstance(text, str) and text.strip() and len(text) <= MAX_TEXT_BYTES):
+    """Return the texts for readers that were given, by option; raises ``PlanError`` for a value that is not a text."""
+    texts = {name: getattr(options, name) for name in TEXT_OPTIONS if getattr(options, name) is not None}
+    for name, text in texts.items():
+        if not (isinstance(text, str) and text.strip() and len(text) <= MAX_TEXT_LENGTH):
             shown = text[:50] if isinstance(text, str) else type(text).__name__
-            raise PlanError(name, shown, f"a text of at most {MAX_TEXT_BYTES:,} characters", "it is shown to readers")
-    return found
+            raise PlanError(name, shown, f"a text of at most {MAX_TEXT_LENGTH:,} characters", "it is shown to readers")
+    return texts
 
 
-# The target accuracy: the half-width of the 95 % interval, as a number or as a fraction of the rows.
-
-REMEDY = 'say margin_of_error=50, in the units of the answer, or margin_of_error="5%" of the rows of a group'
+MARGIN_ADVICE = 'say margin_of_error=50, in the units of the answer, or margin_of_error="5%" of the rows of a group'
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,9 @@ class MarginOfError:
         try:
             number = exact_decimal("margin_of_error", text.removesuffix("%").strip() if text is not None else wanted)
         except InputError:
-            raise PlanError("margin_of_error", wanted, "a number above 0", REMEDY) from None
+            raise PlanError("margin_of_error", wanted, "a number above 0", MARGIN_ADVICE) from None
         if not number > 0:
-            raise PlanError("margin_of_error", wanted, "a number above 0", REMEDY)
+            raise PlanError("margin_of_error", wanted, "a number above 0", MARGIN_ADVICE)
         return cls(number.scaleb(-2) if relative else number, relative)
 
     def __str__(self) -> str:
@@ -143,9 +145,9 @@ class MarginOfError:
 
 Given = str | Expression
 """A column name or an expression; a text is a column name if the table has that column."""
-MOST_KNOWN = 10_000
-"""The most groups that are listed automatically; if there are more, groups are discovered."""
-RESERVED = (*MEASURES, *PAID)
+MAX_KNOWN_GROUPS = 10_000
+"""Maximum number of groups that are listed automatically; if there are more, groups are discovered."""
+RESERVED_KEY_NAMES = (*MEASURES, *PAID)
 """Names of the columns of an answer, which keys must not use."""
 
 
@@ -192,9 +194,10 @@ ENTRIES = tuple(option.name for option in fields(QueryOptions))
 
 @dataclass(frozen=True, slots=True)
 class CheckedOptions:
-    """``QueryOptions``, checked. ``keys=None`` with ``by``: the groups are discovered, or known from the expressions.
+    """``QueryOptions``, checked.
 
-    ``by``: names of the keys. ``terms``: the columns or expressions of the keys. ``where``: all conditions that apply.
+    ``by``: the names of the keys. ``terms``: their columns or expressions. ``keys=None`` with ``by``: the groups are
+    discovered, or follow from the expressions. ``where``: all conditions that apply.
     """
 
     by: tuple[str, ...]
@@ -209,7 +212,7 @@ class CheckedOptions:
     """True if the groups are listed because they follow from the expressions."""
     margin_of_error: MarginOfError | None = None
     reader_texts: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
-    """The given texts, by their name in ``TEXTS``."""
+    """The given texts, by their name in ``TEXT_OPTIONS``."""
 
     @classmethod
     def from_options(cls, options: QueryOptions, *words: str) -> Self:
@@ -218,11 +221,11 @@ class CheckedOptions:
         >>> CheckedOptions.from_options(QueryOptions(by=["city", "sex"]), "mean", "age").name
         'mean_age_by_city_sex'
         """
-        named = _terms_by_key_name(options.by)
-        by, where = tuple(named), options.where
+        term_by_name = _terms_by_key_name(options.by)
+        by, where = tuple(term_by_name), options.where
         if not (where is None or (isinstance(where, (str, Expression)) and str(where).strip())):
             raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
-        rows, groups = options.max_rows_per_group, options.max_groups
+        max_rows_per_group, max_groups = options.max_rows_per_group, options.max_groups
         keys = listed_keys(options.keys, by)
         weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise")
         name = options.name
@@ -235,9 +238,11 @@ class CheckedOptions:
             keys=keys,
             weight=weight,
             name=name,
-            max_rows_per_group=None if rows is None else check_integer("max_rows_per_group", rows),
-            max_groups=None if groups is None else check_integer("max_groups", groups),
-            terms=tuple(named.values()),
+            max_rows_per_group=None
+            if max_rows_per_group is None
+            else check_integer("max_rows_per_group", max_rows_per_group),
+            max_groups=None if max_groups is None else check_integer("max_groups", max_groups),
+            terms=tuple(term_by_name.values()),
             where=() if where is None else (unwrap_expression(where),),
             margin_of_error=None
             if options.margin_of_error is None
@@ -257,9 +262,11 @@ class CheckedOptions:
         for name, term in zip(self.by, self.terms, strict=False):
             # The expression is shown, too, if it differs from the name by more than quotes and spaces.
             text = str(term)
-            same = name == text or name.replace('"', "'").replace(" ", "") == text.replace('"', "'").replace(" ", "")
+            is_same = name == text or name.replace('"', "'").replace(" ", "") == text.replace('"', "'").replace(" ", "")
             names.append(
-                escape_control_chars(name) if same else f"{escape_control_chars(name)} ({escape_control_chars(text)})"
+                escape_control_chars(name)
+                if is_same
+                else f"{escape_control_chars(name)} ({escape_control_chars(text)})"
             )
         return (f" by {', '.join(names)}" if self.by else "") + self.rows_that_count
 
@@ -279,14 +286,26 @@ class CheckedOptions:
         ``everywhere`` is a further condition. Raises ``SchemaError`` and ``InputError`` if the table lacks a column.
         """
         terms = tuple(resolve_term(term, schema) for term in self.terms)
-        where = [resolve_term(one, schema) for one in (everywhere, *self.where) if one is not None]
-        for one in where:
-            if (kind := facts_of(one, schema).kind) != "boolean":
-                raise SchemaError("where", str(one), f"a condition, but it is {kind}", "such as distance > 500")
-        joined = [ColumnRef(one) if isinstance(one, str) else one for one in where]
-        both = () if not where else (where[0],) if len(where) == 1 else (join_conditions("and", *joined),)
+        conditions = [
+            resolve_term(condition, schema) for condition in (everywhere, *self.where) if condition is not None
+        ]
+        for condition in conditions:
+            if (kind := facts_of(condition, schema).kind) != "boolean":
+                raise SchemaError("where", str(condition), f"a condition, but it is {kind}", "such as distance > 500")
+        condition_trees = [
+            ColumnRef(condition) if isinstance(condition, str) else condition for condition in conditions
+        ]
+        combined = (
+            ()
+            if not conditions
+            else (conditions[0],)
+            if len(conditions) == 1
+            else (join_conditions("and", *condition_trees),)
+        )
         keys = _enumerable_keys(terms, schema) if self.keys is None else None
-        return replace(self, terms=terms, where=both, keys=keys or self.keys, keys_from_expressions=keys is not None)
+        return replace(
+            self, terms=terms, where=combined, keys=keys or self.keys, keys_from_expressions=keys is not None
+        )
 
 
 def unwrap_expression(given: Given | ExpressionTree) -> Term:
@@ -295,31 +314,38 @@ def unwrap_expression(given: Given | ExpressionTree) -> Term:
 
 
 def _enumerable_keys(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
-    """Return all combinations of values if a key is an expression and each has few known values, else None."""
-    every = [facts_of(term, schema).possible_keys for term in terms]
-    found = [keys for keys in every if keys is not None]
-    computed = any(isinstance(term, ExpressionTree) for term in terms)
-    if not computed or len(found) < len(every) or math.prod(map(len, found)) > MOST_KNOWN:
+    """Return all combinations of values if a key is an expression and all keys have few known values, else None."""
+    known_values = [facts_of(term, schema).possible_keys for term in terms]
+    listed_values = [keys for keys in known_values if keys is not None]
+    has_expression = any(isinstance(term, ExpressionTree) for term in terms)
+    if (
+        not has_expression
+        or len(listed_values) < len(known_values)
+        or math.prod(map(len, listed_values)) > MAX_KNOWN_GROUPS
+    ):
         return None
-    return tuple(itertools.product(*found))
+    return tuple(itertools.product(*listed_values))
 
 
 def _terms_by_key_name(by: object) -> dict[str, Term]:
     """Return the columns and expressions of the keys by name; an unnamed expression is named after its text."""
-    listed = list(by) if isinstance(by, (list, tuple)) else [by]
+    entries = list(by) if isinstance(by, (list, tuple)) else [by]
     pairs: list[tuple[Any, Any]] = []
-    for one in listed:
-        pairs += one.items() if isinstance(one, Mapping) else [(str(one), one)]
+    for entry in entries:
+        pairs += entry.items() if isinstance(entry, Mapping) else [(str(entry), entry)]
     if not all(isinstance(term, (str, Expression)) and isinstance(name, str) and name for name, term in pairs):
         expected = "a column's name, an expression, {name: expression}, or a list of them"
         raise PlanError("by", type(by).__name__ if isinstance(by, Expression) else by, expected)
     columns = [name for name, _ in pairs]
-    if len(columns) > MOST_BY:
+    if len(columns) > MAX_GROUPING_COLUMNS:
         remedy = "ask several questions, each with the columns that belong together"
-        raise PlanError("by", f"{len(columns)} columns", f"at most {MOST_BY} columns or expressions", remedy)
+        expected = f"at most {MAX_GROUPING_COLUMNS} columns or expressions"
+        raise PlanError("by", f"{len(columns)} columns", expected, remedy)
     if len(set(columns)) < len(columns):
         raise PlanError("by", columns, "different columns", "each column can be named once")
     for column in columns:
-        if column in RESERVED:
-            raise PlanError("by", column, f"not one of {RESERVED}", "answers use these names; rename the column")
+        if column in RESERVED_KEY_NAMES:
+            raise PlanError(
+                "by", column, f"not one of {RESERVED_KEY_NAMES}", "answers use these names; rename the column"
+            )
     return {name: unwrap_expression(term) for name, term in pairs}

@@ -89,8 +89,8 @@ class proportion(Query):
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the number of ones, and the number of zeros (as a negative number)."""
-        spend = NoiseSpec("ones or zeros", nearest_eighths(self.asked.relative_noise_size), True)
-        ones = NoisyStatistic(Measure(TRUE, self.term, ONES), spend, 1, disjoint_set=str(self.term))
+        noise_spec = NoiseSpec("ones or zeros", nearest_eighths(self.asked.relative_noise_size), True)
+        ones = NoisyStatistic(Measure(TRUE, self.term, ONES), noise_spec, 1, disjoint_set=str(self.term))
         return ones, replace(ones, measure=Measure(FALSE, self.term, replace(ONES, center=1)))
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
@@ -100,8 +100,13 @@ class proportion(Query):
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": 1.0, "usable": usable}
         value = min(max(ones / usable, 0.0), 1.0)
-        least, most = cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(ones, zeros, 0.0, math.inf)
-        lower, upper = _proportion_from_odds(least, below=True), _proportion_from_odds(most, below=False)
+        smallest_odds, largest_odds = cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(
+            ones, zeros, 0.0, math.inf
+        )
+        lower, upper = (
+            _proportion_from_odds(smallest_odds, below=True),
+            _proportion_from_odds(largest_odds, below=False),
+        )
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
@@ -120,5 +125,5 @@ def _proportion_from_odds(odds: float, *, below: bool) -> float:
     >>> _proportion_from_odds(math.inf, below=False), round(_proportion_from_odds(1.0, below=True), 9)
     (1.0, 0.5)
     """
-    exact = 1.0 if math.isinf(odds) else odds / (1 + odds)
-    return max(0.0, exact * (1 - 1e-14)) if below else min(1.0, exact * (1 + 1e-14))
+    proportion = 1.0 if math.isinf(odds) else odds / (1 + odds)
+    return max(0.0, proportion * (1 - 1e-14)) if below else min(1.0, proportion * (1 + 1e-14))

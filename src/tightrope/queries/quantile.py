@@ -24,10 +24,10 @@ from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_finite
 from tightrope.queries.column_query import ColumnQuery, column_term, declared_range
-from tightrope.queries.intervals import OUTSIDE, ROUNDING, NoiseTails
+from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
-from tightrope.queries.statistics import WIDEST_VALUE, Noise, NoisyStatistic, cell_choice
+from tightrope.queries.statistics import MAX_FIXED_POINT, Noise, NoisyStatistic, cell_choice
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
@@ -46,15 +46,18 @@ from tightrope.tables.schema import Schema
 # for equal noise: Σ_{l<k} z_il + k/(b + 1) · (y_i − Σ_l z_il). It is linear in the noise, so the error of D has the
 # log moment L(θ) = Σ log M(θ w) over its weights w, and P(error > t) ≤ exp(L(θ) − θ t) for all θ ≥ 0 (Chernoff).
 
-SLOPES, FIRST, LAST = 48, 1e-3, 30.0
-"""The number of values of θ that are tried; the least and the greatest, times the standard deviation of one noise."""
+SLOPE_COUNT, SMALLEST_SLOPE, LARGEST_SLOPE = 48, 1e-3, 30.0
+"""The values of θ that are tried: their number, the smallest and the largest, times a noise's standard deviation."""
 
 NO_MOMENT = 1e290
 """Replaces a log moment that is infinite or cannot be computed: the bound is vacuous, and zero times it is zero."""
-NEGLIGIBLE, REST = 1e-12, 1e-6
-"""The largest relative last term of a moment's infinite series, and the total its truncation adds to log moments."""
-AROUND, FAR_MORE, BEYOND_NOISE = 8, 4.0, 8.0
-"""A heap: the number of neighboring cells on either side, the multiple of their mean, and of the noise, to exceed."""
+NEGLIGIBLE_TERM, TRUNCATION_ERROR = 1e-12, 1e-6
+"""Maximum of the last term of a moment's infinite series, relative to the sum; the error of truncated log moments."""
+NEIGHBOR_CELLS, HEAP_FACTOR, HEAP_NOISE_FACTOR = 8, 4.0, 8.0
+"""Heaped values: the number of neighboring cells on either side; the multiples of their mean and of the noise.
+
+A count above the sum of both multiples is a heap.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,71 +77,71 @@ class EdgeExcess:
     def from_tails(cls, block: NoiseTails, cell: NoiseTails, q: float, blocks: int, cells: int) -> Self:
         """Return the noise at all edges for quantile q, from separate noises of blocks and cells."""
         deviation = math.sqrt(max(_noise_variance(block), _noise_variance(cell), 1e-12))
-        slopes = np.geomspace(FIRST, LAST, SLOPES) / deviation
+        slopes = np.geomspace(SMALLEST_SLOPE, LARGEST_SLOPE, SLOPE_COUNT) / deviation
         i, k = np.arange(blocks)[:, None], np.arange(cells + 1)
-        part = k / (cells + 1)
+        block_weight = k / (cells + 1)
         outer = i * _log_moment(block, slopes, 1 - q)[:, None, None]
         outer = outer + (blocks - 1 - i) * _log_moment(block, slopes, q)[:, None, None]
-        inner = np.stack([_log_moment(block, slopes, abs(w - q)) for w in part], axis=1)
-        inner += k * np.stack([_log_moment(cell, slopes, 1 - w) for w in part], axis=1)
-        inner += (cells - k) * np.stack([_log_moment(cell, slopes, w) for w in part], axis=1)
+        inner = np.stack([_log_moment(block, slopes, abs(w - q)) for w in block_weight], axis=1)
+        inner += k * np.stack([_log_moment(cell, slopes, 1 - w) for w in block_weight], axis=1)
+        inner += (cells - k) * np.stack([_log_moment(cell, slopes, w) for w in block_weight], axis=1)
         moments = outer + inner[:, None, :]
-        bounds = (moments + math.log(2 / OUTSIDE) + REST) / slopes[:, None, None]
-        weights = (part - q) ** 2 + i * (1 - q) ** 2 + (blocks - 1 - i) * q**2
-        variance = weights * _noise_variance(block) + (k * (1 - part) ** 2 + (cells - k) * part**2) * _noise_variance(
-            cell
-        )
+        bounds = (moments + math.log(2 / OUTSIDE) + TRUNCATION_ERROR) / slopes[:, None, None]
+        weights = (block_weight - q) ** 2 + i * (1 - q) ** 2 + (blocks - 1 - i) * q**2
+        variance = weights * _noise_variance(block) + (
+            k * (1 - block_weight) ** 2 + (cells - k) * block_weight**2
+        ) * _noise_variance(cell)
         total = blocks * _log_moment(block, slopes, 1.0)
-        return cls(q, bounds.min(axis=0) * (1 + ROUNDING), np.sqrt(variance), slopes, total)
+        return cls(q, bounds.min(axis=0) * (1 + TAIL_ROUNDING), np.sqrt(variance), slopes, total)
 
     def estimate_excess(self, blocks: Floats, cells: Floats) -> Floats:
         """Return the estimated excess at every edge, shape [B, b + 1], from noisy counts [B] and [B, b]."""
         inside = np.concatenate([np.zeros((len(blocks), 1)), np.cumsum(cells, axis=1)], axis=1)
-        missed = (blocks - inside[:, -1])[:, None] * np.arange(inside.shape[1]) / inside.shape[1]
+        correction = (blocks - inside[:, -1])[:, None] * np.arange(inside.shape[1]) / inside.shape[1]
         below = np.concatenate([[0.0], np.cumsum(blocks)])
-        found: Floats = below[:-1, None] - self.q * below[-1] + inside + missed
-        return found
+        excess: Floats = below[:-1, None] - self.q * below[-1] + inside + correction
+        return excess
 
     def likely_cells(self, excess: Floats) -> tuple[int, int]:
-        """Return the first and last cell that may contain the quantile: neither of its ends is clearly inconsistent.
+        """Return the first and the last cell that may contain the quantile, given the excess at the ends of each.
 
         The excess of the true cell is below 0 at its left end and at least 0 at its right end, so it is excluded with
         probability at most 5 %.
         """
         left, right = excess[:, :-1].ravel(), excess[:, 1:].ravel()
-        may = (left < self.reach[:, :-1].ravel()) & (right >= -self.reach[:, 1:].ravel())
-        places = np.flatnonzero(may)
-        return (int(places[0]), int(places[-1])) if len(places) else (0, len(may) - 1)
+        is_possible = (left < self.reach[:, :-1].ravel()) & (right >= -self.reach[:, 1:].ravel())
+        indexes = np.flatnonzero(is_possible)
+        return (int(indexes[0]), int(indexes[-1])) if len(indexes) else (0, len(is_possible) - 1)
 
     def zero_crossing(self, excess: Floats) -> float:
         """Return the position at which the isotonic excess crosses zero, in cells from the left end."""
-        joined = np.append(excess[:, :-1].ravel(), excess[-1, -1])
-        rising: Floats = scipy.optimize.isotonic_regression(joined).x
-        above = int(np.searchsorted(rising, 0.0, side="left"))
-        if above in (0, len(rising)):
-            return float(min(above, len(rising) - 1))
-        low, high = rising[above - 1], rising[above]
-        return float(above - 1 + (-low / (high - low) if high > low else 0.5))
+        excess_at_edges = np.append(excess[:, :-1].ravel(), excess[-1, -1])
+        rising: Floats = scipy.optimize.isotonic_regression(excess_at_edges).x
+        upper_index = int(np.searchsorted(rising, 0.0, side="left"))
+        if upper_index in (0, len(rising)):
+            return float(min(upper_index, len(rising) - 1))
+        low, high = rising[upper_index - 1], rising[upper_index]
+        return float(upper_index - 1 + (-low / (high - low) if high > low else 0.5))
 
-    def at_most(self, rows: float) -> float:
+    def lower_tail_bound(self, rows: float) -> float:
         """Return a bound on P(the sum of the noises of all blocks ≤ −``rows``), ``rows`` > 0."""
-        return min(1.0, float(np.exp((self.total - self.slopes * rows).min() + REST)))
+        return min(1.0, float(np.exp((self.total - self.slopes * rows).min() + TRUNCATION_ERROR)))
 
 
-def has_heaped_values(cells: Floats, place: int, noise: float) -> bool:
-    """Return whether a cell has far more rows than its neighbors, by noisy counts with this mean absolute noise.
+def has_heaped_values(cells: Floats, cell: int, noise: float) -> bool:
+    """Return whether a cell has many more rows than its neighbors, from counts with this mean absolute ``noise``.
 
-    Its values then lie at a single number rather than all over the cell.
+    Its values are then assumed to be a single number, not spread over the cell.
     """
-    first, place = max(place - AROUND, 0), min(place, len(cells) - 1)
-    others = np.delete(cells[first : place + AROUND + 1], place - first)
-    return bool(cells[place] > FAR_MORE * max(float(others.mean()), 0.0) + BEYOND_NOISE * noise)
+    first, cell = max(cell - NEIGHBOR_CELLS, 0), min(cell, len(cells) - 1)
+    neighbors = np.delete(cells[first : cell + NEIGHBOR_CELLS + 1], cell - first)
+    return bool(cells[cell] > HEAP_FACTOR * max(float(neighbors.mean()), 0.0) + HEAP_NOISE_FACTOR * noise)
 
 
 def _noise_variance(tails: NoiseTails) -> float:
     """Return E X² = 2 Σ_{x ≥ 0} (2x + 1) P(X > x)."""
-    places = np.arange(len(tails.table), dtype=np.float64)
-    return float(2 * ((2 * places + 1) * tails.table).sum())
+    x = np.arange(len(tails.table), dtype=np.float64)
+    return float(2 * ((2 * x + 1) * tails.table).sum())
 
 
 def _log_moment(tails: NoiseTails, slopes: Floats, weight: float) -> Floats:
@@ -147,31 +150,35 @@ def _log_moment(tails: NoiseTails, slopes: Floats, weight: float) -> Floats:
     E cosh(s X) = 1 + 2 Σ_{x ≥ 0} P(X > x) (cosh(s (x + 1)) − cosh(s x)). For unbounded noise, the rest of the series is
     negligible only for slopes at which the terms have decayed; for other slopes the result is ``NO_MOMENT``.
     """
-    places = np.arange(len(tails.table), dtype=np.float64)
+    x = np.arange(len(tails.table), dtype=np.float64)
     slope = slopes[:, None] * weight
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = tails.table * 2 * np.sinh(slope * (places + 0.5)) * np.sinh(slope / 2)
+        terms = tails.table * 2 * np.sinh(slope * (x + 0.5)) * np.sinh(slope / 2)
         moment = 1 + 2 * terms.sum(axis=1)
-    endless = tails.table[-1] > 0
-    dying = terms[:, -1] < NEGLIGIBLE * moment if endless else np.isfinite(moment)
-    known = dying & np.isfinite(moment)
-    return np.where(known, np.log(np.where(known, moment, 1.0)), NO_MOMENT)
+    is_unbounded = tails.table[-1] > 0
+    terms_decay = terms[:, -1] < NEGLIGIBLE_TERM * moment if is_unbounded else np.isfinite(moment)
+    is_known = terms_decay & np.isfinite(moment)
+    return np.where(is_known, np.log(np.where(is_known, moment, 1.0)), NO_MOMENT)
 
 
 # The cells in which the values of a group are counted: of equal width, centered at round numbers.
 
 BLOCKS, CELLS = 50, 80
-"""Blocks of the range, and cells of a block: nearly the least noise in a count of the rows below an edge, and a number
-of cells that divides round ranges at round numbers, where many values lie.
+"""Blocks of the range, and cells of a block.
+
+The noise in a count of the rows below an edge is nearly the smallest, and this number of cells divides round ranges at
+round numbers, where many values lie.
 """
 ALL_CELLS = BLOCKS * CELLS
-SLACK, ROUNDINGS = 1e-6, 16
-"""Rounding allowance, in cells, and in units in the last place of the farther end: rounding may count values at an edge
-on either side of it."""
-FURTHER_DIGITS = 20
-"""The largest number of extra decimal digits of the number that represents a cell."""
-DOUBLES = 64
-"""The least number of doubles in a cell."""
+EDGE_ROUNDING, EDGE_ULPS = 1e-6, 16
+"""Rounding allowance at an edge, in cells, and in units in the last place of the farther end of the range.
+
+Because of rounding, values at an edge may be counted on either side of it.
+"""
+MAX_EXTRA_DIGITS = 20
+"""Maximum number of additional decimal digits of the number that represents a cell."""
+MIN_DOUBLES_PER_CELL = 64
+"""Minimum number of doubles in a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +189,19 @@ class CellGrid:
     high: float
 
     def __post_init__(self) -> None:
-        bounds, far = (self.low, self.high), max(abs(self.low), abs(self.high))
-        if not far <= WIDEST_VALUE:
-            expected = f"a range within {WIDEST_VALUE:g} of zero"
+        bounds, largest_magnitude = (self.low, self.high), max(abs(self.low), abs(self.high))
+        if not largest_magnitude <= MAX_FIXED_POINT:
+            expected = f"a range within {MAX_FIXED_POINT:g} of zero"
             raise PlanError("bounds", bounds, expected, "measure in larger units, so that the numbers are smaller")
-        if not self.range_width >= ALL_CELLS * DOUBLES * math.ulp(far):
-            expected = f"a range that contains at least {ALL_CELLS * DOUBLES:,} different doubles"
+        if not self.range_width >= ALL_CELLS * MIN_DOUBLES_PER_CELL * math.ulp(largest_magnitude):
+            expected = f"a range that contains at least {ALL_CELLS * MIN_DOUBLES_PER_CELL:,} different doubles"
             raise PlanError("bounds", bounds, expected, "shift the column nearer to zero, or widen the range")
 
     def cell_expression(self, column: Term) -> Cell:
         """Return the expression for the cell of a value, clamped to the range."""
-        part = ColumnRef(column) if isinstance(column, str) else column
-        half = (self.high - self.low) / (2 * ALL_CELLS)
-        return Cell(part, to_literal(self.low - half), to_literal(self.high - half), to_literal(ALL_CELLS))
+        value = ColumnRef(column) if isinstance(column, str) else column
+        half_cell = (self.high - self.low) / (2 * ALL_CELLS)
+        return Cell(value, to_literal(self.low - half_cell), to_literal(self.high - half_cell), to_literal(ALL_CELLS))
 
     @property
     def range_width(self) -> float:
@@ -205,13 +212,15 @@ class CellGrid:
         """Return the number at ``cell`` cells from the beginning of the grid, clamped to the range."""
         if cell >= ALL_CELLS:
             return self.high
-        place = self.low + (cell + outwards - 0.5) / ALL_CELLS * self.range_width
-        return min(max(place, self.low), self.high)
+        number = self.low + (cell + outwards - 0.5) / ALL_CELLS * self.range_width
+        return min(max(number, self.low), self.high)
 
     def cell_bounds(self, first: int, last: int) -> tuple[float, float]:
         """Return the range of the cells from the first to the last, which may lie beyond the grid."""
-        rounded = ROUNDINGS * math.ulp(max(abs(self.low), abs(self.high))) * ALL_CELLS / self.range_width
-        return self.edge_value(first, outwards=-SLACK - rounded), self.edge_value(last + 1, outwards=SLACK + rounded)
+        rounding = EDGE_ULPS * math.ulp(max(abs(self.low), abs(self.high))) * ALL_CELLS / self.range_width
+        return self.edge_value(first, outwards=-EDGE_ROUNDING - rounding), self.edge_value(
+            last + 1, outwards=EDGE_ROUNDING + rounding
+        )
 
     def representative_value(self, cell: int) -> float:
         """Return the number in a cell with the fewest digits; for the last cell, the end of the range.
@@ -224,21 +233,22 @@ class CellGrid:
         middle = self.low + cell / ALL_CELLS * self.range_width
         first, end = self.edge_value(cell), self.edge_value(cell + 1)
         digits = -math.floor(math.log10(self.range_width))
-        tries = (round(middle, count) for count in range(digits, digits + FURTHER_DIGITS))
-        return next((found for found in tries if first <= found < end), middle)
+        candidates = (round(middle, count) for count in range(digits, digits + MAX_EXTRA_DIGITS))
+        return next((candidate for candidate in candidates if first <= candidate < end), middle)
 
 
 # One quantile by two choices of the exponential mechanism: its cell, and the width of the interval around it.
 
 VALUE, WIDTH = "choice of the value, in rows below it", "choice of the width, in rows below its ends"
-CENTERS = 16
-VALUE_SIZE, WIDTH_SIZE = 0.75, 1.5
-"""Relative noise of both choices: two thirds of the budget go to the value, which readers look at first."""
+AVERAGED_CENTERS = 16
+"""Number of chosen cells over which the half-width is averaged for the expected error."""
+VALUE_NOISE_SIZE, WIDTH_NOISE_SIZE = 0.75, 1.5
+"""Relative noise of both choices: two thirds of the budget are for the value, which matters most to readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenQuantile:
-    """A quantile as the round number of a chosen cell; the interval covers it with probability at least 95 %."""
+    """A quantile that is the round number of a chosen cell; the interval covers it with probability at least 95 %."""
 
     grid: CellGrid
     below: int
@@ -255,9 +265,11 @@ class ChosenQuantile:
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the choice of a cell, then the choice of a width around it."""
         value, width = QuantileChoice(self.below), QuantileChoice(self.below, around=VALUE)
-        sized = (VALUE, value, VALUE_SIZE), (WIDTH, width, WIDTH_SIZE)
-        first, second = (cell_choice(name, choice, part * self.size) for name, choice, part in sized)
-        return first, second
+        choices = (VALUE, value, VALUE_NOISE_SIZE), (WIDTH, width, WIDTH_NOISE_SIZE)
+        value_statistic, width_statistic = (
+            cell_choice(name, choice, noise_size * self.size) for name, choice, noise_size in choices
+        )
+        return value_statistic, width_statistic
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return the round number of the cell, and the range of the cells around it."""
@@ -268,8 +280,8 @@ class ChosenQuantile:
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for values spread evenly over the range; for values closer together, errors are smaller."""
-        expected, half = _relative_choice_errors(noises[VALUE], noises[WIDTH], people)
-        return min(expected, 1.0) * self.grid.range_width, min(half, 1.0) * self.grid.range_width
+        expected, half_width = _relative_choice_errors(noises[VALUE], noises[WIDTH], people)
+        return min(expected, 1.0) * self.grid.range_width, min(half_width, 1.0) * self.grid.range_width
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return 0: a chosen quantile is always shown."""
@@ -290,29 +302,32 @@ def _relative_choice_errors(value: Noise, width: Noise, people: int) -> tuple[fl
     below = np.floor(people * np.where(np.arange(ALL_CELLS + 1) == ALL_CELLS, 1.0, edges) + 0.5)
     excess = PARTS * below - choice.below * people
     truth = ALL_CELLS * (math.ceil(choice.below * people / PARTS) - 0.5) / people
-    law = value.choice_distribution.selection_probabilities(cell_distances(excess))
-    expected = float(law @ np.abs(np.arange(ALL_CELLS) - truth)) + 0.25
-    centers = np.searchsorted(np.cumsum(law), (np.arange(CENTERS) + 0.5) / CENTERS)
-    reached: Floats = np.minimum(np.array(half_widths(ALL_CELLS)) + 0.5, ALL_CELLS / 2)
+    cell_probabilities = value.choice_distribution.selection_probabilities(cell_distances(excess))
+    expected = float(cell_probabilities @ np.abs(np.arange(ALL_CELLS) - truth)) + 0.25
+    centers = np.searchsorted(np.cumsum(cell_probabilities), (np.arange(AVERAGED_CENTERS) + 0.5) / AVERAGED_CENTERS)
+    half_widths_in_cells: Floats = np.minimum(np.array(half_widths(ALL_CELLS)) + 0.5, ALL_CELLS / 2)
     target = choice.target_excess(width.choice_distribution, ALL_CELLS)
-    laws = (
+    width_probabilities = (
         width.choice_distribution.selection_probabilities(width_distances(excess, int(center), target))
         for center in centers
     )
-    half = math.fsum(float(one @ reached) for one in laws) / CENTERS
-    return expected / ALL_CELLS, math.nextafter(half / ALL_CELLS, math.inf)
+    half_width = (
+        math.fsum(float(probabilities @ half_widths_in_cells) for probabilities in width_probabilities)
+        / AVERAGED_CENTERS
+    )
+    return expected / ALL_CELLS, math.nextafter(half_width / ALL_CELLS, math.inf)
 
 
 # Several quantiles from noisy counts of the same cells and blocks, for the budget of one; they never cross.
 
 BLOCK, CELL = "rows by block", "rows by cell"
-NORMAL = 0.7978845608028654
+NORMAL_MEAN_ABSOLUTE = 0.7978845608028654
 """E|Z| of the standard normal distribution: the sum of the noises is nearly normal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedQuantile:
-    """A quantile at which the estimated number of rows below reaches its target."""
+    """A quantile from noisy counts: the number at which the estimated number of rows below reaches its target."""
 
     grid: CellGrid
     q: float
@@ -346,22 +361,22 @@ class CountedQuantile:
         edges = self._edge_excess(noises)
         excess = edges.estimate_excess(blocks, cells.reshape(BLOCKS, CELLS))
         lower, upper = self.grid.cell_bounds(*edges.likely_cells(excess))
-        place = edges.zero_crossing(excess)
-        alone = has_heaped_values(cells, int(place), noises[self.statistic_names[1]].mean_absolute)
-        value = self.grid.representative_value(int(place)) if alone else self.grid.edge_value(place)
+        position = edges.zero_crossing(excess)
+        is_heap = has_heaped_values(cells, int(position), noises[self.statistic_names[1]].mean_absolute)
+        value = self.grid.representative_value(int(position)) if is_heap else self.grid.edge_value(position)
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for values spread evenly over the range; for values closer together, errors are smaller."""
         edges = self._edge_excess(noises)
         block, cell = int(self.q * BLOCKS), CELLS // 2
-        expected = NORMAL * float(edges.spread[block, cell]) / people + 0.25 / ALL_CELLS
-        half = float(edges.reach[block, cell]) / people + 1 / ALL_CELLS
-        return min(expected, 1.0) * self.grid.range_width, min(half, 1.0) * self.grid.range_width
+        expected = NORMAL_MEAN_ABSOLUTE * float(edges.spread[block, cell]) / people + 0.25 / ALL_CELLS
+        half_width = float(edges.reach[block, cell]) / people + 1 / ALL_CELLS
+        return min(expected, 1.0) * self.grid.range_width, min(half_width, 1.0) * self.grid.range_width
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return an upper bound on P(the noisy count is below 1)."""
-        return self._edge_excess(noises).at_most(people)
+        return self._edge_excess(noises).lower_tail_bound(people)
 
     def _edge_excess(self, noises: Noises) -> EdgeExcess:
         outer, inner = (noises[name] for name in self.statistic_names)
@@ -384,7 +399,9 @@ def _cached_edge_excess(outer: Noise, inner: Noise, q: float) -> EdgeExcess:
 MEDIAN = 0.5
 
 
-FEW_ROWS = "; where there are few rows or none, an arbitrary value of the range, with an interval of nearly all of it"
+FEW_ROWS_NOTE = (
+    "; where there are few rows or none, an arbitrary value of the range, with an interval of nearly all of it"
+)
 """Note: a choice has a value even for few rows, and the budget does not include a count of rows."""
 
 
@@ -418,8 +435,8 @@ class quantile(ColumnQuery):
     def meaning_for(self, means: str) -> str:
         """Return the meaning in words: the value that half of all, or 90 %, do not exceed."""
         del means
-        part = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
-        return f"The value that {part} of all values do not exceed{'' if self.counted else FEW_ROWS}"
+        fraction_text = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
+        return f"The value that {fraction_text} of all values do not exceed{'' if self.counted else FEW_ROWS_NOTE}"
 
     @property
     def statistic_name(self) -> str:
@@ -430,23 +447,23 @@ class quantile(ColumnQuery):
         q = self.q
         if isinstance(q, list | tuple):
             raise PlanError("q", q, "one number", "write one [[question]] for each; in Python say tr.quantiles")
-        term, share = column_term("column", self.column), check_finite("q", q, "0.5 is the median")
-        if not 0 < share < 1:
+        term, fraction = column_term("column", self.column), check_finite("q", q, "0.5 is the median")
+        if not 0 < fraction < 1:
             raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
-        named = ("median",) if share == MEDIAN else ("quantile", f"{share:g}")
-        found = self.check_options(*named, str(term))
-        if found.max_groups is not None or (found.by and found.max_rows_per_group is not None):
+        name_parts = ("median",) if fraction == MEDIAN else ("quantile", f"{fraction:g}")
+        options = self.check_options(*name_parts, str(term))
+        if options.max_groups is not None or (options.by and options.max_rows_per_group is not None):
             remedy = "max_rows bounds all groups of quantiles together"
-            raise PlanError("max_rows_per_group", found.max_rows_per_group, "left out, as max_groups", remedy)
-        self._set_fields(term=term, bounds=declared_range(term, self.bounds), q=share)
+            raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)
+        self._set_fields(term=term, bounds=declared_range(term, self.bounds), q=fraction)
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema; raises ``PlanError`` if its groups would have to be discovered."""
-        found = ColumnQuery.resolve(self, schema, where)
-        if found.asked.by and found.asked.keys is None:
+        resolved = ColumnQuery.resolve(self, schema, where)
+        if resolved.asked.by and resolved.asked.keys is None:
             remedy = "list the groups with keys=[...]: groups of quantiles cannot be discovered"
             raise PlanError("keys", None, "given", remedy)
-        return found
+        return resolved
 
     @property
     def cell_expression(self) -> Cell:
@@ -468,10 +485,10 @@ class quantile(ColumnQuery):
 
     @property
     def _answering_method(self) -> CountedQuantile | ChosenQuantile:
-        exact = None if self.counted else as_millionths(self.q)
-        if exact is None:
+        millionths = None if self.counted else as_millionths(self.q)
+        if millionths is None:
             return CountedQuantile(self._cell_grid, self.q, self.asked.relative_noise_size)
-        return ChosenQuantile(self._cell_grid, exact, self.asked.relative_noise_size)
+        return ChosenQuantile(self._cell_grid, millionths, self.asked.relative_noise_size)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return two choices, or counts by block and by cell."""
@@ -546,8 +563,8 @@ def quantiles(
     """
     if name is not None:
         raise PlanError("name", name, "left out", "each quantile has its own name")
-    shares = list(qs) if isinstance(qs, Iterable) else []
-    if not shares:
+    fractions = list(qs) if isinstance(qs, Iterable) else []
+    if not fractions:
         raise PlanError("qs", qs, "a list of at least one number", "say [0.25, 0.5, 0.75]")
     return [
         quantile(
@@ -555,5 +572,5 @@ def quantiles(
             max_rows_per_group=max_rows_per_group, max_groups=max_groups, margin_of_error=margin_of_error,
             title=title, description=description, unit=unit, means=means,
         )
-        for q in shares
+        for q in fractions
     ]  # fmt: skip

@@ -16,9 +16,9 @@ from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.schema import Schema
 
 Integers = Mapping[str, int]
-"""The noisy integers of one group, by the name of the vector."""
+"""The noisy integers of one group, by the names of the vectors."""
 Noises = Mapping[str, Noise]
-"""The noise of each vector, by its name."""
+"""The noise of each vector, by the vector's name."""
 Record = dict[str, float | None]
 """``value`` (None: suppressed), ``lower`` and ``upper``; ``usable``, the noisy number of values, if it was charged."""
 
@@ -79,7 +79,7 @@ class Query(QueryOptions, ABC):
 
     @property
     def counts_suppressed_groups(self) -> bool:
-        """Return whether the query counts the rows of all suppressed groups of the other queries in its task."""
+        """Return whether the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``."""
         return False
 
     @property
@@ -98,13 +98,13 @@ class Query(QueryOptions, ABC):
         return self.notes
 
     def specialize(self, together: Sequence[Query]) -> Self:
-        """Return the query in the form that is best in a plan with ``together``, the queries of the same groups."""
+        """Return the query in the best form for a plan with ``together``, all queries of its ``QueryGroup``."""
         del together
         return self
 
     @property
     def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """The lower edges of the bins that the last key names; empty if groups are not bins."""
+        """The lower edges of the bins that are the last key; empty if groups are not bins."""
         return ()
 
     def title_for(self, means: str) -> str:

@@ -18,11 +18,11 @@ from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
 
-VALUES = ("integer", "number", "boolean")
-NAMED: Mapping[str, str] = {"other": "what is neither a number nor a text"}
-"""Descriptions of column kinds whose name is not clear by itself."""
-MOST_QUESTIONS = 100
-"""The most queries in a plan, which takes half a minute to plan; each further query would take longer."""
+NUMERIC_KINDS = ("integer", "number", "boolean")
+KIND_DESCRIPTIONS: Mapping[str, str] = {"other": "what is neither a number nor a text"}
+"""Descriptions of column kinds whose name is unclear."""
+MAX_QUESTIONS = 100
+"""Maximum number of queries in a plan: planning them takes half a minute, and each further one would take longer."""
 KEY_COUNT = "rows"
 
 
@@ -39,9 +39,9 @@ class QueryGroup:
     cells_per_group: int | None
     """The number of cells in which each group is counted; None if groups are not divided into cells."""
     key_count: NoisyStatistic | None
-    """The count that decides which discovered keys are shown: charged once, shared by every query of the row count."""
+    """The count that determines which discovered keys are shown; charged once, and shared by every count of rows."""
     diagnostic_counts: tuple[NoisyStatistic, ...] = ()
-    """Vectors over all groups (``whole``) that measure the bias from bounding and clamping."""
+    """Vectors over all groups (``over_all_groups``) that measure the bias from bounding and clamping."""
     queries_by_diagnostic: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of the queries that each of ``diagnostic_counts`` is about."""
     row_count_steps: tuple[int, ...] = ()
@@ -56,15 +56,22 @@ class QueryGroup:
 
     @property
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Every noisy vector once, in the order of the draws: the key count, the vectors of each query, the tallies."""
-        first = () if self.key_count is None else (self.key_count,)
-        own = (vector for vectors in self.vectors_by_query.values() for vector in vectors.values())
-        return tuple(dict.fromkeys((*first, *own, *self.diagnostic_counts)))
+        """Every noisy vector once, in the order of the draws: key count, vectors by query, ``diagnostic_counts``."""
+        key_counts = () if self.key_count is None else (self.key_count,)
+        query_vectors = (vector for vectors in self.vectors_by_query.values() for vector in vectors.values())
+        return tuple(dict.fromkeys((*key_counts, *query_vectors, *self.diagnostic_counts)))
 
     def answered_by(self, vector: NoisyStatistic) -> tuple[str, ...]:
-        """Return the names of the queries that use a vector or that it is about; all queries use the key count."""
-        served = (q.asked.name for q, own in self.vectors_by_query.items() if vector in (self.key_count, *own.values()))
-        return self.queries_by_diagnostic.get(vector.statistic_name) or tuple(served)
+        """Return the names of the queries that use a vector, or that a diagnostic count is about.
+
+        All queries use the key count.
+        """
+        names = (
+            query.asked.name
+            for query, vectors in self.vectors_by_query.items()
+            if vector in (self.key_count, *vectors.values())
+        )
+        return self.queries_by_diagnostic.get(vector.statistic_name) or tuple(names)
 
     @property
     def table_request(self) -> Request:
@@ -78,22 +85,21 @@ class QueryGroup:
         groups = 1 if not self.by else self.bounds.max_groups
         return SplitBounds(self.bounds.max_rows, self.bounds.max_rows_per_group, groups * cells)
 
-    def set_contribution(self, own: Sequence[NoisyStatistic]) -> SplitBounds:
-        """Return the contribution of one person to the groups of a set.
+    def set_contribution(self, vector_set: Sequence[NoisyStatistic]) -> SplitBounds:
+        """Return the contribution of one person to the groups of a composition set.
 
-        A person contributes once to a set that counts all groups together, at most the sensitivity, to one of its
-        vectors. A choice depends
-        on a whole group, regardless of the cells that contain a person's rows.
+        If the set counts all groups together, a person contributes once, to one of its vectors, at most its
+        sensitivity. A choice depends on all cells of a group, regardless of the cells that contain a person's rows.
         """
-        if own[0].over_all_groups:
-            return SplitBounds(1, 1, len(own))
-        if own[0].choice is not None:
+        if vector_set[0].over_all_groups:
+            return SplitBounds(1, 1, len(vector_set))
+        if vector_set[0].choice is not None:
             return SplitBounds(
                 self.bounds.max_rows,
                 self.bounds.max_rows_per_group,
                 min(self.bounds.max_groups, self.choice_group_count),
             )
-        return self.group_contribution(1 if own[0].disjoint_set is None else len(own))
+        return self.group_contribution(1 if vector_set[0].disjoint_set is None else len(vector_set))
 
     @property
     def choice_group_count(self) -> int:
@@ -102,28 +108,28 @@ class QueryGroup:
 
     @property
     def composition_sets(self) -> tuple[tuple[NoisyStatistic, ...], ...]:
-        """The vectors of each composition group: the ones that a row shifts together, and each exclusive set."""
+        """The vectors of each composition group: those that one row changes together, and each disjoint set."""
         labels = dict.fromkeys(vector.disjoint_set for vector in self.noisy_statistics)
-        together = [None] if None in labels else []
-        order = (*together, *(label for label in labels if label is not None))
-        return tuple(tuple(v for v in self.noisy_statistics if v.disjoint_set == label) for label in order)
+        first_label = [None] if None in labels else []
+        ordered_labels = (*first_label, *(label for label in labels if label is not None))
+        return tuple(tuple(v for v in self.noisy_statistics if v.disjoint_set == label) for label in ordered_labels)
 
     @property
     def joint_draws_by_set(self) -> tuple[tuple[tuple[NoisyStatistic, ...], ...], ...]:
-        """The vectors of each of ``composition_sets`` by noise draw: a single vector, an exclusive set, or one box."""
+        """The vectors of each of ``composition_sets`` by noise draw: a single vector, a disjoint set, or one box."""
         return tuple(map(_joint_draws, self.composition_sets))
 
     @property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
-        """The composition groups, one per set; an exclusive set of m vectors is one spend over m cells per group."""
+        """The composition groups, one per set; a disjoint set of m vectors is one noise over m cells per group."""
         groups = []
-        for own in self.composition_sets:
-            # A box is one spend of several numbers; each row enters only one vector of an exclusive set.
-            spends = tuple(
+        for vector_set in self.composition_sets:
+            # A box is one noise of several numbers; each row enters only one vector of a disjoint set.
+            noise_specs = tuple(
                 draw[0].noise_spec.to_joint_noise(len(draw)) if draw[0].joint_noise else draw[0].noise_spec
-                for draw in _joint_draws(own)
+                for draw in _joint_draws(vector_set)
             )
-            groups.append(CompositionGroup(spends, self.set_contribution(own)))
+            groups.append(CompositionGroup(noise_specs, self.set_contribution(vector_set)))
         return tuple(groups)
 
 
@@ -158,26 +164,28 @@ class PrivacyUnit:
             return ContributionBounds(self.column, 1, 1, 1)
         per_group = min(question.rows_in_group or self.max_rows_per_group, self.rows)
         if question.cell_expression is not None:  # the rows may be in any cells
-            most = self.rows if question.asked.by else per_group
-            return ContributionBounds(self.column, most, most, most)
+            max_rows = self.rows if question.asked.by else per_group
+            return ContributionBounds(self.column, max_rows, max_rows, max_rows)
         if not question.asked.by:
             return ContributionBounds(self.column, per_group, per_group, 1)
-        listed = self.rows if question.asked.keys is None else len(question.asked.keys)
-        groups = min(question.asked.max_groups or self.groups, self.rows, listed)
+        listed_groups = self.rows if question.asked.keys is None else len(question.asked.keys)
+        groups = min(question.asked.max_groups or self.groups, self.rows, listed_groups)
         return ContributionBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
-def _joint_draws(own: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
-    if own[0].disjoint_set is not None:
-        return (own,)
-    box = tuple(vector for vector in own if vector.joint_noise)
-    return tuple(box if vector.joint_noise else (vector,) for vector in own if vector not in box[1:])
+def _joint_draws(vector_set: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
+    if vector_set[0].disjoint_set is not None:
+        return (vector_set,)
+    joint_vectors = tuple(vector for vector in vector_set if vector.joint_noise)
+    return tuple(
+        joint_vectors if vector.joint_noise else (vector,) for vector in vector_set if vector not in joint_vectors[1:]
+    )
 
 
 def group_queries(
     questions: Sequence[Query], person: PrivacyUnit, schema: Schema, where: Term | None = None
 ) -> tuple[QueryGroup, ...]:
-    """Return the queries, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all of them.
+    """Return the queries, resolved, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all.
 
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
@@ -185,36 +193,36 @@ def group_queries(
     expected = "a list of questions such as tr.count and tr.mean"
     if isinstance(questions, Query):
         raise PlanError("questions", str(questions), expected, "put it in brackets: [tr.count()]")
-    if not all(isinstance(q, Query) for q in questions) or len(questions) == 0:
+    if not all(isinstance(item, Query) for item in questions) or len(questions) == 0:
         raise PlanError("questions", questions, expected)
-    if len(questions) > MOST_QUESTIONS:
+    if len(questions) > MAX_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a budget_fraction'
-        raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
+        raise PlanError("questions", len(questions), f"at most {MAX_QUESTIONS} of them", remedy)
     names = [question.asked.name for question in questions]
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
-    gathered: dict[object, dict[int, Query]] = {}
-    for place, given in enumerate(questions):
+    queries_by_group: dict[object, dict[int, Query]] = {}
+    for position, unresolved in enumerate(questions):
         try:
-            question = given.resolve(schema, where)
+            question = unresolved.resolve(schema, where)
             _check_columns(question, schema)
             _check_groups(question, person, schema)
             keys = _counted_keys(question)
         except InputError as error:
-            parameter = f"{error.name} of {escape_control_chars(given.asked.name)}"
+            parameter = f"{error.name} of {escape_control_chars(unresolved.asked.name)}"
             raise type(error).from_error(error, parameter) from None
-        shared = (
+        group_key = (
             _grouping_terms(question),
             keys,
             person.bounds_for_query(question),
             question.asked.row_condition,
             question.cell_expression,
         )
-        gathered.setdefault(shared, {})[place] = question
-    for own in gathered.values():
-        _check_suppressed_counts(tuple(own.values()))
-    return tuple(_make_query_group(own, person) for own in gathered.values())
+        queries_by_group.setdefault(group_key, {})[position] = question
+    for queries_by_position in queries_by_group.values():
+        _check_suppressed_counts(tuple(queries_by_position.values()))
+    return tuple(_make_query_group(queries_by_position, person) for queries_by_position in queries_by_group.values())
 
 
 def _check_columns(question: Query, schema: Schema) -> None:
@@ -223,17 +231,19 @@ def _check_columns(question: Query, schema: Schema) -> None:
         if facts_of(term, schema).kind == "other":
             remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
             raise SchemaError("by", str(term), "a column of plain values", remedy)
-    measured = [(v.measure, term) for v in question.noisy_statistics() for term in v.measure.measured_terms]
-    for measure, term in measured:
+    measured_terms = [
+        (vector.measure, term) for vector in question.noisy_statistics() for term in vector.measure.measured_terms
+    ]
+    for measure, term in measured_terms:
         kind = facts_of(term, schema).kind
         if isinstance(measure, DistinctCount) and kind == "other":
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
-        if not isinstance(measure, DistinctCount) and kind not in VALUES:
-            expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
+        if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
+            expected = f"a column of numbers, not of {KIND_DESCRIPTIONS.get(kind, kind)}"
             column, remedy = str(term), "cast it, or declare its type"
             if question.kind == "proportion":  # a comparison is nearly always meant
-                written = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
-                remedy = f"say what counts as true, as in {written} == 'yes'"
+                column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
+                remedy = f"say what counts as true, as in {column_text} == 'yes'"
             raise SchemaError("column", column, expected, remedy)
 
 
@@ -249,8 +259,10 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
     elif not question.row_count_steps and person.column is not None and person.column in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "another column than the person's if groups are discovered", remedy)
-    different = [vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)]
-    if person.column is not None and any(one.column == person.column for one in different):
+    distinct_counts = [
+        vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)
+    ]
+    if person.column is not None and any(measure.column == person.column for measure in distinct_counts):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
         raise PlanError("column", person.column, "not the column of the person", remedy)
     if question.counts_suppressed_groups and question.asked.keys is not None:
@@ -265,38 +277,45 @@ def _check_suppressed_counts(together: Sequence[Query]) -> None:
         raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
 
 
-def _make_query_group(asked: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
-    questions, places = tuple(asked.values()), tuple(asked)
+def _make_query_group(queries_by_position: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
+    questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
     first = questions[0]
     keys, key_count = _counted_keys(first), None
     if keys is None:
         # The count that decides which keys are shown has the least noise among the row counts of the queries.
-        sizes = [vector.noise_spec.eighths for q in questions for vector in q.noisy_statistics() if vector.counts_rows]
-        plain = row_count(KEY_COUNT, 1.0)
-        spec = replace(plain.noise_spec, eighths=min(sizes, default=plain.noise_spec.eighths), needs_bound=True)
-        key_count = replace(plain, noise_spec=spec)
+        sizes = [
+            vector.noise_spec.eighths
+            for query in questions
+            for vector in query.noisy_statistics()
+            if vector.counts_rows
+        ]
+        usual_count = row_count(KEY_COUNT, 1.0)
+        spec = replace(
+            usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
+        )
+        key_count = replace(usual_count, noise_spec=spec)
     questions = tuple(question.specialize(questions) for question in questions)
     bounds, where = person.bounds_for_query(first), first.asked.row_condition
     vectors_by_query = {}
     for number, question in enumerate(questions):
         vectors: dict[str, NoisyStatistic] = {}
-        for own in question.noisy_statistics():
-            vector = own
-            if own.over_all_groups:  # a person contributes all of their rows
-                vector = replace(vector, sensitivity=own.sensitivity * bounds.max_rows)
-            if own.block is None:  # counts of cells are shared by all queries that use the same ones
-                vector = vector.with_name(f"{number} {own.statistic_name}")
-            vectors[own.statistic_name] = key_count if key_count and own.counts_rows else vector
+        for statistic in question.noisy_statistics():
+            vector = statistic
+            if statistic.over_all_groups:  # a person contributes all of their rows
+                vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
+            if statistic.block is None:  # counts of cells are shared by all queries that use the same ones
+                vector = vector.with_name(f"{number} {statistic.statistic_name}")
+            vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
         vectors_by_query[question] = MappingProxyType(vectors)
     cells = None if first.cell_expression is None else first.cell_expression.cell_count
-    found = QueryGroup(
+    query_group = QueryGroup(
         MappingProxyType(vectors_by_query), _grouping_terms(first), keys, bounds, where, cells, key_count
     )
-    return replace(found, row_count_steps=first.row_count_steps, query_positions=places)
+    return replace(query_group, row_count_steps=first.row_count_steps, query_positions=positions)
 
 
 def _grouping_terms(question: Query) -> tuple[Term, ...]:
-    """Return the group-by terms of a settled query; the cells of its groups come last."""
+    """Return the group-by terms of a resolved query; the cells of its groups come last."""
     return (
         question.asked.terms if question.cell_expression is None else (*question.asked.terms, question.cell_expression)
     )
@@ -307,15 +326,12 @@ def _counted_keys(question: Query) -> Keys | None:
     keys = question.asked.keys if question.asked.by else ((),)
     if keys is None or question.cell_expression is None:
         return keys
-    if (size := len(keys) * question.cell_expression.cell_count) > MOST_KEYS:
+    if (key_count := len(keys) * question.cell_expression.cell_count) > MOST_KEYS:
         expected = f"at most {MOST_KEYS // question.cell_expression.cell_count:,} groups"
         raise PlanError(
-            "keys", f"{size // question.cell_expression.cell_count:,} groups", expected, "ask for fewer at once"
+            "keys", f"{key_count // question.cell_expression.cell_count:,} groups", expected, "ask for fewer at once"
         )
     return tuple((*key, cell) for key in keys for cell in range(question.cell_expression.cell_count))
-
-
-# Descriptions of the rows in an answer: a count of bounded rows is not a count of all rows.
 
 
 def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> str:
@@ -330,12 +346,12 @@ def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ..
     """
     if bounds.person_column is None:
         return f"each row is one {person.unit_noun}"
-    said = [f"at most {bounds.max_rows:,} row{'s' if bounds.max_rows > 1 else ''} per {person.unit_noun}"]
+    parts = [f"at most {bounds.max_rows:,} row{'s' if bounds.max_rows > 1 else ''} per {person.unit_noun}"]
     if by and bounds.max_rows_per_group < bounds.max_rows:
-        said.append(f"at most {bounds.max_rows_per_group:,} per group")
+        parts.append(f"at most {bounds.max_rows_per_group:,} per group")
     if by and bounds.max_groups < bounds.max_rows:
-        said.append(f"in at most {bounds.max_groups:,} group{'s' if bounds.max_groups > 1 else ''}")
-    return ", ".join(said)
+        parts.append(f"in at most {bounds.max_groups:,} group{'s' if bounds.max_groups > 1 else ''}")
+    return ", ".join(parts)
 
 
 def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> list[str]:

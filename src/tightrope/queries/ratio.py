@@ -9,14 +9,12 @@ from typing import Self, final
 
 from tightrope.errors import PlanError
 from tightrope.queries.intervals import OUTSIDE, NoisePair, RatioWidths
-from tightrope.queries.moment_estimates import PAIRS, expected_error_of_record, finite_or_none
+from tightrope.queries.moment_estimates import MISSING_VALUES_NOTE, expected_error_of_record, finite_or_none
 from tightrope.queries.moments import ColumnPairQuery, Range
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic, column_grid, noise_pair, value_sum
 from tightrope.tables.expressions.expression import Term
-
-# 95 % intervals for ratios of two noisy numbers, of any size: large ratios are handled through their reciprocals.
 
 Ends = tuple[float, float]
 
@@ -25,12 +23,13 @@ Ends = tuple[float, float]
 class RatioInterval:
     """Intervals of all plausible ratios r = s/t of numbers observed as s + X and t + Y, with coverage at least 95 %.
 
-    Tests s − r t, with noise X − r Y, for r up to ``unit``, and t − s/r, with noise Y − X/r, for larger r.
+    For |r| up to ``unit``, s − r t is tested, with noise X − r Y (``small_ratios``); for larger |r|, t − s/r is tested,
+    with noise Y − X/r (``reciprocals``).
     """
 
     unit: float
-    flat: RatioWidths
-    steep: RatioWidths
+    small_ratios: RatioWidths
+    reciprocals: RatioWidths
 
     @classmethod
     def from_noise_pair(cls, noises: NoisePair) -> Self:
@@ -46,27 +45,33 @@ class RatioInterval:
 
         If no ratio is plausible: ``least`` and ``most``.
         """
-        ends = self._ratios_beyond_unit(-top, bottom, max(-most, self.unit), -least)
-        parts = [
+        negated = self._ratios_beyond_unit(-top, bottom, max(-most, self.unit), -least)
+        intervals = [
             self._ratios_below_unit(top, bottom, least, most),
             self._ratios_beyond_unit(top, bottom, max(least, self.unit), most),
-            None if ends is None else (-ends[1], -ends[0]),
+            None if negated is None else (-negated[1], -negated[0]),
         ]
-        found = [part for part in parts if part is not None]
-        if not found:
+        found_parts = [interval for interval in intervals if interval is not None]
+        if not found_parts:
             return least, most
-        return min(low for low, _ in found), max(high for _, high in found)
+        return min(low for low, _ in found_parts), max(high for _, high in found_parts)
 
     def _ratios_below_unit(self, top: float, bottom: float, least: float, most: float) -> Ends | None:
         low, high = max(least, -self.unit), min(most, self.unit)
-        return self.flat.likely_ratios_between(top, bottom, low, high) if low <= high else None
+        return self.small_ratios.likely_ratios_between(top, bottom, low, high) if low <= high else None
 
     def _ratios_beyond_unit(self, top: float, bottom: float, least: float, most: float) -> Ends | None:
         """Return the ends for ratios from ``least`` ≥ unit, by their reciprocals; zero stands for an infinite ratio."""
         if not least <= most:
             return None
-        found = self.steep.likely_ratios_between(bottom, top, 1 / most, min(1 / least, self.steep.largest))
-        return None if found is None else (1 / found[1], 1 / found[0] if found[0] > 0 else math.inf)
+        reciprocal_ends = self.reciprocals.likely_ratios_between(
+            bottom, top, 1 / most, min(1 / least, self.reciprocals.largest)
+        )
+        return (
+            None
+            if reciprocal_ends is None
+            else (1 / reciprocal_ends[1], 1 / reciprocal_ends[0] if reciprocal_ends[0] > 0 else math.inf)
+        )
 
 
 @lru_cache(maxsize=64)
@@ -76,7 +81,7 @@ def cached_ratio_interval(top: Noise, bottom: Noise) -> RatioInterval:
 
 
 TOP, BOTTOM = "numerator", "denominator"
-OUTWARDS = 1e-14
+OUTWARD_MARGIN = 1e-14
 """Relative margin for a few operations on doubles."""
 
 
@@ -108,7 +113,7 @@ class ratio(ColumnPairQuery):
     second_given = "denominator_bounds"
     entries = (*given, "bounds", second_given)
     notes = (
-        PAIRS,
+        MISSING_VALUES_NOTE,
         "Where the noisy denominator is smaller than what one row can add to it, the ratio is suppressed and the "
         "interval covers every possible value. A missing end means that there is no limit.",
         "Values are rounded to eight digits; the interval is for the rounded values.",
@@ -122,19 +127,29 @@ class ratio(ColumnPairQuery):
             raise PlanError("denominator_bounds", self.second_bounds, "a range that starts at 0 or above", remedy)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Return both sums."""
-        tops = value_sum(TOP, self.first, column_grid(self.bounds, centered=False), self.asked.relative_noise_size)
-        bottoms = value_sum(
+        """Return the sums of the numerator and of the denominator, over the rows that have both values."""
+        numerator_sum = value_sum(
+            TOP, self.first, column_grid(self.bounds, centered=False), self.asked.relative_noise_size
+        )
+        denominator_sum = value_sum(
             BOTTOM, self.second, column_grid(self.second_bounds, centered=False), self.asked.relative_noise_size
         )
-        return _require_other_column(tops, self.second), _require_other_column(bottoms, self.first)
+        return _require_other_column(numerator_sum, self.second), _require_other_column(denominator_sum, self.first)
 
     @property
     def possible_ratios(self) -> Range:
         """The range of ratios of values within their bounds."""
-        (low, high), (least, most) = self.bounds, self.second_bounds
-        lower = low / most if low >= 0 else (low / least if least > 0 else -math.inf)
-        upper = high / most if high <= 0 else (high / least if least > 0 else math.inf)
+        (low, high), (lowest_denominator, highest_denominator) = self.bounds, self.second_bounds
+        lower = (
+            low / highest_denominator
+            if low >= 0
+            else (low / lowest_denominator if lowest_denominator > 0 else -math.inf)
+        )
+        upper = (
+            high / highest_denominator
+            if high <= 0
+            else (high / lowest_denominator if lowest_denominator > 0 else math.inf)
+        )
         return lower, upper
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
@@ -151,17 +166,20 @@ class ratio(ColumnPairQuery):
     def _likely_interval(self, integers: Integers, noises: Noises, scale: float) -> Range:
         """Return the ends in natural units; ``scale`` converts from a ratio of integers."""
         lower, upper = self.possible_ratios
-        odds = cached_ratio_interval(noises[TOP], noises[BOTTOM])
-        low, high = odds.likely_ratios(integers[TOP], integers[BOTTOM], lower / scale, upper / scale)
-        return max(lower, low * scale * (1 - math.copysign(OUTWARDS, low))), min(
-            upper, high * scale * (1 + math.copysign(OUTWARDS, high))
+        ratio_interval = cached_ratio_interval(noises[TOP], noises[BOTTOM])
+        low, high = ratio_interval.likely_ratios(integers[TOP], integers[BOTTOM], lower / scale, upper / scale)
+        return max(lower, low * scale * (1 - math.copysign(OUTWARD_MARGIN, low))), min(
+            upper, high * scale * (1 + math.copysign(OUTWARD_MARGIN, high))
         )
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for values in the middle of their ranges."""
-        tops, bottoms = (people * math.fsum(ends) / 2 for ends in (self.bounds, self.second_bounds))
-        exact = {TOP: round(tops / noises[TOP].step_size), BOTTOM: round(bottoms / noises[BOTTOM].step_size)}
-        return expected_error_of_record(self.estimate(exact, noises))
+        numerator, denominator = (people * math.fsum(ends) / 2 for ends in (self.bounds, self.second_bounds))
+        integers = {
+            TOP: round(numerator / noises[TOP].step_size),
+            BOTTOM: round(denominator / noises[BOTTOM].step_size),
+        }
+        return expected_error_of_record(self.estimate(integers, noises))
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return P(the noisy denominator is less than one row may add), for values in the middle of their range."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Self, final
 
 from tightrope.queries.moment_estimates import (
-    EVEN,
-    NARROWINGS,
-    NUISANCE,
-    PAIRS,
+    MISSING_VALUES_NOTE,
+    NARROWING_STEPS,
+    NUISANCE_PROBABILITY,
+    TYPICAL_VALUES_NOTE,
     USABLE,
     XY,
     YY,
@@ -35,14 +35,15 @@ from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import NoisyStatistic, rounding_error
 
-# The least-squares line through noisy moments: x is the response and y the predictor, both centered.
-
-ANY = Span(-math.inf, math.inf)
+ALL_HEIGHTS = Span(-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressionLine:
-    """A line x = base + slope · y; slope = C/V with C = n times the covariance and V = n times the variance of y."""
+    """The least-squares line of a noisy sample: x is the response and y the predictor, both centered.
+
+    The slope is C/V, with C = n times the covariance (``covariance``) and V = n times the variance of y (``variance``).
+    """
 
     sample: NoisySample
     x: NoisyMean
@@ -53,9 +54,9 @@ class RegressionLine:
     @classmethod
     def from_sample(cls, sample: NoisySample) -> Self | None:
         """Return the line of a sample; None if the variance of y cannot be distinguished from noise."""
-        seen = noisy_covariance(sample), noisy_variance(sample, Y)
-        found = cls(sample, sample.estimate_mean(X), sample.estimate_mean(Y), *seen)
-        return found if math.isfinite(found.slope_span(main_error_probability(2)).largest_magnitude) else None
+        moments = noisy_covariance(sample), noisy_variance(sample, Y)
+        line = cls(sample, sample.estimate_mean(X), sample.estimate_mean(Y), *moments)
+        return line if math.isfinite(line.slope_span(main_error_probability(2)).largest_magnitude) else None
 
     @property
     def noisy_slope(self) -> float:
@@ -65,30 +66,33 @@ class RegressionLine:
     @property
     def height_at_center(self) -> float:
         """The height of the line at y = 0, the middle of the range."""
-        return self.x.seen - self.noisy_slope * self.y.seen
+        return self.x.value - self.noisy_slope * self.y.value
 
     def slope_span(self, outside: float) -> Span:
         """Return the plausible slopes b: C − b V is pure noise. Unbounded if V may be zero."""
-        found = self._first_slope_span(outside)
-        if not math.isfinite(found.largest_magnitude):
-            return found
+        span = self._first_slope_span(outside)
+        if not math.isfinite(span.largest_magnitude):
+            return span
         usable = self.sample.usable
         spread = Span(self.variance, self.variance + usable * self.y.noise_bound**2)
-        for _ in range(NARROWINGS):
-            off = (
-                self.sample.noise_width(self._slope_noise(found), outside)
+        for _ in range(NARROWING_STEPS):
+            half_width = (
+                self.sample.noise_width(self._slope_noise(span), outside)
                 + usable * self.x.noise_bound * self.y.noise_bound
             )
-            found = span_around(self.covariance, off).divide_by_positive(spread).clip_to_span(found)
-        return found
+            span = span_around(self.covariance, half_width).divide_by_positive(spread).clip_to_span(span)
+        return span
 
     def _first_slope_span(self, outside: float) -> Span:
-        """Return a first range: the noises of C and of b V, each with half of the error probability."""
-        flat = self._slope_noise(Span(0.0, 0.0))
-        rest = self.variance - self.sample.noise_width(self._variance_noise(), outside / 2)
-        off = self.sample.noise_width(flat, outside / 2) + self.sample.usable * self.x.noise_bound * self.y.noise_bound
-        most = (abs(self.covariance) + off) / rest if rest > 0 else math.inf
-        return Span(-most, most)
+        """Return a first range of slopes: the noises of C and of b V each have half of the error probability."""
+        covariance_noise = self._slope_noise(Span(0.0, 0.0))
+        smallest_variance = self.variance - self.sample.noise_width(self._variance_noise(), outside / 2)
+        half_width = (
+            self.sample.noise_width(covariance_noise, outside / 2)
+            + self.sample.usable * self.x.noise_bound * self.y.noise_bound
+        )
+        largest_slope = (abs(self.covariance) + half_width) / smallest_variance if smallest_variance > 0 else math.inf
+        return Span(-largest_slope, largest_slope)
 
     def _variance_noise(self) -> dict[str, Span]:
         """Return the weights of the noises in V: the terms of ``_slope_noise`` that b multiplies."""
@@ -97,7 +101,7 @@ class RegressionLine:
 
     @classmethod
     def hidden_variance(cls, sample: NoisySample) -> float:
-        """Return the width of the noise in V: for a smaller observed V, the line is suppressed."""
+        """Return the width of the noise in V; if the noisy V is smaller, the line is suppressed."""
         line = cls(
             sample,
             sample.estimate_mean(X),
@@ -121,48 +125,50 @@ class RegressionLine:
     def height_span(self, at: float, outside: float) -> Span:
         """Return the plausible heights at y = ``at``.
 
-        For u = at − mean of y and r = height − mean of x, C u − r V is pure noise.
-        u and r use the noisy means, and the effect of their noise is added: C/n for u, V/n for r.
+        For u = at − mean of y and r = height − mean of x, C u − r V is pure noise. u and r are computed from the noisy
+        means, so the noises of the sums of y and of x also enter through them: with the weights C/n and V/n.
         """
-        slope = self.slope_span(NUISANCE)
+        slope = self.slope_span(NUISANCE_PROBABILITY)
         if not math.isfinite(slope.largest_magnitude):
-            return ANY
-        beside = Span(at, at) - self.y.span
-        found = self.x.span + slope * beside
-        for _ in range(NARROWINGS):
-            rise = (found - self.x.span).clip_to_span(slope * beside)
-            off = self.sample.noise_width(self._height_noise(beside, rise), outside) + self._second_order_noise(
-                beside, rise
-            )
-            middle = self.x.seen + self.covariance * (at - self.y.seen) / self.variance
-            found = span_around(middle, off / self.variance).clip_to_span(found)
-        return found
+            return ALL_HEIGHTS
+        distance = Span(at, at) - self.y.span
+        span = self.x.span + slope * distance
+        for _ in range(NARROWING_STEPS):
+            rises = (span - self.x.span).clip_to_span(slope * distance)
+            half_width = self.sample.noise_width(
+                self._height_noise(distance, rises), outside
+            ) + self._second_order_noise(distance, rises)
+            middle = self.x.value + self.covariance * (at - self.y.value) / self.variance
+            span = span_around(middle, half_width / self.variance).clip_to_span(span)
+        return span
 
     @property
     def _moment_spans(self) -> tuple[Span, Span]:
         """The plausible covariances and variances."""
         means = self.x, self.y
-        return covariance_span(self.sample, means, NUISANCE), variance_span(self.sample, Y, self.y, NUISANCE)
+        return covariance_span(self.sample, means, NUISANCE_PROBABILITY), variance_span(
+            self.sample, Y, self.y, NUISANCE_PROBABILITY
+        )
 
-    def _height_noise(self, beside: Span, rise: Span) -> Weights:
+    def _height_noise(self, distance: Span, rise: Span) -> Weights:
         x, y, center = self.x.span, self.y.span, square_offset(self.sample.noises[YY])
         covariance, variance = self._moment_spans
         return {
-            XY: beside,
+            XY: distance,
             YY: -rise,
-            X: variance - beside * y,
-            Y: rise * y * 2 - beside * x - covariance,
-            USABLE: beside * x * y - rise * (y.squared_span() + center) + covariance * y - variance * x,
+            X: variance - distance * y,
+            Y: rise * y * 2 - distance * x - covariance,
+            USABLE: distance * x * y - rise * (y.squared_span() + center) + covariance * y - variance * x,
         }
 
-    def _second_order_noise(self, beside: Span, rise: Span) -> float:
+    def _second_order_noise(self, distance: Span, rise: Span) -> float:
         """Return a bound on the products of two noises: of the means and of the moments."""
         n, (covariance, variance) = self.sample.usable, self._moment_spans
-        off = (covariance * n - self.covariance).largest_magnitude * self.y.noise_bound + (
+        noise_of_means = (covariance * n - self.covariance).largest_magnitude * self.y.noise_bound + (
             variance * n - self.variance
         ).largest_magnitude * self.x.noise_bound
-        return off + n * self.y.noise_bound * (
-            self.x.noise_bound * beside.largest_magnitude + self.y.noise_bound * rise.largest_magnitude
+        return noise_of_means + n * self.y.noise_bound * (
+            self.x.noise_bound * distance.largest_magnitude + self.y.noise_bound * rise.largest_magnitude
         )
 
 
@@ -196,10 +202,10 @@ class regression(MomentQuery):
     notes = (
         "The value is the slope, with its interval; result.json and .to_pandas() also have the intercept and its "
         "interval.",
-        PAIRS,
+        MISSING_VALUES_NOTE,
         "Where the noise is so large that the variance of the explanatory column could be zero, the line is "
         "suppressed. A missing end means that there is no limit.",
-        EVEN,
+        TYPICAL_VALUES_NOTE,
     )
 
     def __post_init__(self) -> None:
@@ -214,22 +220,22 @@ class regression(MomentQuery):
         usable = integers[USABLE]
         line = RegressionLine.from_sample(NoisySample.from_integers(integers, noises)) if usable >= 1 else None
         if line is None:
-            nothing = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
-            return {**nothing, "usable": usable}
+            suppressed = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
+            return {**suppressed, "usable": usable}
         (x, y), slope = self.centered_factors, line.slope_span(main_error_probability(2))
-        meets, zero = (
+        intercepts, height_at_zero = (
             line.height_span(-y.middle, main_error_probability(5)),
             line.height_at_center - line.noisy_slope * y.middle,
         )
-        off = rounding_error((x.middle, line.noisy_slope * y.middle))
+        rounding = rounding_error((x.middle, line.noisy_slope * y.middle))
         return {
             "value": line.noisy_slope,
             "lower": min(slope.low, line.noisy_slope),
             "upper": max(slope.high, line.noisy_slope),
             "usable": usable,
-            "intercept": x.middle + zero,
-            "intercept_lower": finite_or_none(x.middle + min(meets.low, zero) - off),
-            "intercept_upper": finite_or_none(x.middle + max(meets.high, zero) + off),
+            "intercept": x.middle + height_at_zero,
+            "intercept_lower": finite_or_none(x.middle + min(intercepts.low, height_at_zero) - rounding),
+            "intercept_upper": finite_or_none(x.middle + max(intercepts.high, height_at_zero) + rounding),
         }
 
     def needed_variance(self, sample: NoisySample, name: str) -> float:
@@ -238,5 +244,5 @@ class regression(MomentQuery):
         return RegressionLine.hidden_variance(sample)
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors of the slope, for values around the middle (``TYPICAL``) with a correlation of one half."""
+        """Return the errors of the slope, for values as in ``typical_integers``, with a correlation of one half."""
         return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))

@@ -33,12 +33,12 @@ RANGE_DIGITS = 8
 """Decimal digits of half the range kept in a value: the rounding to the grid is below 1e−8 of it."""
 NARROWEST_RANGE = 1e-250
 """The narrowest range whose grid step is large enough for a double."""
-WIDEST_VALUE = 1e290
+MAX_FIXED_POINT = 1e290
 """The largest value for which sums of many rows and their errors fit into a double."""
-ROUNDINGS = 8
+ROUNDING_ULPS = 8
 """The rounding error of a value converted to the grid and back, in units in the last place of the larger bound."""
-WIDEST_GRID = 2.0**60
-"""The most grid points from zero to the larger bound."""
+MAX_GRID_POINTS = 2.0**60
+"""Maximum number of grid points from zero to the larger bound."""
 
 
 def column_grid(bounds: tuple[float, float], *, centered: bool) -> FixedPoint:
@@ -46,28 +46,28 @@ def column_grid(bounds: tuple[float, float], *, centered: bool) -> FixedPoint:
 
     ``centered``: integers are counted from the midpoint (for means: half the sensitivity).
     """
-    low, high = bounds
-    reach = (high - low) / 2 if centered else max(abs(low), abs(high))
-    if not max(abs(low), abs(high)) <= WIDEST_VALUE:
-        expected = f"a range within {WIDEST_VALUE:g} of zero"
+    lower, upper = bounds
+    largest_magnitude = (upper - lower) / 2 if centered else max(abs(lower), abs(upper))
+    if not max(abs(lower), abs(upper)) <= MAX_FIXED_POINT:
+        expected = f"a range within {MAX_FIXED_POINT:g} of zero"
         raise PlanError("bounds", bounds, expected, "measure in larger units, so that the numbers are smaller")
-    if not reach >= NARROWEST_RANGE:
+    if not largest_magnitude >= NARROWEST_RANGE:
         expected = f"a range that reaches to {NARROWEST_RANGE:g} at least"
         raise PlanError("bounds", bounds, expected, "measure in smaller units, so that the numbers are larger")
-    finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST_GRID))
-    step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - RANGE_DIGITS, finest))
-    plain = FixedPoint(low, high, step, 0)
-    center = (plain.to_units(low) + plain.to_units(high)) // 2 if centered else 0
-    return FixedPoint(low, high, step, center)
+    smallest_exponent = math.ceil(math.log10(max(abs(lower), abs(upper)) / MAX_GRID_POINTS))
+    step = Decimal(1).scaleb(max(math.floor(math.log10(largest_magnitude)) - RANGE_DIGITS, smallest_exponent))
+    uncentered = FixedPoint(lower, upper, step, 0)
+    center = (uncentered.to_units(lower) + uncentered.to_units(upper)) // 2 if centered else 0
+    return FixedPoint(lower, upper, step, center)
 
 
 def rounding_error(bounds: tuple[float, float]) -> float:
     """Return the rounding error of a value converted to a centered grid and back, by which intervals are widened."""
-    return ROUNDINGS * math.ulp(max(map(abs, bounds)))
+    return ROUNDING_ULPS * math.ulp(max(map(abs, bounds)))
 
 
 def row_sensitivity(fixed: FixedPoint) -> int:
-    """Return the most that adding or removing one row changes the integer sum, from the integers at both ends."""
+    """Return the largest change of the integer sum by adding or removing one row, from the integers at both ends."""
     return max(abs(fixed.to_units(fixed.lower)), abs(fixed.to_units(fixed.upper)), 1)
 
 
@@ -88,14 +88,13 @@ class NoisyStatistic:
     sensitivity: int
     disjoint_set: str | None = None
     block: int | None = None
-    """The number of neighboring cells (``Query.cell_expression``) that are counted together before noise is added.
-    """
+    """The number of neighboring cells (``Query.cell_expression``) that are counted together before noise is added."""
     over_all_groups: bool = False
-    """True if all groups are counted together before noise is added; then it has an ``disjoint_set`` label."""
+    """True if all groups are counted together before noise is added; then it has a ``disjoint_set`` label."""
     choice: QuantileChoice | None = None
     """A choice among the cells of a group, in place of noise; ``sensitivity`` is twice its distances' sensitivity."""
     joint_noise: bool = False
-    """True if the vector shares noise with the other boxed vectors of its set: one point of a box (``box_table``)."""
+    """True if the noise of all such vectors of a set is drawn together, as one point of a box (``box_table``)."""
 
     @property
     def statistic_name(self) -> str:
@@ -114,20 +113,17 @@ class NoisyStatistic:
 
     @property
     def exact_step(self) -> Decimal:
-        """The exact ``step_size``.
-
-        The grid step of a sum, or the unit of a choice's distances as a fraction of a row.
-        """
+        """The exact ``step_size``: the grid step of a sum, or the unit of a choice's distances, in rows."""
         if self.choice is not None:
             return Decimal(1) / PARTS
         return Decimal(1) if self.measure.fixed_point is None else self.measure.fixed_point.step
 
     def with_name(self, name: str) -> NoisyStatistic:
         """Return the same vector under another name."""
-        before, choice = name.removesuffix(self.statistic_name), self.choice
-        label = None if self.disjoint_set is None else f"{before}{self.disjoint_set}"
+        prefix, choice = name.removesuffix(self.statistic_name), self.choice
+        label = None if self.disjoint_set is None else f"{prefix}{self.disjoint_set}"
         if choice is not None and choice.around is not None:
-            choice = replace(choice, around=f"{before}{choice.around}")
+            choice = replace(choice, around=f"{prefix}{choice.around}")
         return replace(self, measure=replace(self.measure, name=name), disjoint_set=label, choice=choice)
 
 
@@ -150,8 +146,8 @@ def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> NoisyS
 
 def cell_choice(name: str, choice: QuantileChoice, size: float) -> NoisyStatistic:
     """Return a choice among the cells of a group, charged as Laplace noise of twice its distances' sensitivity."""
-    spend = NoiseSpec(name, nearest_eighths(size), whole_rows=False, is_selection=True)
-    return NoisyStatistic(Measure(name, None, None), spend, 2 * choice.distance_sensitivity, choice=choice)
+    noise_spec = NoiseSpec(name, nearest_eighths(size), whole_rows=False, is_selection=True)
+    return NoisyStatistic(Measure(name, None, None), noise_spec, 2 * choice.distance_sensitivity, choice=choice)
 
 
 def noise_pair(top: Noise, bottom: Noise) -> NoisePair:
@@ -168,8 +164,11 @@ def draw_joint_points(noises: Sequence[Noise], size: int) -> list[Integers]:
     table, randomness = noises[0].table, Stream()
     if not (isinstance(table, BoxTable) and table.dimension == len(noises)):
         raise TypeError(f"{len(noises)} numbers for {table!r}")
-    steps = table.draw_points(size, randomness).T
-    return [noise.noise_mechanism.stretch_draws(own, randomness) for noise, own in zip(noises, steps, strict=True)]
+    steps_by_number = table.draw_points(size, randomness).T
+    return [
+        noise.noise_mechanism.stretch_draws(draws, randomness)
+        for noise, draws in zip(noises, steps_by_number, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: caches what all groups share
@@ -183,13 +182,13 @@ class Noise:
     vector: NoisyStatistic
     family: str
     table: AnyTable
-    shift: int
+    steps_per_row: int
     discovers: bool = False
 
     @cached_property
     def noise_mechanism(self) -> WidenedNoise:
-        """The table scaled to the vector's units: its steps, ``shift`` per row, cover the row's sensitivity."""
-        return WidenedNoise(self.table, math.ceil(self.vector.sensitivity / self.shift))
+        """The table scaled to the vector's units: ``steps_per_row`` of its steps cover the sensitivity of a row."""
+        return WidenedNoise(self.table, math.ceil(self.vector.sensitivity / self.steps_per_row))
 
     @cached_property
     def choice_distribution(self) -> ExponentialChoice:
@@ -198,13 +197,15 @@ class Noise:
             raise TypeError(self.vector.statistic_name)
         return ExponentialChoice.from_table(self.table, self.noise_mechanism.factor)
 
-    def choose_cell(self, counts: Counts, found: Mapping[NoisyStatistic, Any]) -> int:
-        """Return a choice among the cells of one group, given the previous results ``found``."""
+    def choose_cell(self, counts: Counts, previous_results: Mapping[NoisyStatistic, Any]) -> int:
+        """Return a choice among the cells of one group, given ``previous_results``."""
         choice = self.vector.choice
         if choice is None:
             raise TypeError(self.vector.statistic_name)
-        named = next((place for vector, place in found.items() if vector.statistic_name == choice.around), 0)
-        return choice.choose_index(counts, self.choice_distribution, named)
+        center = next(
+            (index for vector, index in previous_results.items() if vector.statistic_name == choice.around), 0
+        )
+        return choice.choose_index(counts, self.choice_distribution, center)
 
     @property
     def key_threshold(self) -> int | None:
@@ -222,11 +223,10 @@ class Noise:
 
     def confidence_interval(self, value: int, outside: float = OUTSIDE) -> tuple[int, int]:
         """Return an interval that misses the true integer with probability ≤ ``outside``, given that it is shown."""
-        if (
-            self.key_threshold is None or value > 3 * self.key_threshold
-        ):  # beyond, every plausible count is always shown
-            half = self._half_width_steps if outside == OUTSIDE else self.noise_mechanism.half_width(1 - outside)
-            return value - half, value + half
+        # beyond three times the threshold, every plausible count is always shown
+        if self.key_threshold is None or value > 3 * self.key_threshold:
+            half_width = self._half_width_steps if outside == OUTSIDE else self.noise_mechanism.half_width(1 - outside)
+            return value - half_width, value + half_width
         return interval_given_shown(self.noise_tails, value, self.key_threshold, outside)
 
     @property
@@ -252,8 +252,8 @@ class Noise:
 
     def lower_tail_probability(self, x: int) -> float:
         """Return P(X ≤ x) for the noise X of a count."""
-        law = self.noise_mechanism
-        return float(1 - law.survival_probability(x)) if x >= 0 else float(law.survival_probability(-x - 1))
+        mechanism = self.noise_mechanism
+        return float(1 - mechanism.survival_probability(x)) if x >= 0 else float(mechanism.survival_probability(-x - 1))
 
     def to_data(self, why: str) -> dict[str, Any]:
         """Return the noise as plain data for plans and reports."""

@@ -10,14 +10,14 @@ from typing import final
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.checks import check_integer
-from tightrope.queries.count import NOT_CLAMPED, ROW_COUNT
+from tightrope.queries.count import NOT_CLAMPED_NOTE, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.request import Measure
 
-DISCOVERED = 1_000
-"""The number of groups assumed in plans if groups are discovered."""
+ASSUMED_GROUPS = 1_000
+"""Number of groups that is assumed for errors in plans if groups are discovered."""
 
 
 @final
@@ -55,9 +55,9 @@ class top_k(Query):
         return f"the {self.k:,} largest groups{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
-        found = self.check_options(self.kind)
-        if not found.by:
-            raise PlanError("by", found.by, "a column", "say which groups are compared: by='city'")
+        options = self.check_options(self.kind)
+        if not options.by:
+            raise PlanError("by", options.by, "a column", "say which groups are compared: by='city'")
         self._set_fields(k=check_integer("k", self.k))
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
@@ -75,32 +75,32 @@ class top_k(Query):
         Noises are independent, also conditionally on the set of groups that are shown.
         """
         values = [int(record["value"] or 0) for record in records]
-        ends = {value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)}
-        lowers, uppers = (sorted(ends[value][side] for value in values) for side in (0, 1))
-        hidden = 2 * (noises[ROW_COUNT].key_threshold or 0)
-        chosen = sorted(range(len(values)), key=lambda place: -values[place])[: self.k]
+        interval_by_value = {
+            value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)
+        }
+        lowers, uppers = (sorted(interval_by_value[value][end] for value in values) for end in (0, 1))
+        max_suppressed_rows = 2 * (noises[ROW_COUNT].key_threshold or 0)
+        chosen = sorted(range(len(values)), key=lambda index: -values[index])[: self.k]
         shown: list[tuple[int, Record]] = []
-        for place in chosen:
-            lower, upper = ends[values[place]]
-            # The ranks that are possible given the other intervals; a suppressed group has at most ``hidden`` rows.
-            best = 1 + len(lowers) - bisect_right(lowers, upper)
-            worst = None if hidden > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
-            ranks = {"best_rank": best, "worst_rank": worst}
-            shown.append((place, {"value": values[place], "lower": lower, "upper": upper, **ranks}))
+        for index in chosen:
+            lower, upper = interval_by_value[values[index]]
+            # The possible ranks, given the other intervals; a suppressed group has at most ``max_suppressed_rows``.
+            best_rank = 1 + len(lowers) - bisect_right(lowers, upper)
+            worst_rank = None if max_suppressed_rows > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
+            ranks = {"best_rank": best_rank, "worst_rank": worst_rank}
+            shown.append((index, {"value": values[index], "lower": lower, "upper": upper, **ranks}))
         return shown
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise, with the half-width that holds for all groups simultaneously."""
         del people
-        groups = DISCOVERED if self.asked.keys is None else len(self.asked.keys)
+        groups = ASSUMED_GROUPS if self.asked.keys is None else len(self.asked.keys)
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / groups)
 
     def worst_error(self, noises: Noises) -> float:
         """Return the largest error of the noise."""
         return noises[ROW_COUNT].worst_error
 
-
-# The rows in suppressed groups, as one number.
 
 LEFT_OVER = "left over"
 
@@ -125,7 +125,10 @@ class suppressed_count(Query):
     additive = True
     uniform = True
     counts = True
-    notes = (NOT_CLAMPED, "The choice of the suppressed groups depends only on other noise, which is sampled first.")
+    notes = (
+        NOT_CLAMPED_NOTE,
+        "The choice of the suppressed groups depends only on other noise, which is sampled first.",
+    )
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -141,14 +144,18 @@ class suppressed_count(Query):
         return f"number of rows in groups that are not shown{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
-        found = self.check_options(self.kind)
-        if not found.by:
-            raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the other question")
+        options = self.check_options(self.kind)
+        if not options.by:
+            raise PlanError("by", options.by, "a column", "say which groups: by='city', as in the other question")
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return one integer over all suppressed groups."""
-        spend = NoiseSpec("rows in groups that are not shown", nearest_eighths(self.asked.relative_noise_size), True)
-        return (NoisyStatistic(Measure(LEFT_OVER, None, None), spend, 1, disjoint_set=LEFT_OVER, over_all_groups=True),)
+        noise_spec = NoiseSpec(
+            "rows in groups that are not shown", nearest_eighths(self.asked.relative_noise_size), True
+        )
+        return (
+            NoisyStatistic(Measure(LEFT_OVER, None, None), noise_spec, 1, disjoint_set=LEFT_OVER, over_all_groups=True),
+        )
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return the noisy integer; its noise is independent of the set of groups that are shown."""

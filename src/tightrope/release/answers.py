@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-# Answers as tables for other programs: Parquet for data frames, HTML for notebooks.
-
-SHOWN_ROWS = 60
+MAX_GROUPS_IN_NOTEBOOK = 60
 """Maximum number of groups of an answer shown in a notebook."""
+MAX_EXACT_INTEGER = 2**53
+"""Integers up to this size are exact as doubles."""
 
 
 def results_parquet(result: ReleaseResult) -> bytes:
@@ -48,39 +48,39 @@ def results_parquet(result: ReleaseResult) -> bytes:
 
     columns = results_columns(result)
     arrays = {}
-    for name, found in columns.items():
-        mixed = len({type(value) for value in found if value is not None}) > 1
-        number = name in (*MEASURES, *PAID)
-        kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
-        arrays[name] = _arrow_array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+    for name, values in columns.items():
+        is_number = name in (*MEASURES, *PAID)
+        has_mixed_types = not is_number and len({type(value) for value in values if value is not None}) > 1
+        arrow_type = float64() if is_number else string() if name in (QUESTION, MISSING) or has_mixed_types else None
+        arrays[name] = _arrow_array([str(v) if has_mixed_types and v is not None else v for v in values], arrow_type)
     sink = BufferOutputStream()
     write_table(table(arrays), sink)
     return bytes(sink.getvalue())
 
 
-def _arrow_array(found: list[Any], kind: Any) -> Any:
-    """Return an Arrow array; values that Arrow cannot represent become text, so that paid answers can be written."""
+def _arrow_array(values: list[Any], arrow_type: Any = None) -> Any:
+    """Return an Arrow array; if a value does not fit into it, all become text, so that paid answers can be written."""
     from pyarrow import ArrowException, array
 
     try:
-        return array(found, kind)
+        return array(values, arrow_type)
     except (ArrowException, OverflowError):
-        return array([None if value is None else str(value) for value in found])
+        return array([None if value is None else str(value) for value in values])
 
 
 def answer_html(answer: AnswerDocument) -> str:
     """Return an HTML table with the keys, the value and its interval; all names and keys are escaped."""
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
-    head = "".join(f"<th>{html_text(name)}</th>" for name in names)
-    lines = []
-    for row in answer.rows[:SHOWN_ROWS]:
+    header = "".join(f"<th>{html_text(name)}</th>" for name in names)
+    table_rows = []
+    for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
         # The bin of a histogram is labeled by both of its edges.
         labeled = {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
-        lines.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
-    more = len(answer.rows) - SHOWN_ROWS
-    rest = f"<p>... and {more:,} more groups in .to_pandas()</p>" if more > 0 else ""
+        table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
+    hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK
+    hidden_note = f"<p>... and {hidden_count:,} more groups in .to_pandas()</p>" if hidden_count > 0 else ""
     caption = f"{html_text(answer.name)}: {html_text(answer.question)}; 95 % intervals"
-    return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(lines)}</table>{rest}"
+    return f"<table><caption>{caption}</caption><tr>{header}</tr>{''.join(table_rows)}</table>{hidden_note}"
 
 
 def _cell_text(field: object) -> str:
@@ -114,19 +114,19 @@ class Answer:
 
         Raises ``InputError`` for an answer with groups.
         """
-        return self._only("value")
+        return self._single_measure("value")
 
     @property
     def lower(self) -> float | None:
         """The lower end of the 95 % interval of an answer without groups; None if it is unbounded."""
-        return self._only("lower")
+        return self._single_measure("lower")
 
     @property
     def upper(self) -> float | None:
         """The upper end of the 95 % interval of an answer without groups; None if it is unbounded."""
-        return self._only("upper")
+        return self._single_measure("upper")
 
-    def _only(self, measure: str) -> float | None:
+    def _single_measure(self, measure: str) -> float | None:
         if self.question.key_columns or len(self.rows) != 1:
             text = f"the answer {self.name!r} has groups: use to_pandas(), to_polars() or to_arrow()"
             raise InputError.from_text(measure, text)
@@ -145,19 +145,13 @@ class Answer:
         import pandas as pd
 
         columns = self._columns().items()
-        return pd.DataFrame({name: pd.array(found, dtype=_pandas_dtype(found)) for name, found in columns})
+        return pd.DataFrame({name: pd.array(values, dtype=_pandas_dtype(values)) for name, values in columns})
 
     def to_arrow(self) -> pa.Table:
-        """Return the records as an Arrow table; a key column with values of several types holds text."""
+        """Return the records as an Arrow table; a key column of several types, or beyond 64 bits, holds text."""
         import pyarrow as pa
 
-        def array(values: list[Any]) -> pa.Array:
-            try:
-                return pa.array(values)
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                return pa.array([None if value is None else str(value) for value in values])
-
-        return pa.table({name: array(values) for name, values in self._columns().items()})
+        return pa.table({name: _arrow_array(values) for name, values in self._columns().items()})
 
     def to_polars(self) -> Any:
         """Return the records as a polars data frame; raises ``MissingExtraError`` if polars is not installed."""
@@ -191,10 +185,10 @@ class Answers:
     """The bias of bounding and clamping, if the plan spends part of its budget to measure it."""
 
     def __repr__(self) -> str:
-        held = self.certificate_data
-        promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
-        costs = [f"<Cost {cost.statement}>" for cost in self.bias]
-        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *costs])
+        certificate = self.certificate_data
+        promise = f"epsilon {rounded_up(certificate.epsilon, 3)} at delta {certificate.delta:.3g}"
+        bias_lines = [f"<Cost {part.statement}>" for part in self.bias]
+        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *bias_lines])
 
     def _repr_html_(self) -> str:
         return "".join(answer._repr_html_() for answer in self.answers)
@@ -270,36 +264,32 @@ def _write_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Write the file; raises ``InputError`` with the reason if it cannot be written, so that callers can retry."""
     if not isinstance(path, str | os.PathLike):
         raise InputError("path", path, "a path", "say 'results.csv'")
-    place = Path(path)
-    if "\0" in os.fsdecode(place):
-        raise InputError("path", str(place), "a path without a NUL", "say 'results.csv'")
-    if os.path.isdir(place):  # noqa: PTH112 - says no where it may not look
-        raise InputError.from_text("path", f"{place} is a folder; choose a file, such as {str(place / 'results')!r}")
-    if not os.path.isdir(place.parent):  # noqa: PTH112
-        raise InputError.from_text("path", f"the folder {place.parent} does not exist")
+    target = Path(path)
+    if "\0" in os.fsdecode(target):
+        raise InputError("path", str(target), "a path without a NUL", "say 'results.csv'")
+    if os.path.isdir(target):  # noqa: PTH112 - says no where it may not look
+        raise InputError.from_text("path", f"{target} is a folder; choose a file, such as {str(target / 'results')!r}")
+    if not os.path.isdir(target.parent):  # noqa: PTH112
+        raise InputError.from_text("path", f"the folder {target.parent} does not exist")
     try:
-        place.write_bytes(content)
+        target.write_bytes(content)
     except OSError as error:
-        raise InputError.from_text("path", f"{place} cannot be written ({error.strerror})") from None
+        raise InputError.from_text("path", f"{target} cannot be written ({error.strerror})") from None
 
 
-EXACT = 2**53
-"""Integers up to this size are exact as doubles."""
-
-
-def _pandas_dtype(found: list[Any]) -> Any:
+def _pandas_dtype(values: list[Any]) -> Any:
     """Return the pandas dtype; integers and booleans keep their type next to missing keys."""
-    kinds = {type(value) for value in found if value is not None}
-    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in found if value is not None):
-        return "Int64" if None in found else "int64"
-    if kinds == {bool}:
-        return "boolean" if None in found else "bool"
-    exact = all(abs(value) <= EXACT for value in found if isinstance(value, int))
-    return "float64" if kinds <= {int, float} and exact else object
+    types = {type(value) for value in values if value is not None}
+    if types == {int} and all(-(2**63) <= value < 2**63 for value in values if value is not None):
+        return "Int64" if None in values else "int64"
+    if types == {bool}:
+        return "boolean" if None in values else "bool"
+    all_exact = all(abs(value) <= MAX_EXACT_INTEGER for value in values if isinstance(value, int))
+    return "float64" if types <= {int, float} and all_exact else object
 
 
 def _json_value(name: str, value: object) -> Any:
-    """Return a key or a number in JSON form; a measure that is not finite becomes None."""
+    """Return a key or a measure in JSON form; a measure that is not finite becomes None."""
     if name in MEASURES and isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, (datetime.date, datetime.datetime)):

@@ -26,25 +26,28 @@ from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.request import ContributionBounds, Measure
 from tightrope.tables.schema import Schema
 
-What = Literal["used", "all", "below", "above", "missing"]
+CountedRows = Literal["used", "all", "below", "above", "missing"]
 MANY_TIMES = 16
-"""The count of all rows uses this many times the contribution bound, because it needs a bound, too."""
-MOST_OF_BUDGET = Decimal("0.5")
-"""The bias check may take less than this part of the budget."""
-NOISE_SIZES = tuple(sorted({factor * 2**power for power in range(3, 12) for factor in (2, 3)}))
-"""Relative sizes of the tallies' noise, in eighths: they share a lattice, and larger ones would lengthen all tables."""
-MORE = 4
-"""Weight of the count of all rows in the split of the budget, relative to the other tallies."""
-Range = tuple[float, float] | None
+"""The count of all rows uses this many times the contribution bound: it is nearly unbounded, but needs a bound, too."""
+MAX_BUDGET_FRACTION = Decimal("0.5")
+"""The bias check takes less than this fraction of the budget."""
+NOISE_EIGHTHS = tuple(sorted({factor * 2**power for power in range(3, 12) for factor in (2, 3)}))
+"""Possible noise sizes of the tallies, relative to usual noise, in eighths.
+
+They share a lattice, and larger ones would lengthen all tables of noise.
+"""
+ALL_ROWS_WEIGHT = 4
+"""Weight of the count of all rows in the split of the budget; the other tallies have weight 1."""
+ColumnRange = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticCount:
-    """Definition of a count over all groups together; counts of rows have no ``column``."""
+    """Definition of a *tally*, a count over all groups together; counts of rows have no ``column``."""
 
-    counted_rows: What
+    counted_rows: CountedRows
     column: Term | None
-    limits: Range
+    limits: ColumnRange
 
     def counted_expression(self, schema: Schema) -> ExpressionTree | None:
         """Return an expression that has a value in exactly the rows to count, and is missing in the others.
@@ -53,16 +56,16 @@ class DiagnosticCount:
         """
         if self.column is None:
             return None
-        own = self.column if isinstance(self.column, ExpressionTree) else ColumnRef(self.column)
+        expression = self.column if isinstance(self.column, ExpressionTree) else ColumnRef(self.column)
         if self.counted_rows == "missing" or self.limits is None:
-            return Case((Missing(own),), (to_literal(1), None))
-        if own.infer_facts(schema).kind == "boolean":
-            own = Case((own, Not(own)), (to_literal(1), to_literal(0), None))
-        sign, end = ("<", self.limits[0]) if self.counted_rows == "below" else (">", self.limits[1])
-        return Case((Compare(sign, own, to_literal(float(end))),), (to_literal(1), None))
+            return Case((Missing(expression),), (to_literal(1), None))
+        if expression.infer_facts(schema).kind == "boolean":
+            expression = Case((expression, Not(expression)), (to_literal(1), to_literal(0), None))
+        operator, limit = ("<", self.limits[0]) if self.counted_rows == "below" else (">", self.limits[1])
+        return Case((Compare(operator, expression, to_literal(float(limit))),), (to_literal(1), None))
 
     def moved_values_text(self) -> str:
-        """Return the part of the values that a tally of a column counts, in words."""
+        """Return a clause about the values that a tally of a column counts, in words."""
         column = escape_control_chars(str(self.column))
         if self.counted_rows == "missing" or self.limits is None:
             return f"the fields of {column} were missing or did not fit its type"
@@ -71,7 +74,7 @@ class DiagnosticCount:
 
 
 def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
-    """Return the tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
+    """Return the tasks with tallies whose privacy loss is at most the fraction ``part`` of the budget's.
 
     A tally is one integer over all groups. A person adds to it at most the rows that remain after bounding:
     ``max_rows``, or ``MANY_TIMES`` times as many if all are counted. If that is one row, it is in only one tally
@@ -79,16 +82,23 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
     """
     if not part:
         return tuple(tasks)
-    spent = sum(_relative_loss(unit) for task in tasks for unit in task.composition_groups)
-    every = [
+    loss_of_questions = sum(_relative_loss(group) for task in tasks for group in task.composition_groups)
+    all_tasks = [
         *tasks,
-        *{rows_key(found): found for found in map(without_row_bounds, bounded_query_groups(tasks))}.values(),
+        *{
+            rows_key(unbounded): unbounded for unbounded in map(without_row_bounds, bounded_query_groups(tasks))
+        }.values(),
     ]
-    # Scale the noise of the tallies to their part of the budget; the count of all rows, the noisiest, gets more of it.
-    sized_tasks = _merge_diagnostics(every, schema)
-    sized_spent = spent * float(part / (1 - part))
-    shares = sum(_noise_share(own) for task in sized_tasks for own in task.composition_sets if own[0].over_all_groups)
-    return tuple(_with_noise(task, shares / sized_spent) for task in sized_tasks)
+    # Scale the noise of the tallies to their fraction; the count of all rows, which has the most noise, gets more.
+    tasks_with_tallies = _merge_diagnostics(all_tasks, schema)
+    loss_of_tallies = loss_of_questions * float(part / (1 - part))
+    total_weight = sum(
+        _noise_weight(vector_set)
+        for task in tasks_with_tallies
+        for vector_set in task.composition_sets
+        if vector_set[0].over_all_groups
+    )
+    return tuple(_with_noise_sizes(task, total_weight / loss_of_tallies) for task in tasks_with_tallies)
 
 
 def bounded_query_groups(tasks: Sequence[QueryGroup]) -> list[QueryGroup]:
@@ -97,15 +107,15 @@ def bounded_query_groups(tasks: Sequence[QueryGroup]) -> list[QueryGroup]:
 
 
 def bias_check_fraction(costs: Number) -> Decimal:
-    """Return the part of the budget for the bias check; raises ``InputError`` unless it is in [0, 0.5)."""
-    part = exact_decimal("bias_check", costs)
-    if not 0 <= part < MOST_OF_BUDGET:
-        raise InputError("bias_check", costs, f"from 0 (no bias check) to below {MOST_OF_BUDGET}", "0.02 is usual")
-    return part
+    """Return the fraction of the budget for the bias check; raises ``InputError`` unless it is in [0, 0.5)."""
+    fraction = exact_decimal("bias_check", costs)
+    if not 0 <= fraction < MAX_BUDGET_FRACTION:
+        raise InputError("bias_check", costs, f"from 0 (no bias check) to below {MAX_BUDGET_FRACTION}", "0.02 is usual")
+    return fraction
 
 
 def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
-    """Return the tallies of a task, in addition to its questions."""
+    """Return the tallies that a task needs: its used rows and, by column, clamped and missing values."""
     if not task.vectors_by_query or task.row_count_steps:
         return ()
     tallies = [] if task.bounds.person_column is None else [DiagnosticCount("used", None, None)]
@@ -119,83 +129,86 @@ def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
 
 
 def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[QueryGroup]:
-    """Return the tasks with each tally only in the first task that has it, with the questions of all such tasks."""
-    about: dict[object, list[str]] = {}
+    """Return the tasks with their tallies; a tally of several tasks is only in the first, with the questions of all."""
+    questions_by_tally: dict[object, list[str]] = {}
     for task in tasks:
         for tally in diagnostic_counts_of(task):
-            # The questions that the tally describes: for a tally of a column, those with that column and range.
-            pair = (tally.column, tally.limits)
-            about.setdefault(diagnostic_position(tally, task), []).extend(
+            # The questions that the tally is about: for a tally of a column, those with that column and range.
+            column_and_range = (tally.column, tally.limits)
+            questions_by_tally.setdefault(diagnostic_position(tally, task), []).extend(
                 [
                     question.asked.name
                     for question in task.ordered_queries
-                    if tally.column is None or pair in question.clamped_columns
+                    if tally.column is None or column_and_range in question.clamped_columns
                 ]
             )
-    left, found = dict(about), []
+    unassigned, merged = dict(questions_by_tally), []
     for task in tasks:
-        own = [
-            (tally, left.pop(place))
+        own_tallies = [
+            (tally, unassigned.pop(position))
             for tally in diagnostic_counts_of(task)
-            if (place := diagnostic_position(tally, task)) in left
+            if (position := diagnostic_position(tally, task)) in unassigned
         ]
         vectors = tuple(
-            _diagnostic_statistic(tally, task.bounds.max_rows, tally.counted_expression(schema)) for tally, _ in own
+            _diagnostic_statistic(tally, task.bounds.max_rows, tally.counted_expression(schema))
+            for tally, _ in own_tallies
         )
-        names = {vector.statistic_name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
-        found.append(
+        names = {
+            vector.statistic_name: tuple(questions) for vector, (_, questions) in zip(vectors, own_tallies, strict=True)
+        }
+        merged.append(
             replace(
                 task,
                 diagnostic_counts=(*task.diagnostic_counts, *vectors),
                 queries_by_diagnostic={**task.queries_by_diagnostic, **names},
             )
         )
-    return found
+    return merged
 
 
 def diagnostic_position(tally: DiagnosticCount, task: QueryGroup) -> object:
-    """Return a key that is equal for tallies of the same rows; for column values it ignores the cells."""
+    """Return a key that is equal for tallies of the same rows; cells of the values make no difference."""
     if tally.column is None:
         return tally, used_rows_key(task)
     # The listed groups; without a list, every row is in a group.
-    listed: object = None
+    listed_groups: object = None
     by = task.by if task.cells_per_group is None else task.by[:-1]
     if task.keys is not None and by:
         keys = task.keys if task.cells_per_group is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
-        listed = by, keys
-    return tally, (task.where, _row_choice_key(task), listed)
+        listed_groups = by, keys
+    return tally, (task.where, _row_sampling_key(task), listed_groups)
 
 
 def used_rows_key(task: QueryGroup) -> object:
     """Return a key that is equal for tasks that use the same rows: the rows available and the rows sampled."""
-    return rows_key(without_row_bounds(task)), _row_choice_key(task)
+    return rows_key(without_row_bounds(task)), _row_sampling_key(task)
 
 
-def _row_choice_key(task: QueryGroup) -> object:
-    """Return a key for the choice of a person's rows; it includes the groups if their bounds are the tighter ones."""
+def _row_sampling_key(task: QueryGroup) -> object:
+    """Return a key for the sampling of a person's rows; it includes the groups if their bounds are the tighter ones."""
     bounds = task.bounds
     by_group = bounds.max_rows_per_group < bounds.max_rows or (bool(task.by) and bounds.max_groups < bounds.max_rows)
     return bounds.max_rows, (task.by, bounds) if by_group else None
 
 
 def without_row_bounds(task: QueryGroup) -> QueryGroup:
-    """Return a task that counts the rows of the same groups under a bound that is ``MANY_TIMES`` times as large."""
-    most = task.bounds.max_rows * MANY_TIMES
-    listed = task.keys is not None and bool(task.by)
-    by, keys, cells = (task.by, task.keys, task.cells_per_group) if listed else ((), ((),), None)
-    bounds = ContributionBounds(task.bounds.person_column, most, most, most if listed else 1)
-    vector = _diagnostic_statistic(DiagnosticCount("all", None, None), most, None)
-    about = {vector.statistic_name: tuple(question.asked.name for question in task.ordered_queries)}
+    """Return a task that counts all rows of the same groups, with a bound ``MANY_TIMES`` as large."""
+    max_rows = task.bounds.max_rows * MANY_TIMES
+    has_listed_groups = task.keys is not None and bool(task.by)
+    by, keys, cells_per_group = (task.by, task.keys, task.cells_per_group) if has_listed_groups else ((), ((),), None)
+    bounds = ContributionBounds(task.bounds.person_column, max_rows, max_rows, max_rows if has_listed_groups else 1)
+    vector = _diagnostic_statistic(DiagnosticCount("all", None, None), max_rows, None)
+    queries_by_diagnostic = {vector.statistic_name: tuple(question.asked.name for question in task.ordered_queries)}
     return QueryGroup(
         MappingProxyType({}),
         by,
         keys,
         bounds,
         task.where,
-        cells,
+        cells_per_group,
         None,
         diagnostic_counts=(vector,),
-        queries_by_diagnostic=about,
+        queries_by_diagnostic=queries_by_diagnostic,
     )
 
 
@@ -204,17 +217,17 @@ def rows_key(task: QueryGroup) -> object:
     return task.by, task.keys, task.where, task.bounds
 
 
-def _diagnostic_statistic(tally: DiagnosticCount, rows: int, counted: ExpressionTree | None) -> NoisyStatistic:
-    """Return the count of a tally.
+def _diagnostic_statistic(tally: DiagnosticCount, rows: int, expression: ExpressionTree | None) -> NoisyStatistic:
+    """Return the noisy vector of a tally; a person adds at most ``rows`` to it.
 
     If a person has one row, it is in one tally of each column, and the tallies of a column share the noise of one.
     """
     column = "" if tally.column is None else f" of {escape_control_chars(str(tally.column))}"
-    spend = NoiseSpec(f"rows, {tally.counted_rows}{column}, over all groups", NOISE_SIZES[-1], True)
-    alone = tally.column is None or rows > 1
-    label = diagnostic_name(tally) if alone else f"values {_column_and_end(tally)}"
+    noise_spec = NoiseSpec(f"rows, {tally.counted_rows}{column}, over all groups", NOISE_EIGHTHS[-1], True)
+    composes_alone = tally.column is None or rows > 1
+    label = diagnostic_name(tally) if composes_alone else f"values {_column_and_end(tally)}"
     return NoisyStatistic(
-        Measure(diagnostic_name(tally), counted, None), spend, rows, disjoint_set=label, over_all_groups=True
+        Measure(diagnostic_name(tally), expression, None), noise_spec, rows, disjoint_set=label, over_all_groups=True
     )
 
 
@@ -228,23 +241,26 @@ def _column_and_end(tally: DiagnosticCount) -> str:
     return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
-def _relative_loss(unit: CompositionGroup) -> float:
-    """Return the privacy loss of one person's rows in the unit, relative to other units."""
-    return sum(unit.split_bounds.most_rows / spend.noise_size for spend in unit.noise_specs)
+def _relative_loss(group: CompositionGroup) -> float:
+    """Return the privacy loss of one person's rows in the group, up to a factor that all groups share."""
+    return sum(group.split_bounds.most_rows / noise_spec.noise_size for noise_spec in group.noise_specs)
 
 
-def _noise_share(own: Sequence[NoisyStatistic]) -> int:
-    return MORE if own[0].statistic_name == diagnostic_name(DiagnosticCount("all", None, None)) else 1
+def _noise_weight(vector_set: Sequence[NoisyStatistic]) -> int:
+    return ALL_ROWS_WEIGHT if vector_set[0].statistic_name == diagnostic_name(DiagnosticCount("all", None, None)) else 1
 
 
-def _with_noise(task: QueryGroup, size: float) -> QueryGroup:
-    """Return the task with the next larger relative noise size for each tally, in eighths."""
+def _with_noise_sizes(task: QueryGroup, size: float) -> QueryGroup:
+    """Return the task with the noise of each tally at the next larger of ``NOISE_EIGHTHS``.
+
+    ``size``: the relative noise size of a tally of weight 1. Raises ``PlanError`` if all of them are too small.
+    """
     tallies = []
     for vector in task.diagnostic_counts:
-        wanted = 8 * size / _noise_share((vector,))
-        eighths = next((size for size in NOISE_SIZES if size >= wanted), None)
+        smallest_eighths = 8 * size / _noise_weight((vector,))
+        eighths = next((size for size in NOISE_EIGHTHS if size >= smallest_eighths), None)
         if eighths is None:
-            times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
+            times = math.ceil(10 * smallest_eighths / NOISE_EIGHTHS[-1]) / 10
             text = f"too small for this many questions; use {times:g} times as much, or ask fewer questions"
             raise PlanError.from_text("bias_check", text)
         tallies.append(replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths)))
@@ -253,18 +269,18 @@ def _with_noise(task: QueryGroup, size: float) -> QueryGroup:
 
 # The bias of bounding and clamping, estimated from noisy counts: shares with intervals, and sentences.
 
-OUTSIDE = 0.025
-"""Each of two counts is outside its interval with at most this probability."""
-TELLS = 0.5
+MISS_PROBABILITY = 0.025
+"""Each of the two counts in a share is outside its interval with at most this probability."""
+WIDEST_INTERVAL = 0.5
 """A share with a wider interval than this is not reported."""
-STANDS_OUT = 3
+MAX_END_RATIO = 3
 """A count is significant if the upper end of its interval is at most this many times the lower end."""
-LEAST, NONE, ALL = 0.001, "0 %", "100 %"
-"""Smaller shares are not distinguished from 0, so intervals that reach below ``LEAST`` are cut off there."""
-KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
+SMALLEST_SHARE, ZERO_PERCENT, HUNDRED_PERCENT = 0.001, "0 %", "100 %"
+"""Smaller shares are not distinguished from 0, so intervals that reach below it are cut off there."""
+KIND_BY_COUNTED_ROWS: Mapping[CountedRows, Literal["left out", "below", "above", "missing"]] = {
     "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
 }  # fmt: skip
-Counts = Mapping[NoisyStatistic, int]
+NoisyCounts = Mapping[NoisyStatistic, int]
 """Noisy counts over all groups."""
 
 
@@ -278,60 +294,72 @@ class NoisyCount:
 
 
 def diagnostics(
-    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[Counts], person: PrivacyUnit
+    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[NoisyCounts], person: PrivacyUnit
 ) -> tuple[BiasPart, ...]:
-    """Return one statement per task and tally: the share of rows left out, of values moved, or of missing fields."""
-    pairs = []
-    for task, task_noises, found in zip(tasks, noises, counts, strict=True):
-        drawn = [(noise, found[noise.vector]) for noise in task_noises if noise.vector in found]
-        own = {
-            noise.vector.statistic_name: NoisyCount(value, *noise.confidence_interval(value, OUTSIDE))
-            for noise, value in drawn
+    """Return one statement per task and tally: the share of rows left out, of values clamped, or of missing fields."""
+    counted_tasks = []
+    for task, task_noises, counts_of_task in zip(tasks, noises, counts, strict=True):
+        noisy_counts = [
+            (noise, counts_of_task[noise.vector]) for noise in task_noises if noise.vector in counts_of_task
+        ]
+        counts_by_name = {
+            noise.vector.statistic_name: NoisyCount(value, *noise.confidence_interval(value, MISS_PROBABILITY))
+            for noise, value in noisy_counts
         }
-        if own:
-            pairs.append((task, own))
-    totals = {rows_key(task): own["all"] for task, own in pairs if "all" in own}
-    used = {used_rows_key(task): (task, own["used"]) for task, own in pairs if "used" in own}
-    rows = {place: (count, totals[rows_key(without_row_bounds(task))]) for place, (task, count) in used.items()}
-    asked = ((task, own) for task, own in pairs if "all" not in own)
-    return tuple(cost for task, own in asked for cost in _query_group_costs(task, own, rows, person))
+        if counts_by_name:
+            counted_tasks.append((task, counts_by_name))
+    totals = {
+        rows_key(task): counts_by_name["all"] for task, counts_by_name in counted_tasks if "all" in counts_by_name
+    }
+    used = {
+        used_rows_key(task): (task, counts_by_name["used"])
+        for task, counts_by_name in counted_tasks
+        if "used" in counts_by_name
+    }
+    rows = {key: (count, totals[rows_key(without_row_bounds(task))]) for key, (task, count) in used.items()}
+    question_tasks = ((task, counts_by_name) for task, counts_by_name in counted_tasks if "all" not in counts_by_name)
+    return tuple(
+        part
+        for task, counts_by_name in question_tasks
+        for part in _query_group_bias(task, counts_by_name, rows, person)
+    )
 
 
-Rows = Mapping[object, tuple[NoisyCount, NoisyCount]]
+RowCounts = Mapping[object, tuple[NoisyCount, NoisyCount]]
 """The number of rows used and the number of all rows, by the key of ``used_rows_key``."""
 
 
-def _query_group_costs(
-    task: QueryGroup, own: Mapping[str, NoisyCount], rows: Rows, person: PrivacyUnit
+def _query_group_bias(
+    task: QueryGroup, counts_by_name: Mapping[str, NoisyCount], rows: RowCounts, person: PrivacyUnit
 ) -> Iterator[BiasPart]:
-    found = None if task.bounds.person_column is None else rows.get(used_rows_key(task))
-    if found is not None and "used" in own:
-        shares = _estimate_share(*found)
-        left_out = None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
-        most, noun = task.bounds.max_rows, person.unit_noun
-        what = (
-            f"the rows were not used, because at most {most:,} per {noun} are; rows beyond {most * MANY_TIMES:,} per "
-            f"{noun}, and rows whose {noun} is missing, are not counted here"
+    used_and_all = None if task.bounds.person_column is None else rows.get(used_rows_key(task))
+    if used_and_all is not None and "used" in counts_by_name:
+        shares = _share_with_interval(*used_and_all)
+        left_out_shares = None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
+        max_rows, noun = task.bounds.max_rows, person.unit_noun
+        subject = (
+            f"the rows were not used, because at most {max_rows:,} per {noun} are; rows beyond "
+            f"{max_rows * MANY_TIMES:,} per {noun}, and rows without a valid {noun} id, are not counted here"
         )
-        yield _bias_cost(task, DiagnosticCount("used", None, None), left_out, what)
+        yield _bias_part(task, DiagnosticCount("used", None, None), left_out_shares, subject)
     for tally in diagnostic_counts_of(task):
-        if tally.column is not None and diagnostic_name(tally) in own:
-            count = own[diagnostic_name(tally)]
-            share = None if found is None else _estimate_share(count, found[0])
-            hidden = found is not None and share is None
-            yield _bias_cost(task, tally, share, tally.moved_values_text(), None if hidden else count)
+        if tally.column is not None and diagnostic_name(tally) in counts_by_name:
+            count = counts_by_name[diagnostic_name(tally)]
+            share = None if used_and_all is None else _share_with_interval(count, used_and_all[0])
+            share_is_unknown = used_and_all is not None and share is None
+            yield _bias_part(task, tally, share, tally.moved_values_text(), None if share_is_unknown else count)
 
 
 Shares = tuple[float, float, float]
-"""The quotient of a count and a larger one, with its lower and upper end."""
+"""A count divided by a larger one: the value, and the lower and upper end of its interval."""
 
 
-def _estimate_share(part: NoisyCount, whole: NoisyCount) -> Shares | None:
+def _share_with_interval(part: NoisyCount, whole: NoisyCount) -> Shares | None:
     """Return the share of a part with its interval; None if the whole is not significantly above the noise.
 
-    An interval is never narrower than the noise: one that lies beyond 0 or 1 reaches as far inwards.
+    An interval is never narrower than the noise: if it lies beyond 0 or 1, it reaches from there as far inwards.
     """
-    if whole.lower < 1 or whole.upper > STANDS_OUT * whole.lower:
+    if whole.lower < 1 or whole.upper > MAX_END_RATIO * whole.lower:
         return None
     noise = (part.upper - part.lower) / 2 / whole.lower
     lower, upper = min(part.lower / whole.upper, 1 - noise), max(part.upper / whole.lower, noise)
@@ -339,46 +367,49 @@ def _estimate_share(part: NoisyCount, whole: NoisyCount) -> Shares | None:
     return value, lower, upper
 
 
-def _bias_cost(
-    task: QueryGroup, tally: DiagnosticCount, shares: Shares | None, what: str, found: NoisyCount | None = None
+def _bias_part(
+    task: QueryGroup, tally: DiagnosticCount, shares: Shares | None, subject: str, noisy_count: NoisyCount | None = None
 ) -> BiasPart:
     value, lower, upper = (None, None, None) if shares is None else shares
-    if shares is not None and shares[2] - shares[1] > TELLS:
-        shares, found = None, None
+    if shares is not None and shares[2] - shares[1] > WIDEST_INTERVAL:
+        shares, noisy_count = None, None
     return BiasPart(
         answers=task.queries_by_diagnostic[diagnostic_name(tally)],
-        kind=KINDS[tally.counted_rows],
+        kind=KIND_BY_COUNTED_ROWS[tally.counted_rows],
         column=None if tally.column is None else str(tally.column),
         share=value,
         lower=lower,
         upper=upper,
-        statement=_interval_statement(shares, what, found),
+        statement=_share_statement(shares, subject, noisy_count),
     )
 
 
-def _interval_statement(shares: Shares | None, what: str, found: NoisyCount | None) -> str:
-    """Return the interval in words, ends of shares rounded outwards.
+def _share_statement(shares: Shares | None, subject: str, noisy_count: NoisyCount | None) -> str:
+    """Return the share with its interval in words, rounded outwards; without a share, the count.
 
     An end that was cut off is left out, because it would read as certain.
 
-    >>> _interval_statement((0.03, 0.024, 0.036), "it", None), _interval_statement((0.0, 0.0, 0.0), "it", None)
+    >>> _share_statement((0.03, 0.024, 0.036), "it", None), _share_statement((0.0, 0.0, 0.0), "it", None)
     ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it')
-    >>> _interval_statement((1.0, 0.97, 1.0), "it", None)
+    >>> _share_statement((1.0, 0.97, 1.0), "it", None)
     'at least 97 % of it'
     """
     if shares is not None:
-        low, high = _percent_text(min(shares[1], 1 - LEAST), DOWN), _percent_text(max(shares[2], LEAST), UP)
-        if low == NONE:
-            return f"at most {high} of {what}"
-        if high == ALL:
-            return f"at least {low} of {what}"
-        return f"about {_percent_text(shares[0])} of {what} ({low} to {high})"
-    if found is None:
-        return f"the noise is too large to say how many of {what}"
-    if found.lower <= 0:
-        noise = (found.upper - found.lower + 1) // 2
-        return f"at most {max(found.upper, noise, 1):,} of {what}"
-    return f"about {found.value:,} of {what} ({found.lower:,} to {found.upper:,})"
+        lower, upper = (
+            _percent_text(min(shares[1], 1 - SMALLEST_SHARE), DOWN),
+            _percent_text(max(shares[2], SMALLEST_SHARE), UP),
+        )
+        if lower == ZERO_PERCENT:
+            return f"at most {upper} of {subject}"
+        if upper == HUNDRED_PERCENT:
+            return f"at least {lower} of {subject}"
+        return f"about {_percent_text(shares[0])} of {subject} ({lower} to {upper})"
+    if noisy_count is None:
+        return f"the noise is too large to say how many of {subject}"
+    if noisy_count.lower <= 0:
+        noise = (noisy_count.upper - noisy_count.lower + 1) // 2
+        return f"at most {max(noisy_count.upper, noise, 1):,} of {subject}"
+    return f"about {noisy_count.value:,} of {subject} ({noisy_count.lower:,} to {noisy_count.upper:,})"
 
 
 def _percent_text(share: float, rounding: str = NEAREST) -> str:
@@ -389,7 +420,7 @@ def _percent_text(share: float, rounding: str = NEAREST) -> str:
     """
     places = 0 if share >= 0.1 else 1
     percent = f"{rounded_decimal(share, places + 2, rounding):.{places}%}".replace("%", " %")
-    return NONE if percent == "0.0 %" else percent
+    return ZERO_PERCENT if percent == "0.0 %" else percent
 
 
 # The planned bias check, before anything is spent.
@@ -398,10 +429,15 @@ def _percent_text(share: float, rounding: str = NEAREST) -> str:
 def planned_costs(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
 ) -> dict[str, Any] | None:
-    """Return the part of the budget and the half-width of every tally; None without tallies."""
-    pairs = zip(tasks, noises, strict=True)
-    found = [(task, noise) for task, own in pairs for noise in own if noise.vector in task.diagnostic_counts]
-    if not found:
+    """Return the fraction ``part`` of the budget and the half-width of every tally; None without tallies."""
+    noises_by_task = zip(tasks, noises, strict=True)
+    tally_noises = [
+        (task, noise)
+        for task, noises_of_task in noises_by_task
+        for noise in noises_of_task
+        if noise.vector in task.diagnostic_counts
+    ]
+    if not tally_noises:
         return None
     counts = [
         {
@@ -409,6 +445,6 @@ def planned_costs(
             "statistic": noise.vector.noise_spec.statistic,
             "half_width_95": noise.half_width(),
         }
-        for task, noise in found
+        for task, noise in tally_noises
     ]
     return {"budget_fraction": str(part), "counts": counts}

@@ -38,26 +38,27 @@ if TYPE_CHECKING:
     from tightrope.tables import Table
     from tightrope.tables.request import Request
 
-# The certificate: inert data from which the privacy claim can be verified, independent of the table's rows.
-
-EPSILONS = 25
+PROFILE_POINTS = 25
+"""Number of values of ε in a certificate's privacy profile."""
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 ARGUMENT = (
-    "Each mechanism's privacy loss is computed from the integer weights below, which are the ones that are sampled. "
-    "For every answer the whole profile is maximized over all ways in which one person's rows may fall into groups; "
-    "the maxima are composed on a lattice on which every rounding raises the loss. Parameters were fixed before "
-    "anything was released."
+    "The privacy loss of each mechanism is computed from the integer weights in the certificate, which are the ones "
+    "that are sampled. For each answer, the privacy profile is maximized over all ways to distribute one person's rows "
+    "over groups. The maxima are composed on a grid, with all rounding upward. Parameters were fixed before the release."
 )
 
 
 def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
     """Return the certificate: guarantee, mechanisms with their tables, neighbors, bounds, methods and versions.
 
-    It is parsed before the budget is charged, so that a released certificate is always readable.
+    It is plain data from which the privacy claim can be verified, independent of the table's rows. It is parsed before
+    the budget is charged, so that a released certificate is always readable.
     """
     # The profile and the attacker's best rates, all upper bounds.
-    top = max(float(epsilon) for epsilon, _ in draft.budget.points) or draft.loss.epsilon(float(draft.budget.delta))
-    epsilons = tuple(top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS))
+    largest_epsilon = max(float(epsilon) for epsilon, _ in draft.budget.points) or draft.loss.epsilon(
+        float(draft.budget.delta)
+    )
+    epsilons = tuple(largest_epsilon * 1.25 * i / (PROFILE_POINTS - 1) for i in range(PROFILE_POINTS))
     rates = draft.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
     profile, tradeoff = (
         Profile(epsilon=epsilons, delta=tuple(draft.loss.delta(list(epsilons)).tolist())),
@@ -94,14 +95,15 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
 
 
 def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
-    """Return the mechanism of every noisy vector, in the order of the draws."""
-    number, records = count(1), []
+    """Return the certificate's record of the mechanism of every noisy vector, in the order of the draws."""
+    next_number, records = count(1), []
     for task, noises in zip(draft.tasks, draft.noises(), strict=True):
-        numbers_by_set = {own: next(number) for own in task.composition_sets}  # each set composes as one unit
+        # each set composes as one unit
+        numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
         for noise in noises:
             vector, cells = noise.vector, task.cells_per_group
-            own = next(own for own in numbers_by_set if vector in own)
-            contribution = task.set_contribution(own)
+            vector_set = next(vector_set for vector_set in numbers_by_set if vector in vector_set)
+            contribution = task.set_contribution(vector_set)
             # The table that is sampled: the noise of a number, or the half-widths of a box.
             box: int | None = None
             if isinstance(noise.table, BoxTable):
@@ -122,14 +124,14 @@ def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
                 family=noise.family,
                 unit=vector.exact_step,
                 sensitivity_per_row=str(vector.sensitivity),
-                table_steps_per_row=noise.shift,
+                table_steps_per_row=noise.steps_per_row,
                 rows=contribution.rows,
                 max_rows_per_group=contribution.max_rows_per_group,
                 groups=contribution.groups,
                 factor=str(noise.noise_mechanism.factor),
                 table=RELEASES.convert_data(sampled.to_data(), TablePart),
                 exclusive=vector.disjoint_set,
-                together=numbers_by_set[own],
+                together=numbers_by_set[vector_set],
                 choice=selection,
                 box=box,
             )
@@ -138,8 +140,8 @@ def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
 
 
 Key = tuple[object, ...]
-Group = tuple[Key, dict["NoisyStatistic", Any]]
-"""A key and its group's noisy integers: one per vector, or one per block if the group is counted in cells."""
+NoisyGroup = tuple[Key, dict["NoisyStatistic", Any]]
+"""A group's key and its noisy integers: one per vector, or one per block if the group is counted in cells."""
 
 
 def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable[[Sequence[GroupTotals]], Answers]:
@@ -149,40 +151,44 @@ def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable
     errors occur before the budget is charged.
     """
     accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
-    blank = {question: Answer(question, [], draft.answer_data(accuracies[question])) for question in draft.questions}
-    Answers(tuple(blank.values()), certificate).result()
-    noises, fitted = draft.noises(), draft.consistent_fits()
-    joined = {name for one in fitted for name in one.joined.answers}
+    empty_answers = {
+        question: Answer(question, [], draft.answer_data(accuracies[question])) for question in draft.questions
+    }
+    Answers(tuple(empty_answers.values()), certificate).result()
+    noises, fits = draft.noises(), draft.consistent_fits()
+    consistent_names = {name for fit in fits for name in fit.joined.answers}
 
     def answers_from_exact(exact: Sequence[GroupTotals]) -> Answers:
-        found: dict[Query, Answer] = {}
-        drawn: dict[Query, dict[Key, int]] = {}
+        answers: dict[Query, Answer] = {}
+        integers_by_key: dict[Query, dict[Key, int]] = {}
         counts: list[dict[NoisyStatistic, int]] = []
-        for task, every, integers in zip(draft.tasks, noises, exact, strict=True):
-            own = tuple(noise for noise in every if not noise.vector.over_all_groups)
+        for task, task_noises, integers in zip(draft.tasks, noises, exact, strict=True):
+            group_noises = tuple(noise for noise in task_noises if not noise.vector.over_all_groups)
             groups = (
-                _noisy_groups(task, own, integers)
+                _noisy_groups(task, group_noises, integers)
                 if task.cells_per_group is None
-                else _in_cells(task.cells_per_group, own, integers)
+                else _noisy_cells_by_group(task.cells_per_group, group_noises, integers)
             )
-            rest = _suppressed_group_count(task, every, integers, groups)
-            for one in task.ordered_queries:
-                shown = rest if one.counts_suppressed_groups else groups
-                found[one] = replace(blank[one], rows=_answer_rows(accuracies[one], shown))
-                if one.asked.name in joined:
-                    (vector,) = task.vectors_by_query[one].values()
-                    drawn[one] = {key: noisy[vector] for key, noisy in groups}
-            # The tallies are over all groups, including suppressed ones.
-            tallies = {
+            suppressed = _suppressed_group_count(task, task_noises, integers, groups)
+            for question in task.ordered_queries:
+                shown_groups = suppressed if question.counts_suppressed_groups else groups
+                answers[question] = replace(
+                    empty_answers[question], rows=_answer_rows(accuracies[question], shown_groups)
+                )
+                if question.asked.name in consistent_names:
+                    (vector,) = task.vectors_by_query[question].values()
+                    integers_by_key[question] = {key: noisy[vector] for key, noisy in groups}
+            # The diagnostic counts are over all groups, including suppressed ones.
+            diagnostic_counts = {
                 noise.vector: _add_noise(noise, (sum(integers.values[noise.vector.statistic_name]),))[0]
-                for noise in every
+                for noise in task_noises
                 if noise.vector in task.diagnostic_counts
             }
-            counts.append(tallies)
-        for one, rows in _consistent_records(fitted, drawn):
-            found[one] = replace(found[one], rows=rows)
+            counts.append(diagnostic_counts)
+        for question, rows in _consistent_records(fits, integers_by_key):
+            answers[question] = replace(answers[question], rows=rows)
         return Answers(
-            tuple(found[question] for question in blank),
+            tuple(answers[question] for question in empty_answers),
             certificate,
             diagnostics(draft.tasks, noises, counts, draft.person),
         )
@@ -195,10 +201,10 @@ def prepare_release(
 ) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
     """Return a context manager that checks what is independent of the rows and yields the function to charge for.
 
-    That function reads the rows once, counts them and draws noise. Whether reading fails can depend on the rows, so it
-    runs after the charge (``docs/proofs/reading.md``). Before the charge: the certificate, the arithmetic of every
-    answer on zeros, and a check that the source exists and is the one that was opened. Releases share a connection, so
-    one reads at a time, under the lock ``turn``.
+    The yielded function reads the rows once, counts them and draws noise. Whether reading fails can depend on the rows,
+    so it runs after the charge (``docs/proofs/reading.md``). Before the charge: the certificate, the arithmetic of
+    every answer on zeros, and a check that the source exists and is the one that was opened. Releases share a
+    connection, so one reads at a time, under the lock ``turn``.
     """
 
     @contextmanager
@@ -219,55 +225,59 @@ def prepare_release(
     return checked_release
 
 
-def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[Group]:
+def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
     """Return noisy integers by group; discovered groups whose noisy count is below the threshold are suppressed."""
-    box = tuple(noise for noise in noises if noise.vector.joint_noise)
+    joint_noises = tuple(noise for noise in noises if noise.vector.joint_noise)
     columns = {
         noise.vector: _add_noise(noise, exact.values[noise.vector.statistic_name])
         for noise in noises
-        if noise not in box
+        if noise not in joint_noises
     }
-    columns |= _add_joint_noise(box, exact)
+    columns |= _add_joint_noise(joint_noises, exact)
     groups = [
         (key, dict(zip(columns, integers, strict=True)))
         for key, *integers in zip(exact.keys, *columns.values(), strict=True)
     ]
-    threshold = {
+    thresholds = {
         noise.vector: int(noise.noise_mechanism.worst_error) for noise in noises if noise.vector == task.key_count
     }
-    return [group for group in groups if all(group[1][vector] > reach for vector, reach in threshold.items())]
+    return [
+        group
+        for group in groups
+        if all(group[1][vector] > largest_noise for vector, largest_noise in thresholds.items())
+    ]
 
 
-def _in_cells(cells: int, noises: tuple[Noise, ...], exact: GroupTotals) -> list[Group]:
-    """Return noisy counts of blocks of cells, or the cells selected among them, by group.
+def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
+    """Return, by group, the noisy counts of blocks of cells, or the cells that were selected.
 
     The cells of a group are listed in order. Selections run one after the other, because a later one may use earlier
     results.
     """
-    groups: list[Group] = [(key[:-1], {}) for key in exact.keys[::cells]]
+    groups: list[NoisyGroup] = [(key[:-1], {}) for key in exact.keys[::cells]]
     for noise in noises:
-        counted = np.asarray(exact.values[noise.vector.statistic_name], dtype=object)
+        exact_counts = np.asarray(exact.values[noise.vector.statistic_name], dtype=object)
         if noise.vector.choice is not None:
-            for (_, found), counts in zip(groups, counted.reshape(-1, cells), strict=True):
-                found[noise.vector] = noise.choose_cell(counts, found)
+            for (_, results), counts in zip(groups, exact_counts.reshape(-1, cells), strict=True):
+                results[noise.vector] = noise.choose_cell(counts, results)
             continue
         block = noise.vector.block or 1
-        noisy = _add_noise(noise, tuple(counted.reshape(-1, block).sum(axis=1)))
-        for place, (_, found) in enumerate(groups):
-            first = place * cells // block
-            found[noise.vector] = tuple(noisy[first : first + cells // block])
+        noisy = _add_noise(noise, tuple(exact_counts.reshape(-1, block).sum(axis=1)))
+        for group_index, (_, results) in enumerate(groups):
+            first = group_index * cells // block
+            results[noise.vector] = tuple(noisy[first : first + cells // block])
     return groups
 
 
 def _consistent_records(
-    fitted: Sequence[ConsistentFit], drawn: Mapping[Query, Mapping[Key, int]]
+    fits: Sequence[ConsistentFit], integers_by_key: Mapping[Query, Mapping[Key, int]]
 ) -> Iterator[tuple[Query, list[dict[str, Any]]]]:
     """Yield the records of answers about the same rows after least squares, computed only from noisy integers."""
-    named = {question.asked.name: question for question in drawn}
-    for one in fitted:
-        records = one.fitted_records({name: drawn[named[name]] for name in one.joined.answers})
-        for question in map(named.__getitem__, one.joined.answers):
-            keyed = zip(drawn[question], records[question.asked.name], strict=True)
+    question_by_name = {question.asked.name: question for question in integers_by_key}
+    for fit in fits:
+        records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
+        for question in map(question_by_name.__getitem__, fit.joined.answers):
+            keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
             yield question, [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
 
 
@@ -276,49 +286,54 @@ def _dry_run_answers(
 ) -> None:
     """Run all arithmetic that follows the charge on zeros, so that errors occur before the budget is charged.
 
-    One group is enough, unless answers are made consistent by their keys. A discovered group has missing values in
-    its key columns here, and enough rows to be shown.
+    One group is enough, unless answers are made consistent by their keys. A discovered group gets missing values as
+    its key, and enough rows to be shown.
     """
-    joined = {name for one in draft.consistent_fits() for name in one.joined.answers}
+    consistent_names = {name for fit in draft.consistent_fits() for name in fit.joined.answers}
     zeros = []
     for task, noises, request in zip(draft.tasks, draft.noises(), requests, strict=True):
-        given = tuple((step,) for step in request.row_count_steps) or request.keys or ((None,) * len(request.by),)
-        every = any(one.asked.name in joined for one in task.ordered_queries)
-        keys = given if every else given[: task.cells_per_group or 1]
-        shown = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
-        values = {measure.name: (shown.get(measure.name, 0),) * len(keys) for measure in request.measures}
+        all_keys = tuple((step,) for step in request.row_count_steps) or request.keys or ((None,) * len(request.by),)
+        needs_all_keys = any(question.asked.name in consistent_names for question in task.ordered_queries)
+        keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
+        shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
+        values = {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
         zeros.append(GroupTotals(keys, values))
     answer(zeros)
 
 
 def _suppressed_group_count(
-    task: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[Group]
-) -> list[Group]:
-    """Return one noisy integer per vector that counts over the groups that are not shown."""
-    seen = {key for key, _ in shown}
-    places = [place for place, key in enumerate(exact.keys) if key not in seen]
-    own = [noise for noise in noises if noise.vector.over_all_groups and noise.vector not in task.diagnostic_counts]
-    sums = {noise: sum(exact.values[noise.vector.statistic_name][place] for place in places) for noise in own}
+    task: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[NoisyGroup]
+) -> list[NoisyGroup]:
+    """Return one group without a key: a noisy integer per vector that counts the rows of all suppressed groups."""
+    shown_keys = {key for key, _ in shown}
+    suppressed_indexes = [index for index, key in enumerate(exact.keys) if key not in shown_keys]
+    noises_over_groups = [
+        noise for noise in noises if noise.vector.over_all_groups and noise.vector not in task.diagnostic_counts
+    ]
+    sums = {
+        noise: sum(exact.values[noise.vector.statistic_name][index] for index in suppressed_indexes)
+        for noise in noises_over_groups
+    }
     return [((), {noise.vector: _add_noise(noise, (total,))[0] for noise, total in sums.items()})]
 
 
 def _add_noise(noise: Noise, exact: tuple[int, ...]) -> list[int]:
-    """Return the exact integers plus a fresh noise draw for every group."""
+    """Return the exact integers, each plus a new noise draw."""
     draws = noise.noise_mechanism.sample(len(exact))
     return [value + int(draw) for value, draw in zip(exact, np.asarray(draws).tolist(), strict=True)]
 
 
 def _add_joint_noise(noises: tuple[Noise, ...], exact: GroupTotals) -> dict[NoisyStatistic, list[int]]:
-    """Return exact integers plus a fresh point of the box for every group, with one coordinate per vector."""
-    found = {}
+    """Return exact integers plus, for every group, a new draw of the box's point, which has a coordinate per vector."""
+    noisy = {}
     for noise, draws in zip(noises, draw_joint_points(noises, len(exact.keys)) if noises else (), strict=True):
         integers = exact.values[noise.vector.statistic_name]
-        found[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
-    return found
+        noisy[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
+    return noisy
 
 
-def _answer_rows(accuracy: Accuracy, groups: list[Group]) -> list[dict[str, Any]]:
+def _answer_rows(accuracy: Accuracy, groups: list[NoisyGroup]) -> list[dict[str, Any]]:
     """Return one record per shown group: its key, value, lower, upper."""
-    by, records = accuracy.question.key_columns, [accuracy.estimate(integers) for _, integers in groups]
-    shown = accuracy.question.select_shown_groups(records, accuracy.named)
-    return [{**dict(zip(by, groups[place][0], strict=True)), **record} for place, record in shown]
+    key_columns, records = accuracy.question.key_columns, [accuracy.estimate(integers) for _, integers in groups]
+    shown_records = accuracy.question.select_shown_groups(records, accuracy.noises_by_name)
+    return [{**dict(zip(key_columns, groups[index][0], strict=True)), **record} for index, record in shown_records]

@@ -1,4 +1,4 @@
-"""Find answers about the same rows, whose parts add up to totals for any table, and make them consistent."""
+"""Find answers about the same rows, whose parts add up to totals in every table, and make them consistent."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ from tightrope.tables.schema import Schema
 # expression with a known set of values (bins with both open ends, months, cases, booleans, each with the missing
 # value), or a condition that excludes all other values.
 
-COMPARED_ALIKE = ("text", "integer")
-"""Kinds for which a condition and a key compare values equally, if all listed values are of that kind, too. With
-numbers, timestamps, or integers mixed with numbers, one of the two comparisons may round and the other not.
+EXACTLY_COMPARED_KINDS = ("text", "integer")
+"""Kinds for which a condition and a key compare values in the same way, if all listed values are of that kind, too.
+
+With numbers, timestamps, or integers mixed with numbers, one of the two comparisons may round and the other not.
 """
 
 
@@ -46,7 +47,7 @@ numbers, timestamps, or integers mixed with numbers, one of the two comparisons 
 class Axis:
     """A key column: its term, its listed values, and whether each counted row has one of them (``covers_all_rows``).
 
-    ``remedy``: a sentence with the condition that would make it whole; empty if no such condition is proven to.
+    ``remedy``: a sentence with a condition that would make it cover all rows; empty if none is proven to.
     """
 
     term: Term
@@ -56,7 +57,10 @@ class Axis:
 
 
 def axes_of(question: Query, schema: Schema) -> tuple[Axis, ...] | None:
-    """Return one axis per key column of a resolved question; None if groups are discovered or not a full grid."""
+    """Return one axis per key column of a resolved question.
+
+    None if its groups are discovered, divided into cells, or not all combinations of their values.
+    """
     if not question.asked.by:
         return ()
     if question.asked.keys is None or question.cell_expression is not None or question.row_count_steps:
@@ -67,11 +71,11 @@ def axes_of(question: Query, schema: Schema) -> tuple[Axis, ...] | None:
     axes = []
     for term, values in zip(question.asked.terms, columns, strict=True):
         covers_all_rows = _covers_all_rows(term, values, question.asked.row_condition, schema)
-        facts, own, remedy = facts_of(term, schema), _as_tree(term), ""
+        facts, expression, remedy = facts_of(term, schema), _as_tree(term), ""
         if facts.possible_keys is not None and set(facts.possible_keys) - values == {None}:
-            remedy = f"where='{escape_control_chars(str(Not(Missing(own))))}' in both leaves them out"
-        elif facts.kind in COMPARED_ALIKE and None not in values:
-            remedy = f"where='{escape_control_chars(str(own))} in [...]' with that list in both leaves them out"
+            remedy = f"where='{escape_control_chars(str(Not(Missing(expression))))}' in both leaves them out"
+        elif facts.kind in EXACTLY_COMPARED_KINDS and None not in values:
+            remedy = f"where='{escape_control_chars(str(expression))} in [...]' with that list in both leaves them out"
         axes.append(Axis(term, values, covers_all_rows, remedy))
     return tuple(axes)
 
@@ -83,16 +87,21 @@ def _as_tree(term: Term) -> ExpressionTree:
 def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
     """Return whether all rows for which the condition is true have one of these values."""
     facts, tests = facts_of(term, schema), list(_required_conditions(condition))
-    own = _as_tree(term)
+    expression = _as_tree(term)
     if facts.possible_keys is not None:
-        kept = facts.possible_keys if Not(Missing(own)) not in tests else facts.possible_keys[not facts.never_missing :]
-        if values.issuperset(kept):
+        possible_values = (
+            facts.possible_keys
+            if Not(Missing(expression)) not in tests
+            else facts.possible_keys[not facts.never_missing :]
+        )
+        if values.issuperset(possible_values):
             return True
-    if facts.kind not in COMPARED_ALIKE:
+    if facts.kind not in EXACTLY_COMPARED_KINDS:
         return False
-    members = (test.listed for test in tests if isinstance(test, Member) and test.part == own)
+    listed_values = (test.listed for test in tests if isinstance(test, Member) and test.part == expression)
     return any(
-        all(one.value in values and facts_of(one, schema).kind == facts.kind for one in listed) for listed in members
+        all(literal.value in values and facts_of(literal, schema).kind == facts.kind for literal in listed)
+        for listed in listed_values
     )
 
 
@@ -104,21 +113,21 @@ def _required_conditions(condition: Term | None) -> Iterator[ExpressionTree]:
         yield condition
 
 
-MOST_JOINED, MOST_AXES, MOST_COLUMNS = 20_000, 30, 4
-"""Limits for answers that are made consistent: their groups, their key columns, and the key columns of one answer."""
-DISCOVERED = "discovered groups can be suppressed, and would then be missing from the sum"
-BOUNDED = "where a person has more rows than the bound, the two may use different rows of that person"
-TOO_MANY = "together they have too many groups or key columns"
+MAX_GROUPS, MAX_AXES, MAX_KEY_COLUMNS = 20_000, 30, 4
+"""Limits for a set of consistent answers: its groups, its different key columns, the key columns of one answer."""
+DISCOVERED_REASON = "discovered groups can be suppressed, and would then be missing from the sum"
+BOUNDED_REASON = "where a person has more rows than the bound, the two may use different rows of that person"
+TOO_MANY_REASON = "together they have too many groups or key columns"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsistentAnswers:
-    """Answers about the same rows, by name.
+    """A set of answers about the same rows, by name.
 
-    ``agreement_level``: "groups" agree where they overlap, or only the "total".
-
-    ``axes`` are the divisions of the rows, each with all its values. ``own`` lists the axes of each answer by their
-    indexes (names may be ambiguous): one per key column, or one for the whole key if only the total is shared.
+    ``agreement_level``: "groups" if the answers agree in every group that they share, "total" if only in the total.
+    ``axes``: the divisions of the rows, each with all its values. ``axes_by_answer``: the axes of each answer, as
+    indexes into ``axes`` (names may be ambiguous): one per key column, or one for the whole key if only the total is
+    shared.
     """
 
     answers: tuple[str, ...]
@@ -130,8 +139,8 @@ class ConsistentAnswers:
     def is_small_enough(self) -> bool:
         """Return whether the numbers of groups and of key columns are within the limits."""
         sizes = list(map(len, self.axes))
-        groups = sum(math.prod(sizes[axis] for axis in own) for own in self.axes_by_answer)
-        return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, self.axes_by_answer)) <= MOST_COLUMNS
+        groups = sum(math.prod(sizes[axis] for axis in axes) for axes in self.axes_by_answer)
+        return groups <= MAX_GROUPS and len(sizes) <= MAX_AXES and max(map(len, self.axes_by_answer)) <= MAX_KEY_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ class ConsistencyPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AdditiveAnswer:
-    """One answer whose values add up: its task, its vector, its axes (None if its groups are not a full grid)."""
+    """An answer whose values add up, with its axes (None if ``axes_of`` finds none)."""
 
     question: Query
     task: QueryGroup
@@ -162,12 +171,12 @@ class _AdditiveAnswer:
 
     @property
     def each_row_counts(self) -> bool:
-        """Return whether each row is a person, so that all rows are kept."""
+        """Return whether each row is a person, so that all rows are used."""
         return self.task.bounds.person_column is None
 
     @property
     def bounded_by_rows_only(self) -> bool:
-        """Return whether all rows of a person count, up to one bound over all groups."""
+        """Return whether ``max_rows`` is the only bound on a person's rows that has an effect."""
         bounds, groups = self.task.bounds, 1 if self.task.keys is None else len(self.task.keys)
         return bounds.max_rows_per_group >= bounds.max_rows and bounds.max_groups >= min(bounds.max_rows, groups)
 
@@ -182,12 +191,12 @@ class _AdditiveAnswer:
             return None
         if self.each_row_counts:
             return self.measured_quantity, frozenset(axis for axis in self.axes if not axis.covers_all_rows)
-        counted = (
+        counts_bounded_rows = (
             self.vector.measure.column is None
             and self.bounded_by_rows_only
             and all(axis.covers_all_rows for axis in self.axes)
         )
-        return (self.measured_quantity, self.task.bounds.max_rows) if counted else None
+        return (self.measured_quantity, self.task.bounds.max_rows) if counts_bounded_rows else None
 
     def is_total_of(self, parts: _AdditiveAnswer) -> bool:
         """Return whether the other answer divides the rows of this one further."""
@@ -196,84 +205,98 @@ class _AdditiveAnswer:
     def reason_against_sum(self, parts: _AdditiveAnswer) -> str:
         """Return why the groups of ``parts`` need not add up to this answer."""
         if any(side.question.asked.by and side.question.asked.keys is None for side in (self, parts)):
-            return DISCOVERED
+            return DISCOVERED_REASON
         if self.axes is None or parts.axes is None:
             return "the listed groups are not all combinations of their values"
         if self.row_set_key is not None and self.row_set_key == parts.row_set_key:
-            return TOO_MANY if self.each_row_counts or not self.axes else BOUNDED
-        loose = [axis for axis in parts.axes if not axis.covers_all_rows and axis not in self.axes]
-        if loose:
-            return "; ".join(filter(None, ("rows of other groups count there", loose[0].remedy)))
-        return BOUNDED if not self.each_row_counts else "they list other groups"
+            return TOO_MANY_REASON if self.each_row_counts or not self.axes else BOUNDED_REASON
+        incomplete_axes = [axis for axis in parts.axes if not axis.covers_all_rows and axis not in self.axes]
+        if incomplete_axes:
+            return "; ".join(filter(None, ("rows of other groups count there", incomplete_axes[0].remedy)))
+        return BOUNDED_REASON if not self.each_row_counts else "they list other groups"
 
 
 def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> ConsistencyPlan:
     """Return the answers proven to be about the same rows, from the schema, the questions and the bounds only."""
-    sides: list[_AdditiveAnswer] = []
+    additive_answers: list[_AdditiveAnswer] = []
     for task in tasks:
         for question, vectors in task.vectors_by_query.items():
             if question.adds_up:
                 (vector,) = vectors.values()
-                sides.append(_AdditiveAnswer(question, task, vector, axes_of(question, schema)))
-    gathered: dict[object, list[_AdditiveAnswer]] = {}
-    for side in sides:
-        if side.row_set_key is not None:
-            gathered.setdefault(side.row_set_key, []).append(side)
-    found = [_join_answers(own) for alike in gathered.values() for own in _connected_answers(alike)]
-    joined = tuple(one for one in found if one.is_small_enough)
-    return ConsistencyPlan(joined, _inconsistency_notes(sides, joined))
+                additive_answers.append(_AdditiveAnswer(question, task, vector, axes_of(question, schema)))
+    answers_by_rows: dict[object, list[_AdditiveAnswer]] = {}
+    for additive_answer in additive_answers:
+        if additive_answer.row_set_key is not None:
+            answers_by_rows.setdefault(additive_answer.row_set_key, []).append(additive_answer)
+    answer_sets = [
+        _make_answer_set(connected)
+        for same_rows in answers_by_rows.values()
+        for connected in _connected_answers(same_rows)
+    ]
+    consistent_sets = tuple(answer_set for answer_set in answer_sets if answer_set.is_small_enough)
+    return ConsistencyPlan(consistent_sets, _inconsistency_notes(additive_answers, consistent_sets))
 
 
-def _connected_answers(alike: list[_AdditiveAnswer]) -> Iterator[list[_AdditiveAnswer]]:
-    """Yield sets of answers connected by one being a total of another; if only totals agree, all of them at once."""
-    if not alike[0].each_row_counts:
-        if {bool(side.axes) for side in alike} == {True, False}:
-            yield alike
+def _connected_answers(same_rows: list[_AdditiveAnswer]) -> Iterator[list[_AdditiveAnswer]]:
+    """Yield sets of answers with equal ``row_set_key``, connected because one is a total of another.
+
+    If each person can have several rows, only totals agree: then all of them are one set.
+    """
+    if not same_rows[0].each_row_counts:
+        if {bool(answer.axes) for answer in same_rows} == {True, False}:
+            yield same_rows
         return
-    left = list(alike)
-    while left:
-        own = [left.pop(0)]
-        for side in own:  # grows
-            near = [other for other in left if side.is_total_of(other) or other.is_total_of(side)]
-            left = [other for other in left if other not in near]
-            own += near
-        if len(own) > 1:
-            yield own
+    unconnected = list(same_rows)
+    while unconnected:
+        connected = [unconnected.pop(0)]
+        for answer in connected:  # grows
+            related = [other for other in unconnected if answer.is_total_of(other) or other.is_total_of(answer)]
+            unconnected = [other for other in unconnected if other not in related]
+            connected += related
+        if len(connected) > 1:
+            yield connected
 
 
-def _join_answers(own: list[_AdditiveAnswer]) -> ConsistentAnswers:
-    answers = tuple(side.query_name for side in own)
-    if not own[0].each_row_counts:
-        divided = [side for side in own if side.question.asked.keys]
-        each = tuple((divided.index(side),) if side in divided else () for side in own)
-        return ConsistentAnswers(
-            answers, "total", tuple(tuple(side.question.asked.keys or ()) for side in divided), each
+def _make_answer_set(connected: list[_AdditiveAnswer]) -> ConsistentAnswers:
+    names = tuple(answer.query_name for answer in connected)
+    if not connected[0].each_row_counts:
+        grouped_answers = [answer for answer in connected if answer.question.asked.keys]
+        axes_by_answer = tuple(
+            (grouped_answers.index(answer),) if answer in grouped_answers else () for answer in connected
         )
-    places: dict[Axis, int] = {}
-    for axis in (axis for side in own for axis in side.axes or ()):
-        places.setdefault(axis, len(places))
-    values = tuple(tuple(axis.values) for axis in places)
+        return ConsistentAnswers(
+            names, "total", tuple(tuple(answer.question.asked.keys or ()) for answer in grouped_answers), axes_by_answer
+        )
+    axis_indexes: dict[Axis, int] = {}
+    for axis in (axis for answer in connected for axis in answer.axes or ()):
+        axis_indexes.setdefault(axis, len(axis_indexes))
+    values = tuple(tuple(axis.values) for axis in axis_indexes)
     return ConsistentAnswers(
-        answers, "groups", values, tuple(tuple(places[a] for a in side.axes or ()) for side in own)
+        names, "groups", values, tuple(tuple(axis_indexes[a] for a in answer.axes or ()) for answer in connected)
     )
 
 
 def _inconsistency_notes(
-    sides: Sequence[_AdditiveAnswer], joined: Sequence[ConsistentAnswers]
+    additive_answers: Sequence[_AdditiveAnswer], consistent_sets: Sequence[ConsistentAnswers]
 ) -> dict[str, tuple[str, ...]]:
     """Return notes on parts that are not made consistent with a total in the same plan."""
-    found: dict[str, tuple[str, ...]] = {}
-    for one, other in combinations(sides, 2):
-        total, parts = (one, other) if len(one.question.asked.by) < len(other.question.asked.by) else (other, one)
-        nested = set(total.question.asked.terms) < set(parts.question.asked.terms)
-        together = any(total.query_name in own.answers and parts.query_name in own.answers for own in joined)
-        if nested and total.measured_quantity == parts.measured_quantity and not together:
+    notes_by_name: dict[str, tuple[str, ...]] = {}
+    for first, second in combinations(additive_answers, 2):
+        total, parts = (
+            (first, second) if len(first.question.asked.by) < len(second.question.asked.by) else (second, first)
+        )
+        is_nested = set(total.question.asked.terms) < set(parts.question.asked.terms)
+        is_consistent = any(
+            total.query_name in answer_set.answers and parts.query_name in answer_set.answers
+            for answer_set in consistent_sets
+        )
+        if is_nested and total.measured_quantity == parts.measured_quantity and not is_consistent:
             note = (
                 f"Its groups need not add up to {escape_control_chars(total.query_name)}: "
                 f"{total.reason_against_sum(parts)}."
             )
-            found[parts.query_name] = (*found.get(parts.query_name, ()), note)
-    return found
+            notes_by_name[parts.query_name] = (*notes_by_name.get(parts.query_name, ()), note)
+    return notes_by_name
 
 
 # Quantiles of a weighted sum of independent noises: from the exact distributions, without a normal approximation.
@@ -287,25 +310,26 @@ def _inconsistency_notes(
 GRID_POINTS = 400
 """Minimum number of grid points per standard deviation, divided by the square root of the number of noises."""
 LISTED_DEVIATIONS = 10
-"""The list covers this many standard deviations on either side."""
-BEYOND_ROUNDING = 1e-4
+"""The grid covers this many standard deviations of the sum on either side."""
+ROUNDING_PROBABILITY = 1e-4
 """Maximum probability that rounding to the grid exceeds its allowance."""
-FLOATS, TRANSFORM = 1e-10, 2e-14
-"""Relative error bounds: of tail probabilities, and of a transform in the 2-norm."""
+FLOAT_ERROR, TRANSFORM_ERROR = 1e-10, 2e-14
+"""Relative error bounds: of tail probabilities, and of a Fourier transform in the 2-norm."""
 MOMENT_SLOPES = (0.5, 1.0, 1.25, 1.75, 2.5, 4.0)
-"""Slopes of the log moments, times the standard deviation."""
-MOST_LOST = 1e-2
+"""Slopes θ at which the log moments are computed, times the standard deviation of the sum."""
+MAX_LOST_PROBABILITY = 1e-2
 """If more probability than this is unaccounted for, no interval is given."""
 
-Noisy = tuple[WidenedNoise, Fraction, int]
+WeightedNoise = tuple[WidenedNoise, Fraction, int]
 """A noise, its weight, and its multiplicity."""
 
 
 @dataclass(frozen=True, slots=True)
 class SumSpread:
-    """``half_width``: |Z| exceeds it in at most 5 %. ``expected_error``: E|Z|. ``worst_error``: the largest |Z|.
+    """The spread of a sum Z of noises, in their units; ∞ if unbounded, or if no bound was found.
 
-    In units of the noises; ∞ if unbounded, or if no bound was found.
+    ``half_width``: |Z| exceeds it with probability at most 5 %. ``expected_error``: E|Z|. ``worst_error``: the largest
+    |Z|.
     """
 
     half_width: float
@@ -314,57 +338,68 @@ class SumSpread:
 
 
 @lru_cache(maxsize=512)
-def spread_of_sum(terms: frozenset[Noisy]) -> SumSpread:
+def spread_of_sum(terms: frozenset[WeightedNoise]) -> SumSpread:
     """Return the spread of a sum of these independent, symmetric noises; identical in every process."""
-    ordered = sorted(terms, key=lambda one: (one[1], one[2], one[0].mean_squared_error))
-    noises = sum(count for *_, count in ordered)
+    ordered = sorted(terms, key=lambda term: (term[1], term[2], term[0].mean_squared_error))
+    noise_count = sum(count for *_, count in ordered)
     variance = sum(count * float(weight) ** 2 * noise.mean_squared_error for noise, weight, count in ordered)
-    worst = sum(count * abs(float(weight)) * noise.worst_error for noise, weight, count in ordered)
+    worst_error = sum(count * abs(float(weight)) * noise.worst_error for noise, weight, count in ordered)
     if variance == 0:
-        return SumSpread(0.0, 0.0, worst)
+        return SumSpread(0.0, 0.0, worst_error)
     deviation = math.sqrt(variance)
-    points = 1 << math.ceil(math.log2(2 * LISTED_DEVIATIONS * GRID_POINTS * math.sqrt(noises)))
+    points = 1 << math.ceil(math.log2(2 * LISTED_DEVIATIONS * GRID_POINTS * math.sqrt(noise_count)))
     step = 2 * LISTED_DEVIATIONS * deviation / points
-    laws = [(_on_grid(noise, abs(float(weight)) / step, points // 2), count) for noise, weight, count in ordered]
+    distributions = [
+        (_on_grid(noise, abs(float(weight)) / step, points // 2), count) for noise, weight, count in ordered
+    ]
     # P(|sum| = 0), P(|sum| = 1), … up to half of `points`, where sums are taken modulo `points`.
     product = np.ones(points // 2 + 1)
-    for law, added_count in laws:
-        around = np.zeros(points)
-        around[: len(law)] = law / 2
-        around[1:] += around[:0:-1].copy()  # negative values; zero occurs once
-        around[0] = law[0]
-        product = product * np.fft.rfft(around).real ** added_count
-    found = np.fft.irfft(product, points)
-    added_half: Floats = np.concatenate([[found[0]], found[1 : points // 2] * 2])
-    sums = np.maximum(added_half, 0.0)
-    places = np.arange(len(sums))
-    slack = step * math.sqrt(noises * math.log(2 / BEYOND_ROUNDING) / 2)
-    # The probability beyond the lists, and a bound on sums so large that they wrap around to the ends of intervals.
+    for probabilities, added_count in distributions:
+        circular = np.zeros(points)
+        circular[: len(probabilities)] = probabilities / 2
+        circular[1:] += circular[:0:-1].copy()  # negative values; zero occurs once
+        circular[0] = probabilities[0]
+        product = product * np.fft.rfft(circular).real ** added_count
+    sum_probabilities = np.fft.irfft(product, points)
+    half_probabilities: Floats = np.concatenate([[sum_probabilities[0]], sum_probabilities[1 : points // 2] * 2])
+    magnitude_probabilities = np.maximum(half_probabilities, 0.0)
+    magnitudes = np.arange(len(magnitude_probabilities))
+    rounding_allowance = step * math.sqrt(noise_count * math.log(2 / ROUNDING_PROBABILITY) / 2)
+    # The probability beyond the grid, and a bound on sums so large that they wrap around to the ends of intervals.
     lost_deviation = deviation / step
-    missing = sum(count * max(0.0, 1 - float(law.sum())) for law, count in laws)
-    wraps = [_chernoff_bound(laws, slope / lost_deviation, 0.75 * points) for slope in MOMENT_SLOPES]
-    lost = (missing + min(1.0, *wraps)) + noises * (math.sqrt(points) * TRANSFORM + FLOATS) + BEYOND_ROUNDING
-    held = np.cumsum(sums) - lost
-    if lost > MOST_LOST or not held[-1] >= 1 - OUTSIDE:
-        return SumSpread(math.inf, math.inf, worst)
-    half = float(np.searchsorted(held, 1 - OUTSIDE)) * step + slack
-    return SumSpread(min(half, worst) * (1 + FLOATS), float(places @ sums) * step, worst)
+    missing = sum(count * max(0.0, 1 - float(probabilities.sum())) for probabilities, count in distributions)
+    wraps = [_chernoff_bound(distributions, slope / lost_deviation, 0.75 * points) for slope in MOMENT_SLOPES]
+    lost = (
+        (missing + min(1.0, *wraps))
+        + noise_count * (math.sqrt(points) * TRANSFORM_ERROR + FLOAT_ERROR)
+        + ROUNDING_PROBABILITY
+    )
+    covered = np.cumsum(magnitude_probabilities) - lost
+    if lost > MAX_LOST_PROBABILITY or not covered[-1] >= 1 - OUTSIDE:
+        return SumSpread(math.inf, math.inf, worst_error)
+    half = float(np.searchsorted(covered, 1 - OUTSIDE)) * step + rounding_allowance
+    return SumSpread(
+        min(half, worst_error) * (1 + FLOAT_ERROR), float(magnitudes @ magnitude_probabilities) * step, worst_error
+    )
 
 
 def _on_grid(noise: WidenedNoise, scale: float, points: int) -> Floats:
     """Return P(K = 0), P(|K| = 1), … of K = the integer nearest to ``scale`` · X, truncated at ``points``."""
     tails = NoiseTails.from_noise(noise)
-    last = min(points, math.ceil(scale * tails.factor * (len(tails.table) + 1)) + 1)
-    edges = np.ceil((np.arange(1, last + 2) - 0.5) / scale) - 1
+    last_point = min(points, math.ceil(scale * tails.factor * (len(tails.table) + 1)) + 1)
+    edges = np.ceil((np.arange(1, last_point + 2) - 0.5) / scale) - 1
     beyond = tails.tail_probability(edges)
-    law: Floats = np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])
-    return np.maximum(law, 0.0)
+    probabilities: Floats = np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])
+    return np.maximum(probabilities, 0.0)
 
 
-def _chernoff_bound(laws: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
+def _chernoff_bound(distributions: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
     """Return a bound on P(|sum| > ``beyond``): 2 e^{Σ log M(θ) − θ t}, with M(θ) = Σ P(|K| = k) cosh(θ k)."""
     with np.errstate(over="ignore"):
-        moments = [count * math.log(float(law @ np.cosh(slope * np.arange(len(law))))) for law, count in laws]
+        moments = [
+            count * math.log(float(probabilities @ np.cosh(slope * np.arange(len(probabilities)))))
+            for probabilities, count in distributions
+        ]
     exponent = sum(moments) - slope * beyond
     return 2 * math.exp(min(exponent, 0.0))
 
@@ -376,7 +411,7 @@ def _chernoff_bound(laws: list[tuple[Floats, int]], slope: float, beyond: float)
 # estimates the same part along U, with a variance proportional to v_q · Π_{i ∈ S_q − U} d_i. So least squares weights
 # each part by the inverse of that variance and adds the parts up again, exactly, in fractions.
 
-NO_WEIGHT = Fraction(0)
+ZERO = Fraction(0)
 Axes = frozenset[int]
 Table = NDArray[Any]
 """Fractions with one dimension per axis, of length 1 for axes that the table lacks."""
@@ -384,74 +419,81 @@ Table = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class LeastSquares:
-    """Tables over axes of these ``sizes``, with the axes and the noise variance of each."""
+    """The least-squares problem of tables over axes of these ``sizes``, with the axes and noise variance of each."""
 
     sizes: tuple[int, ...]
-    own: tuple[Axes, ...]
+    axes_by_table: tuple[Axes, ...]
     variances: tuple[Fraction, ...]
 
     def fit_tables(self, tables: Sequence[Table]) -> list[Table]:
         """Return the consistent tables nearest to these."""
         parts = {
             along: self._agreed_part(tables, along)
-            for along in {along for axes in self.own for along in _all_subsets(axes)}
+            for along in {along for axes in self.axes_by_table for along in _all_subsets(axes)}
         }
         return [
-            _sum_tables(parts[along] / self._cell_count(own - along) for along in _all_subsets(own)) for own in self.own
+            _sum_tables(parts[along] / self._cell_count(own_axes - along) for along in _all_subsets(own_axes))
+            for own_axes in self.axes_by_table
         ]
 
     def _agreed_part(self, tables: Sequence[Table], along: Axes) -> Table:
         weights = self._precision_weights(along)
         return _sum_tables(
-            weight * self._project_axes(tables[place], place, along) for place, weight in weights.items()
+            weight * self._project_axes(tables[table_index], table_index, along)
+            for table_index, weight in weights.items()
         )
 
-    def _project_axes(self, table: Table, place: int, along: Axes) -> Table:
-        for axis in self.own[place]:
+    def _project_axes(self, table: Table, table_index: int, along: Axes) -> Table:
+        for axis in self.axes_by_table[table_index]:
             total = table.sum(axis=axis, keepdims=True)
             table = table - total / self.sizes[axis] if axis in along else total
         return table
 
     def _precision_weights(self, along: Axes) -> dict[int, Fraction]:
-        """Return the weight of each table that has these axes in the estimate of the part along them."""
-        precise = {
-            place: 1 / (variance * self._cell_count(own - along))
-            for place, (own, variance) in enumerate(zip(self.own, self.variances, strict=True))
-            if along <= own
+        """Return, for each table that has the axes ``along``, its weight in the estimate of the part along them."""
+        precisions = {
+            table_index: 1 / (variance * self._cell_count(table_axes - along))
+            for table_index, (table_axes, variance) in enumerate(zip(self.axes_by_table, self.variances, strict=True))
+            if along <= table_axes
         }
-        return {place: weight / sum(precise.values()) for place, weight in precise.items()}
+        return {table_index: weight / sum(precisions.values()) for table_index, weight in precisions.items()}
 
-    def noise_influences(self, place: int) -> Iterator[tuple[int, Fraction, int]]:
-        """Yield the weights of the noise in a fitted number of table ``place``: (table, weight, number of cells).
+    def noise_influences(self, table_index: int) -> Iterator[tuple[int, Fraction, int]]:
+        """Yield the weights of all noises in a fitted number of one table: (table, weight, number of cells).
 
-        They are equal for every cell: they depend only on the shared axes on which another cell agrees with it.
+        They are the same for every fitted number: the weight of a noisy cell depends only on the shared axes on which
+        it has the same values.
         """
-        weights = {along: self._precision_weights(along) for along in _all_subsets(self.own[place])}
-        for other in range(len(self.own)):
-            shared, more = self.own[place] & self.own[other], self._cell_count(self.own[other] - self.own[place])
+        weights = {along: self._precision_weights(along) for along in _all_subsets(self.axes_by_table[table_index])}
+        for other in range(len(self.axes_by_table)):
+            shared, cells_of_extra_axes = (
+                self.axes_by_table[table_index] & self.axes_by_table[other],
+                self._cell_count(self.axes_by_table[other] - self.axes_by_table[table_index]),
+            )
             for same in _all_subsets(shared):
                 parts = (
-                    self._explained_share(place, along, same) * weights[along][other] for along in _all_subsets(shared)
+                    self._explained_share(table_index, along, same) * weights[along][other]
+                    for along in _all_subsets(shared)
                 )
-                weight = sum(parts, start=NO_WEIGHT)
-                cells = more * math.prod(self.sizes[axis] - 1 for axis in shared - same)
+                weight = sum(parts, start=ZERO)
+                cells = cells_of_extra_axes * math.prod(self.sizes[axis] - 1 for axis in shared - same)
                 if weight and cells:
                     yield other, weight, cells
 
-    def _explained_share(self, place: int, along: Axes, same: Axes) -> Fraction:
-        """Return a cell's coefficient in the part along these axes of a cell with the same values on ``same``."""
-        kept = reduce(
+    def _explained_share(self, table_index: int, along: Axes, same: Axes) -> Fraction:
+        """Return the coefficient of a noisy cell in the part ``along`` of a cell that agrees with it on ``same``."""
+        coefficient = reduce(
             mul, (Fraction((axis in same) * self.sizes[axis] - 1, self.sizes[axis]) for axis in along), Fraction(1)
         )
-        return kept / self._cell_count(self.own[place] - along)
+        return coefficient / self._cell_count(self.axes_by_table[table_index] - along)
 
     def _cell_count(self, axes: Axes) -> int:
         return math.prod(self.sizes[axis] for axis in axes)
 
 
-def zero_table(sizes: Sequence[int], own: Axes) -> Table:
+def zero_table(sizes: Sequence[int], table_axes: Axes) -> Table:
     """Return a table of zeros with these axes."""
-    return np.full([size if axis in own else 1 for axis, size in enumerate(sizes)], NO_WEIGHT, dtype=object)
+    return np.full([size if axis in table_axes else 1 for axis, size in enumerate(sizes)], ZERO, dtype=object)
 
 
 def _sum_tables(tables: Iterable[Table]) -> Table:
@@ -466,11 +508,11 @@ def _all_subsets(axes: Axes) -> Iterator[Axes]:
 # Consistent answers about the same rows: their errors before the release, their records after it.
 
 SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
-MUCH_LONGER = 1.02
-"""Maximum growth of an interval, as a ratio: mixing noise that is nearly always zero makes all intervals longer."""
-IN_DOUBLES = 2.0**-50
+MAX_LENGTHENING = 1.02
+"""Maximum lengthening of an interval, as a ratio: adding noise that is nearly always zero lengthens all intervals."""
+DOUBLE_ROUNDING = 2.0**-50
 """Relative widening of an interval for the rounding of doubles."""
-LONE = "Not adjusted to add up with totals or parts: its intervals would become longer."
+NOT_ADJUSTED_NOTE = "Not adjusted to add up with totals or parts: its intervals would become longer."
 Key = tuple[object, ...]
 FITTED_STATEMENT = (
     "Weighted least squares on the noisy numbers makes these answers add up: each value is a weighted sum of the noisy "
@@ -488,23 +530,25 @@ class ConsistentFit:
     @cached_property
     def noise_variances(self) -> tuple[Decimal, ...]:
         """The noise variances in squared steps, to six digits: any weights are valid, these are nearly optimal."""
-        every = (noise.noise_mechanism.mean_squared_error for noise in self.noises)
-        return tuple(SIX_DIGITS.create_decimal_from_float(one) for one in every)
+        variances = (noise.noise_mechanism.mean_squared_error for noise in self.noises)
+        return tuple(SIX_DIGITS.create_decimal_from_float(variance) for variance in variances)
 
     @cached_property
     def least_squares(self) -> LeastSquares:
         """The least-squares problem, with axes identified by index."""
-        own = tuple(map(frozenset, self.joined.axes_by_answer))
-        return LeastSquares(tuple(map(len, self.joined.axes)), own, tuple(map(Fraction, self.noise_variances)))
+        axes_by_answer = tuple(map(frozenset, self.joined.axes_by_answer))
+        return LeastSquares(
+            tuple(map(len, self.joined.axes)), axes_by_answer, tuple(map(Fraction, self.noise_variances))
+        )
 
     @cached_property
     def spreads_by_answer(self) -> dict[str, SumSpread]:
-        """The distribution summary of the fitted noise of each answer, by name, in steps."""
-        return {name: self._fitted_spread(place) for place, name in enumerate(self.joined.answers)}
+        """The spread of the noise that remains in each answer, by name, in steps."""
+        return {name: self._fitted_spread(answer_index) for answer_index, name in enumerate(self.joined.answers)}
 
-    def _fitted_spread(self, place: int) -> SumSpread:
+    def _fitted_spread(self, answer_index: int) -> SumSpread:
         terms: Counter[tuple[WidenedNoise, Fraction]] = Counter()
-        for other, weight, cells in self.least_squares.noise_influences(place):
+        for other, weight, cells in self.least_squares.noise_influences(answer_index):
             terms[self.noises[other].noise_mechanism, abs(weight)] += cells
         return spread_of_sum(frozenset((*noise, cells) for noise, cells in terms.items()))
 
@@ -514,9 +558,9 @@ class ConsistentFit:
         if not all(self.noise_variances):
             return False
         widths = [
-            (fitted.half_width, noise.half_width() / noise.step_size) for fitted, noise in self._spreads_and_noises
+            (spread.half_width, noise.half_width() / noise.step_size) for spread, noise in self._spreads_and_noises
         ]
-        return all(new <= MUCH_LONGER * old for new, old in widths) and any(new < old for new, old in widths)
+        return all(new <= MAX_LENGTHENING * old for new, old in widths) and any(new < old for new, old in widths)
 
     @property
     def _spreads_and_noises(self) -> list[tuple[SumSpread, Noise]]:
@@ -524,47 +568,49 @@ class ConsistentFit:
 
     def remaining_noise(self, name: str) -> FittedNoise:
         """Return the noise that remains in one answer."""
-        place = self.joined.answers.index(name)
+        answer_index = self.joined.answers.index(name)
         others = tuple(other for other in self.joined.answers if other != name)
-        return FittedNoise(self.spreads_by_answer[name], self.noises[place].step_size, others)
+        return FittedNoise(self.spreads_by_answer[name], self.noises[answer_index].step_size, others)
 
     def fitted_records(self, noisy: Mapping[str, Mapping[Key, int]]) -> dict[str, list[Record]]:
         """Return the records of each answer, in the order of its noisy integers, which are given by key."""
-        tables = [self._noisy_table(place, noisy[name]) for place, name in enumerate(self.joined.answers)]
-        found: dict[str, list[Record]] = {}
-        for place, (name, table) in enumerate(
+        tables = [self._noisy_table(answer_index, noisy[name]) for answer_index, name in enumerate(self.joined.answers)]
+        records_by_name: dict[str, list[Record]] = {}
+        for answer_index, (name, table) in enumerate(
             zip(self.joined.answers, self.least_squares.fit_tables(tables), strict=True)
         ):
-            own = self.remaining_noise(name)
-            found[name] = [
-                own.fitted_record(table[self._cell_index(place, key)], integer) for key, integer in noisy[name].items()
+            remaining_noise = self.remaining_noise(name)
+            records_by_name[name] = [
+                remaining_noise.fitted_record(table[self._cell_index(answer_index, key)], integer)
+                for key, integer in noisy[name].items()
             ]
-        return found
+        return records_by_name
 
-    def _noisy_table(self, place: int, noisy: Mapping[Key, int]) -> Table:
-        table = zero_table(self.least_squares.sizes, self.least_squares.own[place])
+    def _noisy_table(self, answer_index: int, noisy: Mapping[Key, int]) -> Table:
+        table = zero_table(self.least_squares.sizes, self.least_squares.axes_by_table[answer_index])
         for key, integer in noisy.items():
-            table[self._cell_index(place, key)] = Fraction(integer)
+            table[self._cell_index(answer_index, key)] = Fraction(integer)
         return table
 
-    def _cell_index(self, place: int, key: Key) -> tuple[int, ...]:
+    def _cell_index(self, answer_index: int, key: Key) -> tuple[int, ...]:
         """Return the array index of a key."""
-        own = self.joined.axes_by_answer[place]
-        entries = dict(zip(own, key if self.joined.agreement_level == "groups" else (key,), strict=False))
+        answer_axes = self.joined.axes_by_answer[answer_index]
+        value_by_axis = dict(zip(answer_axes, key if self.joined.agreement_level == "groups" else (key,), strict=False))
         return tuple(
-            places[entries[axis]] if axis in entries else 0 for axis, places in enumerate(self._axis_positions)
+            index_by_value[value_by_axis[axis]] if axis in value_by_axis else 0
+            for axis, index_by_value in enumerate(self._axis_positions)
         )
 
     @cached_property
     def _axis_positions(self) -> tuple[dict[object, int], ...]:
-        return tuple({value: at for at, value in enumerate(values)} for values in self.joined.axes)
+        return tuple({value: index for index, value in enumerate(values)} for values in self.joined.axes)
 
     def certificate_data(self) -> dict[str, Any]:
         """Return the entry for the certificate."""
         return {
             "answers": list(self.joined.answers),
             "shared": self.joined.agreement_level,
-            "divided_by": [list(own) for own in self.joined.axes_by_answer],
+            "divided_by": [list(axes) for axes in self.joined.axes_by_answer],
             "variances": [str(variance) for variance in self.noise_variances],
             "statement": FITTED_STATEMENT,
         }
@@ -596,28 +642,34 @@ class FittedNoise:
 
     def fitted_record(self, fitted: Fraction, noisy: int) -> Record:
         """Return the fitted number as the nearest double, its interval rounded outwards, and the raw noisy number."""
-        value, half = float(fitted) * self.step, self.spread.half_width * self.step
-        slack = abs(value) * IN_DOUBLES
-        lower, upper = value - half - slack, value + half + slack
-        drawn = noisy if self.step == 1 else noisy * self.step
-        ends = {"lower": math.nextafter(lower, -math.inf), "upper": math.nextafter(upper, math.inf)}
-        return {"value": value, **ends, "noisy": drawn}
+        value, half_width = float(fitted) * self.step, self.spread.half_width * self.step
+        rounding = abs(value) * DOUBLE_ROUNDING
+        lower, upper = value - half_width - rounding, value + half_width + rounding
+        noisy_value = noisy if self.step == 1 else noisy * self.step
+        interval = {"lower": math.nextafter(lower, -math.inf), "upper": math.nextafter(upper, math.inf)}
+        return {"value": value, **interval, "noisy": noisy_value}
 
 
 def fit_consistent_answers(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[ConsistentFit]:
-    """Return the least-squares fit for each set of answers about the same rows, including fits that do not help."""
-    noises = {one.question.asked.name: one.own_noises[0] for one in accuracies}
+    """Return the least-squares fit for each set of answers, including fits that do not shorten intervals."""
+    noises = {accuracy.question.asked.name: accuracy.own_noises[0] for accuracy in accuracies}
     return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
 
 
 def with_remaining_noise(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
     """Return the accuracies with the noise that remains after least squares, and with notes on unchanged answers."""
-    every = fit_consistent_answers(sums, accuracies)
-    helped = {name: one.remaining_noise(name) for one in every if one.shortens_intervals for name in one.joined.answers}
-    lone = {name: (LONE,) for one in every if not one.shortens_intervals for name in one.joined.answers}
+    fits = fit_consistent_answers(sums, accuracies)
+    noise_by_name = {
+        name: fit.remaining_noise(name) for fit in fits if fit.shortens_intervals for name in fit.joined.answers
+    }
+    notes_by_name = {
+        name: (NOT_ADJUSTED_NOTE,) for fit in fits if not fit.shortens_intervals for name in fit.joined.answers
+    }
     return [
         replace(
-            one, remaining_noise=helped.get(name), beside=(*lone.get(name, ()), *sums.notes_by_answer.get(name, ()))
+            accuracy,
+            remaining_noise=noise_by_name.get(name),
+            related_notes=(*notes_by_name.get(name, ()), *sums.notes_by_answer.get(name, ())),
         )
-        for name, one in zip((one.question.asked.name for one in accuracies), accuracies, strict=True)
+        for name, accuracy in zip((accuracy.question.asked.name for accuracy in accuracies), accuracies, strict=True)
     ]

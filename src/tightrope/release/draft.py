@@ -20,7 +20,7 @@ from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
 from tightrope.numerics.checks import check_integer
-from tightrope.queries.accuracy import SIZES, STATEMENT, Accuracy
+from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -39,23 +39,24 @@ if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.tables import PublicTable
 
-# Sums of several columns: with separate noise, or as one point of a box, whichever has the smaller error.
-
 Tasks = tuple[QueryGroup, ...]
-APART, TOGETHER = "each sum by itself", "sums in one box"
+"""The query groups of a plan: the table is read once for each."""
+SEPARATE_SUMS, JOINT_SUMS = "each sum by itself", "sums in one box"
 
 
 def list_arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
-    """Return the tasks unchanged and, if that differs, the tasks with boxes for all sums that may share their noise.
+    """Return the possible arrangements of the noise: as it is, and with one box for the sums that may share noise.
 
-    ``fitted`` names questions that are made consistent with others: their noise stays independent.
+    The second one is left out if no sums may. In a box, the noise of several sums is drawn as one point, which can
+    have the smaller error. ``fitted`` names questions that are made consistent with others: their noise stays
+    independent.
     """
     boxed = tuple(_with_joint_noise(task, fitted) for task in tasks)
     return (tasks,) if boxed == tasks else (tasks, boxed)
 
 
 def allocate_best_arrangement(
-    ways: Sequence[Tasks],
+    arrangements: Sequence[Tasks],
     budget: Budget,
     *,
     compare: bool = True,
@@ -64,62 +65,66 @@ def allocate_best_arrangement(
 ) -> tuple[Tasks, NoiseAllocation]:
     """Return the arrangement with the smallest error and its noise. Raises ``InsufficientBudgetError``.
 
-    ``like``: the result for another budget; only its arrangement and its noise families are used. ``times``: the
-    number of releases that share the budget.
+    ``arrangements``: at least one. ``like``: the result for another budget; only its arrangement and its noise
+    families are used. ``times``: the number of releases that share the budget.
     """
     if like is not None:
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
-    (plain, *others), found = ways, []
-    found.append((plain, allocate_noise(composition_groups_of(plain) * times, budget, compare=compare)))
-    for tasks in others if budget.delta > 0 else ():
+    (first_arrangement, *other_arrangements), results = arrangements, []
+    results.append(
+        (first_arrangement, allocate_noise(composition_groups_of(first_arrangement) * times, budget, compare=compare))
+    )
+    for tasks in other_arrangements if budget.delta > 0 else ():
         try:
-            found.append((tasks, allocate_noise(composition_groups_of(tasks) * times, budget, compare=False)))
+            results.append((tasks, allocate_noise(composition_groups_of(tasks) * times, budget, compare=False)))
         except InsufficientBudgetError:
             continue
-    tasks, best = min(found, key=lambda pair: pair[1].total_error)
+    tasks, best = min(results, key=lambda pair: pair[1].total_error)
     alternatives = {}
-    for other, one in found:
-        if other is not tasks:
-            boxed = any(vector.joint_noise for task in other for vector in task.noisy_statistics)
-            alternatives[TOGETHER if boxed else APART] = one.total_error / best.total_error
+    for other_tasks, allocation in results:
+        if other_tasks is not tasks:
+            is_joint = any(vector.joint_noise for task in other_tasks for vector in task.noisy_statistics)
+            alternatives[JOINT_SUMS if is_joint else SEPARATE_SUMS] = allocation.total_error / best.total_error
     return tasks, replace(best, alternatives={**alternatives, **best.alternatives})
 
 
 def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]:
-    """Return the composition units of all tasks, in order."""
-    return [unit for task in tasks for unit in task.composition_groups]
+    """Return the composition groups of all tasks, in order."""
+    return [group for task in tasks for group in task.composition_groups]
 
 
 def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
-    """Return the task with its sums of the most common relative size in one box, if there are several."""
+    """Return the task with one box for its sums of the most common relative noise size, if there are several."""
     bounds = task.group_contribution()
-    ours = [
+    joinable_vectors = [
         vector
-        for question, own in task.vectors_by_query.items()
+        for question, vectors in task.vectors_by_query.items()
         if question.boxes and question.asked.name not in fitted
-        for vector in own.values()
+        for vector in vectors.values()
     ]
-    sizes = Counter(vector.noise_spec.eighths for vector in ours)
-    size, many = max(sizes.items(), key=lambda item: item[1], default=(0, 0))
-    if not (many > 1 and bounds.composes_every_split and bounds.largest_part <= BOX_STEPS):
+    sizes = Counter(vector.noise_spec.eighths for vector in joinable_vectors)
+    common_size, vector_count = max(sizes.items(), key=lambda item: item[1], default=(0, 0))
+    if not (vector_count > 1 and bounds.composes_every_split and bounds.largest_part <= BOX_STEPS):
         return task
-    chosen = [vector for vector in ours if vector.noise_spec.eighths == size][:MOST_DIMENSIONS]
-    served = {
-        question: MappingProxyType({name: replace(v, joint_noise=v in chosen) for name, v in own.items()})
-        for question, own in task.vectors_by_query.items()
+    chosen = [vector for vector in joinable_vectors if vector.noise_spec.eighths == common_size][:MOST_DIMENSIONS]
+    vectors_by_query = {
+        question: MappingProxyType({name: replace(v, joint_noise=v in chosen) for name, v in vectors.items()})
+        for question, vectors in task.vectors_by_query.items()
     }
-    return replace(task, vectors_by_query=MappingProxyType(served))
+    return replace(task, vectors_by_query=MappingProxyType(vectors_by_query))
 
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
-AROUND, ROUNDED = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
-EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
+FRONTIER_FACTORS, TWELVE_DIGITS = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
+"""The values of ε in ``frontier``, as multiples of the plan's, and the rounding of these products."""
+TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
+"""The values of ε in ``table``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisePlan:
-    """Questions with their noise, certified against a share of a budget; a draft cannot spend budget.
+    """Questions with their noise, certified against a fraction of a budget; a draft cannot spend budget.
 
     It is independent of the data. The loss composes all noisy vectors with **parameters fixed in advance**;
     neighbors: add or remove one person.
@@ -134,7 +139,7 @@ class NoisePlan:
     public: tuple[PublicTable, ...] = ()
     """The public tables that the questions use."""
     costs: Decimal = Decimal(0)
-    """The maximum part of the budget for measuring the bias of bounding and clamping."""
+    """The maximum fraction of the plan's budget for measuring the bias of bounding and clamping."""
     sums: ConsistencyPlan = field(default_factory=ConsistencyPlan)
     """Answers about the same rows; their released values are made consistent, at no cost."""
     possible_arrangements: tuple[Tasks, ...] = ()
@@ -152,46 +157,46 @@ class NoisePlan:
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """Return the noise of every vector, by task."""
-        selections, found = iter(self.allocation.selections), []
+        selections, noises_by_task = iter(self.allocation.selections), []
         for task in self.tasks:
-            # Vectors of an exclusive set or of a box share one choice.
-            choices: dict[NoisyStatistic, SelectedNoise] = {}
+            # Vectors of a disjoint set or of a box share one selected noise.
+            selected_by_vector: dict[NoisyStatistic, SelectedNoise] = {}
             for draws in task.joint_draws_by_set:
-                for vectors, choice in zip(draws, next(selections), strict=True):
-                    choices |= dict.fromkeys(vectors, choice)
+                for vectors, selected in zip(draws, next(selections), strict=True):
+                    selected_by_vector |= dict.fromkeys(vectors, selected)
             noises = []
             for vector in task.noisy_statistics:
-                choice = choices[vector]
-                family = choice.family_name
+                selected = selected_by_vector[vector]
+                family = selected.family_name
                 if vector.choice is not None:
                     family = "exponential mechanism"
                 elif vector.joint_noise:
-                    family = f"{family} in a box of {choice.noise_spec.dimension}"
-                discovers = vector == task.key_count
-                noises.append(Noise(vector, family, choice.table, choice.steps_per_row, discovers=discovers))
-            found.append(tuple(noises))
-        return found
+                    family = f"{family} in a box of {selected.noise_spec.dimension}"
+                discovers_keys = vector == task.key_count
+                noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
+            noises_by_task.append(tuple(noises))
+        return noises_by_task
 
     def accuracies(self) -> list[Accuracy]:
         """Return the errors of each question, in the order of ``questions``."""
-        found = []
+        accuracies_by_task = []
         for task, noises in zip(self.tasks, self.noises(), strict=True):
             by_vector = {noise.vector: noise for noise in noises}
-            keys = None if task.key_count is None else by_vector[task.key_count]
+            key_count_noise = None if task.key_count is None else by_vector[task.key_count]
             task_accuracies = [
                 Accuracy(
                     question,
-                    {name: by_vector[vector] for name, vector in own.items()},
-                    None if question.counts_suppressed_groups else keys,
+                    {name: by_vector[vector] for name, vector in vectors.items()},
+                    None if question.counts_suppressed_groups else key_count_noise,
                 )
-                for question, own in task.vectors_by_query.items()
+                for question, vectors in task.vectors_by_query.items()
             ]
-            found.append(task_accuracies)
-        return with_remaining_noise(self.sums, _in_query_order(self.tasks, found))
+            accuracies_by_task.append(task_accuracies)
+        return with_remaining_noise(self.sums, _in_query_order(self.tasks, accuracies_by_task))
 
     def consistent_fits(self) -> tuple[ConsistentFit, ...]:
         """Return the least-squares fits that make answers consistent."""
-        return tuple(one for one in fit_consistent_answers(self.sums, self.accuracies()) if one.shortens_intervals)
+        return tuple(fit for fit in fit_consistent_answers(self.sums, self.accuracies()) if fit.shortens_intervals)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
@@ -199,7 +204,7 @@ class NoisePlan:
         One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
         and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
-        chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in EPSILONS]
+        chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in TABLE_EPSILONS]
         return [self._budget_row(budget) for budget in chosen]
 
     def _budget_row(self, budget: Budget) -> dict[str, Any]:
@@ -223,8 +228,8 @@ class NoisePlan:
 
     def frontier(self) -> list[dict[str, Any]]:
         """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
-        own = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
-        epsilons = (ROUNDED.multiply(own, Decimal(factor)) for factor in AROUND)
+        plan_epsilon = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
+        epsilons = (TWELVE_DIGITS.multiply(plan_epsilon, Decimal(factor)) for factor in FRONTIER_FACTORS)
         return self.table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
 
     def to_data(self) -> dict[str, Any]:
@@ -256,9 +261,9 @@ class NoisePlan:
 
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
-        question, why = accuracy.question, self._noise_choice_reason()
+        question, noise_choice_reason = accuracy.question, self._noise_choice_reason()
         bounds = self.person.bounds_for_query(question)
-        shown = [
+        noises = [
             *accuracy.own_noises,
             *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
         ]
@@ -278,13 +283,13 @@ class NoisePlan:
             "max_rows": bounds.max_rows,
             "max_rows_per_group": bounds.max_rows_per_group,
             "max_groups": bounds.max_groups,
-            "noise": [noise.to_data(why) for noise in _distinct_noises(shown)],
+            "noise": [noise.to_data(noise_choice_reason) for noise in _distinct_noises(noises)],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
                 "half_width_95": uniform.get("half_width_95"),
                 "worst_error": accuracy.worst_error,
                 "by_group_size": sizes,
-                "statement": STATEMENT,
+                "statement": ERROR_STATEMENT,
             },
             "edges": list(question.part_edges),
             "notes": [
@@ -296,15 +301,15 @@ class NoisePlan:
 
     def _warning_texts(self) -> list[str]:
         """Return warnings about a large ε or δ, and about extra noise from a simpler bound."""
-        said = [
+        warnings = [
             warning
             for warning in (large_epsilon_warning(self.budget), large_delta_warning(self.budget))
             if warning is not None
         ]
         if self.allocation.avoidable_noise is None:
-            return said
+            return warnings
         percent = math.ceil(1000 * self.allocation.avoidable_noise) / 10
-        return [*said, f"For speed a simpler bound was used; at most {percent:g} % of the noise is due to it."]
+        return [*warnings, f"For speed a simpler bound was used; at most {percent:g} % of the noise is due to it."]
 
     def _noise_choice_reason(self) -> str:
         if not self.allocation.alternatives:
@@ -313,8 +318,8 @@ class NoisePlan:
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
-        stated = guarantee_data(self.loss, self.budget)
-        epsilon, delta, success = (stated[name] for name in ("epsilon", "delta", "attack_success"))
+        guarantee = guarantee_data(self.loss, self.budget)
+        epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))
         return str(of_release(epsilon, delta, success, self.person.protected_wording, WOULD_SAY))
 
     def __str__(self) -> str:
@@ -323,19 +328,21 @@ class NoisePlan:
         return plan_text(self.to_data())
 
 
-def _in_query_order(tasks: Sequence[QueryGroup], found: Sequence[Sequence[Found]]) -> list[Found]:
-    """Return results that are grouped by task in the order of the questions."""
-    by_task = (zip(task.query_positions, own, strict=True) for task, own in zip(tasks, found, strict=True))
-    placed = dict(chain.from_iterable(by_task))
-    return [placed[place] for place in sorted(placed)]
+def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:
+    """Return results that are grouped by task as one list in the order of the questions."""
+    pairs_by_task = (
+        zip(task.query_positions, results, strict=True) for task, results in zip(tasks, results_by_task, strict=True)
+    )
+    result_by_position = dict(chain.from_iterable(pairs_by_task))
+    return [result_by_position[position] for position in sorted(result_by_position)]
 
 
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
     """Return the group sizes for which errors are stated."""
-    return SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
+    return GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
 
 
 def _distinct_noises(noises: Sequence[Noise]) -> list[Noise]:
-    """Return the noises with one for each exclusive label, because all vectors of a label share one noise."""
+    """Return the noises with only the first of each disjoint set, because all vectors of a set share one noise."""
     labels = [noise.vector.disjoint_set for noise in noises]
-    return [noise for place, noise in enumerate(noises) if labels[place] is None or labels[place] not in labels[:place]]
+    return [noise for index, noise in enumerate(noises) if labels[index] is None or labels[index] not in labels[:index]]

@@ -1,4 +1,7 @@
-"""Search for the smallest budget that meets an accuracy target; the result always meets it."""
+"""Search for the smallest budget that meets an accuracy target; the result always meets it.
+
+A *size* is the amount of budget of a draft: a fraction of the session's budget, or a value of ε.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +30,21 @@ if TYPE_CHECKING:
     from tightrope.noise.worst_split import CompositionGroup
     from tightrope.queries.query_group import QueryGroup
 
-UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
+ROUND_UP_FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """Candidate budgets are rounded up to four digits."""
-CLOSE_ENOUGH = Decimal("1.002")
+SIZE_TOLERANCE = Decimal("1.002")
 """Tolerance of the search for the smallest budget, as a ratio."""
-WORTH = 0.999
-"""The search is repeated if other noise reduces the largest relative half-width below this."""
-STEPS, LEAST = 40, Decimal("1e-9")
-WIDER = 16
-"""Factor between candidates without a bracket."""
-RAISED = tuple(Decimal(2) ** power for power in range(-3, 6))
-"""Values of ε that are tried if a budget is insufficient: beyond the last there is almost no noise."""
-DRAFTED = Callable[[Decimal, NoisePlan | None], NoisePlan]
-"""Returns the draft of a size; if a draft is passed, only its noise families are tried."""
-COMPARISONS = 3
+WORTHWHILE_EXCESS = 0.999
+"""The search is repeated if other noise families reduce the largest half-width, relative to its target, below this."""
+MAX_SEARCH_STEPS, SMALLEST_SIZE = 40, Decimal("1e-9")
+"""Limits of the search: its number of drafts, and the smallest size."""
+MAX_SIZE_RATIO = 16
+"""Maximum ratio between a size and the next guess."""
+LARGER_EPSILONS = tuple(Decimal(2) ** power for power in range(-3, 6))
+"""Values of ε that are tried if a budget is insufficient; with the last one there is almost no noise."""
+MakeDraft = Callable[[Decimal, NoisePlan | None], NoisePlan]
+"""A function that returns the draft of a size; if a draft is passed, only its noise families are tried."""
+MAX_COMPARISONS = 3
 """Maximum number of repeated comparisons of noise families at the budget found."""
 
 
@@ -57,8 +61,8 @@ class AccuracyTarget:
         for accuracy in draft.accuracies():
             name = accuracy.question.asked.name
             if name in self.half_widths:
-                half = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
-                ratios.append((math.inf if half is None else half) / self.half_widths[name])
+                half_width = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
+                ratios.append((math.inf if half_width is None else half_width) / self.half_widths[name])
         return max(ratios)
 
 
@@ -66,89 +70,97 @@ def accuracy_target(
     questions: Sequence[Query], margin_of_error: Mapping[str, Number | str] | None, rows: int | None
 ) -> AccuracyTarget | None:
     """Return the target of the questions and of ``margin_of_error``; None without one. Raises ``PlanError``."""
-    asked = {question.asked.name: question.asked.margin_of_error for question in questions}
-    for name, half in (margin_of_error or {}).items():
-        if name not in asked:
+    margins = {question.asked.name: question.asked.margin_of_error for question in questions}
+    for name, margin in (margin_of_error or {}).items():
+        if name not in margins:
             raise PlanError(
                 "margin_of_error",
                 name,
-                f"the name of a question: {quoted_names(tuple(asked))}",
-                suggest_nearest(name, tuple(asked)),
+                f"the name of a question: {quoted_names(tuple(margins))}",
+                suggest_nearest(name, tuple(margins)),
             )
-        asked[name] = MarginOfError.from_option(half)
+        margins[name] = MarginOfError.from_option(margin)
     for question in questions:
-        _check_target(question, asked[question.asked.name], rows)
-    halves = {name: half.half_width_at(rows) for name, half in asked.items() if half is not None}
-    return AccuracyTarget(halves, rows) if halves else None
+        _check_target(question, margins[question.asked.name], rows)
+    half_widths = {name: margin.half_width_at(rows) for name, margin in margins.items() if margin is not None}
+    return AccuracyTarget(half_widths, rows) if half_widths else None
 
 
-def minimal_draft(draft: DRAFTED, goal: AccuracyTarget, most: Decimal) -> NoisePlan | None:
-    """Return the draft of the smallest size up to ``most`` that meets the target, within 0.2 %, or None.
+def minimal_draft(make_draft: MakeDraft, goal: AccuracyTarget, most: Decimal) -> NoisePlan | None:
+    """Return the draft of the smallest size up to ``most`` that meets the target, within 0.2 %; None if ``most`` fails.
 
-    Half-widths are roughly proportional to one over the size: each candidate follows that rule, or bisects. The rule
-    only guides the search: the returned draft was checked. All candidates use the noise that is best at ``most``.
+    Half-widths are roughly inversely proportional to the size: each candidate follows that rule, or bisects. The rule
+    only guides the search: the returned draft was checked. All candidates use the noise families that are best at
+    ``most``.
     """
-    found, fails = _try_draft(draft, goal, most, None), Decimal(0)
-    if found is None or found[1] > 1:
+    first_trial, failing_size = _try_draft(make_draft, goal, most, None), Decimal(0)
+    if first_trial is None or first_trial[1] > 1:
         return None
-    like = found[0]
-    does, best = most, found
-    guess = does * _clamped_fraction(found[1])
-    for _ in range(STEPS):
-        place = _next_size(fails, does, guess)
-        if place is None:
+    first_draft = first_trial[0]
+    sufficient_size, best_trial = most, first_trial
+    guess = sufficient_size * _clamped_fraction(first_trial[1])
+    for _ in range(MAX_SEARCH_STEPS):
+        size = _next_size(failing_size, sufficient_size, guess)
+        if size is None:
             break
-        tried = _try_draft(draft, goal, place, like)
-        if tried is not None and tried[1] <= 1:
-            does, best = place, tried
+        trial = _try_draft(make_draft, goal, size, first_draft)
+        if trial is not None and trial[1] <= 1:
+            sufficient_size, best_trial = size, trial
         else:
-            fails = place
-        guess = place * _clamped_fraction(tried[1]) if tried is not None else does / WIDER
-    return best[0]
+            failing_size = size
+        guess = size * _clamped_fraction(trial[1]) if trial is not None else sufficient_size / MAX_SIZE_RATIO
+    return best_trial[0]
 
 
 def minimal_budget_for(
     drafted: Callable[..., NoisePlan], goal: AccuracyTarget, budget: Budget, most: Decimal
 ) -> NoisePlan:
-    """Return the draft with the smallest share of the budget, up to ``most``, that meets the target.
+    """Return the draft with the smallest fraction of the budget, up to ``most``, that meets the target.
 
-    ``drafted`` takes a budget and its share. Raises ``InsufficientBudgetError`` with an ε that would suffice.
+    ``drafted`` takes a budget and the fraction that it is of the whole. Raises ``InsufficientBudgetError`` with an ε
+    that would suffice.
     """
 
-    def draft_of_share(part: Decimal, like: NoisePlan | None) -> NoisePlan:
-        return drafted(budget.scale_by(part), part, compare=False, like=like)
+    def draft_of_share(fraction: Decimal, like: NoisePlan | None) -> NoisePlan:
+        return drafted(budget.scale_by(fraction), fraction, compare=False, like=like)
 
     def draft_of_epsilon(epsilon: Decimal, like: NoisePlan | None) -> NoisePlan:
         return drafted(Budget(epsilon=epsilon, delta=budget.scale_by(most).delta), most, compare=False, like=like)
 
-    found = minimal_draft(draft_of_share, goal, most)
-    if found is None:
-        asked = ", ".join(f"{escape_control_chars(name)} within ± {half:g}" for name, half in goal.half_widths.items())
-        tries = (minimal_draft(draft_of_epsilon, goal, epsilon) for epsilon in RAISED)
-        enough = next((tried for tried in tries if tried is not None), None)
+    best = minimal_draft(draft_of_share, goal, most)
+    if best is None:
+        targets = ", ".join(
+            f"{escape_control_chars(name)} within ± {half_width:g}" for name, half_width in goal.half_widths.items()
+        )
+        trials = (minimal_draft(draft_of_epsilon, goal, epsilon) for epsilon in LARGER_EPSILONS)
+        sufficient_draft = next((trial for trial in trials if trial is not None), None)
         remedy = "no budget suffices: tighten bounds or max_rows, or ask about larger groups"
-        if enough is not None:
-            remedy = f"it needs about epsilon={enough.budget.epsilon} (the smallest value, up to 0.2 %)"
-        raise InsufficientBudgetError(f"{budget.scale_by(most)} is not enough for {asked}; {remedy}")
-    for _ in range(COMPARISONS):
-        compared = drafted(found.budget, found.share)
+        if sufficient_draft is not None:
+            remedy = f"it needs about epsilon={sufficient_draft.budget.epsilon} (the smallest value, up to 0.2 %)"
+        raise InsufficientBudgetError(f"{budget.scale_by(most)} is not enough for {targets}; {remedy}")
+    for _ in range(MAX_COMPARISONS):
+        compared = drafted(best.budget, best.share)
         if goal.relative_excess(compared) > 1:
-            return found
-        better = minimal_draft(draft_of_share, goal, found.share) if goal.relative_excess(compared) < WORTH else None
-        if better is None or better.share >= found.share:
+            return best
+        better = (
+            minimal_draft(draft_of_share, goal, best.share)
+            if goal.relative_excess(compared) < WORTHWHILE_EXCESS
+            else None
+        )
+        if better is None or better.share >= best.share:
             return compared
-        found = better
-    return found
+        best = better
+    return best
 
 
-def _check_target(question: Query, half: MarginOfError | None, rows: int | None) -> None:
-    if half is None:
+def _check_target(question: Query, margin: MarginOfError | None, rows: int | None) -> None:
+    if margin is None:
         return
-    if half.relative and not question.counts:
-        text = f"must be a number for a {question.kind}, not {half}: only counts accept a percentage of rows"
+    if margin.relative and not question.counts:
+        text = f"must be a number for a {question.kind}, not {margin}: only counts accept a percentage of rows"
         raise PlanError.from_text(_option_name(question), text)
-    if rows is None and (half.relative or not question.uniform):
-        text = "it depends on the size of the groups: state that, too, with expected_rows=500"
+    if rows is None and (margin.relative or not question.uniform):
+        text = f"{str(margin)!r} needs the size of the groups, because the error depends on it: add expected_rows=500"
         raise PlanError.from_text(_option_name(question), text)
 
 
@@ -157,45 +169,55 @@ def _option_name(question: Query) -> str:
 
 
 def _try_draft(
-    draft: DRAFTED, goal: AccuracyTarget, size: Decimal, like: NoisePlan | None
+    make_draft: MakeDraft, goal: AccuracyTarget, size: Decimal, like: NoisePlan | None
 ) -> tuple[NoisePlan, float] | None:
-    """Return the draft and its excess; None if no noise of the same or of other families meets so small a budget."""
+    """Return the draft of a size and its relative excess; None if no noise family meets so small a budget."""
     try:
-        made = draft(size, like)
+        result = make_draft(size, like)
     except InsufficientBudgetError:
-        return None if like is None else _try_draft(draft, goal, size, None)
-    return made, goal.relative_excess(made)
+        return None if like is None else _try_draft(make_draft, goal, size, None)
+    return result, goal.relative_excess(result)
 
 
-def _next_size(fails: Decimal, does: Decimal, guess: Decimal) -> Decimal | None:
-    """Return the next size: the guess, kept away from both ends; None if they are within the tolerance."""
-    if does <= LEAST or (fails > 0 and does <= fails * CLOSE_ENOUGH):
+def _next_size(failing_size: Decimal, sufficient_size: Decimal, guess: Decimal) -> Decimal | None:
+    """Return the next size to try: the guess, moved away from both ends; None if they are within the tolerance.
+
+    ``failing_size`` is known to miss the target (0: none is known), ``sufficient_size`` to meet it.
+    """
+    if sufficient_size <= SMALLEST_SIZE or (failing_size > 0 and sufficient_size <= failing_size * SIZE_TOLERANCE):
         return None
-    low = fails if fails > 0 else does / (WIDER * WIDER)
-    wanted = guess * CLOSE_ENOUGH
-    if wanted >= does:  # the guess is the upper end itself: test a slightly smaller size
-        place = UPWARDS.divide(does, CLOSE_ENOUGH)
+    low = failing_size if failing_size > 0 else sufficient_size / (MAX_SIZE_RATIO * MAX_SIZE_RATIO)
+    target_size = guess * SIZE_TOLERANCE
+    if target_size >= sufficient_size:  # the guess is the upper end itself: test a slightly smaller size
+        size = ROUND_UP_FOUR_DIGITS.divide(sufficient_size, SIZE_TOLERANCE)
     else:
-        inner = (low * (does / low) ** Decimal("0.1"), does / (does / low) ** Decimal("0.1"))
-        place = UPWARDS.plus(min(max(wanted, inner[0]), inner[1]))
-    return place if fails < place < does else None
+        inner_range = (
+            low * (sufficient_size / low) ** Decimal("0.1"),
+            sufficient_size / (sufficient_size / low) ** Decimal("0.1"),
+        )
+        size = ROUND_UP_FOUR_DIGITS.plus(min(max(target_size, inner_range[0]), inner_range[1]))
+    return size if failing_size < size < sufficient_size else None
 
 
 def _clamped_fraction(excess: float) -> Decimal:
-    return Decimal(repr(min(max(excess, 1 / WIDER), WIDER))) if math.isfinite(excess) else Decimal(WIDER)
+    return (
+        Decimal(repr(min(max(excess, 1 / MAX_SIZE_RATIO), MAX_SIZE_RATIO)))
+        if math.isfinite(excess)
+        else Decimal(MAX_SIZE_RATIO)
+    )
 
 
-# Plans on a limit that composes by log moments: a share of it is a share of its moments, not of its ε.
+# Plans on a limit that composes by log moments: a fraction of it is a fraction of its moments, not of its ε.
 
-MOST_TOGETHER = 1000
-"""Noise is chosen for at most this many releases of the plan together."""
-TRIES, AIM, CLOSE_BY_MOMENTS, LEAST_BY_MOMENTS = 8, 0.995, 0.985, 1e-6
-"""Trials of a budget for all releases; the targeted and the sufficient part of a share; the smallest factor."""
-STRICTER, FEW = (Decimal(1), Decimal("0.001")), 12
-"""Fractions of δ for which noise is chosen; all of them are tried for fewer than this many releases together."""
-DRAFTS, CLOSE_SHARE = 6, 0.98
-"""Trials of a share for an accuracy target, and the tolerance of the smallest one, as a ratio."""
-UPWARDS_BY_MOMENTS, DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
+MAX_RELEASES_TOGETHER = 1000
+"""Noise is selected for at most this many releases of the plan together."""
+MAX_TRIALS, TARGET_RATIO, SUFFICIENT_RATIO, SMALLEST_FACTOR = 8, 0.995, 0.985, 1e-6
+"""Maximum trials of a budget for all releases; the targeted and the sufficient use of a share; the smallest factor."""
+DELTA_FRACTIONS, FEW_RELEASES = (Decimal(1), Decimal("0.001")), 12
+"""Fractions of δ for which noise is selected; all are tried if fewer than this many releases fit into the limit."""
+MAX_DRAFTS, SHARE_TOLERANCE = 6, 0.98
+"""Maximum trials of a share for an accuracy target, and the tolerance of the smallest one, as a ratio."""
+ROUND_UP_SIX_DIGITS, SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
 
 
 def limit_by_moments(account: Account | None) -> Limit | None:
@@ -207,21 +229,22 @@ def limit_by_moments(account: Account | None) -> Limit | None:
 def draft_by_moments(
     limit: Limit,
     tasks: tuple[QueryGroup, ...],
-    made: Callable[[NoiseAllocation, Budget, Decimal], NoisePlan],
+    make_draft: Callable[[NoiseAllocation, Budget, Decimal], NoisePlan],
     share: Decimal,
     goal: AccuracyTarget | None,
 ) -> NoisePlan:
-    """Return the draft with the least noise within a share of the limit's moments, or the smallest share for a goal.
+    """Return the draft with the least noise within ``share``, a fraction of the limit's moments.
 
-    ``made`` makes the draft of an allocation. Raises ``InsufficientBudgetError`` if the share is too small.
+    With a goal: the draft with the smallest fraction, up to ``share``, that meets the goal. ``make_draft`` returns
+    the draft of an allocation. Raises ``InsufficientBudgetError`` if the share is too small.
     """
 
     def draft_of_part(part: Decimal) -> NoisePlan:
-        recipe = fit_noise_to_share(tuple(composition_groups_of(tasks)), limit, part)
-        allocation = allocation_of(recipe)
-        return made(allocation, budget_of_share(limit, allocation.loss, part), part)
+        noise_record = fit_noise_to_share(tuple(composition_groups_of(tasks)), limit, part)
+        allocation = allocation_of(noise_record)
+        return make_draft(allocation, budget_of_share(limit, allocation.loss, part), part)
 
-    best, fails = draft_of_part(share), Decimal(0)
+    best, failing_share = draft_of_part(share), Decimal(0)
     if goal is None:
         return best
     if goal.relative_excess(best) > 1:
@@ -230,16 +253,16 @@ def draft_by_moments(
             f"nothing was spent"
         )
     # Nearly the smallest sufficient share: half-widths are about proportional to 1/√share.
-    for _ in range(DRAFTS):
-        guess = UPWARDS_BY_MOMENTS.create_decimal(
+    for _ in range(MAX_DRAFTS):
+        guess = ROUND_UP_SIX_DIGITS.create_decimal(
             repr(float(best.share) * min(goal.relative_excess(best), 1.0) ** 2 * 1.005)
         )
-        if not fails < guess < best.share * Decimal(CLOSE_SHARE):
-            guess = UPWARDS_BY_MOMENTS.divide(fails + best.share, Decimal(2))
-        if guess >= best.share * Decimal(CLOSE_SHARE):
+        if not failing_share < guess < best.share * Decimal(SHARE_TOLERANCE):
+            guess = ROUND_UP_SIX_DIGITS.divide(failing_share + best.share, Decimal(2))
+        if guess >= best.share * Decimal(SHARE_TOLERANCE):
             break
         draft = draft_of_part(guess)
-        best, fails = (draft, fails) if goal.relative_excess(draft) <= 1 else (best, guess)
+        best, failing_share = (draft, failing_share) if goal.relative_excess(draft) <= 1 else (best, guess)
     return best
 
 
@@ -249,22 +272,25 @@ def fit_noise_to_share(
 ) -> NoiseRecord:
     """Return the noise of one of ``times`` equal releases that together use at most the share of the limit's moments.
 
-    It is the least noise for which all releases that fit into the whole limit would meet a budget, composed exactly:
-    the largest multiple of the limit's budget whose moments fit. So noise families compete as in a joint plan. A few
-    large releases would put the whole δ into rare, large losses, which have large moments: for them a smaller δ is
-    tried, too, and the smallest E|X| is chosen.
+    It is the least noise with which all releases that fit into the whole limit, composed exactly, would meet a
+    multiple of the limit's budget: the largest multiple at which the moments of one release fit into its share. So
+    noise families are compared as in a joint plan. A few large releases would put the whole δ into rare, large losses,
+    which have large moments: for them a smaller δ is tried, too, and the noise with the smallest total E|X| is
+    returned.
     """
-    together = max(1, min(MOST_TOGETHER, round(times / Fraction(share))))
-    part, found = Fraction(share) / times, list[NoiseRecord]()
-    for strictness in STRICTER:
-        if not found or together < FEW:
-            budgets = _BudgetMultiples(units, together, limit, strictness)
-            found += [recipe for recipe in [budgets.largest_fitting_noise(part)] if recipe is not None]
-    if not found:
+    release_count = max(1, min(MAX_RELEASES_TOGETHER, round(times / Fraction(share))))
+    part, candidates = Fraction(share) / times, list[NoiseRecord]()
+    for delta_fraction in DELTA_FRACTIONS:
+        if not candidates or release_count < FEW_RELEASES:
+            budgets = _BudgetMultiples(units, release_count, limit, delta_fraction)
+            candidates += [
+                noise_record for noise_record in [budgets.largest_fitting_noise(part)] if noise_record is not None
+            ]
+    if not candidates:
         raise InsufficientBudgetError(
             f"no noise meets a fraction of {share} of {limit.rule_text}; plan with another fraction of it"
         )
-    return min(found, key=_total_error).on_finer_lattice(at_most(limit.budget.delta))
+    return min(candidates, key=_total_error).on_finer_lattice(at_most(limit.budget.delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,76 +298,87 @@ class _BudgetMultiples:
     """Multiples of a limit's budget, for a number of equal releases together."""
 
     units: tuple[CompositionGroup, ...]
-    together: int
+    release_count: int
     limit: Limit
-    strictness: Decimal
+    delta_fraction: Decimal
 
     def scaled_budget(self, factor: Decimal) -> Budget:
-        """Return the budget with ε times the factor and δ times ``strictness``; at ε = 0, δ times the factor."""
+        """Return the budget with ε times the factor and δ times ``delta_fraction``; at ε = 0, δ times the factor."""
         pairs = [
-            (exact_product(epsilon, factor), exact_product(delta, self.strictness))
+            (exact_product(epsilon, factor), exact_product(delta, self.delta_fraction))
             if epsilon > 0
             else (epsilon, exact_product(delta, factor))
             for epsilon, delta in self.limit.budget.checked_points
         ]
-        most = exact_product(self.limit.budget.delta, self.strictness)
-        return Budget(points=pairs, delta=min(_limit_moments(self.limit).infinite_mass, most))
+        largest_delta = exact_product(self.limit.budget.delta, self.delta_fraction)
+        return Budget(points=pairs, delta=min(_limit_moments(self.limit).infinite_mass, largest_delta))
 
     def noise_for_factor(self, factor: Decimal) -> NoiseRecord | None:
         """Return the noise of one release; None if no noise meets so small a budget."""
         try:
-            found = allocate_noise(self.units * self.together, self.scaled_budget(factor))
+            allocation = allocate_noise(self.units * self.release_count, self.scaled_budget(factor))
         except InsufficientBudgetError:
             return None
-        own = found.selections[: len(self.units)]
-        return NoiseRecord(self.units, own, found.loss_lattice, found.alternatives, found.avoidable_noise)
+        selections_of_one = allocation.selections[: len(self.units)]
+        return NoiseRecord(
+            self.units, selections_of_one, allocation.loss_lattice, allocation.alternatives, allocation.avoidable_noise
+        )
 
     def largest_fitting_noise(self, part: Fraction) -> NoiseRecord | None:
         """Return the noise of the largest factor tried, up to one, for which one release fits into the part."""
-        tried: list[tuple[Decimal, float]] = []
-        fits: dict[Decimal, NoiseRecord] = {}
+        trials: list[tuple[Decimal, float]] = []
+        fitting_noise: dict[Decimal, NoiseRecord] = {}
         factor = Decimal(1)
-        for _ in range(TRIES):
-            recipe = self.noise_for_factor(factor)
-            if recipe is None:
+        for _ in range(MAX_TRIALS):
+            noise_record = self.noise_for_factor(factor)
+            if noise_record is None:
                 break
-            taken = _limit_moments(self.limit).charged_share(recipe.loss_of_separate_releases())
-            if taken is None:
+            charged_share = _limit_moments(self.limit).charged_fraction(noise_record.loss_of_separate_releases())
+            if charged_share is None:
                 break
-            ratio = float(taken / part)
-            tried.append((factor, ratio))
-            fits |= {factor: recipe} if ratio <= 1 else {}
-            if CLOSE_BY_MOMENTS <= ratio <= 1 or (factor == 1 and fits):
+            ratio = float(charged_share / part)
+            trials.append((factor, ratio))
+            fitting_noise |= {factor: noise_record} if ratio <= 1 else {}
+            if SUFFICIENT_RATIO <= ratio <= 1 or (factor == 1 and fitting_noise):
                 break
-            factor = _next_factor(tried)
-        return fits[max(fits)] if fits else None
+            factor = _next_factor(trials)
+        return fitting_noise[max(fitting_noise)] if fitting_noise else None
 
 
-def _total_error(recipe: NoiseRecord) -> float:
-    """Return the sum of E|X| over all noise, in rows of a person."""
-    return math.fsum(choice.table.mean_absolute / choice.steps_per_row for own in recipe.choices for choice in own)
+def _total_error(noise_record: NoiseRecord) -> float:
+    """Return the sum of E|X| over all noise, in units of one row."""
+    return math.fsum(
+        choice.table.mean_absolute / choice.steps_per_row for choices in noise_record.choices for choice in choices
+    )
 
 
-def _next_factor(tried: Sequence[tuple[Decimal, float]]) -> Decimal:
+def _next_factor(trials: Sequence[tuple[Decimal, float]]) -> Decimal:
     """Return the next factor by the secant method in logarithms, kept between factors that fit and that do not.
 
     Moments grow like ε² for large noise, and about like ε for small noise. They may jump slightly if another noise
     family is chosen.
     """
-    (factor, ratio), (before, other) = tried[-1], tried[-2] if len(tried) > 1 else (Decimal(1), 1.0)
-    step = math.log(factor / before) if before != factor else 0.0
-    slope = min(max(math.log(ratio / other) / step, 0.7), 3.0) if step else 2.0
-    guess = float(factor) * (AIM / ratio) ** (1 / slope)
-    low = max((float(factor) for factor, ratio in tried if ratio <= 1), default=0.0)
-    high = min((float(factor) for factor, ratio in tried if ratio > 1), default=1.0)
-    inner = guess if low < guess < high else (low + high) / 2
-    return DIGITS.create_decimal(repr(max(inner, LEAST_BY_MOMENTS)))
+    (factor, ratio), (previous_factor, previous_ratio) = (
+        trials[-1],
+        trials[-2] if len(trials) > 1 else (Decimal(1), 1.0),
+    )
+    step = math.log(factor / previous_factor) if previous_factor != factor else 0.0
+    slope = min(max(math.log(ratio / previous_ratio) / step, 0.7), 3.0) if step else 2.0
+    guess = float(factor) * (TARGET_RATIO / ratio) ** (1 / slope)
+    low = max((float(factor) for factor, ratio in trials if ratio <= 1), default=0.0)
+    high = min((float(factor) for factor, ratio in trials if ratio > 1), default=1.0)
+    next_factor = guess if low < guess < high else (low + high) / 2
+    return SIX_DIGITS.create_decimal(repr(max(next_factor, SMALLEST_FACTOR)))
 
 
-def allocation_of(recipe: NoiseRecord) -> NoiseAllocation:
+def allocation_of(noise_record: NoiseRecord) -> NoiseAllocation:
     """Return the noise of one release as an allocation."""
     return NoiseAllocation(
-        recipe.choices, recipe.composed_loss(), dict(recipe.alternatives), recipe.spare, recipe.window
+        noise_record.choices,
+        noise_record.composed_loss(),
+        dict(noise_record.alternatives),
+        noise_record.avoidable_noise,
+        noise_record.window,
     )
 
 
@@ -350,15 +387,15 @@ def budget_of_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
     points = []
     for epsilon, delta in limit.budget.checked_points:
         if epsilon > 0:
-            part = exact_product(delta, share)
-            points.append((_rounded_up(loss.epsilon(at_most(part))), part))
+            delta_share = exact_product(delta, share)
+            points.append((_rounded_up(loss.epsilon(at_most(delta_share))), delta_share))
         else:
             points.append((epsilon, _rounded_up(loss.total_variation())))
     return Budget(points=points, delta=exact_product(limit.budget.delta, share))
 
 
 def _rounded_up(value: float) -> Decimal:
-    return UPWARDS_BY_MOMENTS.create_decimal(repr(value))
+    return ROUND_UP_SIX_DIGITS.create_decimal(repr(value))
 
 
 def _limit_moments(limit: Limit) -> Moments:

@@ -1,4 +1,4 @@
-"""Release of a plan that is charged in a ledger: once per key, and stored there before it is returned."""
+"""Release of plans that are charged in a ledger: once per key, with answers stored there before they are returned."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from tightrope.queries.query_group import PrivacyUnit
     from tightrope.tables.schema import Schema
 
-# Conversion of answers to the text stored in a ledger and back; key values keep their types, such as dates.
-
 
 def _pandas_timestamp(text: str) -> Any:
     import pandas
@@ -54,7 +52,7 @@ def _pandas_timestamp(text: str) -> Any:
     return pandas.Timestamp(text)
 
 
-READ: dict[str, Any] = {
+PARSER_BY_KIND: dict[str, Any] = {
     "nanoseconds": _pandas_timestamp,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
@@ -62,39 +60,49 @@ READ: dict[str, Any] = {
     "uuid": uuid.UUID,
     "float": float,
 }
-"""Parsers for the kinds of values that JSON cannot represent."""
+"""Functions that parse the text of values that JSON cannot represent, by their kind."""
 
 
 def stored_text(answers: Answers) -> str:
-    """Return the records of every answer by its name, and the certificate, as JSON text."""
-    kept = {one.name: [{name: _json_form(value) for name, value in row.items()} for row in one.rows] for one in answers}
-    costs = [plain_data(cost) for cost in answers.bias]
-    said = {"answers": kept, "certificate": plain_data(answers.certificate_data), **({"costs": costs} if costs else {})}
-    return json.dumps(said, allow_nan=False)
+    """Return the records of every answer by its name, and the certificate, as JSON text; keys keep their types."""
+    records_by_answer = {
+        answer.name: [{name: _json_form(value) for name, value in row.items()} for row in answer.rows]
+        for answer in answers
+    }
+    bias = [plain_data(part) for part in answers.bias]
+    data = {
+        "answers": records_by_answer,
+        "certificate": plain_data(answers.certificate_data),
+        **({"costs": bias} if bias else {}),
+    }
+    return json.dumps(data, allow_nan=False)
 
 
 def restore_answers(text: str, draft: NoisePlan) -> Answers:
     """Return the answers of a draft from their ``stored_text``; the questions may be in another order."""
     data = json.loads(text)
     if "answers" in data:
-        kept = data["answers"]
+        records_by_answer = data["answers"]
     else:  # old ledgers stored the records by task
         names = (question.asked.name for task in draft.tasks for question in task.ordered_queries)
-        kept = dict(zip(names, data["rows"], strict=True))
-    found = [
+        records_by_answer = dict(zip(names, data["rows"], strict=True))
+    answers = [
         Answer(
             accuracy.question,
-            [{name: _stored_value(v) for name, v in row.items()} for row in kept[accuracy.question.asked.name]],
+            [
+                {name: _stored_value(v) for name, v in row.items()}
+                for row in records_by_answer[accuracy.question.asked.name]
+            ],
             draft.answer_data(accuracy),
         )
         for accuracy in draft.accuracies()
     ]
-    costs = tuple(RELEASES.convert_data(cost, BiasPart) for cost in data.get("costs", ()))
-    return Answers(tuple(found), RELEASES.convert_data(data["certificate"], ReleaseCertificate), costs)
+    bias = tuple(RELEASES.convert_data(part, BiasPart) for part in data.get("costs", ()))
+    return Answers(tuple(answers), RELEASES.convert_data(data["certificate"], ReleaseCertificate), bias)
 
 
 def _json_form(value: Any) -> Any:
-    """Return a value as JSON: kinds that JSON lacks become an object of the kind and the text."""
+    """Return a value for JSON; a kind that JSON lacks becomes an object with the kind as key and the text as value."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -112,7 +120,7 @@ def _stored_value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()
-    return READ[kind](text)
+    return PARSER_BY_KIND[kind](text)
 
 
 # The record of a plan in a ledger: the privacy unit, the budget, the noise, and a digest of the questions.
@@ -127,42 +135,45 @@ def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
 
 
 def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """Return the limits including the one for the whole budget; by default its shares add up."""
-    own = next((limit for limit in limits if limit.name == MAIN_LIMIT), None)
-    if own is None:
+    """Return the limits, including the one for the whole budget; if it is not given, its rule is basic composition."""
+    total_limit = next((limit for limit in limits if limit.name == MAIN_LIMIT), None)
+    if total_limit is None:
         return (Limit(MAIN_LIMIT, budget), *limits)
-    if own.budget != budget:
-        text = f"the limit {MAIN_LIMIT!r} is the whole budget, but has {own.budget} instead of {budget}; use one budget"
+    if total_limit.budget != budget:
+        text = (
+            f"the limit {MAIN_LIMIT!r} is the whole budget, but has {total_limit.budget} instead of {budget}; use one "
+            f"budget"
+        )
         raise InputError.from_text("limits", text)
     return tuple(limits)
 
 
 def spent_budget(account: Account) -> dict[str, Any]:
-    """Return the part of the whole budget charged so far, in all sessions: as a share, and as ε and δ or moments."""
+    """Return what all sessions together spent so far: the fraction of the whole budget, and its ε and δ or moments."""
     limit = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     share = 1 - account.current_state().balance_of(MAIN_LIMIT).fraction_left
     points = [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
-    place = f"dataset {account.dataset_name!r} in {account.book.display_name}"
-    said = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
-    return {"budget_fraction": share_text(share), **said, "ledger": place}
+    ledger_name = f"dataset {account.dataset_name!r} in {account.book.display_name}"
+    spent = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
+    return {"budget_fraction": share_text(share), **spent, "ledger": ledger_name}
 
 
 def recipe_of(draft: NoisePlan) -> NoiseRecord:
-    """Return the noise of a draft."""
-    made = draft.allocation
+    """Return the record of a draft's noise for the ledger."""
+    allocation = draft.allocation
     return NoiseRecord(
         tuple(composition_groups_of(draft.tasks)),
-        made.selections,
-        made.loss_lattice,
-        made.alternatives,
-        made.avoidable_noise,
+        allocation.selections,
+        allocation.loss_lattice,
+        allocation.alternatives,
+        allocation.avoidable_noise,
     )
 
 
 def plan_digest(draft: NoisePlan, audience: str | None) -> str:
     """Return a digest of a plan's questions, budget and audience, without its noise; the same on every machine."""
-    kept = [[str(Fraction(value)) for value in point] for point in draft.budget.checked_points]
-    public = [
+    budget_points = [[str(Fraction(value)) for value in point] for point in draft.budget.checked_points]
+    public_tables = [
         [table.name, table.content_digest, digest_text((table.key_pairs, table.key_kinds, table.added_schema))]
         for table in draft.public
     ]
@@ -182,8 +193,8 @@ def plan_digest(draft: NoisePlan, audience: str | None) -> str:
         ]
         questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
         groups.append([digest_text(task.table_request), vectors, questions])
-    said = [kept, str(Fraction(draft.budget.delta)), audience, groups]
-    return sha256_hex(canonical_json([*said, *([public] if public else [])]))
+    content = [budget_points, str(Fraction(draft.budget.delta)), audience, groups]
+    return sha256_hex(canonical_json([*content, *([public_tables] if public_tables else [])]))
 
 
 DIGEST_CLASSES = {"ContributionBounds": "PersonBounds", "DistinctCount": "Distinct", "ColumnRef": "Column"}
@@ -196,11 +207,11 @@ DIGEST_FIELDS = {
     "row_count_steps": "steps",
     "center": "centre",
 }
-"""Names in digests of what has another name in Python: ledgers keep digests forever, so these never change."""
+"""The names that digests use for classes and fields renamed since: ledgers keep digests forever, so these stay."""
 
 
 def digest_text(value: object) -> str:
-    """Return the text of a request, or of a part of one, that digests are made of.
+    """Return the text of a request, or of a part of one, from which a digest is computed.
 
     >>> digest_text(("a", None))
     "('a', None)"
@@ -217,23 +228,25 @@ def digest_text(value: object) -> str:
 
 def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     """Return the claim with which a release of the draft is charged."""
-    recipe, questions = recipe_of(draft).to_text, plan_digest(draft, audience)
-    return Claim(key, combined_digest(questions, recipe), draft.budget, recipe, audience, questions)
+    noise_text, questions_digest = recipe_of(draft).to_text, plan_digest(draft, audience)
+    return Claim(
+        key, combined_digest(questions_digest, noise_text), draft.budget, noise_text, audience, questions_digest
+    )
 
 
 def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
     """Return the certificate with the ledger entry of its charge."""
     state, series = account.state_after(entry), entry.body_data["series"]
-    running = None if series is None else state.series[series]
+    series_state = None if series is None else state.series[series]
     limits = []
     for limit in account.limits:
         if limit.applies_to(entry.body_data["audience"]):
             # The remaining part of the limit, in the entry's period.
             slot = limit.slot_at(entry.time)
-            added = None if limit.moments is None else left_by_addition(state, slot)
+            left_by_adding = None if limit.moments is None else left_by_addition(state, slot)
             rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
             left = share_text(state.balance_of(slot).fraction_left)
-            limits.append(LimitLeft(name=slot, rule=rule, left=left, left_by_addition=added))
+            limits.append(LimitLeft(name=slot, rule=rule, left=left, left_by_addition=left_by_adding))
     part = LedgerEntry(
         ledger=account.book.id,
         dataset=account.dataset_name,
@@ -242,29 +255,29 @@ def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Ac
         hash=entry.hash,
         budget_fraction=str(account.fraction_charged(entry)),
         left=str(state.balance_of("total").fraction_left),
-        position=state.releases if running is None else running.done,
-        of=None if running is None else running.times,
+        position=state.releases if series_state is None else series_state.done,
+        of=None if series_state is None else series_state.times,
         limits=tuple(limits),
     )
     return structs.replace(certificate, ledger=part.entry_text, entry=part)
 
 
-WAITS, PAUSE = 120, 0.5
+MAX_POLLS, POLL_SECONDS = 120, 0.5
 """Number of polls for the answers of another process, and seconds between them."""
 
-Prepared = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
+PrepareRelease = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
 
 
 @dataclass(slots=True)
 class _ReleaseState:
-    """Release state of a plan in this process. ``charging`` is set before the charge, so that signals are deferred."""
+    """Release state of a plan in this process; ``charging`` is set before the charge, so that signals are deferred."""
 
     charging: bool = False
     kept: list[Answers] = field(default_factory=list)
 
 
 def ledger_release_handle(
-    account: Account, claim: Claim, draft: NoisePlan, prepared: Prepared, series: str | None = None
+    account: Account, claim: Claim, draft: NoisePlan, prepared: PrepareRelease, series: str | None = None
 ) -> ReleaseHandle[Answers]:
     """Return the release handle of a plan that is charged in a ledger under a key.
 
@@ -275,12 +288,12 @@ def ledger_release_handle(
     before it was killed, they are returned. Two concurrent processes both return the answers that were stored first.
     Every exception states whether the budget was spent.
     """
-    life, process = _ReleaseState(), os.getpid()
+    state, process = _ReleaseState(), os.getpid()
 
     def release() -> Answers:
         if os.getpid() != process:
             refuse_fork(process)
-        if life.kept:
+        if state.kept:
             refuse_second_release()
         try:
             # The answers that were stored under the key before.
@@ -289,25 +302,25 @@ def ledger_release_handle(
             else:
                 text = account.stored_answers(claim.key)
                 stored = None if text is None else _stored_answers(text, draft, claim)
-            life.kept.append(stored or _charge_and_draw(account, claim, draft, prepared, life, series))
+            state.kept.append(stored or _charge_and_draw(account, claim, draft, prepared, state, series))
         except InsufficientBudgetError:
-            life.charging = account.find_charge(claim) is not None
+            state.charging = account.find_charge(claim) is not None
             raise
         except BaseException as error:
-            annotate_error(error, _charge_outcome(account, claim, life))
+            annotate_error(error, _charge_outcome(account, claim, state))
             raise
-        return life.kept[0]
+        return state.kept[0]
 
     def get_answers() -> Answers:
-        if not life.kept:
+        if not state.kept:
             raise InputError.from_text("answers", "release the plan first (plan.release())")
-        return life.kept[0]
+        return state.kept[0]
 
     def dry_run() -> None:
         with prepared():
             pass
 
-    return ReleaseHandle(release, get_answers, lambda: life.charging or bool(life.kept), dry_run)
+    return ReleaseHandle(release, get_answers, lambda: state.charging or bool(state.kept), dry_run)
 
 
 def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
@@ -321,36 +334,38 @@ def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
 
 
 def _charge_and_draw(
-    account: Account, claim: Claim, draft: NoisePlan, prepared: Prepared, life: _ReleaseState, series: str | None
+    account: Account, claim: Claim, draft: NoisePlan, prepared: PrepareRelease, state: _ReleaseState, series: str | None
 ) -> Answers:
     account.check_charge(claim, series)
-    with prepared() as work:
-        life.charging = True
+    with prepared() as read_and_draw:
+        state.charging = True
         entry, may_read = account.begin_reading(claim, series)
         if not may_read:
             return _await_other_process(account, claim, draft)
         try:
-            drawn = work()
+            drawn_answers = read_and_draw()
         except Exception:
             with suppress(LedgerError):  # if it cannot be stored, one more counted reading remains
                 account.store_answers(claim.key, FAILED_READING)
             raise
-        own = replace(drawn, certificate_data=with_ledger_entry(drawn.certificate_data, entry, account))
-        text = stored_text(own)
-        first = account.store_answers(claim.key, text)
-    return own if first == text else _stored_answers(first, draft, claim)
+        own_answers = replace(
+            drawn_answers, certificate_data=with_ledger_entry(drawn_answers.certificate_data, entry, account)
+        )
+        own_text = stored_text(own_answers)
+        stored_first = account.store_answers(claim.key, own_text)
+    return own_answers if stored_first == own_text else _stored_answers(stored_first, draft, claim)
 
 
 def _await_other_process(account: Account, claim: Claim, draft: NoisePlan) -> Answers:
-    """Wait for the answers of another process that reads under the same key.
+    """Return the answers of another process that reads under the same key, when they are stored.
 
     Raises ``InsufficientBudgetError`` on timeout: both readings that the charge paid for were killed.
     """
-    for _ in range(WAITS):
+    for _ in range(MAX_POLLS):
         text = account.stored_answers(claim.key)
         if text is not None:
             return _stored_answers(text, draft, claim)
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
     raise InsufficientBudgetError(
         f"the release {claim.key!r} was charged, and both readings of the table that a charge includes were started "
         f"without answers; if another process is still reading, try again later; else choose another key to read "
@@ -358,34 +373,34 @@ def _await_other_process(account: Account, claim: Claim, draft: NoisePlan) -> An
     )
 
 
-def _charge_outcome(account: Account, claim: Claim, life: _ReleaseState) -> str:
-    """Return a sentence on whether the ledger was charged; it is queried, as an interrupt can occur at any time."""
-    again = f"release it again under the key {claim.key!r}, which is charged once"
+def _charge_outcome(account: Account, claim: Claim, state: _ReleaseState) -> str:
+    """Return a clause on whether the ledger was charged; reads the ledger, as an interrupt can occur at any time."""
+    advice = f"release it again under the key {claim.key!r}, which is charged once"
     try:
         entry = account.find_charge(claim)
     except InputError:
         return "nothing was spent"
     except LedgerError:
-        return f"it is not known whether the budget was spent: {again}"
-    life.charging = entry is not None
+        return f"it is not known whether the budget was spent: {advice}"
+    state.charging = entry is not None
     if entry is None:
         return "nothing was spent"
-    if life.kept:
+    if state.kept:
         return "the budget was spent, and plan.answers has the answers"
-    return f"the budget was spent, {_publication_outcome(account, claim.key, again)}"
+    return f"the budget was spent, {_publication_outcome(account, claim.key, advice)}"
 
 
-def _publication_outcome(account: Account, key: str, again: str) -> str:
-    """Return a sentence on the state of charged answers that this process does not have."""
+def _publication_outcome(account: Account, key: str, advice: str) -> str:
+    """Return a clause on charged answers that this process does not have: published, repeatable, or lost."""
     try:
-        text, more = account.stored_answers(key), account.may_read(key)
+        text, may_read_again = account.stored_answers(key), account.may_read(key)
     except LedgerError:
         return (
             f"and the answers stored under the key {key!r} are damaged: put the newest copy of the ledger back; trying "
             f"again does not help, and another key is charged again"
         )
-    if text is None and more:
-        return f"and nothing was published: {again}, and reads once more at no cost"
+    if text is None and may_read_again:
+        return f"and nothing was published: {advice}, and reads once more at no cost"
     if text is None or text == FAILED_READING:
         return f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, which is charged again"
-    return f"and the answers are in the ledger: {again}"
+    return f"and the answers are in the ledger: {advice}"

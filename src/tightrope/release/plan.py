@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tightrope.release.draft import NoisePlan
     from tightrope.release.plan_register import ReleaseHandle
 
-# Single-use objects: immutable, not copyable, not picklable.
-
 
 class SingleUseObject:
     """An immutable object; ``copy``, ``deepcopy`` and ``pickle`` raise ``SingleUseError``.
@@ -50,28 +48,28 @@ class SingleUseObject:
     def __replace__(self, **_: object) -> NoReturn:
         self._refuse_change("it cannot be copied with changes")
 
-    def _refuse_change(self, what: str) -> NoReturn:
+    def _refuse_change(self, reason: str) -> NoReturn:
         raise SingleUseError(
-            f"{what}: a copied or changed {type(self).__name__.lower()} could spend its budget twice; make a new plan "
-            f"with session.plan(...), or a new session with tr.Session(...)"
+            f"{reason}: a copied or changed {type(self).__name__.lower()} could spend its budget twice; make a new "
+            f"plan with session.plan(...), or a new session with tr.Session(...)"
         )
 
 
 @final
 class Plan(SingleUseObject):
-    """Questions with their noise, certified against a share of the session's budget.
+    """Questions with their noise, certified against a fraction of the session's budget.
 
     Made by ``Session.plan``; ``print`` it, view its ``table()``, then ``release()`` it. It is independent of the data.
     It cannot be changed, copied or pickled; the session keeps the record of its charge.
     """
 
-    __slots__ = ("__weakref__", "_draft", "_issued")
+    __slots__ = ("__weakref__", "_draft", "_release_handle")
     _draft: NoisePlan
-    _issued: ReleaseHandle[Answers]
+    _release_handle: ReleaseHandle[Answers]
 
-    def __init__(self, draft: NoisePlan, issued: ReleaseHandle[Answers]) -> None:
+    def __init__(self, draft: NoisePlan, release_handle: ReleaseHandle[Answers]) -> None:
         object.__setattr__(self, "_draft", draft)
-        object.__setattr__(self, "_issued", issued)
+        object.__setattr__(self, "_release_handle", release_handle)
 
     def release(self) -> Answers:
         """Charge the session, then read the rows, draw noise and return the answers; possible once per plan.
@@ -81,7 +79,7 @@ class Plan(SingleUseObject):
         Raises ``InsufficientBudgetError`` if the session has too little budget left (then no budget is spent), or if
         the plan was released before. All other exceptions state whether the budget was spent.
         """
-        return self._issued.release()
+        return self._release_handle.release()
 
     def dry_run(self) -> None:
         """Run the checks that a release makes before its charge: certify, compute on zeros, find the table.
@@ -89,17 +87,17 @@ class Plan(SingleUseObject):
         Does not read rows or check the remaining budget; otherwise raises the same errors as a release before its
         charge.
         """
-        self._issued.dry_run()
+        self._release_handle.dry_run()
 
     @property
     def answers(self) -> Answers:
         """The answers of the release, at no further cost; raises ``InputError`` before the release."""
-        return self._issued.get_answers()
+        return self._release_handle.get_answers()
 
     @property
     def charged(self) -> bool:
         """Return whether the session was charged for the plan, with or without answers."""
-        return self._issued.was_charged()
+        return self._release_handle.was_charged()
 
     @property
     def draft(self) -> NoisePlan:
@@ -108,7 +106,7 @@ class Plan(SingleUseObject):
 
     @property
     def budget(self) -> Budget:
-        """The budget that all answers together meet: the session's budget times the share."""
+        """The budget that all answers together meet: the session's budget times ``budget_fraction``."""
         return self._draft.budget
 
     @property

@@ -56,9 +56,7 @@ from tightrope.tables import PublicTableSource, Table, open_on_spark, open_sourc
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Limit
 
-# The kinds of questions that a plan file can name.
-
-KNOWN: tuple[type[Query], ...] = (
+QUERY_KINDS: tuple[type[Query], ...] = (
     count,
     count_distinct,
     sum,
@@ -75,27 +73,28 @@ KNOWN: tuple[type[Query], ...] = (
     top_k,
     suppressed_count,
 )
-KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in KNOWN}
-"""The kinds by name; ``register_query_kind`` adds to it."""
+KIND_BY_NAME: dict[str, type[Query]] = {kind.kind: kind for kind in QUERY_KINDS}
+"""The kinds of questions that a plan file can name; ``register_query_kind`` adds to them."""
 
 
 def register_query_kind(kind: type[Query]) -> None:
     """Allow questions of this kind in plan files; raises ``InputError`` if another kind has the name."""
-    if KINDS.setdefault(kind.kind, kind) is not kind:
+    if KIND_BY_NAME.setdefault(kind.kind, kind) is not kind:
         raise InputError("kind", kind.kind, "a name that no other kind of question has", "rename the new kind")
 
 
-# The content of a plan file, parsed key by key: errors name misspelled keys and values of the wrong type.
-
-ELSEWHERE = "max", "min"
-NOT_YET = 'use kind = "quantile" with q = 0.99 or q = 0.01'
+UNAVAILABLE_KINDS = "max", "min"
+QUANTILE_ADVICE = 'use kind = "quantile" with q = 0.99 or q = 0.01'
 MEDIAN = "median"
 """The kind of a quantile question without ``q``."""
-OTHER_SHARE = 'a median has no q; for another quantile use kind = "quantile"'
+MEDIAN_ADVICE = 'a median has no q; for another quantile use kind = "quantile"'
 
 
 class PlanDocument(Part, frozen=True, kw_only=True):
-    """The content of a plan file. The keys of a question depend on its kind (``tightrope.queries``)."""
+    """The content of a plan file. The keys of a question depend on its kind (``tightrope.queries``).
+
+    It is parsed key by key: errors name misspelled keys and values of the wrong type.
+    """
 
     document: Literal["plan"] = "plan"
     version: Literal[2] = 2
@@ -125,39 +124,39 @@ class PlanDocument(Part, frozen=True, kw_only=True):
         """Return the questions; raises ``InputError`` with the name of an invalid one."""
         queries = []
         for number, entry in enumerate(self.question, start=1):
-            place, kind = f"question {number}", entry.get("kind")
-            kinds = (*KINDS, MEDIAN)
+            location, kind = f"question {number}", entry.get("kind")
+            kinds = (*KIND_BY_NAME, MEDIAN)
             if kind not in kinds:
-                advice = NOT_YET if kind in ELSEWHERE else suggest_nearest(kind, kinds)
-                what = "missing" if kind is None else f"{kind!r} is not available"
-                text = f"{what}; {advice or f'kinds: {quoted_names(kinds)}'}"
-                raise PlanError.from_text(f"{place} kind", text)
-            node = KINDS["quantile" if kind == MEDIAN else kind]
-            known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
+                suggestion = QUANTILE_ADVICE if kind in UNAVAILABLE_KINDS else suggest_nearest(kind, kinds)
+                problem = "missing" if kind is None else f"{kind!r} is not available"
+                text = f"{problem}; {suggestion or f'kinds: {quoted_names(kinds)}'}"
+                raise PlanError.from_text(f"{location} kind", text)
+            query_class = KIND_BY_NAME["quantile" if kind == MEDIAN else kind]
+            known_keys = ("kind", *(key for key in query_class.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
             for key in entry:
-                if key not in known:
+                if key not in known_keys:
                     if (kind, key) == (MEDIAN, "q"):
-                        raise PlanError.from_text(f"{place} ({kind})", OTHER_SHARE)
-                    raise unknown_key_error(PlanError, f"{place} ({kind})", key, known)
-            with named_keys(place):
-                queries.append(make_question(node, entry))
+                        raise PlanError.from_text(f"{location} ({kind})", MEDIAN_ADVICE)
+                    raise unknown_key_error(PlanError, f"{location} ({kind})", key, known_keys)
+            with named_keys(location):
+                queries.append(make_question(query_class, entry))
         return tuple(queries)
 
 
 def make_question(kind: type[Query], entry: Mapping[str, Any]) -> Query:
     """Return the question of an entry with valid keys and plain values; raises ``PlanError``.
 
-    A missing parameter of the kind is passed as None, so that the kind reports what it needs.
+    A missing parameter is passed as None, so that the error of the kind names the parameter.
     """
-    own = {key: entry.get(key, kind.entry_defaults.get(key)) for key in kind.entries}
-    common = {key: entry[key] for key in ENTRIES if key in entry}
-    return kind(**own, **common)
+    kind_parameters = {key: entry.get(key, kind.entry_defaults.get(key)) for key in kind.entries}
+    options = {key: entry[key] for key in ENTRIES if key in entry}
+    return kind(**kind_parameters, **options)
 
 
 PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --privacy-unit COLUMN", PlanError, by_hand=True
 )
-KEYS: Names = {
+PLAN_KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
     "types": "[source] types",
@@ -177,12 +176,12 @@ KEYS: Names = {
     **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
 }
 """The plan-file keys of the parameters of ``open_source``, ``Session`` and ``Session.plan``."""
-NEEDED = "source", "privacy_unit", "budget"
+REQUIRED_SECTIONS = "source", "privacy_unit", "budget"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan and its folder: ``session()`` opens the table, ``plan()`` chooses the noise; neither spends budget."""
+    """A plan and its folder: ``open_session`` opens the table, ``make_plan`` selects noise; neither spends budget."""
 
     document: PlanDocument
     folder: Path
@@ -194,24 +193,24 @@ class PlanFile:
 
     @property
     def reader_information(self) -> PublisherPart | None:
-        """The plan's information for readers, such as description and publisher; None if all of it is missing."""
-        said = {name: getattr(self.document, name) for name in PublisherPart.__struct_fields__}
-        return PublisherPart(**said) if any(said.values()) else None
+        """The plan's information for readers, such as its description and publisher; None if there is none."""
+        texts = {name: getattr(self.document, name) for name in PublisherPart.__struct_fields__}
+        return PublisherPart(**texts) if any(texts.values()) else None
 
     @property
     def source_location(self) -> str | Path:
         """The table: a path relative to the plan, or a URL."""
         source = self.document.source
-        given = source.path or source.spark or source.postgres or ""
-        is_url = source.postgres or (source.spark and "://" in given)
-        return given if is_url else self.folder / given
+        location = source.path or source.spark or source.postgres or ""
+        is_url = source.postgres or (source.spark and "://" in location)
+        return location if is_url else self.folder / location
 
     def open_table(self) -> Table:
         """Return the table; reads its schema only."""
-        said = self.document.source
-        if said.spark is not None:
+        source = self.document.source
+        if source.spark is not None:
             return open_on_spark(str(self.source_location))
-        return open_source(self.source_location, table=said.table, types=said.types, dialect=said.dialect)
+        return open_source(self.source_location, table=source.table, types=source.types, dialect=source.dialect)
 
     def open_session(self) -> Session:
         """Return a session for the table with its privacy unit and budget; reads the schema only."""
@@ -232,27 +231,30 @@ class PlanFile:
     def public_tables(self) -> tuple[PublicTableSource, ...]:
         """Return the public tables; paths are relative to the plan."""
         tables = enumerate(self.document.public_table, start=1)
-        return tuple(self._public_table(number, said) for number, said in tables)
+        return tuple(self._public_table(number, section) for number, section in tables)
 
-    def _public_table(self, number: int, said: PublicTableSection) -> PublicTableSource:
-        place = said.path if "://" in said.path else self.folder / said.path
-        last = said.path.rstrip("/").rpartition("/")[2]
+    def _public_table(self, number: int, section: PublicTableSection) -> PublicTableSource:
+        location = section.path if "://" in section.path else self.folder / section.path
+        file_name = section.path.rstrip("/").rpartition("/")[2]
         with named_keys(f"public_table {number}", {"source": "path"}):
-            opened = open_source(place, table=said.table, types=said.types, dialect=said.dialect)
+            table = open_source(location, table=section.table, types=section.types, dialect=section.dialect)
             return public_table_source(
-                opened, said.on, said.columns, last if said.table is None else f"{last}: {said.table}"
+                table,
+                section.on,
+                section.columns,
+                file_name if section.table is None else f"{file_name}: {section.table}",
             )
 
     @property
     def _key_columns(self) -> Names:
-        return {**KEYS, "source": f"[source] {self.document.source.location_key}"}
+        return {**PLAN_KEYS, "source": f"[source] {self.document.source.location_key}"}
 
     def make_plan(self, margin_of_error: Mapping[str, Number | str] | None = None) -> Plan:
         """Return the plan with the least noise, or with the smallest budget for errors of at most ``margin_of_error``.
 
         Reads the schema only, spends no budget, and does not open the plan's ledger.
         """
-        if all(one.rule == "basic" for one in self.document.ledger.limit):
+        if all(limit.rule == "basic" for limit in self.document.ledger.limit):
             return self._plan_in_session(self.open_session(), margin_of_error=margin_of_error)
         with TemporaryDirectory() as folder:  # a limit by moments needs a ledger, so plan with a temporary one
             return self._plan_in_session(
@@ -286,10 +288,10 @@ class PlanFile:
     @property
     def dataset_name(self) -> str:
         """The table's name in the ledger: as declared, else from the names of the file and the table in it."""
-        table, place = self.document.source.table, self.source_location
+        table, location = self.document.source.table, self.source_location
         # resolve links: another link to a file is the same dataset
-        last = place.resolve().name if isinstance(place, Path) else place.rstrip("/").rpartition("/")[2]
-        return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
+        source_name = location.resolve().name if isinstance(location, Path) else location.rstrip("/").rpartition("/")[2]
+        return self.document.ledger.dataset or (source_name if table is None else f"{source_name}: {table}")
 
     def open_ledger_session(self, note: str | None = None, ledger: str | None = None) -> Session:
         """Return the session, charged in the ledger; creates the ledger and declares the dataset if necessary.
@@ -300,19 +302,19 @@ class PlanFile:
         with named_keys("", self._key_columns):
             return Session.open(
                 self.open_table(), ledger=self.ledger_location if ledger is None else ledger, dataset=self.dataset_name,
-                limits=[self._ledger_limit(one) for one in section.limit], audience=section.audience,
+                limits=[self._ledger_limit(limit) for limit in section.limit], audience=section.audience,
                 note=note or section.note, **self._session_settings(),
             )  # fmt: skip
 
-    def _ledger_limit(self, one: FurtherLimit) -> Limit:
+    def _ledger_limit(self, limit: FurtherLimit) -> Limit:
         from tightrope.ledger import Limit
         from tightrope.ledger.limits import MAIN_LIMIT
 
         # The part of a limit that is a budget.
-        said = {name: getattr(one, name) for name in ("epsilon", "delta", "attack_success", "points")}
-        whole = one.name == MAIN_LIMIT and not any(value is not None for value in said.values())
-        section = self.document.budget if whole else BudgetSection(**said)
-        return Limit(one.name, section.to_budget(), one.every, one.audience, one.rule, one.releases)
+        budget_keys = {name: getattr(limit, name) for name in ("epsilon", "delta", "attack_success", "points")}
+        is_whole_budget = limit.name == MAIN_LIMIT and not any(value is not None for value in budget_keys.values())
+        section = self.document.budget if is_whole_budget else BudgetSection(**budget_keys)
+        return Limit(limit.name, section.to_budget(), limit.every, limit.audience, limit.rule, limit.releases)
 
     def release_plan(self, key: str | None = None) -> Plan:
         """Return the plan of the next release, charged in the ledger; of the next date if the plan declares a series.
@@ -328,29 +330,29 @@ class PlanFile:
     def _plan_in_session(
         self, session: Session, key: str | None = None, margin_of_error: Mapping[str, Number | str] | None = None
     ) -> Plan:
-        kept, rows = self.document.budget, self.document.expected_rows
+        budget_section, expected_rows = self.document.budget, self.document.expected_rows
         with named_keys("", self._key_columns):
             where, questions = self.document.where, self.document.make_queries()
             return session.plan(
                 questions,
                 where=where,
-                budget_fraction=kept.budget_fraction,
-                expected_rows=rows,
+                budget_fraction=budget_section.budget_fraction,
+                expected_rows=expected_rows,
                 margin_of_error=margin_of_error,
                 key=key,
-                bias_check=kept.bias_check,
+                bias_check=budget_section.bias_check,
             )
 
 
 def load_plan_file(path: str | Path) -> PlanFile:
     """Return the plan in a file. Raises ``PlanError`` if it is not a valid plan or its table does not exist."""
-    place = Path(path)
-    file = PlanFile(read_plan_document(place), place.parent)
-    if isinstance(file.source_location, Path) and not path_exists(file.source_location):
-        source = file.document.source
-        text = f"{redact_secret(str(file.source_location))} does not exist; paths are relative to the plan file"
+    plan_path = Path(path)
+    plan_file = PlanFile(read_plan_document(plan_path), plan_path.parent)
+    if isinstance(plan_file.source_location, Path) and not path_exists(plan_file.source_location):
+        source = plan_file.document.source
+        text = f"{redact_secret(str(plan_file.source_location))} does not exist; paths are relative to the plan file"
         raise PlanError.from_text(f"[source] {source.location_key}", text)
-    return file
+    return plan_file
 
 
 def read_plan_document(path: Path) -> PlanDocument:
@@ -361,9 +363,9 @@ def read_plan_document(path: Path) -> PlanDocument:
 def parse_plan_document(tables: Mapping[str, Any]) -> PlanDocument:
     """Return the document from parsed TOML, with floats as exact decimals; raises ``PlanError``."""
     # a missing section is parsed as an empty one, so that the error names the required key
-    found = {**tables, **{name: tables.get(name, {}) for name in NEEDED}}
+    sections = {**tables, **{name: tables.get(name, {}) for name in REQUIRED_SECTIONS}}
     return PLAN_FILE.convert_data(
-        {key: _plain_values(found[key]) if key == "question" else found[key] for key in found}, PlanDocument
+        {key: _plain_values(sections[key]) if key == "question" else sections[key] for key in sections}, PlanDocument
     )
 
 
@@ -376,19 +378,16 @@ def _plain_values(value: Any) -> Any:
     return [_plain_values(item) for item in value] if isinstance(value, list) else value
 
 
-# The state of a plan's ledger before a release: the remaining budget, and whether a release would be refused.
-
-
 @dataclass(frozen=True, slots=True)
 class LedgerForecast:
-    """What the ledger would do with a release of the plan: sentences, and whether it would be refused."""
+    """A forecast of a release of a plan: sentences on the budget left and the outcome, and whether it is refused."""
 
     sentences: list[str]
     would_refuse: bool
 
 
 def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> LedgerForecast:
-    """Return what the ledger would do, without writing to it; no sentences before the dataset is declared.
+    """Return the forecast of a release, without writing to the ledger; no sentences before the dataset is declared.
 
     ``key`` is the name of the release, as in ``release_plan``.
     """
@@ -400,17 +399,17 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
         # The remaining part of every limit, in its latest period.
         from tightrope.ledger.overview import limit_overviews
 
-        left = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
+        budget_left = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
         refusal: str | None = None
         verdict = []
-        # Whether a release would be accepted now; for a series, its progress.
+        # For a series: its progress. Else: whether a release would be accepted now.
         from tightrope.release.execution import claim_of
 
         section = file.document.ledger
         if section.times is not None:
-            running = account.current_state().series.get(section.series)
-            done = 0 if running is None else running.done
-            if running is None or done < section.times:
+            series_state = account.current_state().series.get(section.series)
+            done = 0 if series_state is None else series_state.done
+            if series_state is None or done < section.times:
                 verdict = [f"{done} of {section.times} releases of the series {section.series!r} are done."]
             elif key is None:
                 refusal = f"all {done} releases of the series {section.series!r} are done"
@@ -420,10 +419,10 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
                 verdict = [f"The release {key!r} was already charged: its answers would be written again at no cost."]
             elif key is None and account.unanswered_key(claim.plan) is not None:
                 verdict = ["A release of this plan was charged but not finished: the next run finishes it at no cost."]
-            elif (found := account.find_refusal(claim)) is not None:
-                refusal = str(found)
+            elif (refused := account.find_refusal(claim)) is not None:
+                refusal = str(refused)
         if refusal is not None:
             verdict = [f"A release would be refused: {refusal}."]
-        return LedgerForecast([f"Budget left: {', '.join(left)}.", *verdict], refusal is not None)
+        return LedgerForecast([f"Budget left: {', '.join(budget_left)}.", *verdict], refusal is not None)
     except (InputError, LedgerError) as error:
         return LedgerForecast([f"A release would be refused: {error}."], would_refuse=True)

@@ -15,18 +15,18 @@ from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 
 Result = TypeVar("Result")
 CHARGED_FIRST = "a release is charged before it reads, because whether reading fails can depend on the rows"
-"""Explanation in error messages for charged failures."""
+"""The explanation in error messages about failures that were charged."""
 
 
 class ChargeAttempt(NamedTuple):
-    """An attempt to charge a plan this share."""
+    """An attempt to charge a plan this fraction of the budget."""
 
     plan: object
     share: Decimal
 
 
 class InMemoryAccount(NamedTuple):
-    """The budget of a session: check and charge a plan's share, ask whether a plan was charged, and the total.
+    """The budget of a session: functions that check or charge a plan's share, and that return what was charged.
 
     The charges are stored in the closures of these functions only, so they cannot be set from outside.
     """
@@ -38,7 +38,7 @@ class InMemoryAccount(NamedTuple):
 
 
 class ReleaseHandle(NamedTuple, Generic[Result]):
-    """What can be done with a plan: release it once, get its answers, ask whether it was charged.
+    """The functions of a plan: release it once, return its answers, return whether it was charged.
 
     ``dry_run`` runs the checks of a release without charging or drawing noise.
     """
@@ -81,13 +81,13 @@ def open_account() -> InMemoryAccount:
 
 
 def _charged_attempts(attempts: Sequence[ChargeAttempt]) -> dict[object, ChargeAttempt]:
-    """Return the charged plans: in the order of the attempts, each once, while the budget suffices."""
+    """Return the attempts that were charged, by plan: in their order, one for each plan, while the budget suffices."""
     charged: dict[object, ChargeAttempt] = {}
-    gone = Fraction(0)
+    spent_share = Fraction(0)
     for attempt in tuple(attempts):
-        if attempt.plan not in charged and gone + Fraction(attempt.share) <= 1:
+        if attempt.plan not in charged and spent_share + Fraction(attempt.share) <= 1:
             charged[attempt.plan] = attempt
-            gone += Fraction(attempt.share)
+            spent_share += Fraction(attempt.share)
     return charged
 
 
@@ -121,40 +121,40 @@ def issue_plan(
     to be charged again, and the first answers are in ``get_answers``. Every exception, including interrupts, states
     whether the budget was spent.
     """
-    plan = object()
-    kept: list[Result] = []
+    plan_token = object()
+    stored_answers: list[Result] = []
 
     def release() -> Result:
         try:
-            charges.check_charge(plan, share)
-            with prepared() as work:
-                charges.charge_share(plan, share)
-                kept.append(work())
-            return kept[0]
+            charges.check_charge(plan_token, share)
+            with prepared() as read_and_draw:
+                charges.charge_share(plan_token, share)
+                stored_answers.append(read_and_draw())
+            return stored_answers[0]
         except InsufficientBudgetError:
             raise
         except BaseException as error:
             outcome = f"a fraction of {share} of the budget was spent"
-            if not charges.was_charged(plan):
+            if not charges.was_charged(plan_token):
                 outcome = "nothing was spent"
-            elif kept:
+            elif stored_answers:
                 outcome = f"{outcome}, and plan.answers has the answers"
             else:
-                again = "to ask again, which is charged again, call session.plan(...) again"
-                outcome = f"{outcome}, and nothing was published: {CHARGED_FIRST}; {again}"
+                advice = "to ask again, which is charged again, call session.plan(...) again"
+                outcome = f"{outcome}, and nothing was published: {CHARGED_FIRST}; {advice}"
             annotate_error(error, outcome)
             raise
 
     def get_answers() -> Result:
-        if not kept:
+        if not stored_answers:
             raise InputError.from_text("answers", "release the plan first (plan.release())")
-        return kept[0]
+        return stored_answers[0]
 
     def dry_run() -> None:
         with prepared():
             pass
 
-    return ReleaseHandle(release, get_answers, lambda: charges.was_charged(plan), dry_run)
+    return ReleaseHandle(release, get_answers, lambda: charges.was_charged(plan_token), dry_run)
 
 
 def refuse_fork(process: int) -> NoReturn:

@@ -18,31 +18,30 @@ from tightrope.documents.escaping import A_PERSON, toml_value
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.errors import InputError, SchemaError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
-from tightrope.release.settings import HOW_MANY
-from tightrope.release.settings import MEANS as MEANING
+from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
 
-WHO = (
+UNIT_ADVICE = (
     'set column = "..." (the column that identifies the person of each row), or each_row = true (every row is a '
     "different person)"
 )
-A_NOUN = 'a noun with "a" or "an" before it, of at most 60 characters'
-A_NOUN_IS = 'for example noun = "a patient"'
+NOUN_DESCRIPTION = 'a noun with "a" or "an" before it, of at most 60 characters'
+NOUN_EXAMPLE = 'for example noun = "a patient"'
 
 LEDGER_FILE = "tightrope.ledger"
 """Default ledger file, in the plan's folder."""
-PLACES = "path", "spark", "postgres"
-DATABASES = "postgresql://", "postgres://"
-A_DATABASE = 'say postgres = "postgresql://role@host/database"'
-ON_A_CLUSTER = 'a file of another machine is copied first, or read by Spark: say spark = "..."'
-Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
+LOCATION_KEYS = "path", "spark", "postgres"
+DATABASE_PREFIXES = "postgresql://", "postgres://"
+DATABASE_ADVICE = 'say postgres = "postgresql://role@host/database"'
+REMOTE_FILE_ADVICE = 'a file of another machine is copied first, or read by Spark: say spark = "..."'
+ExactNumber = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """An exact decimal: 0.1 is one tenth."""
 Noun = Annotated[
-    str, Meta(extra_json_schema={"type": "string", "pattern": MEANING.pattern}), missing_field_tip(A_NOUN_IS)
+    str, Meta(extra_json_schema={"type": "string", "pattern": NOUN_PATTERN.pattern}), missing_field_tip(NOUN_EXAMPLE)
 ]
-"""A noun; the pattern is only for the JSON schema, error messages describe it in words."""
+"""A noun; the pattern is for the JSON schema only: error messages describe it in words."""
 Text = Annotated[str, Meta(min_length=1), missing_field_tip("put it in quotes")]
 
 
@@ -52,7 +51,7 @@ def is_a_noun(means: str) -> bool:
     >>> is_a_noun("a patient"), is_a_noun("an aircraft"), is_a_noun("patient"), is_a_noun("1")
     (True, True, False, False)
     """
-    return MEANING.fullmatch(means) is not None and means.isprintable()
+    return NOUN_PATTERN.fullmatch(means) is not None and means.isprintable()
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
@@ -64,22 +63,23 @@ class SourceSection(Part, frozen=True, kw_only=True):
 
     path: Annotated[str, Meta(min_length=1), missing_field_tip('say path = "people.parquet"')] | None = None
     spark: Annotated[str, Meta(min_length=1), missing_field_tip('say spark = "people.parquet"')] | None = None
-    postgres: Annotated[str, Meta(min_length=1), missing_field_tip(A_DATABASE)] | None = None
+    postgres: Annotated[str, Meta(min_length=1), missing_field_tip(DATABASE_ADVICE)] | None = None
     table: Text | None = None
     types: dict[str, Annotated[str, missing_field_tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
         self._refuse_misplaced()
-        given = [name for name in PLACES if getattr(self, name) is not None]
-        if len(given) != 1:
+        given_keys = [name for name in LOCATION_KEYS if getattr(self, name) is not None]
+        if len(given_keys) != 1:
             remedy = 'path = "people.parquet"'
-            what = "missing" if not given else f"{quoted_names(tuple(given))} are set"
-            others = f"set exactly one of {quoted_names(PLACES)}"
-            raise InputError.from_text("path", f"{what}; {others}, for example {remedy}")
-        if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
-            raise InputError("postgres", "...", "a URL", A_DATABASE)
-        postgres.check_address(self.postgres or self.spark or "", given[0])
+            problem = "missing" if not given_keys else f"{quoted_names(tuple(given_keys))} are set"
+            requirement = f"set exactly one of {quoted_names(LOCATION_KEYS)}"
+            raise InputError.from_text("path", f"{problem}; {requirement}, for example {remedy}")
+        if self.postgres is not None and not self.postgres.startswith(DATABASE_PREFIXES):
+            # the value may contain a password, so it is not shown
+            raise InputError("postgres", "...", "a URL", DATABASE_ADVICE)
+        postgres.check_address(self.postgres or self.spark or "", given_keys[0])
         for name in ("table", "types", "dialect") if self.spark is not None else ():
             if getattr(self, name) is not None:
                 raise InputError.from_text(name, "not allowed with spark, because Parquet files declare their types")
@@ -88,15 +88,15 @@ class SourceSection(Part, frozen=True, kw_only=True):
         """Refuse a URL under another key first: later errors could repeat it, and it may contain a password."""
         for name, expected in (("path", "a file or folder"), ("spark", "Parquet")):
             address = getattr(self, name) or ""
-            if address.startswith(DATABASES):
-                raise InputError(name, redact_secret(address), expected, f"{A_DATABASE} instead of {name}")
+            if address.startswith(DATABASE_PREFIXES):
+                raise InputError(name, redact_secret(address), expected, f"{DATABASE_ADVICE} instead of {name}")
         if self.path is not None and "://" in self.path:
-            raise InputError("path", redact_secret(self.path), "a file or folder", ON_A_CLUSTER)
+            raise InputError("path", redact_secret(self.path), "a file or folder", REMOTE_FILE_ADVICE)
 
     @property
     def location_key(self) -> str:
         """The key that holds the table's location."""
-        return next(name for name in PLACES if getattr(self, name) is not None)
+        return next(name for name in LOCATION_KEYS if getattr(self, name) is not None)
 
 
 class PrivacyUnitSection(Part, frozen=True, kw_only=True):
@@ -111,11 +111,11 @@ class PrivacyUnitSection(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not is_a_noun(self.noun):
-            raise InputError("noun", self.noun, A_NOUN, A_NOUN_IS)
+            raise InputError("noun", self.noun, NOUN_DESCRIPTION, NOUN_EXAMPLE)
         if (self.column is None) != self.each_row:
-            raise InputError.from_text("column", f"{'both are set' if self.each_row else 'missing'}; {WHO}")
+            raise InputError.from_text("column", f"{'both are set' if self.each_row else 'missing'}; {UNIT_ADVICE}")
         if self.column is not None and self.max_rows is None:
-            raise InputError.from_text("max_rows", HOW_MANY.replace("=", " = "))
+            raise InputError.from_text("max_rows", MAX_ROWS_ADVICE.replace("=", " = "))
         for name in ("max_rows", "max_rows_per_group", "max_groups"):
             if self.each_row and getattr(self, name) not in (None, 1):
                 raise InputError.from_text(name, "remove it: with each_row = true every person has one row")
@@ -124,12 +124,14 @@ class PrivacyUnitSection(Part, frozen=True, kw_only=True):
 class BudgetSection(Part, frozen=True, kw_only=True):
     """The privacy budget, the fraction of it that a plan may spend, and the part of that for the bias check."""
 
-    epsilon: Exact | None = None
-    delta: Exact | None = None
-    attack_success: Exact | None = None
-    points: Annotated[tuple[tuple[Exact, Exact], ...], missing_field_tip("say points = [[1, 1e-6]]")] | None = None
-    budget_fraction: Exact = Decimal(1)
-    bias_check: Exact = Decimal(0)
+    epsilon: ExactNumber | None = None
+    delta: ExactNumber | None = None
+    attack_success: ExactNumber | None = None
+    points: (
+        Annotated[tuple[tuple[ExactNumber, ExactNumber], ...], missing_field_tip("say points = [[1, 1e-6]]")] | None
+    ) = None
+    budget_fraction: ExactNumber = Decimal(1)
+    bias_check: ExactNumber = Decimal(0)
 
     def __post_init__(self) -> None:
         named = [
@@ -159,16 +161,16 @@ class BudgetSection(Part, frozen=True, kw_only=True):
 
 
 class FurtherLimit(Part, frozen=True, kw_only=True):
-    """A limit in addition to the whole budget: for each year or month, or for the answers to one audience.
+    """A limit in addition to the whole budget: for each year or month, or for the answers for one audience.
 
     The limit named "total" is the whole budget and sets the composition rule for its releases.
     """
 
     name: Text
-    epsilon: Exact | None = None
-    delta: Exact | None = None
-    attack_success: Exact | None = None
-    points: tuple[tuple[Exact, Exact], ...] | None = None
+    epsilon: ExactNumber | None = None
+    delta: ExactNumber | None = None
+    attack_success: ExactNumber | None = None
+    points: tuple[tuple[ExactNumber, ExactNumber], ...] | None = None
     every: Literal["year", "month"] | None = None
     audience: Text | None = None
     rule: Literal["basic", "moments"] = "basic"
@@ -176,9 +178,10 @@ class FurtherLimit(Part, frozen=True, kw_only=True):
 
 
 class LedgerSection(Part, frozen=True, kw_only=True):
-    """The ledger of spent budget: a file with a path relative to the plan, or ``postgresql://...``; the dataset's name.
+    """The ledger of spent budget: a file with a path relative to the plan, or ``postgresql://...``.
 
-    ``times`` declares a number of equal releases together; ``series`` names them.
+    ``dataset`` is the table's name in the ledger. ``times`` declares a number of equal releases together; ``series``
+    names them.
     """
 
     path: Text = LEDGER_FILE
@@ -212,7 +215,7 @@ class PublicTableSection(Part, frozen=True, kw_only=True):
     dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
-        if "://" in self.path and not self.path.startswith(DATABASES):
+        if "://" in self.path and not self.path.startswith(DATABASE_PREFIXES):
             text = f"{redact_secret(self.path)} is not a file or a postgresql:// URL; copy the file here first"
             raise InputError.from_text("path", text)
         postgres.check_address(self.path, "path")
@@ -220,24 +223,24 @@ class PublicTableSection(Part, frozen=True, kw_only=True):
 
 # A first plan for a user's table, written from its schema: it runs, and comments explain every setting.
 
-GROUPS = ("text", "boolean", "integer", "date")
+GROUPING_KINDS = ("text", "boolean", "integer", "date")
 """Kinds of columns to group by, most likely first."""
-NUMBER_COLUMNS = ("number", "integer")
-MOST_COLUMNS, WIDE = 100, 110
+NUMBER_KINDS = ("number", "integer")
+MAX_LISTED_COLUMNS, LINE_WIDTH = 100, 110
 
-MEANS = '# noun = "an aircraft"   # where a person is not a human'
+NOUN_COMMENT = '# noun = "an aircraft"   # where a person is not a human'
 
 
 @dataclass(frozen=True, slots=True)
 class StarterOptions:
-    """A user's choices: the maximum number of rows of a person, the noun for a person, and the questions' entries."""
+    """A user's choices for a starter plan: the maximum number of rows of a person, the unit's noun, the questions."""
 
     rows: int = 1
     means: str | None = None
     questions: tuple[Mapping[str, str | tuple[float, float]], ...] = ()
 
 
-HEAD = """\
+HEAD_TEXT = """\
 # A plan for Tightrope. Lines that start with # are comments.
 #   tightrope plan FILE      how accurate every answer will be; reads no data, spends nothing
 #   tightrope release FILE   charges the budget, writes result.json, certificate.json, results.csv/.parquet, report.html
@@ -249,24 +252,24 @@ title = {title}
 [source]
 {place}
 """
-FILE = "path = {path}   # relative to this file; a file or folder that Spark reads: spark = ..."
-DATABASE = "postgres = {path}   # the role's password is in PGPASSWORD or ~/.pgpass, never here"
+FILE_LINE = "path = {path}   # relative to this file; a file or folder that Spark reads: spark = ..."
+DATABASE_LINE = "postgres = {path}   # the role's password is in PGPASSWORD or ~/.pgpass, never here"
 
 TABLE_LINE = "table = {table}\n"
 
-DIALECT = """
+DIALECT_TEXT = """
 [source.dialect]
 # How the file is written: declared, never guessed. Also quote, encoding, header, date_format, timestamp_format.
 """
 
-TYPES = """
+TYPES_TEXT = """
 # A CSV file has no types: every column is text until you declare it "integer", "number", "boolean", "date" or
 # "timestamp". A field that does not fit counts as missing. Columns that are not needed may be left out.
 # [source.types]
 {columns}
 """
 
-PERSON = """
+PERSON_TEXT = """
 [privacy_unit]
 # Who is protected: one person, with all rows that have the same {column}.
 column = {column}
@@ -277,14 +280,14 @@ max_rows = {rows}
 # max_groups = 1           # in at most this many groups; fewer groups need less noise
 """
 
-EACH_ROW = """
+EACH_ROW_TEXT = """
 [privacy_unit]
 # Who is protected: one person. Each row must be a different person.
 # If a person can have several rows, set column = "..." (the column that identifies the person) and max_rows = ...
 each_row = true
 """
 
-BUDGET = """
+BUDGET_TEXT = """
 [budget]
 # epsilon: any result is at most e^epsilon times as likely with a person's data as without. 0.1 is strong, 1 is common,
 # above 5 is weak. tightrope plan FILE --table shows the accuracy for several values.
@@ -302,7 +305,7 @@ kind = "count"
 name = "total"
 """
 
-GROUPED = """
+COUNT_EXAMPLE = """
 # The number of rows in each group. Without keys, groups are discovered and small ones are suppressed.
 # If the groups are public knowledge, list them (text in quotes): keys = [...]
 # [[question]]
@@ -310,7 +313,7 @@ GROUPED = """
 # by = {group}
 """
 
-RANGED = """
+MEAN_EXAMPLE = """
 # A mean or a sum needs a range: values outside are clamped to its ends, and a wider range needs more noise.
 # Replace the question marks by public knowledge; a range taken from the data would reveal values of it.
 # [[question]]
@@ -333,8 +336,9 @@ def starter_plan_text(
     """Return the text of a plan for the table with this schema at ``path``; reads no values of the table.
 
     It runs without changes, with one total. ``person`` is the column that identifies the person, None if each row is
-    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file in another dialect. Groups and means
-    are comments to fill in, because ranges cannot be guessed. ``chosen`` replaces the defaults with a user's choices.
+    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file in another dialect. A grouped count and
+    a mean are commented examples, because ranges cannot be guessed. ``chosen`` replaces the defaults with a user's
+    choices.
     Raises ``SchemaError`` if the person column is missing or cannot identify people.
 
     >>> print(starter_plan_text(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
@@ -346,22 +350,24 @@ def starter_plan_text(
         raise SchemaError.from_text(
             "person", f"the column {person!r} has lists or structs, which cannot identify people"
         )
-    others = [other for other in schema.columns if other.name != person]
+    other_columns = [column for column in schema.columns if column.name != person]
     parts = [
-        HEAD.format(title=toml_string(title), place=(DATABASE if in_database else FILE).format(path=toml_string(path))),
+        HEAD_TEXT.format(
+            title=toml_string(title), place=(DATABASE_LINE if in_database else FILE_LINE).format(path=toml_string(path))
+        ),
         "" if table is None else TABLE_LINE.format(table=toml_string(table)),
     ]
     typed = not path.lower().endswith(".csv")
-    written = "".join(f"{key} = {toml_string(mark)}\n" for key, mark in dialect.items())
-    parts += [DIALECT + written] if written else []
-    parts += [_column_lines(others, typed)]
+    dialect_lines = "".join(f"{key} = {toml_string(value)}\n" for key, value in dialect.items())
+    parts += [DIALECT_TEXT + dialect_lines] if dialect_lines else []
+    parts += [_column_lines(other_columns, typed)]
     options = chosen or StarterOptions()
     if person is None:
-        parts += [EACH_ROW]
+        parts += [EACH_ROW_TEXT]
     else:
-        means = MEANS if options.means is None else f"noun = {toml_string(options.means)}"
-        parts += [PERSON.format(column=toml_string(person), means=means, rows=options.rows)]
-    return "".join([*parts, BUDGET, *_question_entries(options, others, typed)])
+        means = NOUN_COMMENT if options.means is None else f"noun = {toml_string(options.means)}"
+        parts += [PERSON_TEXT.format(column=toml_string(person), means=means, rows=options.rows)]
+    return "".join([*parts, BUDGET_TEXT, *_question_entries(options, other_columns, typed)])
 
 
 def toml_string(text: str) -> str:
@@ -376,17 +382,19 @@ def toml_string(text: str) -> str:
 def _column_lines(columns: list[Column], typed: bool) -> str:
     """Return a comment that lists the columns by kind; without types, commented lines that declare them."""
     if not typed:
-        lines = [f'# {toml_string(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
-        return TYPES.format(columns="\n".join(lines) + _shortened_list(columns))
+        lines = [f'# {toml_string(column.name)} = "text"' for column in columns[:MAX_LISTED_COLUMNS]]
+        return TYPES_TEXT.format(columns="\n".join(lines) + _shortened_list(columns))
     kinds = dict.fromkeys(column.kind for column in columns)
     named = {kind: [toml_string(column.name) for column in columns if column.kind == kind] for kind in kinds}
-    lines = [f"{kind}: {', '.join(names[:MOST_COLUMNS])}{_shortened_list(names)}" for kind, names in named.items()]
-    wrapped = [part for line in lines for part in textwrap.wrap(line, WIDE, break_long_words=False)]
+    lines = [
+        f"{kind}: {', '.join(names[:MAX_LISTED_COLUMNS])}{_shortened_list(names)}" for kind, names in named.items()
+    ]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, LINE_WIDTH, break_long_words=False)]
     return "".join(["\n# The other columns, by kind\n" if lines else "", *(f"#   {part}\n" for part in wrapped)])
 
 
 def _shortened_list(names: Sequence[object]) -> str:
-    return f" ... and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
+    return f" ... and {len(names) - MAX_LISTED_COLUMNS} more" if len(names) > MAX_LISTED_COLUMNS else ""
 
 
 def _question_entries(options: StarterOptions, columns: list[Column], typed: bool) -> list[str]:
@@ -401,19 +409,19 @@ def _question_entries(options: StarterOptions, columns: list[Column], typed: boo
             lines = [f"{key} = {toml_string(v) if isinstance(v, str) else list(v)}" for key, v in question.items()]
             entries.append("\n".join(["\n[[question]]", *lines, ""]))
         return entries
-    group = _first_of_kinds(columns, GROUPS)
-    value = _first_of_kinds([column for column in columns if column != group], NUMBER_COLUMNS) or _first_of_kinds(
-        columns, NUMBER_COLUMNS
+    group = _first_of_kinds(columns, GROUPING_KINDS)
+    value = _first_of_kinds([column for column in columns if column != group], NUMBER_KINDS) or _first_of_kinds(
+        columns, NUMBER_KINDS
     )
     value = value if typed else Column("...", "number")
-    examples = [] if group is None else [GROUPED.format(group=toml_string(group.name))]
+    examples = [] if group is None else [COUNT_EXAMPLE.format(group=toml_string(group.name))]
     if value is None:
         return examples
     by = "" if group is None or group == value else f"# by = {toml_string(group.name)}"
-    return [*examples, RANGED.format(column=toml_string(value.name), by=by).rstrip() + "\n"]
+    return [*examples, MEAN_EXAMPLE.format(column=toml_string(value.name), by=by).rstrip() + "\n"]
 
 
 def _first_of_kinds(columns: list[Column], kinds: tuple[str, ...]) -> Column | None:
-    """Return the first column of the most likely kind, or None."""
+    """Return the first column of the first of these kinds that any column has, or None."""
     ordered = [column for kind in kinds for column in columns if column.kind == kind]
     return ordered[0] if ordered else None

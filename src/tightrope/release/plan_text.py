@@ -16,9 +16,9 @@ from tightrope.reporting.wording.sentences import (
     suppression_text,
 )
 
-MANY = 10_000
-"""The largest group for which errors are stated: a larger error makes a count useless for smaller tables."""
-NOT_COUNTED = (
+LARGE_TABLE_ROWS = 10_000
+"""The largest group for which errors are stated; larger errors of the bias estimates are reported as too noisy."""
+BIAS_NOT_ESTIMATED = (
     "The bias from limiting rows and clamping values is not estimated; bias_check = 0.02 would use 2 % of this budget "
     "for it."
 )
@@ -26,16 +26,16 @@ NOT_COUNTED = (
 
 def plan_text(data: Mapping[str, Any]) -> str:
     """Return the budget and the accuracy of each planned answer as text."""
-    head = [
+    header = [
         f"Privacy guarantee: epsilon {rounded_up(data['epsilon'], 3)} at delta {typed_text(data['delta'], 2, UP)}, "
         f"total variation {data['total_variation']:.4g}.",
         data["attacker"],
         neighbors_text(data["neighbors"]),
     ]
-    shared = shared_notes(data["answers"])
-    answers = (_answer_text(answer, shared) for answer in data["answers"])
-    notes = [f"\nAll answers: {' '.join(shared)}"] if shared else []
-    return "\n".join([*head, *answers, *notes, *costs_lines(data["bias_check"]), "Nothing has been spent."])
+    notes_of_all = shared_notes(data["answers"])
+    answers = (_answer_text(answer, notes_of_all) for answer in data["answers"])
+    notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
+    return "\n".join([*header, *answers, *notes, *costs_lines(data["bias_check"]), "Nothing has been spent."])
 
 
 def neighbors_text(neighbors: Mapping[str, Any]) -> str:
@@ -47,26 +47,29 @@ def neighbors_text(neighbors: Mapping[str, Any]) -> str:
 def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
     """Return lines about the planned estimate of the bias, or how to add one."""
     if costs is None:
-        return [NOT_COUNTED]
+        return [BIAS_NOT_ESTIMATED]
     percent = 100 * Decimal(costs["budget_fraction"])
-    head = (
+    header = (
         f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
-    counts = (f"{statistic_text(c['statistic'])}: ± {rounded_up(c['half_width_95'], 2)}" for c in costs["counts"])
-    rough = any(count["half_width_95"] > MANY for count in costs["counts"])
+    counts = (
+        f"{statistic_text(count['statistic'])}: ± {rounded_up(count['half_width_95'], 2)}" for count in costs["counts"]
+    )
+    is_too_noisy = any(count["half_width_95"] > LARGE_TABLE_ROWS for count in costs["counts"])
     advice = [
-        f"For a table of about {MANY:,} rows these estimates are too noisy: with bias_check = 0 it is used for answers."
+        f"For a table of about {LARGE_TABLE_ROWS:,} rows these estimates are too noisy: with bias_check = 0 it is used "
+        "for answers."
     ]
-    return [head, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if rough else [])]
+    return [header, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if is_too_noisy else [])]
 
 
 def shared_notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the notes shared by all of several answers, which are shown once, below them."""
+    """Return the notes that all of several answers share: they are shown once, below the answers."""
     first = answers[0]["notes"] if len(answers) > 1 else ()
     return [note for note in first if all(note in answer["notes"] for answer in answers)]
 
 
-def _answer_text(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
+def _answer_text(answer: Mapping[str, Any], notes_of_all: Sequence[str]) -> str:
     lines = [
         f"\n{escape_control_chars(answer['name'])}: {answer['question']}",
         f"  {meaning_text(answer['meaning'], answer['over'])}.",
@@ -78,17 +81,17 @@ def _answer_text(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
     ]
     error = answer["error"]
     if error["half_width_95"] is not None:
-        worst = "" if error["worst_error"] is None else f", maximum error ± {rounded_up(error['worst_error'], 3)}"
-        lines.append(f"  {MARGIN} ± {rounded_up(error['half_width_95'], 3)}{worst}")
+        maximum = "" if error["worst_error"] is None else f", maximum error ± {rounded_up(error['worst_error'], 3)}"
+        lines.append(f"  {MARGIN} ± {rounded_up(error['half_width_95'], 3)}{maximum}")
     # Show errors by group size if they differ, or if small groups are suppressed.
     discovered = answer["keys"] == "discovered"
     for size in error["by_group_size"] if error["half_width_95"] is None or discovered else ():
-        half, chance = size["half_width_95"], ""
+        half_width, suppression = size["half_width_95"], ""
         if size["suppressed"] > 0 or discovered:
-            chance = f", suppressed: {suppression_text(size['suppressed'])}"
-        width = "unbounded" if half is None else f"± {rounded_up(half, 2)}"
-        lines.append(f"  with {size['rows']:,} rows: {MARGIN} {width}{chance}")
-    return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in shared)])
+            suppression = f", suppressed: {suppression_text(size['suppressed'])}"
+        width = "unbounded" if half_width is None else f"± {rounded_up(half_width, 2)}"
+        lines.append(f"  with {size['rows']:,} rows: {MARGIN} {width}{suppression}")
+    return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in notes_of_all)])
 
 
 def _probability_text(share: float) -> str:
@@ -107,5 +110,5 @@ def rounded_up(value: float, digits: int) -> str:
     ('5,912,500', '33', '0.0021')
     """
     exact = Decimal(repr(value))
-    kept = Context(prec=max(digits, exact.adjusted() + 1), rounding=ROUND_CEILING).plus(exact)
-    return f"{kept.normalize(Context(prec=400)):,f}"
+    rounded = Context(prec=max(digits, exact.adjusted() + 1), rounding=ROUND_CEILING).plus(exact)
+    return f"{rounded.normalize(Context(prec=400)):,f}"

@@ -59,30 +59,34 @@ if TYPE_CHECKING:
     from tightrope.tables import Table
     from tightrope.tables.schema import Schema
 
-# Series: a fixed plan for several dates, declared and reserved together, released one by one.
-
-Answering = Callable[["NoisePlan"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
-How = tuple[str | None, Answering]
-"""The audience, and the function that prepares a release of a draft."""
+PrepareDraft = Callable[["NoisePlan"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
+ReleaseMethod = tuple[str | None, PrepareDraft]
+"""The audience of a series, and the function that prepares the release of a draft."""
 
 
 @final
 class Series(SingleUseObject):
-    """A series of ``times`` releases of one plan, reserved in a ledger; ``next()`` is the plan of the next release.
+    """A series of ``times`` releases of one plan, reserved in a ledger; ``next()`` returns the plan of the next one.
 
     All of them together meet the planned share, composed exactly, with noise that is fixed in advance. A person may
     have rows in any number of the dates; the session's bounds hold per date.
     """
 
-    __slots__ = ("_account", "_draft", "_how", "_key", "_times")
+    __slots__ = ("_account", "_draft", "_key", "_release_method", "_times")
     _account: Account
     _draft: NoisePlan
-    _how: How
+    _release_method: ReleaseMethod
     _key: str
     _times: int
 
-    def __init__(self, account: Account, draft: NoisePlan, times: int, key: str, how: How) -> None:
-        parts: dict[str, Any] = {"_account": account, "_draft": draft, "_how": how, "_key": key, "_times": times}
+    def __init__(self, account: Account, draft: NoisePlan, times: int, key: str, release_method: ReleaseMethod) -> None:
+        parts: dict[str, Any] = {
+            "_account": account,
+            "_draft": draft,
+            "_release_method": release_method,
+            "_key": key,
+            "_times": times,
+        }
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 
@@ -105,71 +109,91 @@ class Series(SingleUseObject):
         if key is not None:
             return self._plan_under_key(self._checked_key(key))
         done = self.released
-        waiting = (place for place in range(1, done + 1) if self._account.may_read(self._release_name(place)))
-        place = next(waiting, done + 1)
-        if place > self._times:
+        repeatable = (
+            position for position in range(1, done + 1) if self._account.may_read(self._release_name(position))
+        )
+        position = next(repeatable, done + 1)
+        if position > self._times:
             raise InsufficientBudgetError(
                 f"all {self._times} releases of the series {self._key!r} are done; declare another series, or plan "
                 f"with the remaining budget"
             )
-        return self._plan_under_key(self._release_name(place))
+        return self._plan_under_key(self._release_name(position))
 
     def _checked_key(self, key: str) -> str:
-        names = [self._release_name(place) for place in range(1, self.released + 1)]
+        names = [self._release_name(position) for position in range(1, self.released + 1)]
         if key not in names:
             raise InputError("key", key, f"one of {names}", "leave it out for the next date")
         return key
 
     def _plan_under_key(self, key: str) -> Plan:
-        audience, answering = self._how
+        audience, prepare_draft = self._release_method
         claim = claim_of(self._draft, key, audience)
         return Plan(
-            self._draft, ledger_release_handle(self._account, claim, self._draft, answering(self._draft), self._key)
+            self._draft, ledger_release_handle(self._account, claim, self._draft, prepare_draft(self._draft), self._key)
         )
 
-    def _release_name(self, place: int) -> str:
-        return date_of_series(self._key, place, self._times)
+    def _release_name(self, position: int) -> str:
+        return date_of_series(self._key, position, self._times)
 
 
-def series_of(account: Account, draft: NoisePlan, times: int, key: str, how: How) -> Series:
-    """Return the series of this key, from the ledger with its noise, or newly planned and reserved."""
+def series_of(account: Account, draft: NoisePlan, times: int, key: str, release_method: ReleaseMethod) -> Series:
+    """Return the series of this key: with its noise from the ledger or, if it is new, planned and reserved now."""
     limit = limit_by_moments(account)
-    said = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
-    plan = sha256_hex(f"{plan_digest(said, how[0])} {times}")
-    found = account.find_reservation(key)
-    if found is not None:
-        recipe = NoiseRecord.from_text(found[1])
+    planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
+    plan_digest_text = sha256_hex(f"{plan_digest(planned, release_method[0])} {times}")
+    reservation = account.find_reservation(key)
+    if reservation is not None:
+        noise_record = NoiseRecord.from_text(reservation[1])
     elif limit is not None:
-        recipe = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
     else:
-        # The least noise with which all releases together meet the draft's budget; each gets the noise of the first.
-        tasks, together = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-        units = tuple(composition_groups_of(tasks))
-        selections = together.selections[: len(units)]
-        one = NoiseRecord(units, selections, together.loss_lattice, together.alternatives, together.avoidable_noise)
-        recipe = one.on_finer_lattice(at_most(draft.budget.delta))
-    if found is not None and found[0].body_data["plan"] != plan:
+        # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
+        tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+        composition_groups = tuple(composition_groups_of(tasks))
+        selections = joint_allocation.selections[: len(composition_groups)]
+        noise_of_one = NoiseRecord(
+            composition_groups,
+            selections,
+            joint_allocation.loss_lattice,
+            joint_allocation.alternatives,
+            joint_allocation.avoidable_noise,
+        )
+        noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+    if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
         text = (
             f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; choose a "
             f"new key"
         )
         raise InputError.from_text("key", text)
-    promised = draft.budget if limit is None else budget_of_share(limit, recipe.composed_loss(times), draft.share)
-    entry = account.reserve_series(SeriesClaim(key, plan, promised, times, recipe.to_text, how[0]))
-    first = account.find_reservation(key)
-    if first is not None and found is None:
-        recipe = NoiseRecord.from_text(first[1])  # if two processes reserve at once, use the noise of the first
-    # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
-    arranged_found = next(
-        (tasks for tasks in _draft_arrangements(draft) if tuple(composition_groups_of(tasks)) == recipe.units), None
+    promised_budget = (
+        draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
     )
-    if arranged_found is None:
+    entry = account.reserve_series(
+        SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, release_method[0])
+    )
+    first_reservation = account.find_reservation(key)
+    if first_reservation is not None and reservation is None:
+        # if two processes reserve at once, use the noise of the first
+        noise_record = NoiseRecord.from_text(first_reservation[1])
+    # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
+    arrangement = next(
+        (tasks for tasks in _draft_arrangements(draft) if tuple(composition_groups_of(tasks)) == noise_record.units),
+        None,
+    )
+    if arrangement is None:
         raise LedgerError(
             "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
             "for it; release the remaining dates with the version that reserved them"
         )
-    own = replace(draft, tasks=arranged_found, budget=Budget(**entry.body_data["kept"]))
-    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.body_data["times"], key, how)
+    series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
+    return Series(
+        account,
+        replace(series_draft, allocation=allocation_of(noise_record)),
+        entry.body_data["times"],
+        key,
+        release_method,
+    )
 
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
@@ -220,12 +244,12 @@ class Session(SingleUseObject):
     ) -> None:
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-        bounds = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
-        opened = open_source(source, table=table, types=types)
-        if bounds.column is not None:
-            opened.schema.find_column(bounds.column)
-        opened = attach_public_tables(opened, public_tables)
-        parts = {"_budget": budget.scale_by(1), "_charges": open_account(), "_person": bounds, "_table": opened}
+        unit = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
+        opened_table = open_source(source, table=table, types=types)
+        if unit.column is not None:
+            opened_table.schema.find_column(unit.column)
+        opened_table = attach_public_tables(opened_table, public_tables)
+        parts = {"_budget": budget.scale_by(1), "_charges": open_account(), "_person": unit, "_table": opened_table}
         parts |= {"_reading": threading.Lock(), "_account": None, "_audience": None}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
@@ -261,7 +285,7 @@ class Session(SingleUseObject):
         from tightrope.ledger import Ledger
         from tightrope.release.execution import add_total_limit, identity_of
 
-        opened = cls(
+        session = cls(
             source,
             privacy_unit=privacy_unit,
             budget=budget,
@@ -272,12 +296,12 @@ class Session(SingleUseObject):
             types=types,
             public_tables=public_tables,
         )
-        declared = add_total_limit(opened.budget, limits)
-        identity = identity_of(dataset, opened._table.private_schema, opened.privacy_unit)
-        account = Ledger(ledger, create=True).declare_dataset(identity, declared, note=note)
-        object.__setattr__(opened, "_account", account)
-        object.__setattr__(opened, "_audience", audience)
-        return opened
+        all_limits = add_total_limit(session.budget, limits)
+        identity = identity_of(dataset, session._table.private_schema, session.privacy_unit)
+        account = Ledger(ledger, create=True).declare_dataset(identity, all_limits, note=note)
+        object.__setattr__(session, "_account", account)
+        object.__setattr__(session, "_audience", audience)
+        return session
 
     def resumed(self, plan: Plan) -> Plan:
         """Return the plan of an equal release that was charged but never answered, at no further cost, or this plan."""
@@ -285,12 +309,12 @@ class Session(SingleUseObject):
             return plan
         from tightrope.release.execution import claim_of
 
-        waiting = self._account.unanswered_key(claim_of(plan.draft, "-", self._audience).plan)
-        return plan if waiting is None else self._issue_plan(plan.draft, waiting)
+        unanswered_key = self._account.unanswered_key(claim_of(plan.draft, "-", self._audience).plan)
+        return plan if unanswered_key is None else self._issue_plan(plan.draft, unanswered_key)
 
     def __repr__(self) -> str:
-        means, column = escape_control_chars(self._person.means), self._person.column
-        unit = f"each row is {means}" if column is None else f"rows with the same {column!r} are {means}"
+        noun, column = escape_control_chars(self._person.means), self._person.column
+        unit = f"each row is {noun}" if column is None else f"rows with the same {column!r} are {noun}"
         return f"<Session: {unit}; {self._budget}>"
 
     @property
@@ -310,17 +334,17 @@ class Session(SingleUseObject):
 
     @property
     def spent(self) -> dict[str, Any]:
-        """The share of the budget charged so far, and the ε and δ of that; with a ledger, for all sessions."""
+        """The fraction of the budget charged so far, and its ε and δ; with a ledger, for all sessions together."""
         if self._account is not None:
             from tightrope.release.execution import spent_budget
 
             return spent_budget(self._account)
-        share = self._charges.total_charged()
+        fraction = self._charges.total_charged()
         points = [
-            [str(exact_product(epsilon, share)), str(exact_product(delta, share))]
+            [str(exact_product(epsilon, fraction)), str(exact_product(delta, fraction))]
             for epsilon, delta in self._budget.points
         ]
-        return {"budget_fraction": str(share), "points": points, "ledger": "not recorded in a ledger"}
+        return {"budget_fraction": str(fraction), "points": points, "ledger": "not recorded in a ledger"}
 
     def plan(
         self,
@@ -355,21 +379,36 @@ class Session(SingleUseObject):
                 "value, such as 0.51"
             )
             raise InputError.from_text("budget", text)
-        asked = group_queries(questions, self._person, self.schema, None if where is None else unwrap_expression(where))
-        sums = find_related_answers(asked, self.schema)
-        arranged = list_arrangements(asked, {name for one in sums.joined for name in one.answers})
-        ways = tuple(add_diagnostic_counts(way, bias_check_fraction(bias_check), self.schema) for way in arranged)
-        for request in (task.table_request for way in ways for task in way):
+        query_groups = group_queries(
+            questions, self._person, self.schema, None if where is None else unwrap_expression(where)
+        )
+        consistency = find_related_answers(query_groups, self.schema)
+        arrangements = list_arrangements(
+            query_groups, {name for answer_set in consistency.joined for name in answer_set.answers}
+        )
+        arrangements_with_checks = tuple(
+            add_diagnostic_counts(arrangement, bias_check_fraction(bias_check), self.schema)
+            for arrangement in arrangements
+        )
+        for request in (task.table_request for arrangement in arrangements_with_checks for task in arrangement):
             check_row_memory(request, self.schema)
-        tasks = ways[0]
+        tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
-        public = self._table.public_for([task.table_request for task in tasks])
+        public_tables = self._table.public_for([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
-        most = exact_decimal("budget_fraction", budget_fraction)
+        largest_fraction = exact_decimal("budget_fraction", budget_fraction)
 
-        def draft_for(allocation: NoiseAllocation, kept: Budget, part: Decimal) -> NoisePlan:
+        def draft_for(allocation: NoiseAllocation, draft_budget: Budget, fraction: Decimal) -> NoisePlan:
             return NoisePlan(
-                tasks, allocation, kept, part, self._person, sizes, public, bias_check_fraction(bias_check), sums
+                tasks,
+                allocation,
+                draft_budget,
+                fraction,
+                self._person,
+                sizes,
+                public_tables,
+                bias_check_fraction(bias_check),
+                consistency,
             )
 
         if self._account is not None:
@@ -377,19 +416,27 @@ class Session(SingleUseObject):
 
             limit = draft_search.limit_by_moments(self._account)
             if limit is not None:
-                return self._issue_plan(draft_search.draft_by_moments(limit, tasks, draft_for, most, goal), key)
+                return self._issue_plan(
+                    draft_search.draft_by_moments(limit, tasks, draft_for, largest_fraction, goal), key
+                )
 
         def draft_for_budget(
-            kept: Budget, part: Decimal, *, compare: bool = True, like: NoisePlan | None = None
+            draft_budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
         ) -> NoisePlan:
-            before = None if like is None else (like.tasks, like.allocation)
-            own, allocation = allocate_best_arrangement(ways, kept, compare=compare, like=before)
-            return replace(draft_for(allocation, kept, part), tasks=own, possible_arrangements=ways)
+            previous = None if like is None else (like.tasks, like.allocation)
+            draft_tasks, allocation = allocate_best_arrangement(
+                arrangements_with_checks, draft_budget, compare=compare, like=previous
+            )
+            return replace(
+                draft_for(allocation, draft_budget, fraction),
+                tasks=draft_tasks,
+                possible_arrangements=arrangements_with_checks,
+            )
 
         draft = (
-            draft_for_budget(budget, most)
+            draft_for_budget(budget, largest_fraction)
             if goal is None
-            else minimal_budget_for(draft_for_budget, goal, self._budget, most)
+            else minimal_budget_for(draft_for_budget, goal, self._budget, largest_fraction)
         )
         return self._issue_plan(draft, key)
 
@@ -441,5 +488,5 @@ class Session(SingleUseObject):
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
-        how = self._audience, lambda draft: prepare_release(draft, self._table, self._reading)
-        return series_of(self._account, plan.draft, check_integer("times", times), key, how)
+        release_method = self._audience, lambda draft: prepare_release(draft, self._table, self._reading)
+        return series_of(self._account, plan.draft, check_integer("times", times), key, release_method)

@@ -20,48 +20,46 @@ if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.tables import PublicTableSource
 
-# Validation of a session's privacy unit and contribution bounds.
-
-LIMITS = ("max_rows", "max_rows_per_group", "max_groups")
-HOW_MANY = "missing; set the maximum number of rows of one person that are used, such as max_rows=1"
-MOST = 10**9
-"""Maximum for bounds on a person's rows and groups: with more, noise would exceed the counts of any table."""
-MEANS = re.compile(r"^an? [^ ].{0,60}$")
-
+BOUND_NAMES = ("max_rows", "max_rows_per_group", "max_groups")
+MAX_ROWS_ADVICE = "missing; set the maximum number of rows of one person that are used, such as max_rows=1"
+MAX_BOUND = 10**9
+"""Maximum for bounds on a person's rows and groups: with more, the noise would exceed the counts of any table."""
+NOUN_PATTERN = re.compile(r"^an? [^ ].{0,60}$")
+"""A noun with its article: ``an aircraft``."""
 
 UnitSpec = str | tuple[str | None, str] | None
-"""The privacy unit's column, with a noun if the unit is not a human; None if each row is one unit."""
+"""The privacy unit's column, as a pair with a noun if the unit is not a human; None if each row is one unit."""
 
 
-def person_of(given: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
-    """Return the privacy unit with its bounds (``limits`` in the order of ``LIMITS``); raises ``InputError``."""
-    person, means = given if isinstance(given, tuple) and len(given) == 2 else (given, A_PERSON)
-    if not (isinstance(means, str) and MEANS.fullmatch(means) and means.isprintable()):
-        raise InputError("privacy_unit", means, "a noun with its article after the column", "('tail', 'an aircraft')")
+def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
+    """Return the privacy unit with its bounds (``limits`` in the order of ``BOUND_NAMES``); raises ``InputError``."""
+    column, noun = unit if isinstance(unit, tuple) and len(unit) == 2 else (unit, A_PERSON)
+    if not (isinstance(noun, str) and NOUN_PATTERN.fullmatch(noun) and noun.isprintable()):
+        raise InputError("privacy_unit", noun, "a noun with its article after the column", "('tail', 'an aircraft')")
     rows, per_group, groups = limits
-    if person is None:
-        for name, value in zip(LIMITS, limits, strict=True):
+    if column is None:
+        for name, value in zip(BOUND_NAMES, limits, strict=True):
             if value not in (None, 1):
                 text = f"remove {name}={value}: with privacy_unit=None each row is a person; or name a column"
                 raise InputError.from_text(name, text)
-        return PrivacyUnit(None, 1, 1, 1, means)
-    if not isinstance(person, str) or not person:
-        raise InputError("privacy_unit", person, "the name of a column, or None when each row is a person")
+        return PrivacyUnit(None, 1, 1, 1, noun)
+    if not isinstance(column, str) or not column:
+        raise InputError("privacy_unit", column, "the name of a column, or None when each row is a person")
     if rows is None:
-        raise InputError.from_text("max_rows", HOW_MANY)
+        raise InputError.from_text("max_rows", MAX_ROWS_ADVICE)
     rows = _checked_bound("max_rows", rows)
     return PrivacyUnit(
-        person,
+        column,
         rows,
         rows if per_group is None else _checked_bound("max_rows_per_group", per_group),
         rows if groups is None else _checked_bound("max_groups", groups),
-        means,
+        noun,
     )
 
 
 def _checked_bound(name: str, value: int) -> int:
-    if check_integer(name, value) > MOST:
-        raise InputError.from_text(name, f"must be at most {MOST:,}")
+    if check_integer(name, value) > MAX_BOUND:
+        raise InputError.from_text(name, f"must be at most {MAX_BOUND:,}")
     return int(value)
 
 
@@ -80,7 +78,7 @@ class Settings(TypedDict):
 
 
 def attack_success(loss: PrivacyLoss) -> float:
-    """Return (1 + η)/2, rounded up."""
+    """Return an attacker's probability to guess right, (1 + η)/2 with the total variation η, rounded up."""
     return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
 
 
@@ -91,10 +89,14 @@ def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     """Return ε at the stated δ, η and attack success: rounded conservatively, and as exact decimal strings."""
-    delta, proven = float(budget.delta), at_most(budget.delta)
+    delta, delta_below = float(budget.delta), at_most(budget.delta)
     # ε at δ, at most the requested ε that the loss meets: a numerical search ends slightly above it.
-    kept = [epsilon for epsilon, most in budget.rounded_points if most <= proven and loss.delta(epsilon) <= most]
-    epsilon, eta = min([loss.epsilon(proven), *kept]), loss.total_variation()
+    met_epsilons = [
+        epsilon
+        for epsilon, point_delta in budget.rounded_points
+        if point_delta <= delta_below and loss.delta(epsilon) <= point_delta
+    ]
+    epsilon, eta = min([loss.epsilon(delta_below), *met_epsilons]), loss.total_variation()
     return {
         "epsilon": epsilon,
         "epsilon_exact": str(Decimal(epsilon)),
@@ -133,15 +135,15 @@ def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
 
 # Guarantees that are too weak: refused, or with a warning.
 
-LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
+REFUSED_DELTA, WARNED_DELTA = Decimal("0.1"), Decimal("1e-4")
 """The smallest δ that is refused, and the smallest δ with a warning."""
 
 
 def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
     """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
-    if not budget.delta < LARGEST_DELTA:
+    if not budget.delta < REFUSED_DELTA:
         remedy = f"with this probability everything about a person may be revealed; {TYPICAL}"
-        raise InputError("delta", float(budget.delta), f"below {LARGEST_DELTA} for a release", remedy)
+        raise InputError("delta", float(budget.delta), f"below {REFUSED_DELTA} for a release", remedy)
     discovered = [
         question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
     ]
@@ -155,7 +157,7 @@ def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
 
 def large_delta_warning(budget: Budget) -> str | None:
     """Return a warning for a δ of at least one over the population of a small town, else None."""
-    if budget.delta < WORRYING_DELTA:
+    if budget.delta < WARNED_DELTA:
         return None
     return (
         f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people it allows publishing all data "

@@ -49,12 +49,12 @@ class QuestionKind:
 
 
 KINDS = (
-    QuestionKind("count", "How many rows there are"),
+    QuestionKind("count", "The number of rows"),
     QuestionKind("mean", "The average of a column", ("column", "bounds"), NUMBER_KINDS),
     QuestionKind("sum", "The sum of a column", ("column", "bounds"), NUMBER_KINDS),
     QuestionKind("quantile", "The median, or another quantile, of a column", ("column", "bounds", "q"), NUMBER_KINDS),
-    QuestionKind("histogram", "How the values of a column are spread", ("column", "bounds", "width"), NUMBER_KINDS),
-    QuestionKind("standard_deviation", "How far values lie from their average", ("column", "bounds"), NUMBER_KINDS),
+    QuestionKind("histogram", "The distribution of a column (histogram)", ("column", "bounds", "width"), NUMBER_KINDS),
+    QuestionKind("standard_deviation", "The standard deviation of a column", ("column", "bounds"), NUMBER_KINDS),
 )
 KINDS_BY_NAME = {kind.kind: kind for kind in KINDS}
 LADDERS: dict[Said, tuple[str, ...]] = {
@@ -235,7 +235,7 @@ def rows_needed(accuracy: Accuracy) -> int | None:
     place = bisect_left(
         SIZES,
         True,
-        key=lambda rows: errors(accuracy.named, rows)[1] <= CLOSE_ENOUGH * _reference_size(accuracy, rows),
+        key=lambda rows: errors(accuracy.noises_by_name, rows)[1] <= CLOSE_ENOUGH * _reference_size(accuracy, rows),
     )
     return SIZES[place] if place < len(SIZES) else None
 

@@ -20,7 +20,7 @@ from tightrope.documents.document import Counted, Part
 from tightrope.documents.reader import Reader
 from tightrope.errors import InputError
 from tightrope.release.plan_file import PLAN_FILE, PlanFile, load_plan_file, parse_plan_document
-from tightrope.release.plan_sections import DATABASES, toml_string
+from tightrope.release.plan_sections import DATABASE_PREFIXES, toml_string
 from tightrope.tables import Column, open_source
 
 WISHES = Reader("what the page says", "load the page again")
@@ -274,7 +274,7 @@ def open_editor_state(given: str, out: str | None, *, table: str | None = None) 
         return EditorState(PLAN_FILE.parse_toml(path), target, file.open_session().schema.columns, has_plan=True)
     data_out = Path(out or "plan.toml")
     columns = open_source(given, table=table).schema.columns
-    if given.startswith(DATABASES):
+    if given.startswith(DATABASE_PREFIXES):
         source, title = {"postgres": given}, table or "table"
     else:
         try:

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tightrope.documents.numbers import UP, significant_text
+from tightrope.documents.numbers import UP, typed_text
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.release.plan_file import forecast_release, load_plan_file
 from tightrope.studio.plan_editor import HostCallbacks, PlanEditor
@@ -180,14 +180,16 @@ class ReleaseService:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
         data = plan.draft.to_data()
-        epsilon, delta = significant_text(data["epsilon"], 3, UP), significant_text(data["delta"], 2, UP)
-        part = "the whole budget" if plan.budget_fraction == 1 else f"a share of {plan.budget_fraction} of the budget"
+        epsilon, delta = typed_text(data["epsilon"], 3, UP), typed_text(data["delta"], 2, UP)
+        part = (
+            "the whole budget" if plan.budget_fraction == 1 else f"a fraction of {plan.budget_fraction} of the budget"
+        )
         ledger = file.ledger_location
         if "://" in ledger:
             ledger = ledger.rpartition("@")[2]  # without the credentials
         spends = (
             f"This spends epsilon {epsilon} at delta {delta}, {part} of {file.dataset_name!r}, in the ledger {ledger}. "
-            f"It cannot be taken back, and releasing again is charged again."
+            f"It cannot be undone, and another release is charged again."
         )
         return {
             "ticket": ticket,

@@ -1,4 +1,4 @@
-"""The only interface to the engines' libraries: loads them, and keeps their messages private.
+"""Loads the engines' libraries on first use, and runs calls of engines so that their messages stay private.
 
 Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"), so every call runs in
 ``engine_call``.
@@ -22,53 +22,53 @@ Result = TypeVar("Result")
 
 
 def load_library(library: str, extra: str = "release") -> Any:
-    """The library, imported now and not before; ``MissingExtraError`` names the extra to install."""
+    """Import a library and return it; ``MissingExtraError`` names the extra to install."""
     try:
-        with _QUIET:
+        with _WARNINGS_SUPPRESSED:
             return importlib.import_module(library)
     except ImportError:
         raise MissingExtraError(library.partition(".")[0], extra) from None
 
 
 def require_libraries(*libraries: str) -> None:
-    """``MissingExtraError`` where one is not installed: said at once, though it is loaded when it is used."""
+    """Raise ``MissingExtraError`` if a library is not installed; none of them is imported."""
     for library in libraries:
-        there = sys.modules[library] if library in sys.modules else importlib.util.find_spec(library)
-        if there is None:
+        installed = sys.modules[library] if library in sys.modules else importlib.util.find_spec(library)
+        if installed is None:
             raise MissingExtraError(library, "release")
 
 
 class LazyValue:
     """A value computed at its first use and shared by all threads from then on."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._turn = make, threading.Lock()
-        self._made: list[Any] = []
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute, self._lock = compute, threading.Lock()
+        self._cached: list[Any] = []
 
     def __call__(self) -> Any:
-        """The thing; an error of the making passes, and the next call tries again."""
-        with self._turn:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
+        """Return the value; an error of its computation is raised, and the next call computes it again."""
+        with self._lock:
+            if not self._cached:
+                self._cached.append(self._compute())
+            return self._cached[0]
 
 
 def engine_call(step: str, work: Callable[[], Result]) -> Result:
     """Return ``work()``; every failure in the engine becomes an ``EngineError`` that names the step and no value.
 
-    Ctrl-C stays ``KeyboardInterrupt``: DuckDB stops at a signal, loses what its handler raised, and says this instead.
+    After Ctrl-C it raises ``KeyboardInterrupt``, also where DuckDB replaces that by its error "Query interrupted".
 
-    The error is raised outside the handler: ``from None`` hides the engine's exception from a traceback but keeps
-    it in ``__context__``, where error trackers look.
+    The error is raised outside the handler: ``from None`` would hide the engine's exception from a traceback but keep
+    it in ``__context__``, which error trackers read.
     """
     try:
-        with _QUIET:
+        with _WARNINGS_SUPPRESSED:
             return work()
     except TightropeError:
         raise
     except Exception as error:  # every exception of an engine may quote the data
-        kind, stopped = type(error).__name__, str(error) == "Query interrupted"
-    if stopped:
+        kind, interrupted = type(error).__name__, str(error) == "Query interrupted"
+    if interrupted:
         raise KeyboardInterrupt
     raise EngineError(
         f"the engine failed to {step} ({kind}); its own message may quote the data and is not shown; "
@@ -77,36 +77,36 @@ def engine_call(step: str, work: Callable[[], Result]) -> Result:
 
 
 class _WarningSuppressor:
-    """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass.
+    """A context without the warnings that ibis 12 and Spark cause with pandas 3 and DuckDB 2; other warnings pass.
 
-    Nor with the messages of Spark's logger, which repeats its errors and may quote a value. Filters and loggers are
-    the process's, not a thread's: the first who enters silences, the last who leaves restores.
+    Spark's logger is disabled too, because it repeats errors, which may quote a value. Filters and loggers belong to
+    the process, not to a thread: the first thread to enter changes them, the last one to leave restores them.
     """
 
     def __init__(self) -> None:
-        self._turn, self._inside, self._restore = threading.Lock(), 0, ExitStack()
+        self._lock, self._thread_count, self._restore = threading.Lock(), 0, ExitStack()
 
     def __enter__(self) -> None:
-        with self._turn:
-            if not self._inside:
+        with self._lock:
+            if not self._thread_count:
                 self._restore.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
                 warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
                 warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
                 unsupported = "PySpark does not yet fully support pandas"
                 warnings.filterwarnings("ignore", message=unsupported, category=FutureWarning)
-                # This one may quote a value.
+                # This warning may quote a value.
                 warnings.filterwarnings("ignore", message="toPandas attempted Arrow", category=UserWarning)
                 logger = logging.getLogger("SQLQueryContextLogger")
                 self._restore.callback(setattr, logger, "disabled", logger.disabled)
                 logger.disabled = True
-            self._inside += 1
+            self._thread_count += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._turn:
-            self._inside -= 1
-            if not self._inside:
+        with self._lock:
+            self._thread_count -= 1
+            if not self._thread_count:
                 self._restore.close()
 
 
-_QUIET = _WarningSuppressor()
+_WARNINGS_SUPPRESSED = _WarningSuppressor()

@@ -1,4 +1,4 @@
-"""One Parquet file that appears under its name when it is whole, and never in the place of another one."""
+"""Files and batches: atomic Parquet files, private folders for spilled rows, and jobs on record batches."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tightrope.tables.engine_calls import engine_call, load_library
 
 @dataclass(slots=True)
 class RowGroupWriter:
-    """Batches in, row groups of exactly ``rows`` rows out; the last one holds the rest.
+    """Writes batches of any size as row groups of exactly ``rows`` rows; the last group holds the remaining rows.
 
-    Where an engine ends its batches may depend on the data – on how many bytes the lines of a CSV file have, say – and
-    row groups that ended there would tell.
+    The size of an engine's batches may depend on the data, for example on the lengths of lines in a CSV file, and row
+    groups of that size would reveal it.
     """
 
     writer: Any
@@ -37,7 +37,7 @@ class RowGroupWriter:
     _pending_rows: int = 0
 
     def add_batch(self, batch: Any) -> None:
-        """Take a record batch; groups that are full are written."""
+        """Add a record batch, and write each row group that becomes full."""
         while len(batch):
             part = batch.slice(0, self.rows - self._pending_rows)
             batch = batch.slice(len(part))
@@ -47,12 +47,12 @@ class RowGroupWriter:
                 self.write_pending()
 
     def add_batches(self, batches: Iterable[Any]) -> None:
-        """Take record batches, cast to the schema."""
+        """Add record batches, cast to the schema."""
         for batch in batches:
             self.add_batch(batch.cast(self.schema))
 
     def write_pending(self) -> None:
-        """Write what waits as one group."""
+        """Write the pending rows, if any, as one row group."""
         if self._pending_batches:
             table = load_library("pyarrow").Table.from_batches(self._pending_batches, self.schema)
             self.writer.write_table(table, row_group_size=self.rows)
@@ -61,15 +61,15 @@ class RowGroupWriter:
 
 @contextmanager
 def atomic_parquet_file(destination: Path, schema: Any, rows: int) -> Iterator[RowGroupWriter]:
-    """Yield a writer of batches; the file appears at the end of the block, unless that fails.
+    """Yield a writer of batches; the file appears, complete, when the block ends without an error.
 
-    Raises ``InputError`` where something else got the name meanwhile. Who is killed in the block leaves a hidden
-    ``.NAME.….part`` next to the destination.
+    Raises ``InputError`` if another file of that name has appeared meanwhile; it is never replaced. A process killed
+    inside the block leaves a hidden ``.NAME.….part`` next to the destination.
     """
     part = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.part")
-    make = load_library("pyarrow.parquet").ParquetWriter
+    open_writer = load_library("pyarrow.parquet").ParquetWriter
     try:
-        writer = engine_call("create the Parquet file", lambda: make(part, schema, compression="zstd"))
+        writer = engine_call("create the Parquet file", lambda: open_writer(part, schema, compression="zstd"))
         try:
             groups = RowGroupWriter(writer, schema, rows)
             yield groups
@@ -82,19 +82,19 @@ def atomic_parquet_file(destination: Path, schema: Any, rows: int) -> Iterator[R
 
 
 def destination_exists_error(destination: Path) -> InputError:
-    """The refusal to replace what is there."""
+    """Return the error for a destination that exists."""
     return InputError(
         "destination", str(destination), "a path that does not exist yet", "remove what is there, or rename"
     )
 
 
 def _publish_file(part: Path, destination: Path) -> None:
-    """The file under its name; a second link, unlike a new name, never replaces what is there."""
+    """Give the file its final name, by a hard link, which unlike renaming never replaces an existing file."""
     try:
         os.link(part, destination)
     except FileExistsError:
         raise destination_exists_error(destination) from None
-    except OSError:  # a file system without links: the first to make the empty file has the name
+    except OSError:  # a file system without links: whoever creates the empty file first gets the name
         try:
             destination.touch(exist_ok=False)
         except FileExistsError:
@@ -102,17 +102,18 @@ def _publish_file(part: Path, destination: Path) -> None:
         part.replace(destination)
 
 
-# A folder that only we can enter, for what does not fit in memory: gone when we leave, or when the next one comes.
+# A folder that only this user can enter, for rows that do not fit in memory. It is removed when the process ends, or,
+# if the process was killed, by the next process.
 
-PREFIX = "tightrope-"
-LOCK = "lock"
+FOLDER_PREFIX = "tightrope-"
+LOCK_FILE = "lock"
 
 
 def spill_folder(database: Path | None = None) -> Path:
-    """A name for a database's own folder of spilled rows; the database makes it (0700, in ours) when it spills.
+    """Return the path of a database's folder for spilled rows; the database creates it (mode 0700) when it spills.
 
-    Two databases that shared a folder would share file names. DuckDB opens a file twice in a process only with the same
-    settings, so that a file has the same folder every time.
+    Each database has its own folder, because spilled files of two databases may have the same names. A database file
+    always gets the same folder: DuckDB opens a file twice in a process only with equal settings.
     """
     name = uuid.uuid4().hex if database is None else hashlib.sha256(str(database.absolute()).encode()).hexdigest()
     return _process_folder(os.getpid()) / name
@@ -120,23 +121,25 @@ def spill_folder(database: Path | None = None) -> Path:
 
 @functools.cache
 def _process_folder(process: int) -> Path:
-    """The folder of this process (a fork makes its own), held by a lock until the process ends."""
+    """Return the folder of this process (a fork makes its own), locked until the process ends.
+
+    Folders whose process has ended are removed. They are recognized by their free locks, because process numbers are
+    reused.
+    """
     parent = Path(tempfile.gettempdir())
-    # Our folders whose process has ended, by their locks, because process numbers are reused.
-    for stale in parent.glob(f"{PREFIX}*"):
+    for stale in parent.glob(f"{FOLDER_PREFIX}*"):
         try:
-            facts = stale.lstat()
+            status = stale.lstat()
         except OSError:
             continue
-        ours = not stale.is_symlink() and stale.is_dir() and facts.st_uid == getattr(os, "getuid", lambda: -1)()
-        held = _open_locked(stale, create=False) if ours else None
-        if held is not None:
+        is_ours = not stale.is_symlink() and stale.is_dir() and status.st_uid == getattr(os, "getuid", lambda: -1)()
+        lock = _open_locked(stale, create=False) if is_ours else None
+        if lock is not None:
             shutil.rmtree(stale, ignore_errors=True)
-            os.close(held)
+            os.close(lock)
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))  # 0700
-        held = _open_locked(folder, create=True)
-        if held is not None:
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))  # 0700
+        if _open_locked(folder, create=True) is not None:
             atexit.register(_remove_own_folder, folder, process)
             return folder
 
@@ -148,10 +151,10 @@ def _remove_own_folder(folder: Path, process: int) -> None:
 
 
 def _open_locked(folder: Path, *, create: bool) -> int | None:
-    """The lock of a folder, as an open file; None if another process holds it, or if it is missing."""
-    place, flags = folder / LOCK, os.O_RDWR | (os.O_CREAT if create else 0)
+    """Lock a folder and return the open lock file; None if another process has locked it, or if it is missing."""
+    path, flags = folder / LOCK_FILE, os.O_RDWR | (os.O_CREAT if create else 0)
     try:
-        file = os.open(place, flags, 0o600)
+        file = os.open(path, flags, 0o600)
     except OSError:
         return None
     locked = True
@@ -159,68 +162,66 @@ def _open_locked(folder: Path, *, create: bool) -> int | None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # a system without such locks, on which no folder counts as abandoned
+    except ImportError:  # a system without such locks
         pass
     except OSError:
         locked = False
-    if locked and place.exists():
+    if locked and path.exists():
         return file
     os.close(file)
     return None
 
 
-# What is done to the rows of a table, batch by batch: plain data that travels to wherever the rows are.
-#
-# A job holds no engine and no source of randomness: its noise is drawn in the process that works on the
-# batch.
+# Jobs on the rows of a table, batch by batch. A job is plain data that can be sent to other processes: it holds no
+# engine and no source of randomness. Noise is drawn in the process that works on the batch.
 
 Totals = NDArray[np.int64]
 Work = Callable[[Any], Any]
-"""An Arrow record batch becomes another one with as many rows, or integers of shape [length]."""
+"""A function from an Arrow record batch to one with as many rows, or to integers of shape [length]."""
 Progress = Callable[[int], None]
-"""Told how many rows are done."""
+"""A callback with the number of rows done so far."""
 
-ROWS = 1 << 19
-"""Rows of a batch, at most."""
+MAX_BATCH_ROWS = 1 << 19
+"""Most rows in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """``work`` on each batch of ``columns`` gives a batch of ``schema``.
+    """A job that writes rows: ``work`` turns each batch of ``columns`` into a batch of ``schema``.
 
-    ``kept_columns`` columns are added unchanged.
+    The columns ``kept_columns`` are written next to it, unchanged.
     """
 
     columns: tuple[str, ...]
     kept_columns: tuple[str, ...]
     work: Work
     schema: Any
-    rows: int = ROWS
+    rows: int = MAX_BATCH_ROWS
 
     def output_columns(self, batch: Any) -> list[Any]:
-        """The columns that are written for a batch.
+        """Return the columns that are written for a batch.
 
-        Raises ``EngineError``, without a value of the data, where the work fails or does not keep to its schema;
-        a ``TightropeError`` of the work passes.
+        Raises ``EngineError``, without a value from the data, if the work fails or its result has another schema or
+        length; a ``TightropeError`` of the work is raised unchanged.
         """
-        given = batch.select(list(self.columns))
-        made = engine_call("work on a batch of rows", lambda: self.work(given))
-        if made.schema != self.schema or len(made) != len(batch):
+        selected = batch.select(list(self.columns))
+        result = engine_call("work on a batch of rows", lambda: self.work(selected))
+        if result.schema != self.schema or len(result) != len(batch):
             raise EngineError("a job gave other rows or columns than it promised; nothing was written")
-        return [*made.columns, *(batch.column(name) for name in self.kept_columns)]
+        return [*result.columns, *(batch.column(name) for name in self.kept_columns)]
 
 
 @dataclass(frozen=True, slots=True)
 class SumJob:
-    """``work`` on each batch of ``columns`` gives integers, shape [length], which are summed."""
+    """A job that sums integers: ``work`` turns each batch of ``columns`` into integers, shape [length]."""
 
     columns: tuple[str, ...]
     work: Work
     length: int
-    rows: int = ROWS
+    rows: int = MAX_BATCH_ROWS
 
     def sum_batches(self, batches: Iterable[Any]) -> Totals:
-        """The sum over all batches, exactly (it must fit in 64 bits, as counts do).
+        """Return the exact sum over all batches (it must fit in 64 bits, as counts do).
 
         Raises like ``WriteJob.output_columns``.
         """
@@ -237,18 +238,18 @@ class SumJob:
 
 
 def iterate_batches(reader: Any) -> Iterator[Any]:
-    """The batches of a reader; every failure of it is an ``EngineError`` that shows no value."""
+    """Yield the batches of a reader; a failure becomes an ``EngineError`` that shows no value."""
     while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
         yield batch
 
 
 def split_batches(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in batches of at most ``rows``; none is copied."""
+    """Yield the same rows in batches of at most ``rows`` rows, without copying."""
     for batch in batches:
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)
 
 
 def make_record_batch(columns: list[Any], schema: Any) -> Any:
-    """A record batch of these columns."""
+    """Return a record batch of these columns."""
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""Group keys: the order they are reported in, and given keys as a table that the engine can join."""
+"""Group keys: their order in reports, and the keys given in a question as a table that the engine can join."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Key = tuple[object, ...]
+_FLOAT32_OVERFLOW = 3.4028235677973366e38
+"""Doubles from here on round to infinity in 32 bits."""
 
-_FITS: dict[Kind, Callable[[object], bool]] = {
+_KIND_TESTS: dict[Kind, Callable[[object], bool]] = {
     "integer": lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, bool),
     "text": lambda value: isinstance(value, str),
@@ -32,7 +34,7 @@ _FITS: dict[Kind, Callable[[object], bool]] = {
     "timestamp": lambda value: isinstance(value, datetime),
 }
 
-_SAID: dict[Kind, str] = {
+_KIND_REMEDIES: dict[Kind, str] = {
     "integer": "write whole numbers without quotes",
     "number": "write numbers without quotes",
     "text": "write texts in quotes; a column of a CSV file is text until its type is declared",
@@ -53,26 +55,29 @@ def key_sort_order(key: Key) -> tuple[tuple[Any, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class GivenKeys:
-    """Keys that a question names, sorted, with their form in the engine (None if no row can have that key)."""
+    """The keys given in a question, sorted, and their values in the engine (None for a key that no row can have).
+
+    ``types`` are the Arrow types of the key columns.
+    """
 
     keys: tuple[Key, ...]
     engine_keys: tuple[Key | None, ...]
     types: tuple[Any, ...]
 
     def to_engine_table(self) -> ir.Table:
-        """An engine table ``key0, key1, ..., number``: each key that a row can have, and its place in ``keys``."""
+        """Return an engine table ``key0, key1, ..., number``: keys that rows can have, and their index in ``keys``."""
         pyarrow = load_library("pyarrow")
         present = [(number, key) for number, key in enumerate(self.engine_keys) if key is not None]
         columns = {
-            f"key{place}": pyarrow.array([key[place] for _, key in present], kind)
-            for place, kind in enumerate(self.types)
+            f"key{index}": pyarrow.array([key[index] for _, key in present], arrow_type)
+            for index, arrow_type in enumerate(self.types)
         }
         columns["number"] = pyarrow.array([number for number, _ in present], pyarrow.int32())
         return load_library("ibis").memtable(pyarrow.table(columns))
 
 
 def check_key_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
-    """``SchemaError`` for a key of another kind than its column: the schema tells, before a row is read."""
+    """Raise ``SchemaError`` for a key entry of another kind than its column; needs the schema, reads no row."""
     names, kinds = tuple(map(str, by)), tuple(facts_of(term, schema).kind for term in by)
     for key in keys:
         for entry, name, kind in zip(key, names, kinds, strict=True):
@@ -80,59 +85,56 @@ def check_key_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -
 
 
 def resolve_given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
-    """The keys checked against the columns' types and sorted.
+    """Return the keys, checked against the columns' types and sorted.
 
-    Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when two keys are one in the
-    columns' types (0.0 and -0.0, None and NaN, two instants that the column's ticks do not tell apart): a row would be
-    in two groups.
+    Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when two keys are equal in the
+    columns' types (0.0 and -0.0, None and NaN, two instants that differ by less than the column's precision): a row
+    would be in two groups.
     """
     forms = tuple(_KeyForm(dtype) for dtype in types)
-    placed: dict[Key, Key] = {}
-    taken: set[Key] = set()
-    for place, key in enumerate(keys):
+    given_keys: dict[Key, Key] = {}  # by canonical key
+    seen: set[Key] = set()
+    for index, key in enumerate(keys):
         canonical = tuple(map(_canonical_entry, key, by, types))
-        located = _to_engine_key(canonical, forms)
-        same = canonical if located is None else located
-        if canonical in placed or same in taken:
+        engine_key = _to_engine_key(canonical, forms)
+        identity = canonical if engine_key is None else engine_key
+        if canonical in given_keys or identity in seen:
             expected = "keys that are different in the types of their columns"
-            raise InputError("keys", f"key {place + 1} of the list", expected, "remove it: another one equals it")
-        placed[canonical] = key
-        taken.add(same)
-    order = sorted(placed, key=key_sort_order)
-    located_keys = tuple(_to_engine_key(key, forms) for key in order)
-    return GivenKeys(tuple(placed[key] for key in order), located_keys, tuple(form.arrow for form in forms))
+            raise InputError("keys", f"key {index + 1} of the list", expected, "remove it: another one equals it")
+        given_keys[canonical] = key
+        seen.add(identity)
+    order = sorted(given_keys, key=key_sort_order)
+    engine_keys = tuple(_to_engine_key(key, forms) for key in order)
+    return GivenKeys(tuple(given_keys[key] for key in order), engine_keys, tuple(form.arrow_type for form in forms))
 
 
 class _KeyForm:
-    """The form of one column's keys in the engine.
+    """The form of one column's keys in the engine: the type of ``to_comparable``, with texts as ``shorten_texts``."""
 
-    The Arrow type of ``column_types.to_comparable``, texts ``shorten_texts``.
-    """
-
-    __slots__ = ("arrow", "wide")
+    __slots__ = ("arrow_type", "is_wide")
 
     def __init__(self, dtype: dt.DataType) -> None:
-        self.wide = is_wide(dtype)
-        # The Arrow type of a column in comparable form.
+        self.is_wide = is_wide(dtype)
         pyarrow = load_library("pyarrow")
         if dtype.is_floating():
-            arrow = pyarrow.float64()
+            self.arrow_type = pyarrow.float64()
         elif dtype.is_timestamp():
-            fine = dtype.scale == NANOSECONDS and dtype.timezone is None
-            arrow = pyarrow.timestamp("ns" if fine else "us", tz=dtype.timezone and "UTC")
+            has_nanoseconds = dtype.scale == NANOSECONDS and dtype.timezone is None
+            self.arrow_type = pyarrow.timestamp("ns" if has_nanoseconds else "us", tz=dtype.timezone and "UTC")
+        elif self.is_wide or kind_of(dtype) == "text":
+            self.arrow_type = pyarrow.string()
         else:
-            arrow = pyarrow.string() if is_wide(dtype) or kind_of(dtype) == "text" else dtype.to_pyarrow()
-        self.arrow = arrow
+            self.arrow_type = dtype.to_pyarrow()
 
     def to_engine_value(self, entry: object) -> object:
-        """The entry as a value of the Arrow type; raises when the column cannot hold it."""
-        exact = str(entry) if self.wide and entry is not None else entry
-        found = load_library("pyarrow").scalar(exact, self.arrow).as_py()
-        return shorten_text(found) if isinstance(found, str) else found
+        """Return the entry as a value of the Arrow type; raises when the column cannot hold it."""
+        exact = str(entry) if self.is_wide and entry is not None else entry
+        value = load_library("pyarrow").scalar(exact, self.arrow_type).as_py()
+        return shorten_text(value) if isinstance(value, str) else value
 
 
 def _to_engine_key(key: Key, forms: tuple[_KeyForm, ...]) -> Key | None:
-    """The key in the engine's form, or None when the columns cannot hold it (300 in a column of bytes)."""
+    """Return the key in the engine's form, or None if the columns cannot hold it (300 in a column of bytes)."""
     try:
         return tuple(form.to_engine_value(entry) for form, entry in zip(forms, key, strict=True))
     except (ArithmeticError, TypeError, ValueError):  # Arrow's own errors are ValueErrors
@@ -140,9 +142,9 @@ def _to_engine_key(key: Key, forms: tuple[_KeyForm, ...]) -> Key | None:
 
 
 def _canonical_entry(entry: object, name: str, dtype: dt.DataType) -> object:
-    """The entry in the one form that equal keys share; ``SchemaError`` when the column holds something else.
+    """Return the entry in a canonical form, the same for equal keys; ``SchemaError`` for another kind.
 
-    Instants are in UTC: Python takes the two instants of the hour that autumn repeats for equal.
+    Instants are converted to UTC, because Python compares the repeated hour in autumn as equal.
     """
     kind = kind_of(dtype)
     value = _convert_entry(entry, name, kind)
@@ -151,7 +153,7 @@ def _canonical_entry(entry: object, name: str, dtype: dt.DataType) -> object:
     if kind == "timestamp":
         if (value.tzinfo is None) != (dtype.timezone is None):
             zone = "without a time zone" if dtype.timezone is None else "with a time zone"
-            raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
+            raise SchemaError("key", f"{type(entry).__name__} entry", f"a timestamp {zone}, as column {name!r} is")
         return value if value.tzinfo is None else value.astimezone(UTC)
     if kind != "number":
         return value
@@ -160,35 +162,33 @@ def _canonical_entry(entry: object, name: str, dtype: dt.DataType) -> object:
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     try:
         wide = float(value)
-        narrow = float(load_library("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
+        narrow = (
+            float(load_library("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_OVERFLOW else wide
+        )
     except OverflowError:
         return value
     return narrow + 0.0
 
 
 def _convert_entry(entry: object, name: str, kind: Kind) -> Any:
-    """The entry as a Python value of this kind, None for the missing key; ``SchemaError`` when it is of another."""
+    """Return the entry as a Python value of this kind, None for the missing key; ``SchemaError`` for another kind."""
     value = _to_python_value(entry, kind)
     if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)) or value != value:  # noqa: PLR0124 - NaT is not itself
         return None
-    if not _FITS[kind](value):
+    if not _KIND_TESTS[kind](value):
         expected = f"of kind {kind}, as column {name!r} is"
-        raise SchemaError("key", f"{type(entry).__name__} entry", expected, _SAID[kind])
+        raise SchemaError("key", f"{type(entry).__name__} entry", expected, _KIND_REMEDIES[kind])
     return value
 
 
 def _to_python_value(entry: object, kind: Kind) -> Any:
-    """The entry as a Python value: numpy's and pandas' own, and UUIDs, are taken for what they say."""
+    """Return the entry as a Python value; scalars of numpy and pandas, and UUIDs for text, are converted."""
     value: Any = entry
     if type(entry).__module__ == "numpy" and hasattr(entry, "item"):
-        # A day of numpy is a date; finer ones are instants, nanoseconds kept.
-        finer = type(entry).__name__ == "datetime64" and str(value.dtype) != "datetime64[D]"
-        value = load_library("pandas").Timestamp(entry) if finer else value.item()
+        # A numpy day becomes a date; finer units become instants with nanoseconds.
+        is_instant = type(entry).__name__ == "datetime64" and str(value.dtype) != "datetime64[D]"
+        value = load_library("pandas").Timestamp(entry) if is_instant else value.item()
     if kind == "text" and isinstance(value, UUID):
         return str(value)
-    whole_day = kind == "date" and type(value).__name__ == "Timestamp" and value == value.normalize()
-    return value.date() if whole_day and value.tzinfo is None else value
-
-
-_FLOAT32_END = 3.4028235677973366e38
-"""From here on a double rounds to infinity in 32 bits."""
+    is_midnight = kind == "date" and type(value).__name__ == "Timestamp" and value == value.normalize()
+    return value.date() if is_midnight and value.tzinfo is None else value

@@ -1,7 +1,7 @@
-"""Jobs on the rows of a table, wherever it lives: each row is worked on once, and the result is kept, not the recipe.
+"""Jobs on all rows of a table in any engine: the result is written once, and later steps read the written result.
 
-A lazy expression that draws randomness is evaluated again at every use: two uses give two reports of one value, which
-spend twice the privacy. So what a job makes is written, once, and later steps read what was written.
+A lazy expression that draws randomness would be evaluated again at every use: two uses give two randomized reports of
+one value, which cost twice the privacy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tightrope.tables.backends.backend import check_destination
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import (
-    ROWS,
+    MAX_BATCH_ROWS,
     Progress,
     SumJob,
     Totals,
@@ -32,6 +32,9 @@ from tightrope.tables.table import Table
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+SORT_MEMORY = "400MB"
+"""Memory limit of sorting; the rest is spilled to disk."""
+
 
 def write_columns(
     table: Table,
@@ -41,41 +44,44 @@ def write_columns(
     destination: str | Path,
     *,
     keep: Sequence[str] = (),
-    rows: int = ROWS,
+    rows: int = MAX_BATCH_ROWS,
     progress: Progress | None = None,
 ) -> int:
-    """Write what ``work`` makes of each batch of ``columns``; the number of rows.
+    """Write the result of ``work`` for each batch of ``columns``; return the number of rows.
 
     Parameters:
-        work: gets Arrow record batches of at most ``rows`` rows with ``columns``; gives as many rows of ``schema`` (an
-            Arrow schema). On Spark it travels to the workers and must draw its randomness there.
+        work: gets Arrow record batches of at most ``rows`` rows with ``columns``; returns as many rows of ``schema``
+            (an Arrow schema). On Spark it is sent to the workers and must draw its randomness there.
         destination: a ``.parquet`` file, or on Spark a folder of Parquet parts. It must not exist.
-        keep: columns that are written next to the result, unchanged; other columns are not.
-        progress: told how many rows are done (on Spark once, at the end).
+        keep: columns that are written unchanged next to the result; no other columns are written.
+        progress: called with the number of rows done (on Spark once, at the end).
 
-    The order of rows may change, but this is not a shuffle. Here, the file appears when it is whole, or
-    not at all, and its row groups have ``rows`` rows each, for all data; a process that is killed leaves a
-    hidden ``.NAME.….part`` next to it; keep it from readers of the file of a second run. On Spark a folder is
-    whole when Spark says so (``_SUCCESS``): a task that fails is tried again, and the output committer keeps one of its
-    tries only. What a lost try drew stays in a temporary file on the cluster until Spark removes it. Speculative
-    execution, which runs tasks twice on purpose, is refused. A part has the rows of a partition: where a file is read,
-    Spark cuts it by bytes, so a collector who is not to learn lengths of values gets repartitioned rows.
+    The order of rows may change, but rows are not shuffled.
 
-    Raises ``InputError`` for a destination that exists, ``SchemaError`` for columns that do not, ``EngineError``
-    without a value of the data where the engine or the work fails.
+    Without Spark: the file appears when it is complete, or not at all. Its row groups have ``rows`` rows each, whatever
+    the data. A killed process leaves a hidden ``.NAME.….part`` next to the destination; do not give it to readers who
+    also get the file of a second run.
+
+    On Spark: the folder is complete when Spark has written ``_SUCCESS``. A failed task is repeated, and only one of its
+    attempts is kept; draws of a lost attempt stay in a temporary file on the cluster until Spark removes it.
+    Speculative execution, which runs tasks twice on purpose, is rejected. A part holds the rows of a partition, and
+    Spark partitions files by bytes: repartition the rows if a reader must not learn the lengths of values.
+
+    Raises ``InputError`` for a destination that exists, ``SchemaError`` for missing columns, ``EngineError`` without a
+    value from the data if the engine or ``work`` fails.
     """
-    # Results and kept columns share one table (engines take `a` and `A` for one name).
+    # Results and kept columns share one table, and engines do not distinguish `a` from `A`.
     folded_names = [name.casefold() for name in (*schema.names, *keep)]
     if len(set(folded_names)) != len(folded_names):
         raise InputError(
             "keep", tuple(keep), f"columns named unlike each other and {list(schema.names)}", "rename the column"
         )
-    backend, chosen = _select_columns(table, [*columns, *keep])
+    backend, selected = _select_columns(table, [*columns, *keep])
     job = WriteJob(tuple(columns), tuple(keep), work, schema, check_integer("rows", rows))
-    place = Path(destination)
-    if place.exists():
-        raise destination_exists_error(place)
-    return backend_for(backend).run_write_job(backend, chosen, job, place, progress or _ignore_progress)
+    path = Path(destination)
+    if path.exists():
+        raise destination_exists_error(path)
+    return backend_for(backend).run_write_job(backend, selected, job, path, progress or _ignore_progress)
 
 
 def sum_over_batches(
@@ -84,37 +90,32 @@ def sum_over_batches(
     work: Work,
     length: int,
     *,
-    rows: int = ROWS,
+    rows: int = MAX_BATCH_ROWS,
     progress: Progress | None = None,
 ) -> Totals:
     """Return the sum of ``work`` over all batches: integers, shape [length].
 
-    ``work`` gives an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
-    randomness: Spark may work on a batch again. ``progress`` is not called on Spark. Raises like ``write_columns``.
+    ``work`` returns an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
+    randomness, because Spark may process a batch twice. ``progress`` is not called on Spark. Raises like
+    ``write_columns``.
     """
-    backend, chosen = _select_columns(table, columns)
+    backend, selected = _select_columns(table, columns)
     job = SumJob(tuple(columns), work, check_integer("length", length), check_integer("rows", rows))
-    return backend_for(backend).run_sum_job(backend, chosen, job, progress or _ignore_progress)
+    return backend_for(backend).run_sum_job(backend, selected, job, progress or _ignore_progress)
 
 
 def _select_columns(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
-    """The back end and the named columns, each once."""
+    """Return the back end and a table of the named columns, each once."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
-    wanted = tuple(dict.fromkeys(names))
-    if len({name.casefold() for name in wanted}) != len(wanted):
-        raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
-    return table.select_columns(wanted)
+    unique_names = tuple(dict.fromkeys(names))
+    if len({name.casefold() for name in unique_names}) != len(unique_names):
+        raise SchemaError("columns", unique_names, "unlike each other in more than capitals", "rename one of them")
+    return table.select_columns(unique_names)
 
 
 def _ignore_progress(_: int) -> None:
-    """No progress."""
-
-
-# Jobs whose rows come out in an order of their own: where a row stands must not tell where it stood.
-
-MEMORY = "400MB"
-"""Memory limit of sorting; the rest is spilled to disk."""
+    """Do nothing; stands in for a missing progress callback."""
 
 
 def write_sorted_columns(
@@ -127,11 +128,10 @@ def write_sorted_columns(
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """``write_columns``, and the rows of the file sorted by all its columns, so that it shows which rows there are, not
-    their order.
+    """Write like ``write_columns``, with the rows of the file sorted by all its columns.
 
-    A table is often sorted by the very thing that a job hides, and batches come in its order. On Spark the parts are
-    written as ``write_columns`` does; sort what is to be published.
+    Then their order reveals nothing: a table is often sorted by the very value that a job hides, and batches come in
+    the table's order. On Spark the parts are not sorted; sort them before they are published.
 
     >>> import pyarrow, tempfile
     >>> from tightrope.tables import open_source
@@ -141,32 +141,32 @@ def write_sorted_columns(
     ...     load_library("pyarrow.parquet").read_table(f"{folder}/a.parquet")["x"].to_pylist()
     [1, 2, 3]
     """
-    place = Path(destination)
+    path = Path(destination)
     if table.backend_adapter.writes_parts:
         return write_columns(table, columns, work, schema, destination, keep=keep, progress=progress)
-    check_destination(place)
-    if place.exists():
-        raise destination_exists_error(place)
-    part = place.with_name(f".{place.stem}.{uuid.uuid4().hex}{place.suffix}")
+    check_destination(path)
+    if path.exists():
+        raise destination_exists_error(path)
+    unsorted = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{path.suffix}")
     try:
-        count = write_columns(table, columns, work, schema, part, keep=keep, progress=progress)
-        _sort_file(part, place)
+        count = write_columns(table, columns, work, schema, unsorted, keep=keep, progress=progress)
+        _sort_file(unsorted, path)
     finally:
-        part.unlink(missing_ok=True)
+        unsorted.unlink(missing_ok=True)
     return count
 
 
 def _sort_file(source: Path, destination: Path) -> None:
-    """The rows of a Parquet file, sorted, into another; rows beyond memory are spilled to disk next to it."""
+    """Write the rows of a Parquet file to another one, sorted; what exceeds memory is spilled to disk next to it."""
     rows = engine_call(
         "read what was drawn", lambda: load_library("pyarrow.dataset").dataset(str(source), format="parquet")
     )
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=f".{destination.name}.") as folder:
-        connection = load_library("duckdb").connect(config={"temp_directory": folder, "memory_limit": MEMORY})
+        connection = load_library("duckdb").connect(config={"temp_directory": folder, "memory_limit": SORT_MEMORY})
         try:
             query = engine_call("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
-            reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(ROWS))
-            with atomic_parquet_file(destination, rows.schema, ROWS) as groups:
+            reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(MAX_BATCH_ROWS))
+            with atomic_parquet_file(destination, rows.schema, MAX_BATCH_ROWS) as groups:
                 engine_call("write what was sorted", lambda: groups.add_batches(reader))
         finally:
             connection.close()

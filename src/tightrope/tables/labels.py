@@ -1,4 +1,4 @@
-"""Names of finitely many things – categories, groups, places – and their numbers 0, 1, …, in columns of a table."""
+"""Columns as numbers 0, 1, …: names of categories as ``Labels``, and ranges of numbers cut into cells by ``Axis``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tightrope.errors import InputError, SchemaError
 from tightrope.numerics import checks
 from tightrope.tables.engine_calls import load_library
+from tightrope.tables.expressions.leaves import double_literal
 from tightrope.tables.schema import Column, Schema
 from tightrope.tables.table import Table
 
@@ -23,53 +24,57 @@ if TYPE_CHECKING:
 
 Name = str | int
 ABSENT = -1
+"""The number of an entry that is NULL or not among the names."""
+CELL = "tightrope_cell"
+"""The column that ``add_cell_column`` adds."""
+MAX_CELLS = 10_000_000
+"""Most cells of one axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """``names[v]`` is the name of number v: all text, or all whole numbers of 64 bits, none twice."""
+    """Names of categories or points; ``names[v]`` belongs to number v. All text or all 64-bit integers, distinct."""
 
     names: tuple[Name, ...]
 
     @classmethod
     def from_names(cls, names: Sequence[Name]) -> Self:
-        """From names in order; ``InputError`` for none, repeated, mixed or other ones.
+        """Build from the names in order; ``InputError`` for an empty list, and for repeated, mixed or other names.
 
         >>> Labels.from_names(["Bergen", "Oslo"]).names
         ('Bergen', 'Oslo')
         """
-        found = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
-        kinds = {type(name) for name in found}
+        plain_names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+        kinds = {type(name) for name in plain_names}
         if kinds not in ({str}, {int}):
             raise InputError("labels", [kind.__name__ for kind in kinds], "all text or all whole numbers, at least one")
-        if len(set(found)) != len(found):
-            raise InputError("labels", f"{len(found) - len(set(found))} repeated", "a list without repetitions")
-        if kinds == {int} and not all(-(1 << 63) <= int(name) < 1 << 63 for name in found):
-            raise InputError("labels", found, "whole numbers of 64 bits", "name them by text")
-        return cls(found)
+        if len(set(plain_names)) != len(plain_names):
+            raise InputError(
+                "labels", f"{len(plain_names) - len(set(plain_names))} repeated", "a list without repetitions"
+            )
+        if kinds == {int} and not all(-(1 << 63) <= int(name) < 1 << 63 for name in plain_names):
+            raise InputError("labels", plain_names, "whole numbers of 64 bits", "name them by text")
+        return cls(plain_names)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def label_numbers(self, column: Any) -> NDArray[np.int64]:
-        """The number of each entry of an Arrow column, shape [n]; −1 if it is NULL or not a name.
+        """Return the number of each entry of an Arrow column, shape [n]; −1 if it is NULL or not a name.
 
-        Raises ``SchemaError`` where the column is not of the names' kind.
+        Raises ``SchemaError`` if the column has another kind than the names.
 
         >>> import pyarrow
         >>> Labels.from_names(["Bergen", "Oslo"]).label_numbers(pyarrow.array(["Oslo", None, "Rome"])).tolist()
         [1, -1, -1]
         """
         column = self._comparable_column(column)
-        places = (
-            load_library("pyarrow.compute")
-            .index_in(column, value_set=self._arrow_names(), skip_nulls=True)
-            .fill_null(ABSENT)
-        )
-        return to_numpy_array(places)
+        compute = load_library("pyarrow.compute")
+        numbers = compute.index_in(column, value_set=self._arrow_names(), skip_nulls=True)
+        return to_numpy_array(numbers.fill_null(ABSENT))
 
     def names_by_number(self, numbers: NDArray[Any]) -> Any:
-        """The names of numbers in 0..k − 1, shape [n], as an Arrow array.
+        """Return the names of numbers in 0..k − 1, shape [n], as an Arrow array.
 
         >>> Labels.from_names(["Bergen", "Oslo"]).names_by_number(np.array([1, 1, 0])).to_pylist()
         ['Oslo', 'Oslo', 'Bergen']
@@ -83,17 +88,17 @@ class Labels:
     def _comparable_column(self, column: Any) -> Any:
         arrow = load_library("pyarrow")
         kind = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
-        text = arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
-        if isinstance(self.names[0], str) != text or not (text or arrow.types.is_integer(kind)):
-            wanted = "text" if isinstance(self.names[0], str) else "whole numbers"
-            raise SchemaError("column", str(column.type), f"of {wanted}, like the labels", "cast the column")
-        return column.cast(arrow.string()) if text else to_int64_column(column)
+        is_text = arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
+        if isinstance(self.names[0], str) != is_text or not (is_text or arrow.types.is_integer(kind)):
+            kind_of_names = "text" if isinstance(self.names[0], str) else "whole numbers"
+            raise SchemaError("column", str(column.type), f"of {kind_of_names}, like the labels", "cast the column")
+        return column.cast(arrow.string()) if is_text else to_int64_column(column)
 
 
 def to_int64_column(column: Any) -> Any:
-    """A column of whole numbers, or of truth values, as int64; numbers from 2⁶³ on, which no name has, are NULL.
+    """Return a column of integers or booleans as int64.
 
-    A cast would fail on them with an error that quotes one.
+    Numbers from 2⁶³ on become NULL: no name has one, and a cast would fail with an error that quotes a value.
     """
     arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
     column = column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
@@ -104,23 +109,16 @@ def to_int64_column(column: Any) -> Any:
 
 
 def to_numpy_array(column: Any) -> NDArray[Any]:
-    """An Arrow array or chunked array without NULLs as a numpy array."""
+    """Return an Arrow array or chunked array without NULLs as a numpy array."""
     return np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy())
-
-
-# Numbers as cells: the range of one column or of several, cut into equal parts, in the engine and in numpy alike.
-
-CELL = "tightrope_cell"
-"""The column that ``add_cell_column`` adds."""
-MOST_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     """``cells`` equal parts of [lower, upper]; cell = ⌊(clip(x, lower, upper) − lower) / width⌋, at most cells − 1.
 
-    What lies outside is clamped to the nearest end, infinities too; NULL and NaN have no cell. The bounds must be
-    publicly known and not taken from the data.
+    Values outside, infinities too, are clamped to the nearest end; NULL and NaN have no cell. The bounds must be
+    public, not taken from the data. The engine and numpy compute the same cells.
 
     >>> Axis("age", 0, 100, 10).cell_numbers(np.array([-5.0, 39.9, 40.0, 100.0, math.nan])).tolist()
     [0, 3, 4, 9, -1]
@@ -139,13 +137,13 @@ class Axis:
         if not (lower < upper and upper - lower < math.inf):
             raise InputError("upper", self.upper, f"above lower={self.lower!r}")
         if not (
-            self.cells <= MOST_CELLS and lower + self.cell_width / 2 > lower and upper - self.cell_width / 2 < upper
+            self.cells <= MAX_CELLS and lower + self.cell_width / 2 > lower and upper - self.cell_width / 2 < upper
         ):
             raise InputError("cells", self.cells, "a number of cells that the range can hold", "take fewer cells")
 
     @property
     def cell_width(self) -> float:
-        """Of one cell."""
+        """The width of one cell."""
         return (self.upper - self.lower) / self.cells
 
     @property
@@ -155,25 +153,26 @@ class Axis:
         return middles
 
     def cell_numbers(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The cell of each value, shape [n]; −1 for NaN."""
-        known = ~np.isnan(values)
-        clipped = np.clip(np.where(known, values, self.lower), self.lower, self.upper)
+        """Return the cell of each value, shape [n]; −1 for NaN."""
+        is_number = ~np.isnan(values)
+        clipped = np.clip(np.where(is_number, values, self.lower), self.lower, self.upper)
         cells = np.minimum(np.floor((clipped - self.lower) / self.cell_width).astype(np.int64), self.cells - 1)
-        return np.where(known, cells, -1)
+        return np.where(is_number, cells, -1)
 
     def cell_expression(self, column: ir.Column) -> ir.Column:
-        """``numbers`` in the engine, with NULL in place of −1: the same operations on the same doubles."""
-        ibis, lower, upper = load_library("ibis"), _double_literal(self.lower), _double_literal(self.upper)
+        """Compute ``cell_numbers`` in the engine, by the same operations on doubles, with NULL in place of −1."""
+        ibis, lower, upper = load_library("ibis"), double_literal(self.lower), double_literal(self.upper)
         x = column.cast("float64")
         clipped = ibis.least(ibis.greatest(x, lower), upper)
-        cell = ibis.least(((clipped - lower) / _double_literal(self.cell_width)).floor().cast("int64"), self.cells - 1)
+        cell = ibis.least(((clipped - lower) / double_literal(self.cell_width)).floor().cast("int64"), self.cells - 1)
         return ibis.ifelse(x.notnull() & ~x.isnan(), cell, ibis.null("int64"))
 
 
 def add_cell_column(table: Table, axes: Sequence[Axis]) -> Table:
-    """The table with a column ``tightrope_cell``: cells numbered as numpy flattens an array; NULL where one is NULL.
+    """Return the table with a column ``tightrope_cell``, the number of the cell in the product of the axes.
 
-    Raises ``SchemaError`` where a column is missing or not numeric.
+    Cells are numbered as numpy flattens an array (C order); a row without a cell on some axis has NULL. Raises
+    ``SchemaError`` if a column is missing or not numeric.
 
     >>> import pyarrow
     >>> from tightrope.tables import open_source
@@ -187,19 +186,13 @@ def add_cell_column(table: Table, axes: Sequence[Axis]) -> Table:
     schema = Schema((*table.schema.columns, Column(CELL, "integer")))
 
     def load_rows(names: Sequence[str]) -> Any:
-        wanted = dict.fromkeys([*(name for name in names if name != CELL), *(axis.column for axis in axes)])
-        rows = table._load_rows(list(wanted))
-        # i·columns + j, in any dimension.
-        parts = [axis.cell_expression(rows[axis.column]) for axis in axes]
-        number = reduce(
-            lambda so_far, pair: so_far * pair[0].cells + pair[1], zip(axes, parts, strict=True), 0 * parts[0]
-        )
-        known = reduce(and_, [part.notnull() for part in parts])
-        return rows.mutate(**{CELL: load_library("ibis").ifelse(known, number, load_library("ibis").null("int64"))})
+        read_columns = dict.fromkeys([*(name for name in names if name != CELL), *(axis.column for axis in axes)])
+        rows = table._load_rows(list(read_columns))
+        cells = [axis.cell_expression(rows[axis.column]) for axis in axes]
+        number = 0 * cells[0]
+        for axis, cell in zip(axes, cells, strict=True):
+            number = number * axis.cells + cell
+        ibis, all_present = load_library("ibis"), reduce(and_, [cell.notnull() for cell in cells])
+        return rows.mutate(**{CELL: ibis.ifelse(all_present, number, ibis.null("int64"))})
 
     return Table(schema, table.source_kind, table._open_backend, load_rows)
-
-
-def _double_literal(number: float) -> ir.Scalar:
-    """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
-    return load_library("ibis").literal(repr(float(number))).cast("float64")

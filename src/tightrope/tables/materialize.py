@@ -1,7 +1,11 @@
-"""The snapshot: a table in a private connection, filled once, then sealed.
+"""Copies rows into a table of a private DuckDB connection, in a few portable types, and seals the connection.
 
-It is free of foreign macros, collations, views and settings, and every scan of it sees the same rows. Its columns are
-called ``c0, c1, ...``: no name of the user's reaches the engine.
+The connection has none of the user's macros, collations, views and settings, and every scan sees the same rows. The
+columns are called ``c0, c1, ...``, so that users' names do not reach the engine.
+
+A value that its stored type cannot represent becomes missing, never an error: an instant out of range, a day with a
+time of day, text that is not UTF-8. Otherwise one person's value could stop the whole release. Each rule uses one value
+at a time.
 """
 
 from __future__ import annotations
@@ -22,51 +26,63 @@ from tightrope.tables.engine_calls import engine_call, load_library
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# Arrow columns in the few types that are stored, by rules that look at one value at a time.
-#
-# What a type cannot say is missing, never an error: an instant out of range, a day with a time of day, text that is
-# not UTF-8. Otherwise one person's value could stop everybody's answer.
-
-A_DAY = 86_400_000
-_TICKS = {"s": 1_000_000, "ms": 1_000}
-"""Microseconds in a tick."""
-NO_TIME = np.iinfo(np.int64).min
-"""The missing instant of numpy and pandas: it is unequal to every value, itself included, and unordered."""
+MILLISECONDS_PER_DAY = 86_400_000
+_MICROSECONDS_PER_TICK = {"s": 1_000_000, "ms": 1_000}
+NOT_A_TIME = np.iinfo(np.int64).min
+"""The missing instant of numpy and pandas (NaT): it is unequal to every value, itself included, and unordered."""
+TABLE = "tightrope_rows"
+DUCKDB_TYPES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "string": "VARCHAR",
+    "large_string": "VARCHAR",
+    "date32[day]": "DATE",
+}
+"""Arrow types that DuckDB reads from a Parquet file exactly as Arrow does, and DuckDB's names of them."""
 
 
 def storage_schema(schema: Any) -> Any:
-    """The schema that ``normalize_batch`` gives for a batch of this one."""
+    """Return the schema of the batches that ``normalize_batch`` makes of batches with this schema."""
     arrow = load_library("pyarrow")
     return arrow.schema([arrow.field(field.name, storage_type(field.type)) for field in schema])
 
 
 def storage_type(given: Any) -> Any:
-    """The type that is stored: dictionaries spelled out, days of one width, instants in UTC."""
+    """Return the stored type of an Arrow type: dictionaries decoded, days in 32 bits, instants in UTC."""
     arrow = load_library("pyarrow")
     types = arrow.types
     if types.is_dictionary(given):
         return storage_type(given.value_type)
     if types.is_timestamp(given):
-        fine = given.unit == "ns" and given.tz is None
-        return arrow.timestamp("ns" if fine else "us", tz=given.tz and "UTC")
+        has_nanoseconds = given.unit == "ns" and given.tz is None
+        return arrow.timestamp("ns" if has_nanoseconds else "us", tz=given.tz and "UTC")
     rules = (
         (types.is_fixed_size_binary, arrow.binary()),
         (types.is_float16, arrow.float32()),
         (types.is_date64, arrow.date32()),
         (types.is_null, arrow.string()),
-        (lambda kind: str(kind) == "string_view", arrow.large_string()),
+        (lambda arrow_type: str(arrow_type) == "string_view", arrow.large_string()),
     )
-    return next((stored for test, stored in rules if test(given)), given)
+    return next((stored for applies, stored in rules if applies(given)), given)
 
 
 def normalize_batch(batch: Any, schema: Any) -> Any:
-    """A record batch in ``storage_schema``; columns that need no rule are not copied."""
+    """Return a record batch in ``storage_schema``; columns that need no conversion are not copied."""
     columns = [_normalize_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
 
 
 def drop_long_texts(batch: Any, longest: int | None) -> Any:
-    """The batch without texts of more bytes than this: they are missing. In a dictionary, before it is spelled out."""
+    """Return the batch with texts of more than ``longest`` bytes missing; dictionaries are not decoded for this."""
     if longest is None:
         return batch
     columns = [_drop_long_entries(column, longest) for column in batch.columns]
@@ -74,6 +90,7 @@ def drop_long_texts(batch: Any, longest: int | None) -> Any:
 
 
 def _drop_long_entries(column: Any, longest: int) -> Any:
+    """Return a column in which texts of more than ``longest`` bytes are missing."""
     arrow, compute, given = load_library("pyarrow"), load_library("pyarrow.compute"), column.type
     if arrow.types.is_dictionary(given):
         entries = _drop_long_entries(column.dictionary, longest)
@@ -89,6 +106,7 @@ def _drop_long_entries(column: Any, longest: int) -> Any:
 
 
 def _normalize_column(column: Any, wanted: Any) -> Any:
+    """Return a column in its stored type, ``wanted``; values that do not fit are missing."""
     arrow = load_library("pyarrow")
     types, given = arrow.types, column.type
     if types.is_dictionary(given):
@@ -96,10 +114,9 @@ def _normalize_column(column: Any, wanted: Any) -> Any:
     if types.is_timestamp(given):
         return _normalize_instants(column, wanted)
     if types.is_date64(given):
-        # Milliseconds that are a whole number of days, as days.
-        ticks, missing = _ticks_and_missing(column)
-        days, rest = np.divmod(ticks, A_DAY)
-        missing = missing | (rest != 0) | (np.abs(days) > np.iinfo(np.int32).max)
+        milliseconds, missing = _ticks_and_missing(column)
+        days, time_of_day = np.divmod(milliseconds, MILLISECONDS_PER_DAY)
+        missing = missing | (time_of_day != 0) | (np.abs(days) > np.iinfo(np.int32).max)
         return _masked_array(np.where(missing, 0, days).astype(np.int32), missing, load_library("pyarrow").date32())
     if types.is_string(wanted) or types.is_large_string(wanted):
         return drop_invalid_utf8(column.cast(wanted) if given != wanted else column)
@@ -126,21 +143,21 @@ def _decode_text(entry: bytes | None) -> str | None:
 def _normalize_instants(column: Any, wanted: Any) -> Any:
     """Convert to microseconds and UTC; values that do not fit in 64 bits are missing."""
     ticks, missing = _ticks_and_missing(column)
-    gone = ticks == NO_TIME
-    factor = _TICKS.get(column.type.unit)
+    is_nat = ticks == NOT_A_TIME
+    factor = _MICROSECONDS_PER_TICK.get(column.type.unit)
     if factor is not None:
-        reach = np.iinfo(np.int64).max // factor
-        missing = missing | (ticks > reach) | (ticks < -reach)
+        largest = np.iinfo(np.int64).max // factor
+        missing = missing | (ticks > largest) | (ticks < -largest)
         ticks = np.where(missing, 0, ticks) * factor
     elif column.type.unit == "ns" and wanted.unit == "us":
         ticks = ticks // 1_000
-    elif column.type.unit == wanted.unit and not np.any(gone):
+    elif column.type.unit == wanted.unit and not np.any(is_nat):
         return column.view(wanted)
-    return _masked_array(ticks, missing | gone, wanted)
+    return _masked_array(ticks, missing | is_nat, wanted)
 
 
 def _ticks_and_missing(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The numbers behind a column of times, and which of them are missing."""
+    """Return the integers that a column of times stores, and which of them are missing."""
     missing = np.asarray(column.is_null())
     return column.view("int64").fill_null(0).to_numpy(zero_copy_only=False), missing
 
@@ -149,15 +166,12 @@ def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any)
     return load_library("pyarrow").array(values, mask=missing).view(wanted)
 
 
-TABLE = "tightrope_rows"
-
-
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """The source of rows: the Arrow schema of ``read_batches``, and a function that iterates over them, each row once.
+    """A source of rows: the Arrow schema, and ``read_batches``, which iterates over all rows as record batches.
 
-    ``parquet_files`` are files that hold the same rows, if there are such: what needs no rule is read from them without
-    a detour. ``check_unchanged`` raises where the source has changed; ``read_batches`` do so by themselves.
+    ``parquet_files`` are files with the same rows, if there are any: DuckDB reads them itself if no value needs
+    conversion. ``check_unchanged`` raises if the source has changed; ``read_batches`` checks this by itself.
     """
 
     schema: Any
@@ -168,69 +182,50 @@ class RowSource:
 
 @contextmanager
 def materialize_rows(rows: RowSource, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
-    """A back end and the one table in it: all the rows, settled, under their names.
+    """Yield a private back end and its table of all rows, in their stored types, under their original names.
 
-    A text of more than ``longest`` bytes is missing: it is left out before anything else is done with it.
+    A text of more than ``longest`` bytes becomes missing before it is processed further.
 
-    Errors of the batches pass as they are; errors of the engine are ``EngineError``.
+    Errors of ``read_batches`` are raised unchanged; errors of the engine become ``EngineError``.
     """
-    backend = engine_call("open a room of our own", open_connection)
+    backend = engine_call("open a private connection", open_connection)
     try:
         if not _copy_from_parquet(backend.con, rows, longest):
             batches = (drop_long_texts(batch, longest) for batch in rows.read_batches())
             schema = storage_schema(rows.schema)
             arrow = load_library("pyarrow")
-            stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
+            stored = arrow.schema([arrow.field(f"c{index}", field.type) for index, field in enumerate(schema)])
             engine_call("make the table", lambda: backend.con.from_arrow(stored.empty_table()).create(TABLE))
-            for fill_batch in batches:
-                _store_batch(backend.con, drop_long_texts(normalize_batch(fill_batch, schema), longest), stored)
-        engine_call("shut the room", lambda: seal_connection(backend))
-        table = engine_call("read the room's own schema", lambda: backend.table(TABLE))
-        names = {name: table[f"c{place}"] for place, name in enumerate(rows.schema.names)}
-        yield backend, table.select(**names)
+            for batch in batches:
+                _store_batch(backend.con, drop_long_texts(normalize_batch(batch, schema), longest), stored)
+        engine_call("seal the private connection", lambda: seal_connection(backend))
+        table = engine_call("read the schema of the copied rows", lambda: backend.table(TABLE))
+        columns = {name: table[f"c{index}"] for index, name in enumerate(rows.schema.names)}
+        yield backend, table.select(**columns)
     finally:
-        engine_call("leave the room", backend.disconnect)
-
-
-DIRECT = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INTEGER",
-    "int64": "BIGINT",
-    "uint8": "UTINYINT",
-    "uint16": "USMALLINT",
-    "uint32": "UINTEGER",
-    "uint64": "UBIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "bool": "BOOLEAN",
-    "string": "VARCHAR",
-    "large_string": "VARCHAR",
-    "date32[day]": "DATE",
-}
-"""Arrow types for which DuckDB reads from a Parquet file exactly what Arrow does, and what it calls them."""
+        engine_call("close the private connection", backend.disconnect)
 
 
 def _copy_from_parquet(connection: Any, rows: RowSource, longest: int | None) -> bool:
-    """Return whether DuckDB itself read the rows from their files, as no rule applied to them."""
-    if not rows.parquet_files or not all(str(field.type) in DIRECT for field in rows.schema):
+    """Copy the rows from their Parquet files with DuckDB; return False, without a table, if values need conversion."""
+    if not rows.parquet_files or not all(str(field.type) in DUCKDB_TYPES for field in rows.schema):
         return False
     rows.check_unchanged()
     duckdb = load_library("duckdb")
-    places = [glob.escape(str(path.absolute())) for path in rows.parquet_files]
+    paths = [glob.escape(str(path.absolute())) for path in rows.parquet_files]
     columns = []
-    for place, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         column = duckdb.ColumnExpression(field.name)
-        if longest is not None and DIRECT[str(field.type)] == "VARCHAR":  # texts that are too long are missing
+        if longest is not None and DUCKDB_TYPES[str(field.type)] == "VARCHAR":
             fits = duckdb.FunctionExpression("strlen", column) <= duckdb.ConstantExpression(longest)
             column = duckdb.CaseExpression(fits, column)
-        columns.append(column.alias(f"c{place}"))
+        columns.append(column.alias(f"c{index}"))
     try:
-        found = connection.read_parquet(places, hive_partitioning=False).select(*columns)
-        if list(map(str, found.types)) != [DIRECT[str(field.type)] for field in rows.schema]:
+        relation = connection.read_parquet(paths, hive_partitioning=False).select(*columns)
+        if list(map(str, relation.types)) != [DUCKDB_TYPES[str(field.type)] for field in rows.schema]:
             return False
-        found.create(TABLE)
-    except duckdb.Error:  # text that is not UTF-8, say: batch by batch, by rule
+        relation.create(TABLE)
+    except duckdb.Error:  # for example text that is not UTF-8
         return False
     rows.check_unchanged()
     return True

@@ -1,7 +1,8 @@
 """Public tables joined to private rows: each private row matches at most one of their rows, by its key.
 
-What a row looks up depends on that row and on public data alone. So it is one more value of the row, and neighbors
-stay neighbors: one person's rows never affect another row's match, or how often or whether it counts.
+The looked-up values depend on the private row and on public data alone. So they are further values of the row, and
+neighboring tables stay neighbors: one person's rows never affect another row's match, or whether and how often it
+counts.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
-AT_ONCE = 10_000
-"""Rows that are spelled out at a time for the digest."""
+DIGEST_BATCH_ROWS = 10_000
+"""Rows that are converted to Python values at a time for the digest."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the digest is kept
+@dataclass(frozen=True, eq=False)  # without slots, because the digest is cached
 class PublicTable:
-    """A public table as it was read, once.
+    """A public table, read once.
 
-    ``key_pairs``: columns of the private table, and its own columns to compare them with, as values of ``kinds``.
-    ``added_schema``: the columns that private rows get. ``rows``: an Arrow table ``key0, ..., value0, ...`` in the
-    order of its keys, all present and unique.
+    ``key_pairs``: columns of the private table, each with the public table's column that it is compared with.
+    ``key_kinds``: the kinds in which they are compared.
+    ``added_schema``: the columns that private rows get.
+    ``rows``: an Arrow table ``key0, ..., value0, ...``, sorted by its keys, which are present and unique.
     """
 
     name: str
@@ -47,17 +49,18 @@ class PublicTable:
 
     @cached_property
     def content_digest(self) -> str:
-        """SHA-256 of names and values, column by column, in the order of the keys: of the contents, not of a file."""
-        made = hashlib.sha256(json.dumps([[own for _, own in self.key_pairs], self.added_schema.column_names]).encode())
+        """SHA-256 of the names and values, column by column in the order of keys; independent of the file format."""
+        key_columns = [public for _, public in self.key_pairs]
+        digest = hashlib.sha256(json.dumps([key_columns, self.added_schema.column_names]).encode())
         for column in self.rows.columns:
-            for start in range(0, len(column), AT_ONCE):
-                made.update(json.dumps(column.slice(start, AT_ONCE).to_pylist(), default=str).encode())
-        return made.hexdigest()
+            for start in range(0, len(column), DIGEST_BATCH_ROWS):
+                digest.update(json.dumps(column.slice(start, DIGEST_BATCH_ROWS).to_pylist(), default=str).encode())
+        return digest.hexdigest()
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The names of its key columns."""
-        return tuple(f"key{place}" for place in range(len(self.key_pairs)))
+        """The names of the key columns in ``rows``."""
+        return tuple(f"key{index}" for index in range(len(self.key_pairs)))
 
     @property
     def added_types(self) -> Mapping[str, dt.DataType]:
@@ -67,14 +70,15 @@ class PublicTable:
 
     @property
     def internal_names(self) -> dict[str, str]:
-        """The internal names of its columns, by the names that private rows get them under."""
-        return {name: f"value{place}" for place, name in enumerate(self.added_schema.column_names)}
+        """The names in ``rows`` of the added columns, by their names in private rows."""
+        return {name: f"value{index}" for index, name in enumerate(self.added_schema.column_names)}
 
 
 def key_columns(source: SourceRows, names: Sequence[str], kinds: Sequence[Kind]) -> list[ir.Column]:
-    """Columns in the form in which both sides are compared: one type a kind, NaN missing, −0.0 as 0.0.
+    """Return key columns in the form in which both sides are compared: one type per kind, NaN missing, −0.0 as 0.0.
 
-    Integers that doubles cannot hold are missing if compared with numbers: rounded, they match other keys.
+    Integers that are compared with numbers are missing if doubles cannot hold them: rounded, they would match other
+    keys.
     """
     columns = []
     for name, kind in zip(names, kinds, strict=True):
@@ -87,56 +91,57 @@ def key_columns(source: SourceRows, names: Sequence[str], kinds: Sequence[Kind])
 
 
 def used_tables(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[PublicTable, ...]:
-    """The tables that these columns come from, in the order in which they are joined."""
+    """Return the public tables that these columns come from, in the order in which they are joined."""
     return _trace_lookups(tables, names)[0]
 
 
 def private_names(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[str, ...]:
-    """The private columns that these names rest on: themselves, or what they are looked up by."""
+    """Return the private table's columns that these columns need: themselves, or the keys they are looked up by."""
     return _trace_lookups(tables, names)[1]
 
 
 def _trace_lookups(
     tables: Sequence[PublicTable], names: Sequence[str]
 ) -> tuple[tuple[PublicTable, ...], tuple[str, ...]]:
+    """Return the public tables that these columns come from, and the private table's columns that they need."""
     used: list[PublicTable] = []
     needed = tuple(names)
-    for table in reversed(tables):  # a later one may look up by what an earlier one added
+    for table in reversed(tables):  # the key of a later table may be a column that an earlier one added
         if any(name in table.added_schema.column_names for name in needed):
             used.insert(0, table)
-            own = (name for name in needed if name not in table.added_schema.column_names)
-            needed = tuple(dict.fromkeys((*own, *(private for private, _ in table.key_pairs))))
+            other_names = (name for name in needed if name not in table.added_schema.column_names)
+            needed = tuple(dict.fromkeys((*other_names, *(private for private, _ in table.key_pairs))))
     return tuple(used), needed
 
 
 def join_public_tables(rows: ir.Table, schema: Schema, backend: Any, tables: Sequence[PublicTable]) -> ir.Table:
-    """The rows with what they look up, missing where they meet nothing: as many rows as there were.
+    """Return the same rows with the columns of the public tables, which are missing in rows without a match.
 
-    Raises ``InputError`` where a key is there twice by the equality of this engine: the row would become two.
+    Raises ``InputError`` if a public key occurs twice by the equality of this engine: the row would become two.
     """
     for table in tables:
-        there = load_library("ibis").memtable(table.rows)
-        check_unique_keys(backend, there, table)
-        rows = engine_call("look up the public table", lambda: _join_public_columns(rows, there, schema, table))  # noqa: B023
+        public_rows = load_library("ibis").memtable(table.rows)
+        check_unique_keys(backend, public_rows, table)
+        rows = engine_call("join the public table", lambda: _join_public_columns(rows, public_rows, schema, table))  # noqa: B023
     return rows
 
 
-def check_unique_keys(backend: Any, there: ir.Table, table: PublicTable) -> None:
-    """Raises ``InputError`` where the engine finds a key twice; the table is public, and its keys may be spoken of."""
-    counted = there.group_by(list(table.key_names)).agg(times=there.count())
-    most = counted.agg(most=counted["times"].max())
-    (times,) = engine_call("look for repeated keys", lambda: backend_for(backend).fetch_arrow(backend, most))[
-        "most"
-    ].to_pylist()
+def check_unique_keys(backend: Any, public_rows: ir.Table, table: PublicTable) -> None:
+    """Raise ``InputError`` if the engine finds a key twice."""
+    counts = public_rows.group_by(list(table.key_names)).agg(times=public_rows.count())
+    largest = counts.agg(times=counts["times"].max())
+    found = engine_call("look for repeated keys", lambda: backend_for(backend).fetch_arrow(backend, largest))
+    (times,) = found["times"].to_pylist()
     if times is not None and times > 1:
-        expected = f"a public table in which each {' and '.join(own for _, own in table.key_pairs)} is there once"
+        expected = f"a public table in which each {' and '.join(public for _, public in table.key_pairs)} is there once"
         remedy = "a private row would meet several of its rows; keep one row a key"
         raise InputError("public_tables", f"{table.name}, a key {times} times", expected, remedy)
 
 
-def _join_public_columns(rows: ir.Table, there: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:
-    private = key_columns(SourceRows(rows, schema), [name for name, _ in table.key_pairs], table.key_kinds)
-    same = [own == there[name] for own, name in zip(private, table.key_names, strict=True)]
-    both = rows.left_join(there, same)
-    own = {name: rows[name] for name in rows.columns}
-    return both.select(**own, **{name: there[value] for name, value in table.internal_names.items()})
+def _join_public_columns(rows: ir.Table, public_rows: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:
+    private_keys = key_columns(SourceRows(rows, schema), [name for name, _ in table.key_pairs], table.key_kinds)
+    equal_keys = [key == public_rows[name] for key, name in zip(private_keys, table.key_names, strict=True)]
+    joined = rows.left_join(public_rows, equal_keys)
+    private_columns = {name: rows[name] for name in rows.columns}
+    added_columns = {name: public_rows[internal] for name, internal in table.internal_names.items()}
+    return joined.select(**private_columns, **added_columns)

@@ -1,4 +1,4 @@
-"""The request of a release to an engine, and the result: plain data, independent of engines."""
+"""Requests for exact integers by group, and their results: plain data, independent of engines."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tightrope.errors import InputError
 from tightrope.numerics import checks
 from tightrope.tables.expressions.expression import Term
 
-WIDEST_VALUE = 2**62
+MAX_FIXED_POINT = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
-WIDEST_PRODUCT = 2**50
-"""Largest product of one row: doubles hold every whole number up to there, and halves."""
-MOST_BY = 16
-"""Columns that a question may group by: what a row takes in memory grows with them."""
+MAX_PRODUCT = 2**50
+"""Largest product of one row: doubles hold all integers up to this, and their halves."""
+MAX_GROUPING_COLUMNS = 16
+"""Most columns that a question may group by, because the memory for one row grows with their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContributionBounds:
     """At most ``max_rows`` rows of a person count, ``max_rows_per_group`` in a group, in ``max_groups`` groups.
 
-    ``person_column`` names the column that says whose row it is. ``person=None``: each row is a person, nothing needs
-    bounding, and all three bounds are 1.
+    ``person_column`` names the column that identifies the person of a row. If it is None, each row is a person, and all
+    three bounds are 1.
     """
 
     person_column: str | None
@@ -71,18 +71,17 @@ class FixedPoint:
         self._check_overflow()
 
     def _check_overflow(self) -> None:
-        """Every intermediate of every row fits in 64 bits, for all data."""
-        extremes = [abs(bound / float(self.step)) for bound in (self.lower, self.upper)]
-        if not (
-            max(extremes) < WIDEST_VALUE and abs(self.center) <= WIDEST_VALUE and self._largest_units() <= WIDEST_VALUE
-        ):
+        """Raise ``InputError`` unless every intermediate value of every row fits in 64 bits, for all data."""
+        largest_quotient = max(abs(bound / float(self.step)) for bound in (self.lower, self.upper))
+        largest_units = max(abs(self.center), self._largest_units()) if largest_quotient < MAX_FIXED_POINT else math.inf
+        if not largest_units <= MAX_FIXED_POINT:
             raise InputError("step", self.step, "large enough that values stay below 2**62 steps", "use a larger step")
 
     def _largest_units(self) -> int:
         return max(abs(self.to_units(self.lower)), abs(self.to_units(self.upper)))
 
     def to_units(self, x: float) -> int:
-        """``R(x)``, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
+        """Return ``R(x)`` as the engine computes it. Infinities are clamped; NaN raises ``InputError``."""
         if math.isnan(x):
             raise InputError("x", x, "a number", "rows with NaN are dropped before they reach fixed point")
         clipped = min(max(float(x), float(self.lower)), float(self.upper))
@@ -90,15 +89,16 @@ class FixedPoint:
 
     @property
     def units_range(self) -> tuple[int, int]:
-        """The least and the largest integer that a row can add."""
+        """The smallest and the largest integer that a row can add."""
         return self.to_units(self.lower), self.to_units(self.upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A value counted from ``middle``: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
+    """A factor of a product: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
 
-    Monotone in x, rounding included: so are products of factors in each of them, and their extremes lie at the ends.
+    It is monotone in x, rounding included. So a product of factors is monotone in each of them, and its extremes lie at
+    the ends of their ranges.
     """
 
     lower: float
@@ -114,14 +114,14 @@ class Factor:
             raise InputError("middle", self.middle, f"from {self.lower!r} to {self.upper!r}")
 
     def evaluate_at(self, x: float) -> float:
-        """The factor, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
+        """Return the factor as the engine computes it. Infinities are clamped; NaN raises ``InputError``."""
         if math.isnan(x):
             raise InputError("x", x, "a number", "rows with NaN are dropped before they are counted")
         return min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
 
     @property
     def factor_range(self) -> tuple[float, float]:
-        """The least and the largest."""
+        """The smallest and the largest value of the factor."""
         return self.evaluate_at(self.lower), self.evaluate_at(self.upper)
 
 
@@ -129,8 +129,8 @@ class Factor:
 class FixedProduct:
     """A factor, its square or a product of two as an integer: ``floor(f / step + 1/2) - center``, in units of ``step``.
 
-    The arithmetic is IEEE doubles, here and in the engine: the same bits. The product is rounded once, when
-    it is put on the grid: rounding each factor to a grid of its own first would cost half the digits.
+    The arithmetic is IEEE doubles, here and in the engine: the same bits. The product is rounded once, to a multiple of
+    ``step``; rounding each factor first would cost half of the digits.
 
     >>> square = FixedProduct((Factor(0, 10, 5.0),), Decimal("0.1"), center=125, squared=True)
     >>> square.to_units(2), square.to_units(99), square.units_range
@@ -151,7 +151,7 @@ class FixedProduct:
         largest = self._multiply_factors(*(max(map(abs, factor.factor_range)) for factor in self.factors)) / float(
             self.step
         )
-        if not (largest <= WIDEST_PRODUCT and abs(self.center) <= WIDEST_PRODUCT):
+        if not (largest <= MAX_PRODUCT and abs(self.center) <= MAX_PRODUCT):
             raise InputError("step", self.step, "large enough that values stay below 2**50 steps", "use a larger step")
 
     def _multiply_factors(self, first: float, second: float | None = None) -> float:
@@ -163,12 +163,12 @@ class FixedProduct:
         return math.floor(self._multiply_factors(*factors) / float(self.step) + 0.5) - self.center
 
     def to_units(self, *values: float) -> int:
-        """The integer of a row with these values, one a factor, as the engine computes it."""
+        """Return the integer of a row with these values, one for each factor, as the engine computes it."""
         return self._round_to_units(*(factor.evaluate_at(x) for factor, x in zip(self.factors, values, strict=True)))
 
     @property
     def units_range(self) -> tuple[int, int]:
-        """The least and the largest integer that a row can add: at the ends, and at the middle if it is squared."""
+        """The smallest and the largest integer that a row can add; a square is smallest at the middle."""
         ends = [
             self._round_to_units(*corner)
             for corner in itertools.product(*(factor.factor_range for factor in self.factors))
@@ -183,8 +183,8 @@ class Measure:
     ``column=None``: the number of rows. A column, or an expression, without ``fixed_point``: the number of usable
     values (neither NULL nor NaN). With both: the sum of ``R(x)`` over the usable values.
 
-    ``second_column`` is a second column: then a row is usable where neither value is NULL or NaN, and a product takes
-    its second factor from there. So counts, sums and products of two columns use the same rows.
+    With a ``second_column``, a row is usable if neither value is NULL or NaN, and the second factor of a product comes
+    from it. So counts, sums and products of two columns use the same rows.
     """
 
     name: str
@@ -204,7 +204,7 @@ class Measure:
 
     @property
     def measured_terms(self) -> tuple[Term, ...]:
-        """The columns, or expressions, that it is of."""
+        """The one or two columns, or expressions, that are measured; none for the number of rows."""
         return tuple(term for term in (self.column, self.second_column) if term is not None)
 
 
@@ -212,8 +212,8 @@ class Measure:
 class DistinctCount(Measure):
     """The number of distinct usable values of a column among the rows that are used.
 
-    Not a sum over rows: a value that others have, too, is counted once. A person's rows change it by at most as many as
-    they are.
+    It is not a sum over rows: a value that several persons have is counted once. A person changes the number by at most
+    the number of that person's rows.
     """
 
     def __post_init__(self) -> None:
@@ -225,9 +225,8 @@ class DistinctCount(Measure):
 class Request:
     """The counts and sums to compute, their keys, and the bounds on one person.
 
-    ``keys=None``: the groups are discovered: those that hold a row after bounding. ``keys`` given: rows of other
-    groups are dropped *before* bounding, so that they take nothing from a person's allowance. So are rows for which
-    ``where`` is not true.
+    ``keys=None``: the groups are those that have a row after bounding. With ``keys``, rows of other groups are dropped
+    *before* bounding, so that they do not count towards a person's bounds; so are rows for which ``where`` is not true.
     """
 
     by: tuple[Term, ...]
@@ -236,14 +235,14 @@ class Request:
     measures: tuple[Measure, ...]
     where: Term | None = None
     row_count_steps: tuple[int, ...] = ()
-    """If given, persons are counted by how many rows they have: under the largest of these rising numbers that they
-    reach. Each is counted once, so there is nothing to bound."""
+    """If given, persons are counted by their number of rows, each once: at the largest of these increasing numbers that
+    is not above it. No bounds are needed."""
 
     def __post_init__(self) -> None:
         self._check_row_count_steps()
         _check_distinct("by", tuple(map(str, self.by)))
-        if len(self.by) > MOST_BY + 1:  # quantiles and histograms add the number of a cell
-            raise InputError("by", f"{len(self.by)} columns", f"at most {MOST_BY}, and one of cells")
+        if len(self.by) > MAX_GROUPING_COLUMNS + 1:  # quantiles and histograms add the number of a cell
+            raise InputError("by", f"{len(self.by)} columns", f"at most {MAX_GROUPING_COLUMNS}, and one of cells")
         checks.check_nonempty("measures", self.measures)
         _check_distinct("measures", tuple(measure.name for measure in self.measures))
         if self.keys is None:
@@ -254,16 +253,14 @@ class Request:
                 raise InputError("key", key, f"a tuple with one entry for each of by={self.by!r}")
 
     def _check_row_count_steps(self) -> None:
-        rising = self.row_count_steps == tuple(sorted(set(self.row_count_steps))) and self.row_count_steps[:1] in (
-            (),
-            (1,),
-        )
-        alone = (
+        steps = self.row_count_steps
+        is_increasing = steps == tuple(sorted(set(steps))) and steps[:1] in ((), (1,))
+        counts_persons_only = (
             not self.by
             and self.bounds == ContributionBounds(self.bounds.person_column, 1, 1, 1)
             and len(self.measures) == 1
         )
-        if not rising or (self.row_count_steps and not (alone and self.bounds.person_column is not None)):
+        if not is_increasing or (steps and not (counts_persons_only and self.bounds.person_column is not None)):
             raise InputError(
                 "row_count_steps",
                 self.row_count_steps,
@@ -275,8 +272,8 @@ class Request:
 class GroupTotals:
     """The integers of every group: ``values[measure][i]`` belongs to ``keys[i]``.
 
-    Groups are sorted by key, ``None`` first. They are exact and private data: nothing but noise may be added to them
-    before anyone sees them.
+    Groups are sorted by key, ``None`` first. The integers are exact, private data: noise must be added before they are
+    published.
     """
 
     keys: tuple[tuple[object, ...], ...]

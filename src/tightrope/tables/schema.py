@@ -12,10 +12,10 @@ Kind = Literal["integer", "number", "text", "boolean", "date", "timestamp", "oth
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name and what it can be used for.
+    """The name and the kind of a column.
 
-    ``integer`` holds every width of integer, ``number`` floats and decimals, ``text`` also enums, dictionaries and
-    UUIDs. ``other`` (lists, structs, binary, times of day, ...) can be neither a person, a key nor a value.
+    ``integer`` covers all widths of integers, ``number`` floats and decimals, ``text`` also enums, dictionaries and
+    UUIDs. ``other`` columns (lists, structs, binary, times of day, ...) cannot be a privacy unit, a key or a value.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     def find_column(self, name: str) -> Column:
-        """The column of this exact name; ``SchemaError`` lists what exists and suggests the closest.
+        """Return the column of this exact name; ``SchemaError`` lists the columns and suggests the closest.
 
         >>> table = Schema((Column("age", "integer"), Column("city", "text")))
         >>> table.find_column("age")

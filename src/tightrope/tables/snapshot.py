@@ -1,9 +1,9 @@
-"""The rows of a plan, read once: every question of it is asked of the same rows."""
+"""Snapshots of the rows of a plan, which all its queries read, and the exact integers of each request."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -27,17 +27,20 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
-# Persons with more rows than may count, found once for all requests that have the same bound on them.
-#
-# Who is found is looked at closely, and nothing else follows from it: of a person whose rows keep the bound, none is
-# dropped. So it does no harm that rows are counted before a request's own condition and keys leave some of them out.
+FIND_PERSONS = "find who exceeds a bound"
 
-STEP = "find who exceeds a bound"
+Totals = dict[Key, tuple[int, ...]]
+ROW_COUNT = Request((), None, ContributionBounds(None, 1, 1, 1), (Measure("rows", None, None),))
+"""A request for the number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class OverBoundRows:
-    """The persons of one snapshot, by their column and the bound on their rows; tables are dropped with the stack."""
+class OverBoundPersons:
+    """The persons of a snapshot who exceed a bound, found once for all requests with the same bound.
+
+    Rows are counted before a request's condition and keys are applied, so that some persons may be within the bound
+    afterwards. That has no effect, because bounding drops none of their rows. ``stack`` drops the tables at the end.
+    """
 
     backend: Any
     table: ir.Table
@@ -48,93 +51,96 @@ class OverBoundRows:
     @classmethod
     def from_requests(
         cls, backend: Any, table: ir.Table, requests: Sequence[Request], stack: ExitStack
-    ) -> OverBoundRows:
-        """Build for bounds that several requests share and that depend only on a person's number of rows."""
-        alone = (
-            one for one in requests if one.bounds.person_column and row_bound_decides(one.bounds, grouped=bool(one.by))
+    ) -> OverBoundPersons:
+        """Build for the bounds on a person's number of rows that several requests share."""
+        counts = Counter(
+            _row_bound_only(request.bounds)
+            for request in requests
+            if request.bounds.person_column and row_bound_decides(request.bounds, grouped=bool(request.by))
         )
-        asked = Counter(_row_bound_only(one.bounds) for one in alone)
-        return cls(backend, table, frozenset(bounds for bounds, many in asked.items() if many > 1), stack)
+        return cls(backend, table, frozenset(bounds for bounds, count in counts.items() if count > 1), stack)
 
     @contextmanager
-    def find_persons(self, narrow: ProjectedRows, bounds: ContributionBounds) -> Iterator[ir.Table]:
-        """A table of all (column ``person``) who exceed a bound in these rows, others perhaps among them."""
-        plain = _row_bound_only(bounds)
-        if plain not in self.shared_bounds or not row_bound_decides(bounds, grouped=bool(narrow.keys)):
-            with self._materialize_persons(bounding.persons_over_bound(narrow, bounds)) as few:
-                yield few
+    def find_persons(self, projected: ProjectedRows, bounds: ContributionBounds) -> Iterator[ir.Table]:
+        """Yield a table (column ``person``) of all persons who exceed a bound in these rows, and perhaps of others."""
+        row_bound = _row_bound_only(bounds)
+        if row_bound not in self.shared_bounds or not row_bound_decides(bounds, grouped=bool(projected.keys)):
+            with self._materialize_persons(bounding.persons_over_bound(projected, bounds)) as persons:
+                yield persons
             return
-        if plain not in self._persons_by_bounds:
-            everybody = engine_call(STEP, lambda: bounding.persons_over_bound(self._person_column(plain), plain))
-            self._persons_by_bounds[plain] = self.stack.enter_context(self._materialize_persons(everybody))
-        yield self._persons_by_bounds[plain]
+        if row_bound not in self._persons_by_bounds:
+            rows = self._person_column(row_bound)
+            persons = engine_call(FIND_PERSONS, lambda: bounding.persons_over_bound(rows, row_bound))
+            self._persons_by_bounds[row_bound] = self.stack.enter_context(self._materialize_persons(persons))
+        yield self._persons_by_bounds[row_bound]
 
     def _person_column(self, bounds: ContributionBounds) -> ProjectedRows:
         """Return the person column of all rows that belong to a person."""
-        assert bounds.person_column is not None  # noqa: S101 - of() and _bounded ask nothing else
+        assert bounds.person_column is not None  # noqa: S101 - a request without persons has no bound
         people = self.table.select(person=person_identity(self.table[bounds.person_column]))
         return ProjectedRows(people.filter(people["person"].notnull()), (), ())
 
     def _materialize_persons(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:
-        return backend_for(self.backend).materialize_table(STEP, self.backend, persons)
+        return backend_for(self.backend).materialize_table(FIND_PERSONS, self.backend, persons)
 
 
 def _row_bound_only(bounds: ContributionBounds) -> ContributionBounds:
-    """The bound on the number of rows alone."""
+    """Return the bounds that limit a person's number of rows alone."""
     return ContributionBounds(bounds.person_column, bounds.max_rows, bounds.max_rows, bounds.max_rows)
 
 
-# From a table and a request to the integers of every group.
-
-Totals = dict[Key, tuple[int, ...]]
-ROWS_ALONE = Request((), None, ContributionBounds(None, 1, 1, 1), (Measure("rows", None, None),))
-
-
 def collect_totals(
-    table: ir.Table, types: Mapping[str, dt.DataType], crowds: OverBoundRows, schema: Schema, request: Request
+    table: ir.Table, types: Mapping[str, dt.DataType], over_bound: OverBoundPersons, schema: Schema, request: Request
 ) -> GroupTotals:
-    """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
-    backend = crowds.backend
+    """Return the integers of a request, with groups sorted by key; see ``Snapshot.collect_totals``."""
+    backend = over_bound.backend
     wide, source = not backend_for(backend).has_wide_sums, SourceRows(table, schema)
-    narrow, given = engine_call(
+    projected, given = engine_call(
         "prepare the columns of a question", lambda: bounding.project_rows(source, types, request, wide=wide)
     )
     if request.row_count_steps:
-        # Persons by number of rows: each in one cell, independently of all other persons.
-        persons_counted = narrow.table.group_by("person").agg(own=narrow.table.count())
-        reached = reduce(add, [(persons_counted["own"] >= step).cast("int64") for step in request.row_count_steps])
-        placed = persons_counted.mutate(cell=reached)
-        many = placed.count().cast(bounding.WIDE_TOTAL)
-        summary = placed.group_by("cell").agg(total0=many, rows=many)
-        persons_found = _fetch_totals(backend, summary, ProjectedRows(summary, ("cell",), ()))
-        totals = [persons_found.get((place,), (0,))[0] for place in range(1, len(request.row_count_steps) + 1)]
+        # Count persons by the number of steps that their number of rows reaches.
+        row_counts = projected.table.group_by("person").agg(own_rows=projected.table.count())
+        reached = reduce(add, [(row_counts["own_rows"] >= step).cast("int64") for step in request.row_count_steps])
+        with_step = row_counts.mutate(cell=reached)
+        person_count = with_step.count().cast(bounding.WIDE_TOTAL)
+        summary = with_step.group_by("cell").agg(total0=person_count, rows=person_count)
+        persons_by_cell = _fetch_totals(backend, summary, ProjectedRows(summary, ("cell",), ()))
+        totals = [persons_by_cell.get((cell,), (0,))[0] for cell in range(1, len(request.row_count_steps) + 1)]
         return GroupTotals(
             tuple((step,) for step in request.row_count_steps), {request.measures[0].name: tuple(totals)}
         )
-    found = (
-        _compute_totals(backend, narrow, None, request)
+    totals_by_key = (
+        _compute_totals(backend, projected, None, request)
         if request.bounds.person_column is None
-        else _bounded_totals(crowds, narrow, request)
+        else _bounded_totals(over_bound, projected, request)
     )
     if given is not None:
-        # by place: Python takes both instants of the hour that autumn repeats for one key
-        counted = _arrange_groups([(number,) for number in range(len(given.keys))], found, request)
-        return GroupTotals(given.keys, counted.values)
+        # By number, because Python compares both instants of the hour that is repeated in autumn as equal.
+        by_number = _arrange_groups([(number,) for number in range(len(given.keys))], totals_by_key, request)
+        return GroupTotals(given.keys, by_number.values)
     kinds = [facts_of(term, schema).kind for term in request.by]
-    texts = _texts_by_digest(backend, bounding.filter_source(source, request), request, found)
-    whole = {tuple(own.get(entry, entry) for own, entry in zip(texts, key, strict=True)): key for key in found}
-    named = {tuple(map(decode_key, key, kinds)): found[short] for key, short in whole.items()}
-    return _arrange_groups(sorted(named, key=key_sort_order), named, request)
+    texts = _texts_by_digest(backend, bounding.filter_source(source, request), request, totals_by_key)
+    decoded = {}
+    for key, totals_of_key in totals_by_key.items():
+        full_key = tuple(column.get(entry, entry) for column, entry in zip(texts, key, strict=True))
+        decoded[tuple(map(decode_key, full_key, kinds))] = totals_of_key
+    return _arrange_groups(sorted(decoded, key=key_sort_order), decoded, request)
 
 
-def _texts_by_digest(backend: Any, source: SourceRows, request: Request, found: Totals) -> list[dict[object, str]]:
-    """Return each key column's texts whose digests are keys, by digest: read once a group, not once a row."""
+def _texts_by_digest(
+    backend: Any, source: SourceRows, request: Request, keys: Iterable[Key]
+) -> list[dict[object, str]]:
+    """Return, for each key column, the long texts by their digests, for the digests that occur in keys."""
     texts: list[dict[object, str]] = []
-    for place, term in enumerate(request.by):
-        digests = bounding.select_digests(key[place] for key in found)
-        own = bounding.texts_with_digests(source, term, digests) if digests else None
-        read = {} if own is None else _read_columns(backend, "read the texts of the keys", own)
-        texts.append(dict(zip(read.get("digest", ()), read.get("text", ()), strict=True)))
+    for index, term in enumerate(request.by):
+        digests = bounding.select_digests(key[index] for key in keys)
+        if not digests:
+            texts.append({})
+            continue
+        table = bounding.texts_with_digests(source, term, digests)
+        columns = _read_columns(backend, "read the texts of the keys", table)
+        texts.append(dict(zip(columns["digest"], columns["text"], strict=True)))
     return texts
 
 
@@ -142,71 +148,71 @@ def _read_columns(backend: Any, step: str, table: ir.Table) -> dict[str, list[An
     return engine_call(step, lambda: backend_for(backend).fetch_arrow(backend, table).to_pydict())
 
 
-def _bounded_totals(crowds: OverBoundRows, narrow: ProjectedRows, request: Request) -> Totals:
-    """Return all totals minus the totals of the rows that bounding drops: exact, because they are integers.
+def _bounded_totals(over_bound: OverBoundPersons, projected: ProjectedRows, request: Request) -> Totals:
+    """Return all totals minus the totals of the rows that bounding drops; exact, because they are integers.
 
-    Three scans of few columns: who exceeds a bound, the rows of those few, and all totals at the speed of a plain
-    GROUP BY. The first two results are temporary tables: inline, DuckDB would keep a copy of all narrow rows.
+    The projected rows are scanned three times: for the persons who exceed a bound, for these persons' rows, and for all
+    totals, a plain GROUP BY. The first two results are temporary tables, because in one query DuckDB would keep a copy
+    of all projected rows.
     """
-    backend = crowds.backend
-    with crowds.find_persons(narrow, request.bounds) as few:
-        excess = narrow.table.semi_join(few, "person")
-        with backend_for(backend).materialize_table(
-            "set aside the rows of those who exceed a bound", backend, excess
-        ) as held:
-            dropped = narrow.with_table(bounding.select_dropped_rows(narrow.with_table(held), request.bounds))
-            return _compute_totals(backend, narrow, dropped, request)
+    backend = over_bound.backend
+    with over_bound.find_persons(projected, request.bounds) as persons:
+        candidates = projected.table.semi_join(persons, "person")
+        step = "copy the rows of persons who exceed a bound"
+        with backend_for(backend).materialize_table(step, backend, candidates) as rows:
+            dropped = projected.with_table(bounding.select_dropped_rows(projected.with_table(rows), request.bounds))
+            return _compute_totals(backend, projected, dropped, request)
 
 
-def _compute_totals(backend: Any, narrow: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> Totals:
-    """The totals of the rows that are not dropped; different values by a query of their own, as they do not add up."""
-    found = _fetch_totals(backend, _totals_without_dropped(narrow, dropped, request), narrow)
-    for place in (place for place, measure in enumerate(request.measures) if isinstance(measure, DistinctCount)):
-        # Of each group, how many values a row has that is not dropped: pairs of group and value, then their number.
-        name = f"value{place}"
-        less = None if dropped is None else bounding.with_value_key(dropped, name)
-        pairs = _totals_without_dropped(bounding.with_value_key(narrow, name), less, ROWS_ALONE)
-        left = pairs.filter(pairs["rows"] > 0)
-        many = {"total0": left.count().cast(bounding.WIDE_TOTAL), "rows": left.count().cast(bounding.WIDE_TOTAL)}
-        own = _fetch_totals(
-            backend, left.group_by(list(narrow.keys)).agg(**many) if narrow.keys else left.agg(**many), narrow
-        )
-        found = {key: (*totals[:place], *own.get(key, (0,)), *totals[place + 1 :]) for key, totals in found.items()}
-    return found
+def _compute_totals(backend: Any, projected: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> Totals:
+    """Return the totals of the rows that are not dropped; each distinct count is a separate query."""
+    all_totals = _fetch_totals(backend, _totals_without_dropped(projected, dropped, request), projected)
+    for index in (index for index, measure in enumerate(request.measures) if isinstance(measure, DistinctCount)):
+        # Count the pairs of group and value that have a row that is not dropped.
+        name = f"value{index}"
+        dropped_values = None if dropped is None else bounding.with_value_key(dropped, name)
+        pairs = _totals_without_dropped(bounding.with_value_key(projected, name), dropped_values, ROW_COUNT)
+        used_pairs = pairs.filter(pairs["rows"] > 0)
+        value_count = used_pairs.count().cast(bounding.WIDE_TOTAL)
+        groups = used_pairs.group_by(list(projected.keys)) if projected.keys else used_pairs
+        counts = _fetch_totals(backend, groups.agg(total0=value_count, rows=value_count), projected)
+        all_totals = {
+            key: (*totals[:index], *counts.get(key, (0,)), *totals[index + 1 :]) for key, totals in all_totals.items()
+        }
+    return all_totals
 
 
-def _totals_without_dropped(narrow: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> ir.Table:
+def _totals_without_dropped(projected: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> ir.Table:
     """Return all totals, minus the totals of dropped rows."""
-    whole = bounding.totals_by_group(narrow, request)
+    totals = bounding.totals_by_group(projected, request)
     if dropped is None:
-        return whole
-    # The difference of the totals, group by group.
-    less, keys = bounding.totals_by_group(dropped, request), narrow.keys
-    names = [name for name in whole.columns if name not in keys]
-    alike = [less[name].cast(whole[name].type()).name(name) for name in keys]  # Spark forgets a scale
-    negated = less.select(*alike, *((-less[name]).cast(bounding.WIDE_TOTAL).name(name) for name in names))
-    both = whole.select(*keys, *names).union(negated, distinct=False)
-    sums = {name: both[name].sum().cast(bounding.WIDE_TOTAL) for name in names}
-    return both.group_by(list(keys)).agg(**sums) if keys else both.agg(**sums)
+        return totals
+    # The difference, group by group, is the sum of the totals and the negated totals of dropped rows.
+    dropped_totals, keys = bounding.totals_by_group(dropped, request), projected.keys
+    names = [name for name in totals.columns if name not in keys]
+    key_columns = [dropped_totals[name].cast(totals[name].type()).name(name) for name in keys]  # Spark loses a scale
+    negated = [(-dropped_totals[name]).cast(bounding.WIDE_TOTAL).name(name) for name in names]
+    union = totals.select(*keys, *names).union(dropped_totals.select(*key_columns, *negated), distinct=False)
+    sums = {name: union[name].sum().cast(bounding.WIDE_TOTAL) for name in names}
+    return union.group_by(list(keys)).agg(**sums) if keys else union.agg(**sums)
 
 
-def _fetch_totals(backend: Any, summary: ir.Table, narrow: ProjectedRows) -> Totals:
-    """The totals as Python integers, without groups that bounding left empty (but for the one group of all rows)."""
+def _fetch_totals(backend: Any, summary: ir.Table, projected: ProjectedRows) -> Totals:
+    """Return the totals as Python integers, without groups that have no row left; without keys, always one group."""
     columns = _read_columns(backend, "add up the groups", summary)
-    keys = zip(*(columns[name] for name in narrow.keys), strict=True) if narrow.keys else [()]
+    keys = zip(*(columns[name] for name in projected.keys), strict=True) if projected.keys else [()]
     totals = [map(int, values) for name, values in columns.items() if name.startswith("total")]
     groups = list(zip(keys, zip(*totals, strict=True), columns["rows"], strict=True))
-    found = {key: (values, size) for key, values, size in groups}
-    if len(found) < len(groups):
+    if len({key for key, _, _ in groups}) < len(groups):
         raise EngineError("two groups of the engine have one key in Python; cast the key columns to text")
-    return {key: values for key, (values, size) in found.items() if size > 0 or not narrow.keys}
+    return {key: values for key, values, size in groups if size > 0 or not projected.keys}
 
 
-def _arrange_groups(keys: Sequence[Key], found: Totals, request: Request) -> GroupTotals:
-    """The groups in this order; a group that was asked for and has no rows is all zeros."""
-    nothing = (0,) * len(request.measures)
-    totals = [found.get(key, nothing) for key in keys]
-    values = {measure.name: tuple(row[place] for row in totals) for place, measure in enumerate(request.measures)}
+def _arrange_groups(keys: Sequence[Key], totals_by_key: Totals, request: Request) -> GroupTotals:
+    """Return the groups in the order of ``keys``; a group without rows has zeros."""
+    zeros = (0,) * len(request.measures)
+    totals = [totals_by_key.get(key, zeros) for key in keys]
+    values = {measure.name: tuple(row[index] for row in totals) for index, measure in enumerate(request.measures)}
     return GroupTotals(tuple(keys), values)
 
 
@@ -219,25 +225,24 @@ class Snapshot:
 
     schema: Schema
     types: Mapping[str, dt.DataType] = field(repr=False)
-    _over_bound_rows: OverBoundRows = field(repr=False)
+    _over_bound_rows: OverBoundPersons = field(repr=False)
     _rows: ir.Table = field(repr=False)
 
     def collect_totals(self, request: Request) -> GroupTotals:
-        """The exact integers that a request asks for, by group: private data, to be noised before anyone sees them.
+        """Return the exact integers of a request by group: private data, to which noise must be added.
 
-        Adding or removing one person changes each integer by exactly what that person's own bounded rows add; one of
-        ``DistinctCount``, for others may have the same values, by at most that. The
-        answer depends neither on the order of rows nor on threads. Rules:
+        Adding or removing one person changes each integer by exactly the sum of that person's bounded rows, and a
+        ``DistinctCount`` by at most their number. The result does not depend on the order of rows or on threads. Rules:
 
-        - a row whose person is NULL is dropped, and so is one whose person is a float but no whole number below 2^53
-          (of 32 bits: 2^24), for rounding may have made one of two; with ``person=None`` each row is a person;
+        - a row whose person is NULL is dropped; so is one whose person is a float that is not an integer below 2^53 (in
+          32 bits: 2^24), because rounding may have merged two persons; without a person column each row is a person;
         - a text of more than 10,000 bytes is missing, for every use;
-        - a NULL key is a key of its own, ``None``; a NaN key is NULL; -0.0 equals 0.0;
+        - a NULL key is the key ``None``; a NaN key is NULL; -0.0 equals 0.0;
         - values that are NULL or NaN are not usable; infinities are clamped; booleans are 0 and 1.
 
-        Raises ``SchemaError`` when a column is missing or has a kind that cannot serve, ``InputError`` when two given
-        keys are one in the column's type or one row could take too much memory, ``EngineError`` when the engine fails,
-        without a value from the data.
+        Raises ``SchemaError`` if a column is missing or has an unsuitable kind, ``InputError`` if two given keys are
+        equal in the column's type or one row could take too much memory, ``EngineError`` if the engine fails, without a
+        value from the data.
         """
         if not isinstance(request, Request):
             raise InputError("request", type(request), "a tightrope.tables.Request")

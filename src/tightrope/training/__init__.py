@@ -1,4 +1,4 @@
-"""Training with noisy gradients: accountants for the libraries that train; knows none of them until it is asked.
+"""Accountants of the privacy loss of training with noisy gradients, for training libraries such as Opacus.
 
 >>> "OpacusAccountant" in __all__
 True

@@ -1,4 +1,4 @@
-"""The steps of a training run so far, equal ones as counts, and the loss of all of them."""
+"""The steps of a training run, with equal consecutive steps counted together, and their composed privacy loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def record_steps(history: History, noise_multiplier: float, sample_rate: float, 
 
 
 def check_entry(noise_multiplier: object, sample_rate: object, count: object) -> Entry:
-    """A checked entry; raises ``InputError``."""
+    """Return the entry with checked numbers; raises ``InputError``."""
     noise = non_negative("noise_multiplier", noise_multiplier)
     rate = check_finite("sample_rate", sample_rate)
     if not 0 < rate <= 1:
@@ -39,7 +39,9 @@ def check_entry(noise_multiplier: object, sample_rate: object, count: object) ->
 
 
 def compose_history(history: Iterable[Entry]) -> PrivacyLoss:
-    """The loss of all steps: sampled Gaussians, add-remove neighbors, **parameters fixed in advance**.
+    """Return the privacy loss of all steps: Gaussians on Poisson samples, with **parameters fixed in advance**.
+
+    Neighbors add or remove one example.
 
     >>> round(compose_history([(1.3, 256 / 60_000, 3515)]).epsilon(1e-5), 9)
     0.864409917

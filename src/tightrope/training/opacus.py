@@ -1,4 +1,4 @@
-"""An accountant for Opacus that is exact: ε as an upper bound, and the total variation.
+"""A tight accountant for Opacus: upper bounds on ε and on the total variation.
 
 Importing this module needs Opacus (``pip install 'tightrope[opacus]'``); ``MissingExtraError`` otherwise.
 """
@@ -21,13 +21,14 @@ NAME = "tightrope"
 
 
 class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus is not installed
-    """Privacy of Opacus' training steps, each a Gaussian on a Poisson sample; neighbors: add or remove one example.
+    """Privacy accountant of Opacus' training steps, each a Gaussian on a Poisson sample.
 
-    Holds for loaders that sample by Poisson, as ``make_private`` makes them unless told otherwise, and for noise and
-    rates that were fixed in advance: a schedule is fine, a choice after seeing the model is not.
+    Neighbors add or remove one example. The bounds hold for loaders that sample by Poisson, the default of
+    ``make_private``, and for noise and rates that were fixed in advance: a schedule is allowed, a choice after seeing
+    the model is not.
 
-    After ``register()`` Opacus finds it by name: ``PrivacyEngine(accountant="tightrope")``, also for
-    ``make_private_with_epsilon``. ``history`` is Opacus' own: (noise multiplier, sampling rate, steps).
+    After ``register()``, use it by name: ``PrivacyEngine(accountant="tightrope")``, also for
+    ``make_private_with_epsilon``. ``history`` has Opacus' format: (noise multiplier, sampling rate, steps).
     """
 
     history: History
@@ -37,11 +38,11 @@ class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus i
 
     @classmethod
     def mechanism(cls) -> str:
-        """The name it is registered under."""
+        """Return the name under which Opacus finds the accountant."""
         return NAME
 
     def __len__(self) -> int:
-        """Steps taken so far."""
+        """Return the number of steps so far."""
         return sum(count for *_, count in self.history)
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
@@ -54,15 +55,18 @@ class OpacusAccountant(IAccountant):  # type: ignore[misc]  # Any where Opacus i
         return compose_history(check_entry(*step) for step in self.history)
 
     def get_epsilon(self, delta: float) -> float:
-        """Upper bound on the ε spent so far at δ; ∞ after a step without noise. Raises ``InputError``."""
+        """Return an upper bound on the ε spent so far at δ; ∞ after a step without noise. Raises ``InputError``."""
         return self.loss.epsilon(delta)
 
     def get_total_variation(self) -> float:
-        """Upper bound on the total variation so far: a guess about membership is right at most (1 + η)/2."""
+        """Return an upper bound η on the total variation so far.
+
+        A guess whether an example was used, with prior probability ½, is right with probability at most (1 + η)/2.
+        """
         return self.loss.total_variation()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a copy of the history of ``state_dict()``; raises ``ValueError`` if it is invalid or from elsewhere."""
+        """Load a copy of the history in a ``state_dict()``; raises ``ValueError`` if it is invalid or not ours."""
         super().load_state_dict(state_dict)
         try:
             self.history = [check_entry(*step) for step in state_dict["history"]]

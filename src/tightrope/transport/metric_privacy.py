@@ -1,4 +1,10 @@
-"""ε·d privacy: maps whose outputs for two points are harder to distinguish the nearer the points are."""
+"""ε·d privacy (metric privacy): the closer two points, the less distinguishable their outputs.
+
+1. Certified mechanisms (``MetricMechanism``).
+2. Planar Laplace noise on a grid (``planar_laplace``).
+3. The mechanism of least expected distance, by a linear program (``optimal_metric``).
+4. A comparison with the coupling mechanism (``compare_on_grid``).
+"""
 
 from __future__ import annotations
 
@@ -26,9 +32,9 @@ from tightrope.transport.exact.tables import RowTables
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 
 LOG_ERROR = 2.0**-51
-"""Relative error of the logarithm of a weight; a difference has the errors of both."""
-DIVIDED = 1e-15
-"""Relative rounding error of a difference, a quotient and a product."""
+"""Relative error of the logarithm of a weight; a difference of two has both errors."""
+QUOTIENT_ERROR = 1e-15
+"""Relative rounding error of a difference, a quotient and a product together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +42,7 @@ class MetricMechanism:
     """A map on the points of a metric d, and an ε such that log P(y|x)/P(y|x′) ≤ ε d(x, x′) is proven.
 
     ``epsilon`` is computed from the actual sampling weights and rounded up. It covers one draw: k draws for one value
-    spend k times as much.
+    have k times this ε.
     """
 
     tables: RowTables
@@ -44,7 +50,7 @@ class MetricMechanism:
 
     @classmethod
     def from_channel(cls, matrix: ArrayLike, cost: CostLike) -> Self:
-        """Return any channel, shape [n, m], as an exact sampler certified for the metric ``cost``, [n, n].
+        """Return the channel ``matrix``, shape [n, m], as an exact sampler certified for the metric ``cost``, [n, n].
 
         Raises ``InputError`` if a row is not a distribution, or the sizes differ.
 
@@ -70,11 +76,11 @@ class MetricMechanism:
 
     def apply(self, values: ArrayLike, randomness: Source | None = None) -> Integers:
         """Return a fresh draw for each of ``values`` (indices of points, shape [k])."""
-        places = array_of("values", values, "whole numbers of shape [k]")
-        if places.ndim != 1 or places.dtype.kind not in "iu" or not np.all((places >= 0) & (places < len(self.tables))):
-            shown = f"{places.dtype} of shape {places.shape}"
+        points = array_of("values", values, "whole numbers of shape [k]")
+        if points.ndim != 1 or points.dtype.kind not in "iu" or not np.all((points >= 0) & (points < len(self.tables))):
+            shown = f"{points.dtype} of shape {points.shape}"
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")
-        return self.tables.draw_outcomes(places.astype(np.int64), randomness)
+        return self.tables.draw_outcomes(points.astype(np.int64), randomness)
 
     def loss(self, law: ArrayLike, cost: CostLike) -> float:
         """Return the expected distance Σ_x law[x] Σ_y P(y|x) d(x, y)."""
@@ -99,15 +105,19 @@ def metric_epsilon(tables: RowTables, cost: CostLike) -> float:
     for x in range(len(logs)):
         others = np.flatnonzero(tables.starts != tables.starts[x])  # equal rows share one table
         # The largest log-ratio of one row to others.
-        own = logs[x]
-        row_epsilon_others = logs[others]
-        row_epsilon_distances = distances[x, others]
-        possible = np.isfinite(own)
-        mine, theirs = own[possible], row_epsilon_others[:, possible]
-        gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
+        row_logs = logs[x]
+        other_logs = logs[others]
+        other_distances = distances[x, others]
+        possible = np.isfinite(row_logs)
+        possible_logs, compared_logs = row_logs[possible], other_logs[:, possible]
+        differences = (
+            possible_logs
+            - compared_logs
+            + LOG_ERROR * (np.abs(possible_logs) + np.where(np.isfinite(compared_logs), np.abs(compared_logs), 0.0))
+        )
         with np.errstate(divide="ignore"):
-            ratios = np.max(gaps, axis=1, initial=0.0) / row_epsilon_distances
-        worst = max(worst, round_outward(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED))
+            ratios = np.max(differences, axis=1, initial=0.0) / other_distances
+        worst = max(worst, round_outward(float(np.max(ratios, initial=0.0)), "up", error=QUOTIENT_ERROR))
     return worst
 
 
@@ -127,33 +137,34 @@ def expected_loss(matrix: Floats, law: Floats, cost: CostLike) -> float:
 
 
 def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
-    """Return ``matrix`` mixed with as little of ``private`` as makes its integer table ε·d private, shapes [n, m].
+    """Return ``matrix`` mixed with the smallest tried fraction of ``private`` whose integer table is ε·d private.
 
-    Rows are normalized first. ``private`` must be more private than ε: its fraction doubles from 1e−12 until the
-    integer check passes, at the latest at 1. Raises ``InputError`` if ``private`` itself does not pass.
+    Both have shape [n, m]; rows are normalized first. ``private`` must be more private than ε: its fraction doubles
+    from 1e−12 to at most 1 until the integer check passes. Raises ``InputError`` if ``private`` itself does not pass.
     """
-    clean = np.maximum(matrix, 0.0)
-    clean = clean / clean.sum(axis=1, keepdims=True)
-    share = 1e-12
+    normalized = np.maximum(matrix, 0.0)
+    normalized = normalized / normalized.sum(axis=1, keepdims=True)
+    fraction = 1e-12
     while True:
-        mixed = clean * (1 - share) + share * private
-        found = MetricMechanism.from_channel(mixed / mixed.sum(axis=1, keepdims=True), cost)
-        if found.epsilon <= epsilon:
-            return found
-        if share >= 1:
-            raise InputError("epsilon", epsilon, f"at least {found.epsilon!r}, what the table's rounding allows")
-        share = min(1.0, 2 * share)
+        mixed = normalized * (1 - fraction) + fraction * private
+        mechanism = MetricMechanism.from_channel(mixed / mixed.sum(axis=1, keepdims=True), cost)
+        if mechanism.epsilon <= epsilon:
+            return mechanism
+        if fraction >= 1:
+            raise InputError("epsilon", epsilon, f"at least {mechanism.epsilon!r}, because of the table's rounding")
+        fraction = min(1.0, 2 * fraction)
 
 
-# Planar Laplace noise on a grid: exactly ε·d private, certified from the sampling integers.
+# 2. Planar Laplace noise on a grid: exactly ε·d private, certified from the sampling integers.
 
 EPSILON_MARGIN = 1e-9
-"""Relative reduction of ε for the kernel, so that roundings of its table stay within ε."""
+"""ε of the kernel is reduced by this fraction, so that the rounded table meets ε."""
 KERNEL_REACH = 45.0
-"""Beyond the grid by this over ε, the kernel has at most e^−45 of its mass, for each point."""
-LARGEST_STRETCH = 50.0
+"""The kernel extends beyond the grid by 45/ε: outside is at most e^−45 of its mass, for each point."""
+MAX_EPSILON_DIAMETER = 50.0
 """Largest ε times diameter: weights stay above 2³⁰ units of 2⁻¹²⁸."""
-MOST_CELLS, MOST_REACH = 900, 3000
+MAX_CELLS, MAX_REACH = 900, 3000
+"""Maximal number of cells of a grid, and maximal extent of the kernel in cells."""
 METRICS = ("euclidean", "cityblock")
 
 
@@ -171,22 +182,20 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     >>> noisy.epsilon <= 1.0, noisy.matrix.shape
     (True, (12, 12))
     """
-    checked_shape_height, checked_shape_width = _check_shape(shape)
-    if not 2 <= checked_shape_height * checked_shape_width <= MOST_CELLS:
-        raise InputError("shape", shape, f"2 to {MOST_CELLS} cells", "take larger cells")
-    height, width = checked_shape_height, checked_shape_width
+    height, width = _check_shape(shape)
+    if not 2 <= height * width <= MAX_CELLS:
+        raise InputError("shape", shape, f"2 to {MAX_CELLS} cells", "use larger cells")
     epsilon = check_positive("epsilon", epsilon)
     cost = grid_distances((height, width), metric)
-    if not epsilon * float(cost.max()) <= LARGEST_STRETCH:
-        raise InputError("epsilon", epsilon, f"at most {LARGEST_STRETCH / float(cost.max()):g} on this grid")
+    if not epsilon * float(cost.max()) <= MAX_EPSILON_DIAMETER:
+        raise InputError("epsilon", epsilon, f"at most {MAX_EPSILON_DIAMETER / float(cost.max()):g} on this grid")
     # e^{−ε‖z‖} for |z| up to the grid's size plus the reach, shape [2R + 1, 2R + 1].
-    kernel_shape = (height, width)
     kernel_epsilon = epsilon * (1 - EPSILON_MARGIN)
-    reach = max(kernel_shape) + math.ceil(KERNEL_REACH / kernel_epsilon)
-    if not reach <= MOST_REACH:
-        remedy = "take larger cells: epsilon is per cell"
+    reach = max(height, width) + math.ceil(KERNEL_REACH / kernel_epsilon)
+    if not reach <= MAX_REACH:
+        remedy = "use larger cells: epsilon is per cell"
         raise InputError(
-            "epsilon", kernel_epsilon, f"at least {KERNEL_REACH / (MOST_REACH - max(kernel_shape)):g}", remedy
+            "epsilon", kernel_epsilon, f"at least {KERNEL_REACH / (MAX_REACH - max(height, width)):g}", remedy
         )
     axis = np.arange(-reach, reach + 1, dtype=np.float64)
     down = axis[:, None]
@@ -195,20 +204,14 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     kernel = np.exp(
         -kernel_epsilon * np.asarray(np.hypot(down, right) if metric == "euclidean" else np.abs(down) + np.abs(right))
     )
-    clamped_shape = (height, width)
-    clamped_height, clamped_width = clamped_shape
-    by_rows = _sums_by_shift(kernel, clamped_height)
-    both = _sums_by_shift(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), clamped_width)
-    cells = (
-        both.reshape(clamped_width, clamped_width, clamped_height, clamped_height)
-        .transpose(2, 0, 3, 1)
-        .reshape(clamped_height * clamped_width, clamped_height * clamped_width)
-    )
+    by_rows = _sums_by_shift(kernel, height)
+    sums = _sums_by_shift(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), width)
+    cells = sums.reshape(width, width, height, height).transpose(2, 0, 3, 1).reshape(height * width, height * width)
     matrix = np.asarray(cells / cells.sum(axis=1, keepdims=True))
-    found = MetricMechanism.from_channel(matrix, cost)
-    if not found.epsilon <= epsilon:
-        raise InputError("epsilon", epsilon, f"at least {found.epsilon!r}, what the table's rounding allows")
-    return found
+    mechanism = MetricMechanism.from_channel(matrix, cost)
+    if not mechanism.epsilon <= epsilon:
+        raise InputError("epsilon", epsilon, f"at least {mechanism.epsilon!r}, because of the table's rounding")
+    return mechanism
 
 
 def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
@@ -231,27 +234,30 @@ def _check_shape(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def _sums_by_shift(kernel: Floats, size: int) -> Floats:
-    """Return sums over the first axis of all moves from a to b on a line of ``size`` points, clamped, [a, b, rest]."""
-    reach, out = len(kernel) // 2, np.empty((size, size, kernel.shape[1]))
+    """Return the kernel summed over all moves along its first axis that lead from a to b, shape [size, size, …].
+
+    Moves are on a line of ``size`` points and clamped to its ends; the first axes of the result are a and b.
+    """
+    reach, sums = len(kernel) // 2, np.empty((size, size, kernel.shape[1]))
     for a in range(size):
         for b in range(size):
             low = 0 if b == 0 else reach + b - a
             high = len(kernel) if b == size - 1 else reach + b - a + 1
-            out[a, b] = kernel[low:high].sum(axis=0)
-    return out
+            sums[a, b] = kernel[low:high].sum(axis=0)
+    return sums
 
 
-# The ε·d private map of least expected distance for a known distribution: a linear program, repaired and certified.
+# 3. The ε·d private map of least expected distance for a known distribution: a linear program, repaired and certified.
 
 Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-MOST_PLACES = 150
-"""n² unknowns and a row for each arc and output: HiGHS takes about a minute at this size."""
-METRIC_OPTIMUM_EPSILON_MARGIN = 1e-9
-"""Relative reduction of ε for the program, so that its roundings need little mixing."""
-METRIC_OPTIMUM_LARGEST_STRETCH = 50.0
+MAX_POINTS = 150
+"""Maximal number n of points: with n² unknowns and a row for each arc and output, HiGHS takes about a minute."""
+PROGRAM_EPSILON_MARGIN = 1e-9
+"""ε of the program is reduced by this fraction, so that little mixing is needed after rounding."""
+PROGRAM_MAX_EPSILON_DIAMETER = 50.0
 """Largest ε times diameter: 2⁻¹²⁸ resolves the smallest probabilities to a part in a billion."""
-STIFFEST = 20.0
+MAX_LOG_COEFFICIENT = 20.0
 """Logarithm of the largest coefficient, the limit of HiGHS's accuracy; capping at e^20 costs 1e−8 of the diameter."""
 
 
@@ -285,21 +291,21 @@ def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: 
     """
     distances = as_cost(cost).to_matrix()
     size = len(distances)
-    if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
-        raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
-    apart = distances[~np.eye(size, dtype=bool)]
-    if not (apart.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
+    if distances.shape != (size, size) or size < 2 or not size <= MAX_POINTS:
+        raise InputError("cost", distances.shape, f"a metric on 2 to {MAX_POINTS} points", "use larger cells")
+    off_diagonal = distances[~np.eye(size, dtype=bool)]
+    if not (off_diagonal.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
         raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")
     weights = ExactDistribution.from_probabilities("law", law, len(distances)).float_masses
     epsilon, stretch = check_positive("epsilon", epsilon), check_finite("dilation", dilation)
     if not stretch >= 1:
         raise InputError("dilation", dilation, "at least 1")
-    if not epsilon * float(distances.max()) <= METRIC_OPTIMUM_LARGEST_STRETCH:
+    if not epsilon * float(distances.max()) <= PROGRAM_MAX_EPSILON_DIAMETER:
         raise InputError(
-            "epsilon", epsilon, f"at most {METRIC_OPTIMUM_LARGEST_STRETCH / float(distances.max()):g} on these points"
+            "epsilon", epsilon, f"at most {PROGRAM_MAX_EPSILON_DIAMETER / float(distances.max()):g} on these points"
         )
     arcs = _direct_pairs(distances) if stretch == 1 else _greedy_spanner(distances, stretch)
-    matrix, optimum = _solve_program(weights, distances, arcs, epsilon / stretch * (1 - METRIC_OPTIMUM_EPSILON_MARGIN))
+    matrix, optimum = _solve_program(weights, distances, arcs, epsilon / stretch * (1 - PROGRAM_EPSILON_MARGIN))
     mechanism = certified(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
     return OptimalMetric(mechanism, expected_loss(mechanism.matrix, weights, distances), optimum, 2 * len(arcs[0]))
 
@@ -315,7 +321,9 @@ def _direct_pairs(distances: Floats) -> Arcs:
     size = len(distances)
     direct = np.triu(np.ones((size, size), dtype=bool), 1)
     for z in range(size):
-        through = distances[:, z, None] + distances[None, z, :] <= distances  # exact ties only: extra arcs are safe
+        through = (
+            distances[:, z, None] + distances[None, z, :] <= distances
+        )  # equality without tolerance: superfluous arcs only cost time
         through[z, :] = through[:, z] = False
         direct &= ~through
     first, second = np.nonzero(direct)
@@ -325,50 +333,57 @@ def _direct_pairs(distances: Floats) -> Arcs:
 def _greedy_spanner(distances: Floats, stretch: float) -> Arcs:
     """Return a greedy spanner: keep arcs if all paths so far exceed ``stretch`` times their length (Althöfer 1993)."""
     size = len(distances)
-    ways = np.where(np.eye(size, dtype=bool), 0.0, np.inf)
-    kept = []
+    path_lengths = np.where(np.eye(size, dtype=bool), 0.0, np.inf)
+    arcs = []
     order = np.argsort(distances, axis=None, kind="stable")
     for x, other in zip(*np.unravel_index(order, distances.shape), strict=True):
-        if x < other and not ways[x, other] <= stretch * distances[x, other]:
-            kept.append((x, other))
+        if x < other and not path_lengths[x, other] <= stretch * distances[x, other]:
+            arcs.append((x, other))
             step = distances[x, other]
-            ways = np.minimum(ways, ways[:, x, None] + step + ways[None, other, :])
-            ways = np.minimum(ways, ways[:, other, None] + step + ways[None, x, :])
-    first, second = np.array(kept).T
+            path_lengths = np.minimum(path_lengths, path_lengths[:, x, None] + step + path_lengths[None, other, :])
+            path_lengths = np.minimum(path_lengths, path_lengths[:, other, None] + step + path_lengths[None, x, :])
+    first, second = np.array(arcs).T
     return first, second
 
 
 def _solve_program(law: Floats, distances: Floats, arcs: Arcs, epsilon: float) -> tuple[Floats, float]:
-    """Solve the program with HiGHS: unknown x·n + y is P(y|x)."""
+    """Return the solution P(y|x) of the program, and its value, by HiGHS; unknown x·n + y is P(y|x)."""
     from scipy.optimize import linprog
 
     size, (first, second) = len(law), arcs
     pairs = np.concatenate([np.stack([first, second]), np.stack([second, first])], axis=1)
-    left = (pairs[0][:, None] * size + np.arange(size)).ravel()
-    right = (pairs[1][:, None] * size + np.arange(size)).ravel()
-    factors = np.repeat(np.exp(np.minimum(epsilon * distances[pairs[0], pairs[1]], STIFFEST)), size)
-    rows = np.arange(len(left))
-    entries = (np.concatenate([np.ones(len(left)), -factors]), (np.tile(rows, 2), np.concatenate([left, right])))
-    inequalities: Any = sparse.csr_array(entries, shape=(len(left), size * size))
+    left_unknowns = (pairs[0][:, None] * size + np.arange(size)).ravel()
+    right_unknowns = (pairs[1][:, None] * size + np.arange(size)).ravel()
+    factors = np.repeat(np.exp(np.minimum(epsilon * distances[pairs[0], pairs[1]], MAX_LOG_COEFFICIENT)), size)
+    rows = np.arange(len(left_unknowns))
+    entries = (
+        np.concatenate([np.ones(len(left_unknowns)), -factors]),
+        (np.tile(rows, 2), np.concatenate([left_unknowns, right_unknowns])),
+    )
+    inequalities: Any = sparse.csr_array(entries, shape=(len(left_unknowns), size * size))
     sums: Any = sparse.csr_array(sparse.kron(sparse.eye_array(size), np.ones((1, size))))
     result = linprog(
-        (law[:, None] * distances).ravel(), inequalities, np.zeros(len(left)), sums, np.ones(size), method="highs"
+        (law[:, None] * distances).ravel(),
+        inequalities,
+        np.zeros(len(left_unknowns)),
+        sums,
+        np.ones(size),
+        method="highs",
     )
     if result.status != 0 or result.x is None or result.fun is None:
         raise PrecisionError(f"the program could not be solved: {result.message}")
     return result.x.reshape(size, size), float(result.fun)
 
 
-# Coupling, optimal metric map and planar Laplace on the same data: distances and guarantees.
+# 4. Coupling, optimal metric map and planar Laplace on the same data: distances and guarantees.
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One mechanism: expected distance over all people, ε per cell of distance, and how distinguishable the groups are.
+    """One mechanism: its expected distance over all people, ``loss``, and how distinguishable points and groups are.
 
-    ``point_epsilon`` is ε of ε·d privacy, within the worst group for a coupling (∞: a value may be distinguishable from
-    its neighbor). ``group_total_variation`` and ``group_epsilon`` (D_∞) refer to the outputs of any two groups, one
-    draw.
+    ``point_epsilon`` is the ε per cell of ε·d privacy, for a coupling within the worst group (∞ if an output can
+    exclude a point). ``group_total_variation`` and ``group_epsilon`` (D_∞) are for one draw and any two groups.
     """
 
     name: str
@@ -401,16 +416,22 @@ def compare_on_grid(
     best = optimal_metric(everyone / everyone.sum(), cost, epsilon)
     maps = {"optimal": best.mechanism, "planar laplace": planar_laplace(shape, epsilon, metric=metric)}
     rows = []
-    for name, found in maps.items():
-        separation = _group_separation(found.matrix, list(laws.values()))
-        rows.append(ComparisonRow(name, expected_loss(found.matrix, everyone, cost), found.epsilon, *separation))
+    for name, metric_map in maps.items():
+        separation = _group_separation(metric_map.matrix, list(laws.values()))
+        rows.append(
+            ComparisonRow(name, expected_loss(metric_map.matrix, everyone, cost), metric_map.epsilon, *separation)
+        )
     mechanism = CouplingMechanism.fit(laws, cost)
     loss = float(np.mean(list(mechanism.loss.values())))
-    point = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
-    return [ComparisonRow("coupling", loss, point, *_group_separation(mechanism, list(mechanism.groups))), *rows]
+    point_epsilon = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
+    return [
+        ComparisonRow("coupling", loss, point_epsilon, *_group_separation(mechanism, list(mechanism.groups))),
+        *rows,
+    ]
 
 
 def _group_separation(mechanism: Any, sides: list[Any]) -> tuple[float, float]:
+    """Return the largest total variation and D_∞ between the outputs of any two of ``sides``."""
     pairs = list(combinations(sides, 2))
     names = ("total_variation", "max")
     variation, largest = (distribution_privacy(mechanism, pairs, name).epsilon for name in names)

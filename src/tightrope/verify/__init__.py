@@ -1,1 +1,1 @@
-"""Independent re-proof of what Tightrope writes: intervals and whole numbers, and no code of what it checks."""
+"""Independent verifier of Tightrope documents: exact integers and intervals, and no code shared with the writers."""

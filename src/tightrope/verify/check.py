@@ -1,4 +1,4 @@
-"""From a document to the verdict: every claim computed again from the document alone."""
+"""Check a document: recompute every claim from the document alone, and return the verdict."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tightrope.verify.claims import (
 )
 from tightrope.verify.couplings import coupling_claims
 from tightrope.verify.findings import answers_claims, findings_claims, served_claims
-from tightrope.verify.forms import FORMS, upgraded
+from tightrope.verify.forms import FORMS, upgrade_keys
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
 
 PRECISION = 400
-"""Binary digits of the intervals."""
-CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
+"""Binary digits of the interval arithmetic."""
+EXIT_CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for input that is not a Tightrope document."""
-SECONDS = 15.0
-"""Processor seconds that the claims of one document may take on a command line, unless more are allowed."""
-MOST_TEXT = 1 << 26
-"""Bytes of a document that are read."""
-KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
+DEFAULT_SECONDS = 15.0
+"""Limit on the processor seconds for one document on a command line, unless another one is given."""
+MAX_DOCUMENT_BYTES = 1 << 26
+"""Largest size of a document."""
+CLAIMS_BY_KIND: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "release certificate": release_claims,
     "noise certificate": noise_claims,
     "account": account_claims,
@@ -62,23 +62,23 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
 def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
     """Check every claim of a document; raises ``ValueError`` for input that is not a Tightrope document.
 
-    What more than ``seconds`` of the processor would take is left open. With the default of the command line, any file
-    that may be read ends within a minute and a gigabyte (docs/verify.md).
+    Claims that would exceed ``seconds`` of processor time are left open. With the default of the command line, any
+    file is checked within a minute and a gigabyte of memory (docs/verify.md).
     """
     try:
         data = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys)
     except RecursionError:
         raise ValueError("nested too deeply: not a Tightrope document") from None
-    data, around = _embedded_certificate(data)
-    data = upgraded(data)
+    data, outer_claims = _embedded_certificate(data)
+    data = upgrade_keys(data)
     kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
-    if kind not in KINDS:
-        raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!a}")
+    if kind not in CLAIMS_BY_KIND:
+        raise ValueError(f"expected a document of one of {', '.join(CLAIMS_BY_KIND)}; got {kind!a}")
     FORMS[kind](kind, data)
     flint.ctx.prec = PRECISION
     ProcessorClock.start_counting(seconds)
     try:
-        return [*KINDS[kind](data), *around]
+        return [*CLAIMS_BY_KIND[kind](data), *outer_claims]
     except BrokenError as broken:
         return [Claim(kind, "", str(broken), REFUTED)]
     except TooMuchError as problem:
@@ -90,7 +90,7 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
 
 
 def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
-    """The certificate in what ``tightrope noise --json`` prints around one; what stands around it is not checked."""
+    """Return the certificate inside the output of ``tightrope noise --json``, and an unchecked claim for the rest."""
     if not isinstance(data, dict) or "document" in data or not isinstance(data.get("certificate"), dict):
         return data, []
     others = ", ".join(name for name in data if name != "certificate")
@@ -98,25 +98,26 @@ def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
 
 
 def document_text(path: Path) -> str:
-    """Return the text of a file; raises ``ValueError`` if it is far too long."""
+    """Return the text of a file; raises ``ValueError`` if it is larger than a document can be."""
     with path.open("rb") as file:
-        content = file.read(MOST_TEXT + 1)
-    if len(content) > MOST_TEXT:
-        raise ValueError(f"more than {MOST_TEXT:,} bytes: not a Tightrope document")
+        content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise ValueError(f"more than {MAX_DOCUMENT_BYTES:,} bytes: not a Tightrope document")
     return content.decode("utf-8")
 
 
 def verdict_text(claims: list[Claim]) -> str:
-    """Return one line per claim, and the verdict. Texts of a document begin no line and move no cursor."""
+    """Return one line per claim, and the verdict. Control characters of the document are escaped."""
     lines = []
-    for one in claims:
-        line = "  ".join((f"{one.verdict:13}", one.name, one.stated, one.found))
-        lines.append("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line))
-    counts = {one: sum(claim.verdict == one for claim in claims) for one in (CONFIRMED, REFUTED, OPEN, UNCHECKED)}
-    nearly = sum(claim.confirms_nearly for claim in claims)
-    parts = [f"{count} {word}" for word, count in counts.items() if count or word == CONFIRMED]
-    if nearly:
-        parts[0] += f" ({nearly} of them with a small tolerance, stated on their lines)"
+    for claim in claims:
+        line = "  ".join((f"{claim.verdict:13}", claim.name, claim.stated, claim.found))
+        lines.append("".join(char if char.isprintable() else ascii(char)[1:-1] for char in line))
+    verdicts = CONFIRMED, REFUTED, OPEN, UNCHECKED
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in verdicts}
+    within_tolerance = sum(claim.confirms_nearly for claim in claims)
+    parts = [f"{count} {verdict}" for verdict, count in counts.items() if count or verdict == CONFIRMED]
+    if within_tolerance:
+        parts[0] += f" ({within_tolerance} of them with a small tolerance, stated on their lines)"
     verdict = f"{worst_verdict(claims).upper()}: of {len(claims)} lines {', '.join(parts)}."
     return "\n".join([*lines, verdict])
 
@@ -134,13 +135,13 @@ def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     """Run ``python check.py FILE [SECONDS]``: exit 0 confirmed, 1 refuted, 4 neither, 2 not a Tightrope document."""
     try:
-        seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+        seconds = float(sys.argv[2]) if len(sys.argv) > 2 else DEFAULT_SECONDS
         claims = check_document(document_text(Path(sys.argv[1])), seconds)
     except (ValueError, OSError, IndexError) as problem:
         sys.stderr.write(f"check: {problem}\n")
         sys.exit(2)
     sys.stdout.write(verdict_text(claims) + "\n")
-    sys.exit(CODES[worst_verdict(claims)])
+    sys.exit(EXIT_CODES[worst_verdict(claims)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Claims of a document: the stated value, the finding, and the verdict in words."""
+"""Claims of a document: the stated value, the recomputed one, and the verdict."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple, TypeVar
 Item = TypeVar("Item")
 
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
-CLOSE, LOOSE = 1e-6, 1e-2
-FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
+BOUND_TOLERANCE, LOOSE_FRACTION = 1e-6, 1e-2
+"""Relative tolerance of a stated bound, and how far a bound may exceed the truth before it is called loose."""
+TOLERANCE_STEPS = 1e-12, 1e-9, BOUND_TOLERANCE, 1e-5, 1e-4, 1e-3
+"""Tolerances that a finding may state: the smallest that confirms the bound."""
 LOOSER = "a valid bound, but looser than what follows from the tables"
 SHOULD_BE = "should be"
-"""Before the recomputed value where the stated one is refuted."""
-TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
-"""A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
-
-
-FAINT = 1e-15
-"""Less than this above a truth of 0 is rounding."""
+"""Precedes the recomputed value of a refuted claim."""
+CONFIRMED_TIMES, CONFIRMED_AT_PLUS = "confirmed for the stated bound times", "confirmed at epsilon +"
+"""Precede the tolerance within which a claim was confirmed."""
+ZERO_ROUNDING = 1e-15
+"""A bound of at most this above the truth 0 differs by rounding only."""
 
 
 class BrokenError(ValueError):
-    """Parts of a document that exclude each other."""
+    """Parts of a document contradict each other."""
 
 
 class TooMuchError(ValueError):
@@ -34,39 +34,39 @@ class TooMuchError(ValueError):
 class ProcessorClock:
     """A limit on the processor seconds for the claims of one document; ``limit`` may be infinite."""
 
-    began = 0.0
+    started_at = 0.0
     limit = math.inf
 
     @classmethod
     def start_counting(cls, seconds: float) -> None:
-        """Count from now."""
-        cls.began, cls.limit = time.process_time(), seconds
+        """Start counting, with this limit."""
+        cls.started_at, cls.limit = time.process_time(), seconds
 
 
-def in_time() -> None:
+def require_time_left() -> None:
     """Raise ``TooMuchError`` if the document has used its processor seconds."""
-    if time.process_time() - ProcessorClock.began > ProcessorClock.limit:
+    if time.process_time() - ProcessorClock.started_at > ProcessorClock.limit:
         raise TooMuchError(
             f"not computed: more than {ProcessorClock.limit:g} processor seconds of work (--seconds sets this limit)"
         )
 
 
-def check_time(items: Iterable[Item]) -> Iterator[Item]:
-    """The items; every 256th looks at the clock, so that no long loop outlasts the document's processor seconds."""
+def with_time_checks(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items, and check the time limit at every 256th."""
     for number, item in enumerate(items):
         if not number & 255:
-            in_time()
+            require_time_left()
         yield item
 
 
-def require_affordable(work: int, most: int, words: str) -> None:
-    """Raise ``TooMuchError`` for more than ``most``."""
-    if work > most:
-        raise TooMuchError(f"not computed: more than {most} {words}")
+def require_affordable(work: int, limit: int, unit: str) -> None:
+    """Raise ``TooMuchError`` if the work, in this unit, exceeds the limit."""
+    if work > limit:
+        raise TooMuchError(f"not computed: more than {limit} {unit}")
 
 
 class Claim(NamedTuple):
-    """A place in the document, what stands there, what was found, and whether that confirms it."""
+    """A path in the document, its stated value, the finding in words, and the verdict."""
 
     name: str
     stated: str
@@ -76,18 +76,18 @@ class Claim(NamedTuple):
     @property
     def confirms_nearly(self) -> bool:
         """True if the value was shown only up to a slightly larger bound than stated."""
-        return self.verdict == CONFIRMED and any(words in self.found for words in (TIMES, AT_MORE))
+        return self.verdict == CONFIRMED and any(words in self.found for words in (CONFIRMED_TIMES, CONFIRMED_AT_PLUS))
 
 
-def equality_claim(name: str, stated: object, wanted: object) -> Claim:
+def equality_claim(name: str, stated: object, recomputed: object) -> Claim:
     """Check that a stated value equals the recomputed one."""
-    if stated == wanted:
-        return Claim(name, str(stated), f"= {wanted}", CONFIRMED)
-    return Claim(name, str(stated), f"{SHOULD_BE} {wanted}", REFUTED)
+    if stated == recomputed:
+        return Claim(name, str(stated), f"= {recomputed}", CONFIRMED)
+    return Claim(name, str(stated), f"{SHOULD_BE} {recomputed}", REFUTED)
 
 
-def at_most(name: str, stated: object, limit: object, holds: bool) -> Claim:
-    """Something that must not exceed a limit."""
+def limit_claim(name: str, stated: object, limit: object, holds: bool) -> Claim:
+    """Return the claim that a stated value does not exceed a limit; the caller passes whether it holds."""
     return Claim(
         name, str(stated), f"<= {limit}" if holds else f"{SHOULD_BE} <= {limit}", CONFIRMED if holds else REFUTED
     )
@@ -99,50 +99,54 @@ def unchecked_claim(name: str, why: str) -> Claim:
 
 
 def upper_bound_claim(
-    name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE
+    name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = BOUND_TOLERANCE
 ) -> Claim:
     """Check a stated upper bound: refuted below the exact value, open if the computed bound is above it.
 
-    A valid bound is confirmed, and the finding states how much looser it is than the computed one. ``tight``: one
-    of a document's main numbers, which follow from its tables: if it is loose, it or the tables may have
-    been altered, and it is left open.
+    A valid bound is confirmed; the finding states whether it is loose. A loose bound is left open if ``tight``: a main
+    number of a document follows from its tables, so that it or they may have been altered. ``close`` is the relative
+    tolerance of ``stated``.
     """
-    low, high, said = lower.lower(), upper.upper(), f"<= {shortest_float_text(stated)}"
+    low, high, stated_text = lower.lower(), upper.upper(), f"<= {shortest_float_text(stated)}"
     found = (
         f"in [{shortest_float_text(low, -1)}, {shortest_float_text(high, 1)}], "
         f"{count_agreeing_digits(stated, high)} digits agree"
     )
     if stated < low:
-        return Claim(name, said, f"{found}: the true value exceeds the stated bound", REFUTED)
+        return Claim(name, stated_text, f"{found}: the true value exceeds the stated bound", REFUTED)
     if stated >= high:
-        if stated * (1 - LOOSE) <= high + FAINT:
-            return Claim(name, said, found, CONFIRMED)
-        return Claim(name, said, f"{found}: {LOOSER}", OPEN if tight else CONFIRMED)
+        if stated * (1 - LOOSE_FRACTION) <= high + ZERO_ROUNDING:
+            return Claim(name, stated_text, found, CONFIRMED)
+        return Claim(name, stated_text, f"{found}: {LOOSER}", OPEN if tight else CONFIRMED)
     if stated * (1 + close) >= high:
-        factor = next(part for part in (*FINE, close) if stated * (1 + part) >= high)
-        return Claim(name, said, f"{found}: {TIMES} {1 + factor}", CONFIRMED)
-    return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
+        factor = next(part for part in (*TOLERANCE_STEPS, close) if stated * (1 + part) >= high)
+        return Claim(name, stated_text, f"{found}: {CONFIRMED_TIMES} {1 + factor}", CONFIRMED)
+    return Claim(name, stated_text, f"{found}: the stated bound could not be shown", OPEN)
 
 
 def is_settled(claims: list[Claim]) -> bool:
-    """Return whether a finer grid cannot confirm all claims: upper bounds only decrease."""
-    return any(one.verdict == REFUTED or (one.verdict == OPEN and LOOSER in one.found) for one in claims)
+    """Return whether a finer grid would be useless: a claim is refuted, or loose, and computed bounds only decrease."""
+    return any(claim.verdict == REFUTED or (claim.verdict == OPEN and LOOSER in claim.found) for claim in claims)
 
 
-def count_agreeing_digits(one: Any, other: Any) -> int:
+def count_agreeing_digits(first: Any, second: Any) -> int:
     """Count the significant digits in which two numbers agree."""
-    first, second = float(one), float(other)
-    apart = abs(first - second) / max(abs(first), abs(second), 1e-300)
-    return 16 if apart < 1e-16 else max(0, math.floor(-math.log10(apart)))
+    a, b = float(first), float(second)
+    difference = abs(a - b) / max(abs(a), abs(b), 1e-300)
+    return 16 if difference < 1e-16 else max(0, math.floor(-math.log10(difference)))
 
 
 def shortest_float_text(value: Any, direction: int = 0) -> str:
-    """Return the shortest float above (1), below (−1) or nearest to (0) the value."""
+    """Return the text of the nearest float (0), or of its neighbor above (1) or below (−1)."""
     nearest = float(value)
     return repr(math.nextafter(nearest, math.inf * direction) if direction and nearest else nearest)
 
 
 def worst_verdict(claims: list[Claim]) -> str:
-    """The verdict on all of them: the worst."""
-    found = {claim.verdict for claim in claims}
-    return next(one for one in (REFUTED, OPEN, CONFIRMED) if one in found) if found - {UNCHECKED} else OPEN
+    """Return the worst verdict; open if all are unchecked."""
+    verdicts = {claim.verdict for claim in claims}
+    return (
+        next(verdict for verdict in (REFUTED, OPEN, CONFIRMED) if verdict in verdicts)
+        if verdicts - {UNCHECKED}
+        else OPEN
+    )

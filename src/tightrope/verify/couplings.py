@@ -1,4 +1,4 @@
-"""Couplings: the distribution of each group's written values equals the target, counted exactly."""
+"""Claims of couplings: the output distribution of each group equals the target, computed exactly."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from tightrope.verify.claims import (
     REFUTED,
     BrokenError,
     Claim,
-    at_most,
-    check_time,
     equality_claim,
+    limit_claim,
     require_affordable,
     unchecked_claim,
+    with_time_checks,
 )
 
-DRAWN = 1 << 128
-OFF = Fraction(1, 1 << 100)
-"""Tolerance of a written probability from the target: weights of 2¹²⁸ are rounded."""
-LOSS_ERROR = 1e-9
-"""Tolerance of a stated loss, as a part of the largest distance: sums of floats are rounded."""
-NEGLIGIBLE = 2e-12
-MOST_DRAWN = 1 << 20
-"""Weights that are added up for all points of all groups."""
+DRAW_TOTAL = 1 << 128
+"""Sum of the weights of a table, from which an output is drawn."""
+TARGET_TOLERANCE = Fraction(1, 1 << 100)
+"""Tolerance of an output probability: weights out of 2¹²⁸ are rounded."""
+LOSS_TOLERANCE = 1e-9
+"""Tolerance of a stated loss relative to the largest distance: sums of floats are rounded."""
+WORST_LOSS_TAIL = 2e-12
+"""Probability of larger distances that the worst-case loss ignores."""
+MAX_DRAW_WEIGHTS = 1 << 20
+"""Limit on the number of weights, over all points of all groups."""
 LINE_METRICS, MAP_METRICS = ("cityblock", "euclidean"), ("chebyshev", "cityblock", "euclidean", "sqeuclidean")
-Place = tuple[float, ...]
-METRICS: dict[str, Callable[[Place, Place], float]] = {
+Point = tuple[float, ...]
+METRICS: dict[str, Callable[[Point, Point], float]] = {
     "chebyshev": lambda a, b: max(abs(p - q) for p, q in zip(a, b, strict=True)),
     "cityblock": lambda a, b: sum(abs(p - q) for p, q in zip(a, b, strict=True)),
     "euclidean": math.dist,
@@ -39,50 +41,50 @@ METRICS: dict[str, Callable[[Place, Place], float]] = {
 
 
 def coupling_claims(data: dict[str, Any]) -> list[Claim]:
-    """Every claim of a coupling, in whole numbers."""
+    """Return every claim of a coupling, computed with integers."""
     target, groups = normalized_masses(data["target"]), data["groups"]
     points = len(target)
-    weights = 0
+    weight_count = 0
     for group in groups:
-        # The table of each point, and the target for each point without mass.
+        # Each point with mass reads its table; each row of points without mass is compared with the target.
         sizes = [len(table["outcomes"]) for table in group["tables"]]
         empty = sum(1 for mass in group["law"] if not mass.strip("0"))
-        drawn = sum(sizes[row] for row in group["rows"] if row < len(sizes))
-        weights += drawn + points * min(empty, len(sizes)) + points
-    require_affordable(weights, MOST_DRAWN, "weights that the points of all groups draw from")
+        with_mass = sum(sizes[row] for row in group["rows"] if row < len(sizes))
+        weight_count += with_mass + points * min(empty, len(sizes)) + points
+    require_affordable(weight_count, MAX_DRAW_WEIGHTS, "weights that the points of all groups draw from")
     claims = [
         equality_claim("groups", len(groups), len(data["group"]["names"])),
-        *_check_support(data["support"], points),
-        *_labels_of("group.names", data["group"]["names"]),
+        *_support_claims(data["support"], points),
+        *_label_claims("group.names", data["group"]["names"]),
     ]
-    # The share of the mass that a fit moved is one, and small.
-    above, below = (int(part, 16) for part in data["stray"])
-    small = below > 0 and above * 10**9 <= below
-    claims.append(equality_claim("stray: a share of the mass, of at most 1e-9", small, True))
-    # Laws that were learned say how, and no others.
-    learned, private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
-    claims.append(equality_claim("origin: learned exactly if private", learned, private))
+    # The moved part of the mass is a fraction, and small.
+    numerator, denominator = (int(part, 16) for part in data["stray"])
+    is_small = denominator > 0 and numerator * 10**9 <= denominator
+    claims.append(equality_claim("stray: a share of the mass, of at most 1e-9", is_small, True))
+    # Exactly the private distributions are learned.
+    is_learned, is_private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
+    claims.append(equality_claim("origin: learned exactly if private", is_learned, is_private))
     for number, group in enumerate(groups):
         claims += _group_claims(f"groups[{number}]", group, target)
-        claims += _coupling_loss(f"groups[{number}].loss", group, data["support"], data["objective"])
+        claims += _coupling_loss_claims(f"groups[{number}].loss", group, data["support"], data["objective"])
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
 
 
-def _check_support(support: dict[str, Any], points: int) -> Iterator[Claim]:
-    """Check that the support has as many points as the laws, and valid names or axes."""
+def _support_claims(support: dict[str, Any], points: int) -> Iterator[Claim]:
+    """Check that the support has as many points as the target, and valid names or axes."""
     if support["kind"] == "categories":
         yield equality_claim("support.names", len(support["names"]), points)
-        yield from _labels_of("support.names", support["names"])
-        whole = all(isinstance(name, int) for name in support["names"])
-        known: tuple[str, ...] = ("discrete", "cityblock") if whole else ("discrete",)
-        yield equality_claim("support.metric", support["metric"] in known, True)
+        yield from _label_claims("support.names", support["names"])
+        are_integers = all(isinstance(name, int) for name in support["names"])
+        metrics: tuple[str, ...] = ("discrete", "cityblock") if are_integers else ("discrete",)
+        yield equality_claim("support.metric", support["metric"] in metrics, True)
         return
     axes = support["axes"]
     yield equality_claim("support.axes: cells of all", math.prod(axis["cells"] for axis in axes), points)
     yield equality_claim("support.axes: columns", len({axis["column"] for axis in axes}), len(axes))
-    parted = []
+    ranges_hold = []
     for axis in axes:
         holds = axis["lower"] < axis["upper"] < math.inf
         if holds:
@@ -90,42 +92,44 @@ def _check_support(support: dict[str, Any], points: int) -> Iterator[Claim]:
             lower, upper = float(axis["lower"]), float(axis["upper"])
             half = (upper - lower) / axis["cells"] / 2
             holds = math.isfinite(half) and lower + half > lower and upper - half < upper
-        parted.append(holds)
-    yield equality_claim("support.axes: a range for each, that holds its cells", all(parted), True)
-    known = LINE_METRICS if len(axes) == 1 else MAP_METRICS
-    yield equality_claim("support.metric", support["metric"] in known, True)
+        ranges_hold.append(holds)
+    yield equality_claim("support.axes: a range for each, that holds its cells", all(ranges_hold), True)
+    metrics = LINE_METRICS if len(axes) == 1 else MAP_METRICS
+    yield equality_claim("support.metric", support["metric"] in metrics, True)
 
 
-def _labels_of(name: str, names: list[Any]) -> Iterator[Claim]:
-    """All text or all whole numbers of 64 bits, none twice."""
-    kinds = {type(one) for one in names}
-    wide = kinds == {int} and not all(-(1 << 63) <= one < 1 << 63 for one in names)
-    yield equality_claim(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not wide, True)
+def _label_claims(name: str, names: list[Any]) -> Iterator[Claim]:
+    """Check that labels are all text or all 64-bit integers, and distinct."""
+    kinds = {type(label) for label in names}
+    too_large = kinds == {int} and not all(-(1 << 63) <= label < 1 << 63 for label in names)
+    yield equality_claim(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not too_large, True)
     yield equality_claim(f"{name}: different ones", len(set(map(str, names))), len(names))
 
 
-def _coupling_loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
-    """Return the loss of the values: the mean distance moved, or the largest except for a probability of 2e-12."""
-    place, distance, wide = _distance_tables(support)
-    masses, moved = [int(mass, 16) for mass in group["law"]], dict[float, float]()
-    whole = sum(masses)
-    for x, (mass, row) in check_time(enumerate(zip(masses, group["rows"], strict=True))):
-        table, here = group["tables"][row], place(x)
-        for y, weight in check_time(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
-            far = distance(here, place(y))
-            moved[far] = moved.get(far, 0.0) + mass / whole * (int(weight, 16) / DRAWN)
-    found = math.fsum(far * share for far, share in moved.items())
+def _coupling_loss_claims(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
+    """Check the loss: the mean distance moved, or the largest one outside of a probability of 2e-12."""
+    position, distance, largest = _distance_tables(support)
+    masses, probability_by_distance = [int(mass, 16) for mass in group["law"]], dict[float, float]()
+    total = sum(masses)
+    for x, (mass, row) in with_time_checks(enumerate(zip(masses, group["rows"], strict=True))):
+        table, source = group["tables"][row], position(x)
+        for y, weight in with_time_checks(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
+            moved = distance(source, position(y))
+            probability_by_distance[moved] = probability_by_distance.get(moved, 0.0) + mass / total * (
+                int(weight, 16) / DRAW_TOTAL
+            )
+    loss = math.fsum(moved * probability for moved, probability in probability_by_distance.items())
     if objective == "worst":
-        beyond = 0.0
-        for found in sorted(moved, reverse=True):
-            beyond += moved[found]
-            if beyond > NEGLIGIBLE:
+        tail = 0.0
+        for loss in sorted(probability_by_distance, reverse=True):
+            tail += probability_by_distance[loss]
+            if tail > WORST_LOSS_TAIL:
                 break
-    holds = abs(found - group["loss"]) <= LOSS_ERROR * wide
-    yield Claim(name, repr(group["loss"]), f"= {found:.12g}", CONFIRMED if holds else REFUTED)
+    holds = abs(loss - group["loss"]) <= LOSS_TOLERANCE * largest
+    yield Claim(name, repr(group["loss"]), f"= {loss:.12g}", CONFIRMED if holds else REFUTED)
 
 
-def _distance_tables(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callable[[Place, Place], float], float]:
+def _distance_tables(support: dict[str, Any]) -> tuple[Callable[[int], Point], Callable[[Point, Point], float], float]:
     """Return the position of each point, the distance of two points, and the largest distance."""
     metric = METRICS[support["metric"]]
     if support["kind"] == "categories":
@@ -140,45 +144,58 @@ def _distance_tables(support: dict[str, Any]) -> tuple[Callable[[int], Place], C
         return lambda x: (lower + (x + 0.5) * width,), metric, (axes[0]["cells"] - 1) * width
     sizes = [axis["cells"] for axis in axes]
 
-    def cell_coordinates(x: int) -> Place:
-        place = []
+    def cell_coordinates(x: int) -> Point:
+        point = []
         for size in reversed(sizes):
-            x, here = divmod(x, size)
-            place.append(float(here))
-        return tuple(reversed(place))
+            x, coordinate = divmod(x, size)
+            point.append(float(coordinate))
+        return tuple(reversed(point))
 
     return cell_coordinates, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
 
 
 def normalized_masses(masses: list[str]) -> list[Fraction]:
-    """A law in proportion to masses in hexadecimal."""
-    whole = [int(mass, 16) for mass in masses]
-    if not sum(whole):
+    """Return the distribution proportional to masses in hexadecimal."""
+    weights = [int(mass, 16) for mass in masses]
+    if not sum(weights):
         raise BrokenError("a distribution with total mass 0")
-    total = sum(whole)
-    return [Fraction(mass, total) for mass in check_time(whole)]
+    total = sum(weights)
+    return [Fraction(mass, total) for mass in with_time_checks(weights)]
 
 
 def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator[Claim]:
-    law, tables = normalized_masses(group["law"]), [_outcome_weights(table) for table in group["tables"]]
-    yield equality_claim(f"{name}.law", len(law), len(target))
+    """Check the tables of a group, and that its output has the target distribution, also at points without mass."""
+    distribution, tables = normalized_masses(group["law"]), [_outcome_weights(table) for table in group["tables"]]
+    yield equality_claim(f"{name}.law", len(distribution), len(target))
     yield equality_claim(f"{name}.rows", len(group["rows"]), len(target))
     sums = {sum(table.values()) for table in tables}
-    yield equality_claim(f"{name}.tables add up to 2^128", sums, {DRAWN})
+    yield equality_claim(f"{name}.tables add up to 2^128", sums, {DRAW_TOTAL})
     yield equality_claim(f"{name}.tables are above 0", all(min(table.values()) > 0 for table in tables), True)
-    written = [Fraction(0)] * len(target)
-    for mass, row in check_time(zip(law, group["rows"], strict=True)):
-        for outcome, weight in check_time(tables[row].items()) if mass else ():
-            written[outcome] += mass * Fraction(weight, DRAWN)
-    off = max(abs(a - b) for a, b in zip(written, target, strict=True))
-    yield at_most(f"{name}: its output distribution is the target", float(off), float(OFF), off <= OFF)
-    empty = {row for mass, row in zip(law, group["rows"], strict=True) if not mass}
-    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in check_time(enumerate(target)))
+    output = [Fraction(0)] * len(target)
+    for mass, row in with_time_checks(zip(distribution, group["rows"], strict=True)):
+        for outcome, weight in with_time_checks(tables[row].items()) if mass else ():
+            output[outcome] += mass * Fraction(weight, DRAW_TOTAL)
+    difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
+    yield limit_claim(
+        f"{name}: its output distribution is the target",
+        float(difference),
+        float(TARGET_TOLERANCE),
+        difference <= TARGET_TOLERANCE,
+    )
+    empty = {row for mass, row in zip(distribution, group["rows"], strict=True) if not mass}
+    gaps = (
+        abs(Fraction(tables[row].get(k, 0), DRAW_TOTAL) - w)
+        for row in empty
+        for k, w in with_time_checks(enumerate(target))
+    )
     gap = max(gaps, default=Fraction(0))
-    yield at_most(f"{name}: points that nobody has tell nothing", float(gap), float(OFF), gap <= OFF)
+    yield limit_claim(
+        f"{name}: points that nobody has tell nothing", float(gap), float(TARGET_TOLERANCE), gap <= TARGET_TOLERANCE
+    )
 
 
 def _outcome_weights(table: dict[str, Any]) -> dict[int, int]:
+    """Return the weights of a table by outcome; raises ``BrokenError`` for a repeated outcome."""
     if len(set(table["outcomes"])) != len(table["outcomes"]):
         raise BrokenError("a point occurs twice in one table")
     return dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True))

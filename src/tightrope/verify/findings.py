@@ -16,18 +16,18 @@ from tightrope.verify.claims import (
     REFUTED,
     BrokenError,
     Claim,
-    at_most,
     equality_claim,
+    limit_claim,
     require_affordable,
     unchecked_claim,
 )
-from tightrope.verify.contributions import IN_CELLS, TALLY, over_all_groups, parts_of
-from tightrope.verify.releases import noise_of
+from tightrope.verify.contributions import BIAS_COUNT, CELL_STATISTICS, covers_all_groups, exclusive_set_sizes
+from tightrope.verify.releases import noise_of_mechanism
 
-ROUNDED_ANSWERS = 1e-12
+SUM_TOLERANCE = 1e-12
 """Relative differences between sums that are rounding."""
-MOST_FITTED = 1 << 22
-ROUNDED_NOISE = 1e-6
+MAX_FITTED_CELLS = 1 << 22
+NOISE_TOLERANCE = 1e-6
 """Relative differences between errors of a table that are rounding."""
 
 
@@ -38,7 +38,7 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
         right = part["attack_success"]
         # Whether the attacker's success is (1 + η)/2, but for rounding.
         claims.append(
-            at_most(
+            limit_claim(
                 f"{name}.attack_success",
                 (1 + part["total_variation"]) / 2,
                 right,
@@ -49,7 +49,7 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
         claims.append(
             equality_claim(f"probabilities[{number}].value", chance["value"], float(Fraction(chance["exact"])))
         )
-    claims.append(at_most("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
+    claims.append(limit_claim("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
     why = "the privacy loss of a report follows from the mechanism's whole table, which findings do not contain"
     claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, OPEN))
     return [*claims, unchecked_claim("estimates, effort, confidence, title", "the results: not a privacy claim")]
@@ -98,7 +98,7 @@ class AnswerNumbers(NamedTuple):
         """Return whether both have equal sums over the axes that only one of them has."""
         shared = [axis for axis in self.axes if axis in other.axes]
         first, second = self.sums_by_axes(shared), other.sums_by_axes(shared)
-        most = ROUNDED_ANSWERS * (self.total_magnitude + other.total_magnitude)
+        most = SUM_TOLERANCE * (self.total_magnitude + other.total_magnitude)
         return set(first) == set(second) and not any(abs(first[cell] - second[cell]) > most for cell in first)
 
 
@@ -139,10 +139,10 @@ def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
     yield equality_claim("answers: those that mechanisms serve", sorted(served ^ set(answers)), [])
     if served != set(answers):
         return
-    parts, known = parts_of(mechanisms), dict[str, float]()
+    parts, known = exclusive_set_sizes(mechanisms), dict[str, float]()
     errors: dict[str, list[tuple[str, float]]] = {name: [] for name in answers}
     for place, one in enumerate(mechanisms):
-        if TALLY.fullmatch(one["statistic"]) is not None:
+        if BIAS_COUNT.fullmatch(one["statistic"]) is not None:
             continue  # a count for bias is not an answer
         text = json.dumps([one["table"], one.get("box"), one["factor"], one["unit"]], sort_keys=True)
         if text not in known:
@@ -154,7 +154,7 @@ def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
         yield equality_claim(f"mechanisms[{place}]: answers state noise of {own[1]:.6g} on average", bool(said), True)
         for name in one["answers"]:
             errors[name].append(own)
-            if not over_all_groups(one):
+            if not covers_all_groups(one):
                 yield _bounds_of(
                     f"mechanisms[{place}]: rows and groups of a person", one, answers[name], parts[id(one)]
                 )
@@ -170,13 +170,15 @@ def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
 def _noise_matches_statistic(noise: dict[str, Any], own: tuple[str, float]) -> bool:
     """Return whether stated noise belongs to a statistic and has the same mean absolute error."""
     statistic, error = own
-    return bool(noise["statistic"] == statistic and abs(noise["mean_absolute_error"] - error) <= ROUNDED_NOISE * error)
+    return bool(
+        noise["statistic"] == statistic and abs(noise["mean_absolute_error"] - error) <= NOISE_TOLERANCE * error
+    )
 
 
 def _bounds_of(name: str, one: dict[str, Any], answer: dict[str, Any], parts: int) -> Claim:
     """Check a person's rows and groups: equal to its answer's, with no fewer groups; for a choice those listed."""
     rows, per_group, groups = answer["max_rows"], answer["max_rows_per_group"], answer["max_groups"]
-    chosen, cells = one.get("choice") is not None, one["statistic"] in IN_CELLS
+    chosen, cells = one.get("choice") is not None, one["statistic"] in CELL_STATISTICS
     if (answer["keys"] == "given" and not cells) or chosen:
         groups = min(groups, len(answer["rows"]))
     return equality_claim(
@@ -189,7 +191,7 @@ def mean_absolute_error(one: dict[str, Any]) -> float:
 
     Where Y is 0 it is E|U − U'| = (factor² − 1) / (3 factor), U and U' below factor.
     """
-    noise, factor = noise_of(one), int(one["factor"])
+    noise, factor = noise_of_mechanism(one), int(one["factor"])
     apart = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
     return (factor * noise.mean_absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
 
@@ -217,7 +219,7 @@ def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
     """Return whether an interval has the width that the answer states for all of them."""
     half, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
-    return all(abs(end - half) <= ROUNDED_ANSWERS * (half + size) for end in ends)
+    return all(abs(end - half) <= SUM_TOLERANCE * (half + size) for end in ends)
 
 
 def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
@@ -226,9 +228,9 @@ def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
     With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A sum
     of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
     """
-    require_affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MOST_FITTED, "places of a grid")
+    require_affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MAX_FITTED_CELLS, "places of a grid")
     moved = [{cell: (drawn - one.fitted[cell]) / one.variance for cell, drawn in one.drawn.items()} for one in numbers]
-    most = ROUNDED_ANSWERS * math.fsum(one.total_magnitude / one.variance for one in numbers)
+    most = SUM_TOLERANCE * math.fsum(one.total_magnitude / one.variance for one in numbers)
     first = {axis: value for one in numbers for axis, value in zip(one.axes, next(iter(one.drawn)), strict=True)}
     for one in numbers:
         for cell in one.drawn:

@@ -1,4 +1,7 @@
-"""The shapes of our documents, every version that is known."""
+"""Forms of documents, for every version: the exact keys, types and ranges. Other input is not a Tightrope document.
+
+Keys without a form are rejected: a reader would believe them because the other keys are confirmed.
+"""
 
 from __future__ import annotations
 
@@ -7,68 +10,63 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# Forms of the parts of a document: exact keys, types and ranges. Other input is not a
-# Tightrope document.
-#
-# A reader of a document sees every key of it: one without a claim would be believed because the others are.
-
 Shape = Callable[[str, Any], None]
-"""Takes the name of a place and what stands there; raises ``MalformedError``."""
-LARGEST_WHOLE = 1 << 53
+"""Checks a value, given its path in the document; raises ``MalformedError``."""
+MAX_INTEGER = 1 << 53
 
 
 class MalformedError(ValueError):
     """A value that a Tightrope writer never produces."""
 
 
-def require_form(holds: bool, name: str, words: str) -> None:
-    """Raise unless it holds."""
+def require_form(holds: bool, name: str, expected: str) -> None:
+    """Raise ``MalformedError`` unless the condition holds."""
     if not holds:
-        raise MalformedError(f"{name}: expected {words}")
+        raise MalformedError(f"{name}: expected {expected}")
 
 
-def any_value(_name: str, _value: Any) -> None:
-    """Accept any value; for fields that enter no computation."""
+def any_form(_name: str, _value: Any) -> None:
+    """Accept any value: the form of fields that enter no computation."""
 
 
 def text_form(name: str, value: Any) -> None:
-    """Text."""
+    """Require text."""
     require_form(isinstance(value, str), name, "text")
 
 
-def true_or_false(name: str, value: Any) -> None:
-    """A truth value."""
+def boolean_form(name: str, value: Any) -> None:
+    """Require true or false."""
     require_form(isinstance(value, bool), name, "true or false")
 
 
 def number_form(least: float = -sys.float_info.max, most: float = sys.float_info.max) -> Shape:
-    """A number of that range, both ends included."""
+    """Return the form of a number in this range, ends included."""
 
     def check_form(name: str, value: Any) -> None:
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        require_form(plain and least <= value <= most, name, f"a number in [{least:g}, {most:g}]")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        require_form(is_number and least <= value <= most, name, f"a number in [{least:g}, {most:g}]")
 
     return check_form
 
 
 def positive_form(name: str, value: Any) -> None:
-    """A number above 0."""
+    """Require a number above 0."""
     number_form(0)(name, value)
     require_form(value > 0, name, "a number above 0")
 
 
-def integer_form(least: int = 0, most: int = LARGEST_WHOLE) -> Shape:
-    """Return the form of an integer of that range: 1.0 is rejected."""
+def integer_form(least: int = 0, most: int = MAX_INTEGER) -> Shape:
+    """Return the form of an integer in this range, ends included; 1.0 is rejected."""
 
     def check_form(name: str, value: Any) -> None:
-        plain = isinstance(value, int) and not isinstance(value, bool)
-        require_form(plain and least <= value <= most, name, f"a whole number in [{least}, {most}]")
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        require_form(is_integer and least <= value <= most, name, f"a whole number in [{least}, {most}]")
 
     return check_form
 
 
 def pattern_form(pattern: str, words: str) -> Shape:
-    """Text of this pattern alone."""
+    """Return the form of a text that matches the pattern as a whole."""
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None, name, words)
@@ -77,75 +75,75 @@ def pattern_form(pattern: str, words: str) -> Shape:
 
 
 def choice_form(*values: object) -> Shape:
-    """One of these, and of the same type."""
+    """Return the form of a value that equals one of these and has its type."""
 
     def check_form(name: str, value: Any) -> None:
-        same = any(type(value) is type(one) and value == one for one in values)
-        require_form(same, name, f"one of {', '.join(map(repr, values))}")
+        matches = any(type(value) is type(allowed) and value == allowed for allowed in values)
+        require_form(matches, name, f"one of {', '.join(map(repr, values))}")
 
     return check_form
 
 
-def optional_form(part: Shape) -> Shape:
-    """That, or nothing."""
+def optional_form(form: Shape) -> Shape:
+    """Return the form of a value of this form, or null."""
 
     def check_form(name: str, value: Any) -> None:
         if value is not None:
-            part(name, value)
+            form(name, value)
 
     return check_form
 
 
-def list_form(part: Shape, least: int = 0, most: int = 1 << 20) -> Shape:
-    """A list of these."""
+def list_form(item_form: Shape, least: int = 0, most: int = 1 << 20) -> Shape:
+    """Return the form of a list of values of one form."""
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, list) and least <= len(value) <= most, name, f"a list of {least} to {most}")
-        for place, one in enumerate(value):
-            part(f"{name}[{place}]", one)
+        for index, item in enumerate(value):
+            item_form(f"{name}[{index}]", item)
 
     return check_form
 
 
 def tuple_form(*parts: Shape) -> Shape:
-    """A list of exactly these."""
+    """Return the form of a list with one value of each form."""
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, list) and len(value) == len(parts), name, f"a list of {len(parts)}")
-        for place, (part, one) in enumerate(zip(parts, value, strict=True)):
-            part(f"{name}[{place}]", one)
+        for index, (part, item) in enumerate(zip(parts, value, strict=True)):
+            part(f"{name}[{index}]", item)
 
     return check_form
 
 
-def table_form(needed: dict[str, Shape], more: dict[str, Shape] | None = None, *, others: bool = False) -> Shape:
-    """Return the form of a table with these keys and optionally ``more``; ``others`` only for unread keys."""
-    known = {**needed, **(more or {})}
+def table_form(required: dict[str, Shape], optional: dict[str, Shape] | None = None, *, others: bool = False) -> Shape:
+    """Return the form of a table with required and optional keys; ``others`` permits more keys, which are not read."""
+    fields = {**required, **(optional or {})}
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
-        missing, extra = [key for key in needed if key not in value], [key for key in value if key not in known]
+        missing, unknown = [key for key in required if key not in value], [key for key in value if key not in fields]
         require_form(not missing, name, f"the key {missing[:1]}")
-        require_form(others or not extra, name, f"no key but its own; it has {extra[:1]!a}")
-        for key, own in value.items():
-            known.get(key, any_value)(f"{name}.{key}", own)
+        require_form(others or not unknown, name, f"no key but its own; it has {unknown[:1]!a}")
+        for key, item in value.items():
+            fields.get(key, any_form)(f"{name}.{key}", item)
 
     return check_form
 
 
-def mapping_form(part: Shape) -> Shape:
-    """A table of any keys to these."""
+def mapping_form(item_form: Shape) -> Shape:
+    """Return the form of a table with any keys and values of one form."""
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
-        for key, own in value.items():
-            part(f"{name}.{key!a}", own)
+        for key, item in value.items():
+            item_form(f"{name}.{key!a}", item)
 
     return check_form
 
 
 def tagged_form(key: str, forms: dict[str, Shape]) -> Shape:
-    """A table whose ``key`` says which of the forms it has."""
+    """Return the form of a table whose entry ``key`` names its form."""
 
     def check_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
@@ -156,168 +154,199 @@ def tagged_form(key: str, forms: dict[str, Shape]) -> Shape:
     return check_form
 
 
-SIZE, SHARE, COUNT = number_form(0), number_form(0, 1), integer_form(1)
-POINTS, LISTED, CELLS = 256, 10_000, 1 << 21
-"""Largest lengths of lists: points of a curve, answers and mechanisms, weights of a table. Writers write fewer."""
-FEW = integer_form(1, 1 << 20)
+NONNEGATIVE, UNIT_INTERVAL, COUNT = number_form(0), number_form(0, 1), integer_form(1)
+MAX_POINTS, MAX_LISTED, MAX_TABLE_CELLS = 256, 10_000, 1 << 21
+"""Maximum lengths of lists (points of a curve; answers or mechanisms; weights of a table), above what is written."""
+SMALL_COUNT = integer_form(1, 1 << 20)
 DECIMAL = pattern_form(r"[0-9]{1,400}(\.[0-9]{1,1200})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
-SQUARE = pattern_form(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
+SHORT_DECIMAL = pattern_form(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
 DIGITS = pattern_form(r"[0-9]{1,4300}", "a whole number >= 0 as decimal text")
 HEXADECIMAL = pattern_form(r"[0-9a-f]{1,8192}", "a whole number >= 0 as hexadecimal text")
 FRACTION = pattern_form(r"[0-9]{1,4300}/[0-9]{1,4300}", "a fraction as decimal text")
 HASH = pattern_form(r"[0-9a-f]{64}", "a SHA-256")
 TABLE = table_form({
-    "centre": DIGITS,
-    "half": list_form(DIGITS, 0, CELLS),
-    "tail": optional_form(table_form({"block": list_form(DIGITS, 1, CELLS), "escape_in": DIGITS, "escape": DIGITS})),
-    "steps": list_form(number_form(), 0, LISTED),
+    "centre": DIGITS, "half": list_form(DIGITS, 0, MAX_TABLE_CELLS),
+    "tail": optional_form(table_form({
+        "block": list_form(DIGITS, 1, MAX_TABLE_CELLS), "escape_in": DIGITS, "escape": DIGITS,
+    })),
+    "steps": list_form(number_form(), 0, MAX_LISTED),
 })  # fmt: skip
-CHOICE = table_form({"below": DIGITS, "cells": FEW, "root": DIGITS, "target": optional_form(DIGITS)})
+CHOICE = table_form({"below": DIGITS, "cells": SMALL_COUNT, "root": DIGITS, "target": optional_form(DIGITS)})
 MECHANISM = table_form(
     {
-        "answers": list_form(text_form, 1, LISTED), "statistic": text_form, "column": optional_form(text_form), "by":
-        list_form(text_form, 0, LISTED), "family": text_form, "unit": DECIMAL, "sensitivity_per_row": DIGITS,
-        "table_steps_per_row": FEW, "rows": FEW, "max_rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS,
-        "table": TABLE,
+        "answers": list_form(text_form, 1, MAX_LISTED), "statistic": text_form, "column": optional_form(text_form),
+        "by": list_form(text_form, 0, MAX_LISTED), "family": text_form, "unit": DECIMAL,
+        "sensitivity_per_row": DIGITS, "table_steps_per_row": SMALL_COUNT, "rows": SMALL_COUNT,
+        "max_rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
     },
-    {"where": optional_form(text_form), "exclusive": optional_form(text_form), "together": optional_form(COUNT),
-    "choice": optional_form(CHOICE),
-     "box": optional_form(FEW)},
+    {
+        "where": optional_form(text_form), "exclusive": optional_form(text_form), "together": optional_form(COUNT),
+        "choice": optional_form(CHOICE), "box": optional_form(SMALL_COUNT),
+    },
 )  # fmt: skip
 NEIGHBORS = table_form({
-    "relation": choice_form("add-remove"), "privacy_unit": optional_form(text_form), "noun": text_form, "max_rows":
-    COUNT, "max_rows_per_group": COUNT, "max_groups": COUNT, "statement": text_form,
+    "relation": choice_form("add-remove"), "privacy_unit": optional_form(text_form), "noun": text_form,
+    "max_rows": COUNT, "max_rows_per_group": COUNT, "max_groups": COUNT, "statement": text_form,
 })  # fmt: skip
 CONSISTENT = table_form({
     "answers": list_form(text_form, 2, 100), "shared": choice_form("groups", "total"),
-    "divided_by": list_form(list_form(integer_form(0, 1 << 20), 0, 100), 2, 100), "variances": list_form(SQUARE, 2,
-    100), "statement": text_form,
+    "divided_by": list_form(list_form(integer_form(0, 1 << 20), 0, 100), 2, 100),
+    "variances": list_form(SHORT_DECIMAL, 2, 100), "statement": text_form,
 })  # fmt: skip
 RELEASE = table_form(
     {
-        "document": choice_form("release certificate"), "version": choice_form(1, 2, 3), "epsilon": SIZE,
-        "epsilon_exact": DECIMAL, "delta": SHARE, "delta_exact": DECIMAL, "total_variation": SHARE,
-        "total_variation_exact": DECIMAL, "attack_success": SHARE, "budget": table_form({"delta": DECIMAL, "points":
-        list_form(tuple_form(DECIMAL, DECIMAL), 0, POINTS)}), "budget_fraction": DECIMAL, "neighbors": NEIGHBORS,
-        "mechanisms": list_form(MECHANISM, 1, LISTED), "profile": table_form({"epsilon": list_form(SIZE, 1, POINTS),
-        "delta": list_form(SHARE, 1, POINTS)}), "tradeoff": table_form({
-            "false_positive_rate": list_form(SHARE, 0, POINTS), "true_positive_rate": list_form(SHARE, 0, POINTS)
+        "document": choice_form("release certificate"), "version": choice_form(1, 2, 3), "epsilon": NONNEGATIVE,
+        "epsilon_exact": DECIMAL, "delta": UNIT_INTERVAL, "delta_exact": DECIMAL, "total_variation": UNIT_INTERVAL,
+        "total_variation_exact": DECIMAL, "attack_success": UNIT_INTERVAL,
+        "budget": table_form({"delta": DECIMAL, "points": list_form(tuple_form(DECIMAL, DECIMAL), 0, MAX_POINTS)}),
+        "budget_fraction": DECIMAL, "neighbors": NEIGHBORS, "mechanisms": list_form(MECHANISM, 1, MAX_LISTED),
+        "profile": table_form({
+            "epsilon": list_form(NONNEGATIVE, 1, MAX_POINTS), "delta": list_form(UNIT_INTERVAL, 1, MAX_POINTS),
         }),
-        "alternatives": list_form(table_form({"family": text_form, "relative_error": positive_form}), 0, POINTS),
-        "computed": table_form({"method": text_form, "argument": text_form, "rounding": text_form}), "versions":
-        mapping_form(text_form), "ledger": text_form,
+        "tradeoff": table_form({
+            "false_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
+            "true_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
+        }),
+        "alternatives": list_form(table_form({"family": text_form, "relative_error": positive_form}), 0, MAX_POINTS),
+        "computed": table_form({"method": text_form, "argument": text_form, "rounding": text_form}),
+        "versions": mapping_form(text_form), "ledger": text_form,
     },
-    {"entry": any_value, "public_tables": any_value, "consistent": list_form(CONSISTENT, 0, 100)},
+    {"entry": any_form, "public_tables": any_form, "consistent": list_form(CONSISTENT, 0, 100)},
 )  # fmt: skip
 NOISE_USED = table_form({
-    "statistic": text_form, "family": text_form, "why": text_form, "mean_absolute_error": SIZE, "half_width_95": SIZE,
-    "worst_error": optional_form(SIZE), "unit": text_form,
+    "statistic": text_form, "family": text_form, "why": text_form, "mean_absolute_error": NONNEGATIVE,
+    "half_width_95": NONNEGATIVE, "worst_error": optional_form(NONNEGATIVE), "unit": text_form,
 })  # fmt: skip
 ANSWER = table_form({
-    "name": text_form, "by": list_form(text_form, 0, LISTED), "keys": choice_form("none", "given", "discovered"),
-    "max_rows": COUNT, "max_rows_per_group": COUNT, "max_groups": COUNT, "noise": list_form(NOISE_USED, 1, LISTED),
-    "rows": list_form(table_form({}, others=True)),
+    "name": text_form, "by": list_form(text_form, 0, MAX_LISTED), "keys": choice_form("none", "given", "discovered"),
+    "max_rows": COUNT, "max_rows_per_group": COUNT, "max_groups": COUNT,
+    "noise": list_form(NOISE_USED, 1, MAX_LISTED), "rows": list_form(table_form({}, others=True)),
 }, others=True)  # fmt: skip
 RESULT = table_form(
-    {"document": choice_form("release result"), "version": choice_form(1, 2), "title": optional_form(text_form),
-     "answers": list_form(ANSWER, 1, LISTED), "certificate": RELEASE},
-    {"bias": any_value, "about": any_value},
+    {
+        "document": choice_form("release result"), "version": choice_form(1, 2), "title": optional_form(text_form),
+        "answers": list_form(ANSWER, 1, MAX_LISTED), "certificate": RELEASE,
+    },
+    {"bias": any_form, "about": any_form},
 )  # fmt: skip
 
 MULTIPLIER = table_form({
-    "epsilon": SIZE, "delta": SHARE, "shift": FEW, "cap": SIZE, "start": integer_form(-(1 << 20), 1 << 20), "left":
-    SIZE, "values": list_form(SIZE),
+    "epsilon": NONNEGATIVE, "delta": UNIT_INTERVAL, "shift": SMALL_COUNT, "cap": NONNEGATIVE,
+    "start": integer_form(-(1 << 20), 1 << 20), "left": NONNEGATIVE, "values": list_form(NONNEGATIVE),
 })  # fmt: skip
 NUMBERS = table_form(
     {},
-    {"multipliers": list_form(MULTIPLIER, 0, 100), "points": list_form(tuple_form(SIZE, SHARE), 1, 100)},
+    {"multipliers": list_form(MULTIPLIER, 0, 100), "points": list_form(tuple_form(NONNEGATIVE, UNIT_INTERVAL), 1, 100)},
     others=True,
 )
 NOISE = table_form(
     {
-        "document": choice_form("noise certificate"), "version": choice_form(1, 2), "lower": SIZE, "upper": SIZE,
-        "gap": optional_form(SIZE), "guarantee": table_form({"epsilon": SIZE, "delta": SHARE, "total_variation":
-        SHARE}), "realised": list_form(tuple_form(SIZE, SHARE, SHARE), 0, POINTS), "cost": text_form, "sensitivity":
-        positive_form, "shape": text_form, "releases": COUNT, "mean_absolute_error": SIZE, "mean_squared_error": SIZE,
-        "worst_error": optional_form(SIZE), "shape_lower": optional_form(SIZE), "unimodal_price":
-        optional_form(number_form()), "argument": table_form({"kind": text_form, "statement": text_form, "numbers":
-        NUMBERS}),
+        "document": choice_form("noise certificate"), "version": choice_form(1, 2), "lower": NONNEGATIVE,
+        "upper": NONNEGATIVE, "gap": optional_form(NONNEGATIVE),
+        "guarantee": table_form({"epsilon": NONNEGATIVE, "delta": UNIT_INTERVAL, "total_variation": UNIT_INTERVAL}),
+        "realised": list_form(tuple_form(NONNEGATIVE, UNIT_INTERVAL, UNIT_INTERVAL), 0, MAX_POINTS),
+        "cost": text_form, "sensitivity": positive_form, "shape": text_form, "releases": COUNT,
+        "mean_absolute_error": NONNEGATIVE, "mean_squared_error": NONNEGATIVE,
+        "worst_error": optional_form(NONNEGATIVE), "shape_lower": optional_form(NONNEGATIVE),
+        "unimodal_price": optional_form(number_form()),
+        "argument": table_form({"kind": text_form, "statement": text_form, "numbers": NUMBERS}),
     },
     {"table": optional_form(TABLE)},
 )  # fmt: skip
 
-RUN = {
-    "count": COUNT, "poisson_rate": optional_form(SHARE), "subset": optional_form(tuple_form(COUNT, COUNT)), "erase":
-    optional_form(SHARE)
+RUN_FIELDS = {
+    "count": COUNT, "poisson_rate": optional_form(UNIT_INTERVAL), "subset": optional_form(tuple_form(COUNT, COUNT)),
+    "erase": optional_form(UNIT_INTERVAL),
 }  # fmt: skip
-SCALED = table_form({**RUN, "scale": positive_form, "sensitivity": optional_form(positive_form)})
-WHOLE_SCALED = table_form({**RUN, "scale": positive_form, "sensitivity": optional_form(FEW)})
-STAIRS = table_form(
-    {**RUN, "epsilon": SIZE, "sensitivity": optional_form(positive_form), "gamma": optional_form(SHARE)}
+SCALED = table_form({**RUN_FIELDS, "scale": positive_form, "sensitivity": optional_form(positive_form)})
+INTEGER_SCALED = table_form({**RUN_FIELDS, "scale": positive_form, "sensitivity": optional_form(SMALL_COUNT)})
+STAIRCASE = table_form(
+    {
+        **RUN_FIELDS,
+        "epsilon": NONNEGATIVE,
+        "sensitivity": optional_form(positive_form),
+        "gamma": optional_form(UNIT_INTERVAL),
+    }
 )
-CUT = table_form({**RUN, "epsilon": SIZE, "delta": SHARE, "sensitivity": optional_form(positive_form)})
+TRUNCATED = table_form(
+    {**RUN_FIELDS, "epsilon": NONNEGATIVE, "delta": UNIT_INTERVAL, "sensitivity": optional_form(positive_form)}
+)
 STEP = tagged_form("mechanism", {
     "gaussian": SCALED,
     "laplace": SCALED,
     "discrete_gaussian": SCALED,
-    "discrete_laplace": WHOLE_SCALED,
-    "staircase": STAIRS,
-    "discrete_staircase": STAIRS,
-    "truncated_laplace": CUT,
-    "discrete_truncated_laplace": CUT,
-    "randomized_response": table_form({**RUN, "epsilon": SIZE, "k": optional_form(integer_form(2))}),
-    "approx_dp": table_form({**RUN, "epsilon": SIZE, "delta": optional_form(SHARE), "total_variation":
-    optional_form(SHARE)}), "from_points": table_form({**RUN, "points": list_form(tuple_form(SIZE, SHARE), 1, 1000)}),
-    "from_pair": table_form({**RUN, "p": list_form(SIZE, 1), "q": list_form(SIZE, 1)}),
+    "discrete_laplace": INTEGER_SCALED,
+    "staircase": STAIRCASE,
+    "discrete_staircase": STAIRCASE,
+    "truncated_laplace": TRUNCATED,
+    "discrete_truncated_laplace": TRUNCATED,
+    "randomized_response": table_form({**RUN_FIELDS, "epsilon": NONNEGATIVE, "k": optional_form(integer_form(2))}),
+    "approx_dp": table_form({
+        **RUN_FIELDS, "epsilon": NONNEGATIVE, "delta": optional_form(UNIT_INTERVAL),
+        "total_variation": optional_form(UNIT_INTERVAL),
+    }),
+    "from_points": table_form({**RUN_FIELDS, "points": list_form(tuple_form(NONNEGATIVE, UNIT_INTERVAL), 1, 1000)}),
+    "from_pair": table_form({**RUN_FIELDS, "p": list_form(NONNEGATIVE, 1), "q": list_form(NONNEGATIVE, 1)}),
 })  # fmt: skip
-GAINED = {
-    "total_variation": SHARE, "attack_success": SHARE,
-    "attack": list_form(table_form({"false_positive_rate": SHARE, "true_positive_rate": SHARE}), 0, POINTS),
-    "neighbors": choice_form("unspecified", "add-remove", "replace-one", "local"), "method": text_form, "statement":
-    text_form,
+ATTACK_FIELDS = {
+    "total_variation": UNIT_INTERVAL, "attack_success": UNIT_INTERVAL,
+    "attack": list_form(table_form({
+        "false_positive_rate": UNIT_INTERVAL, "true_positive_rate": UNIT_INTERVAL,
+    }), 0, MAX_POINTS),
+    "neighbors": choice_form("unspecified", "add-remove", "replace-one", "local"), "method": text_form,
+    "statement": text_form,
 }  # fmt: skip
-BRACKET = {
-    "delta": SHARE, "epsilon": optional_form(SIZE), "lower": optional_form(SIZE), "upper": optional_form(SIZE),
-    "relative_width": optional_form(SHARE)
+EPSILON_BRACKET = {
+    "delta": UNIT_INTERVAL, "epsilon": optional_form(NONNEGATIVE), "lower": optional_form(NONNEGATIVE),
+    "upper": optional_form(NONNEGATIVE), "relative_width": optional_form(UNIT_INTERVAL),
 }  # fmt: skip
-DELTA_BRACKET = {"epsilon": number_form(), "delta": SHARE, "lower": SHARE, "upper": SHARE, "relative_width": SHARE}
+DELTA_BRACKET = {
+    "epsilon": number_form(),
+    "delta": UNIT_INTERVAL,
+    "lower": UNIT_INTERVAL,
+    "upper": UNIT_INTERVAL,
+    "relative_width": UNIT_INTERVAL,
+}
 ACCOUNT = table_form({
-    "document": choice_form("account"), "version": choice_form(1, 2), **GAINED, "steps": list_form(STEP, 1, LISTED),
-    "epsilon_at_delta": list_form(table_form(BRACKET), 0, POINTS), "delta_at_epsilon":
-    list_form(table_form(DELTA_BRACKET), 0, POINTS),
+    "document": choice_form("account"), "version": choice_form(1, 2), **ATTACK_FIELDS,
+    "steps": list_form(STEP, 1, MAX_LISTED),
+    "epsilon_at_delta": list_form(table_form(EPSILON_BRACKET), 0, MAX_POINTS),
+    "delta_at_epsilon": list_form(table_form(DELTA_BRACKET), 0, MAX_POINTS),
 })  # fmt: skip
 TRAINING = table_form(
     {
-        "document": choice_form("training account"), "version": choice_form(1, 2), **GAINED, **BRACKET, "examples":
-        COUNT, "batch": COUNT, "sampling": choice_form("poisson", "subset"), "sampling_rate": SHARE, "noise_multiplier":
-        positive_form, "steps": COUNT,
+        "document": choice_form("training account"), "version": choice_form(1, 2), **ATTACK_FIELDS, **EPSILON_BRACKET,
+        "examples": COUNT, "batch": COUNT, "sampling": choice_form("poisson", "subset"),
+        "sampling_rate": UNIT_INTERVAL, "noise_multiplier": positive_form, "steps": COUNT,
     },
-    {"comparison": any_value, "picture": optional_form(text_form)},
+    {"comparison": any_form, "picture": optional_form(text_form)},
 )  # fmt: skip
 
-PLACES, MASSES = list_form(integer_form(), 1), list_form(HEXADECIMAL, 1)
+INDICES, MASSES = list_form(integer_form(), 1), list_form(HEXADECIMAL, 1)
 GROUP = table_form({
-    "law": MASSES, "loss": number_form(), "tables": list_form(table_form({"outcomes": PLACES, "weights": MASSES}), 1),
-    "rows": PLACES
+    "law": MASSES, "loss": number_form(),
+    "tables": list_form(table_form({"outcomes": INDICES, "weights": MASSES}), 1), "rows": INDICES,
 })  # fmt: skip
 AXIS = table_form({"column": text_form, "lower": number_form(), "upper": number_form(), "cells": COUNT})
 SUPPORT = tagged_form("kind", {
-    "categories": table_form({"column": text_form, "names": list_form(any_value, 1), "metric": text_form}),
+    "categories": table_form({"column": text_form, "names": list_form(any_form, 1), "metric": text_form}),
     "cells": table_form({"axes": list_form(AXIS, 1, 100), "metric": text_form}),
 })  # fmt: skip
 LEARNED = table_form({
-    "epsilon": positive_form, "person": text_form, "confidence": SHARE,
-    "left": list_form(table_form({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}), 1, POINTS),
+    "epsilon": positive_form, "person": text_form, "confidence": UNIT_INTERVAL,
+    "left": list_form(table_form({
+        "epsilon": NONNEGATIVE, "delta": UNIT_INTERVAL, "total_variation": UNIT_INTERVAL,
+    }), 1, MAX_POINTS),
 })  # fmt: skip
 ORIGIN = table_form({
-    "kind": choice_form("table", "public", "private"), "secrecy": text_form, "target": text_form, "learning":
-    optional_form(LEARNED)
+    "kind": choice_form("table", "public", "private"), "secrecy": text_form, "target": text_form,
+    "learning": optional_form(LEARNED),
 })  # fmt: skip
 COUPLING = table_form({
     "document": choice_form("coupling"), "version": choice_form(1), "support": SUPPORT,
-    "group": table_form({"column": text_form, "names": list_form(any_value, 1)}), "objective": choice_form("expected",
-    "worst"), "target": MASSES, "stray": tuple_form(HEXADECIMAL, HEXADECIMAL), "groups": list_form(GROUP, 1), "origin":
-    ORIGIN,
+    "group": table_form({"column": text_form, "names": list_form(any_form, 1)}),
+    "objective": choice_form("expected", "worst"), "target": MASSES, "stray": tuple_form(HEXADECIMAL, HEXADECIMAL),
+    "groups": list_form(GROUP, 1), "origin": ORIGIN,
 })  # fmt: skip
 ENTRY = table_form({
     "number": COUNT, "dataset": text_form, "kind": text_form, "key": optional_form(text_form), "time": text_form,
@@ -327,55 +356,62 @@ LEDGER = table_form({
     "document": choice_form("ledger"), "version": choice_form(1), "ledger": text_form, "entries": list_form(ENTRY, 1),
     "documents": mapping_form(text_form),
 })  # fmt: skip
-TOLD = {"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE, "attack_success": SHARE}
-FINDINGS = table_form(
-    {
-        "document": choice_form("findings"), "version": choice_form(1, 2), "title": text_form, "question": text_form,
-        "bounds": any_value, "reports": COUNT, "answered": integer_form(), "confidence": SHARE, "simultaneous":
-        true_or_false, "estimates": any_value, "effort": any_value, "privacy": table_form({**TOLD, "repeated":
-        list_form(table_form({**TOLD, "reports": COUNT}))}), "mechanism": table_form({ "name": text_form, "report_bits":
-        COUNT, "probabilities": list_form(table_form({"meaning": text_form, "exact": FRACTION, "value": SHARE})),
+PRIVACY_FIELDS = {
+    "epsilon": NONNEGATIVE,
+    "delta": UNIT_INTERVAL,
+    "total_variation": UNIT_INTERVAL,
+    "attack_success": UNIT_INTERVAL,
+}
+FINDINGS = table_form({
+    "document": choice_form("findings"), "version": choice_form(1, 2), "title": text_form, "question": text_form,
+    "bounds": any_form, "reports": COUNT, "answered": integer_form(), "confidence": UNIT_INTERVAL,
+    "simultaneous": boolean_form, "estimates": any_form, "effort": any_form,
+    "privacy": table_form({
+        **PRIVACY_FIELDS, "repeated": list_form(table_form({**PRIVACY_FIELDS, "reports": COUNT})),
     }),
-    }
-)  # fmt: skip
-# The keys that older versions call otherwise: by kind, the last version that does, and for each path ("*": every
-# entry of a list) old key -> new key.
-BOUNDS = {"rows_per_person": "max_rows", "groups_per_person": "max_groups", "rows_per_group": "max_rows_per_group"}
+    "mechanism": table_form({
+        "name": text_form, "report_bits": COUNT,
+        "probabilities": list_form(table_form({"meaning": text_form, "exact": FRACTION, "value": UNIT_INTERVAL})),
+    }),
+})  # fmt: skip
+# Keys that older versions name differently, by kind: the last version that does, and for each path ("*" is every item
+# of a list) the new names by the old ones.
+BOUND_KEYS = {"rows_per_person": "max_rows", "groups_per_person": "max_groups", "rows_per_group": "max_rows_per_group"}
 ACCOUNT_KEYS: dict[tuple[str, ...], dict[str, str]] = {(): {"neighbours": "neighbors", "engine": "method"}}
 FORMER_KEYS: dict[str, tuple[int, dict[tuple[str, ...], dict[str, str]]]] = {
     "release certificate": (2, {
         (): {"share": "budget_fraction", "neighbours": "neighbors"},
-        ("neighbors",): {"person": "privacy_unit", "means": "noun", **BOUNDS},
-        ("mechanisms", "*"): BOUNDS,
+        ("neighbors",): {"person": "privacy_unit", "means": "noun", **BOUND_KEYS},
+        ("mechanisms", "*"): BOUND_KEYS,
         ("computed",): {"engine": "method"},
     }),
-    "release result": (1, {(): {"costs": "bias"}, ("answers", "*"): BOUNDS}),
+    "release result": (1, {(): {"costs": "bias"}, ("answers", "*"): BOUND_KEYS}),
     "account": (1, ACCOUNT_KEYS),
     "training account": (1, ACCOUNT_KEYS),
     "findings": (1, {(): {"between": "bounds"}}),
 }  # fmt: skip
 
 
-def renamed(value: Any, path: tuple[str, ...], names: dict[str, str]) -> Any:
-    """The data with other names of the keys of the tables at a path; a name that is taken stays what it is."""
+def rename_keys(value: Any, path: tuple[str, ...], names: dict[str, str]) -> Any:
+    """Return the data with renamed keys in the tables at a path; a key stays if its new name exists already."""
     if not path and isinstance(value, dict):
         return {name if (name := names.get(key, key)) not in value else key: item for key, item in value.items()}
     if path and path[0] == "*" and isinstance(value, list):
-        return [renamed(item, path[1:], names) for item in value]
+        return [rename_keys(item, path[1:], names) for item in value]
     if path and isinstance(value, dict) and path[0] in value:
-        return {**value, path[0]: renamed(value[path[0]], path[1:], names)}
+        return {**value, path[0]: rename_keys(value[path[0]], path[1:], names)}
     return value
 
 
-def upgraded(data: Any) -> Any:
-    """The data of a document with the keys of the last version of its kind."""
+def upgrade_keys(data: Any) -> Any:
+    """Return the data of a document with the keys of the newest version of its kind."""
     kind = data.get("document") if isinstance(data, dict) else None
     last, former = FORMER_KEYS.get(kind, (0, {})) if isinstance(kind, str) else (0, {})
     if not last or data.get("version") not in range(1, last + 1):
         return data
     for path, names in former.items():
-        data = renamed(data, path, names)
-    return {**data, "certificate": upgraded(data["certificate"])} if "certificate" in data else data
+        data = rename_keys(data, path, names)
+    return {**data, "certificate": upgrade_keys(data["certificate"])} if "certificate" in data else data
 
 
 FORMS: dict[str, Shape] = {

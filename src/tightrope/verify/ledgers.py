@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, at_most, equality_claim, unchecked_claim
+from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, equality_claim, limit_claim, unchecked_claim
 
-HELD = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
+HASHED_FIELDS = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
 """Fields covered by the hash of an entry; body and state as JSON with sorted keys."""
 
 
-LONGEST_LEDGER_NUMBER = 10_000
+MAX_NUMBER_LENGTH = 10_000
 LEDGER_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?(/[0-9]*[1-9][0-9]*)?")
 ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
 
@@ -28,7 +28,7 @@ def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     previous = sha256(f"tightrope ledger {ledger}")
     for number, entry in enumerate(entries, start=1):
         place = f"entries[{number - 1}]"
-        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HASHED_FIELDS]
         holds = (entry["number"], entry["previous"], entry["time"] >= last) == (number, previous, True)
         own = (entry["dataset"], entry["kind"], entry["key"])
         follows = f"{place} follows the one before, later and with a key of its own"
@@ -106,19 +106,19 @@ def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator
                     f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "not a fraction of the limit", REFUTED
                 )
         state = entry["state"]
-        balance = [str(spelled_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
+        balance = [str(parse_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
         found, wanted = [*balance, state["releases"]], [str(spent), "0", releases]
         yield equality_claim(f"entry {entry['number']}.state", found, wanted)
-    yield at_most(f"spent of {dataset!r}", spent, 1, spent <= 1)
+    yield limit_claim(f"spent of {dataset!r}", spent, 1, spent <= 1)
     yield Claim(f"left of {dataset!r}", str(1 - spent), f"{releases} releases", CONFIRMED)
 
 
-def spelled_number(text: object) -> Fraction:
+def parse_number(text: object) -> Fraction:
     """Return a number that is written in at most 10 000 characters with an exponent of at most three digits.
 
     Raises ``BrokenError`` for others: 1e999999999 would take gigabytes.
     """
-    if not isinstance(text, str) or len(text) > LONGEST_LEDGER_NUMBER or LEDGER_NUMBER.fullmatch(text) is None:
+    if not isinstance(text, str) or len(text) > MAX_NUMBER_LENGTH or LEDGER_NUMBER.fullmatch(text) is None:
         raise BrokenError("an invalid number in a ledger, or one that is too long")
     return Fraction(text)
 
@@ -131,7 +131,7 @@ def _charged_factor(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
         for own, whole in zip(kept["points"], limit["points"], strict=True)
         for pair in zip(own, whole, strict=True)
     ]
-    pairs = [(spelled_number(own), spelled_number(whole)) for own, whole in pairs]
+    pairs = [(parse_number(own), parse_number(whole)) for own, whole in pairs]
     factors = {own / whole for own, whole in pairs if whole}
     empty = all(own == 0 for own, whole in pairs if not whole)
     return factors.pop() if len(factors) == 1 and empty else Fraction(-1)

@@ -9,23 +9,23 @@ from typing import Any
 from flint import arb
 
 from tightrope.verify.claims import (
-    CLOSE,
+    BOUND_TOLERANCE,
     CONFIRMED,
-    LOOSE,
+    LOOSE_FRACTION,
     OPEN,
     REFUTED,
     Claim,
-    at_most,
     equality_claim,
-    in_time,
+    limit_claim,
+    require_time_left,
     shortest_float_text,
     unchecked_claim,
     upper_bound_claim,
 )
 from tightrope.verify.laws import Grid, GridDistribution
-from tightrope.verify.promises import Ends, exact_interval, least_of, refine_claims
+from tightrope.verify.promises import Ends, exact_interval, refine_claims, smallest_positive
 from tightrope.verify.releases import common_spacing
-from tightrope.verify.tables import TOTAL, Noise
+from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
 POWERS = {"absolute": 1, "squared": 2}
 FAINT_TAIL = 2.0**-200
@@ -36,9 +36,9 @@ def noise_claims(data: dict[str, Any]) -> list[Claim]:
     lower, upper = data["lower"], data["upper"]
     gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
     claims = [
-        at_most("version", data["version"], 2, data["version"] > 1 or data.get("table") is None),
+        limit_claim("version", data["version"], 2, data["version"] > 1 or data.get("table") is None),
         equality_claim("gap", data["gap"], gap),
-        at_most("lower", lower, upper, lower <= upper),
+        limit_claim("lower", lower, upper, lower <= upper),
         *_cost_bound_claims(data),
         unchecked_claim("shape, shape_lower, unimodal_price", "the cost of noise of another shape"),
         unchecked_claim("argument.kind, argument.statement", "text; the proof is in docs/proofs/optimal-noise.md"),
@@ -77,7 +77,7 @@ def _composed_claims(data: dict[str, Any], noise: Noise, shift: int) -> list[Cla
 
         return [*_realized_delta_claims(data, delta_ends)]
 
-    scales = max([data["guarantee"]["epsilon"], *(point[0] for point in data["realised"])]), least_of(*deltas)
+    scales = max([data["guarantee"]["epsilon"], *(point[0] for point in data["realised"])]), smallest_positive(*deltas)
     return refine_claims(loss_on_grid, scales, realized_claims, common_spacing(noise.log_ratios))
 
 
@@ -92,7 +92,7 @@ def _realized_delta_claims(data: dict[str, Any], profile: Callable[[Any], tuple[
     yield delta_claim("guarantee.total_variation: delta(0)", 0.0, triple["total_variation"])
     for number, (epsilon, promised, realized) in enumerate(data["realised"]):
         yield delta_claim(f"realized[{number}]: delta({epsilon})", epsilon, realized)
-        yield at_most(f"realized[{number}]: realized and promised", realized, promised, realized <= promised)
+        yield limit_claim(f"realized[{number}]: realized and promised", realized, promised, realized <= promised)
     if data["realised"]:
         points = [(epsilon, realized) for epsilon, _, realized in data["realised"]]
         yield equality_claim("guarantee", (triple["epsilon"], triple["delta"]) in points, True)
@@ -109,7 +109,7 @@ def _cost_claims(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
     if power is None:
         yield unchecked_claim("upper, lower, cost, argument, gap", "a cost that the document does not contain")
     else:
-        exact = exactly_of(first if power == 1 else second)
+        exact = fraction_interval(first if power == 1 else second)
         yield upper_bound_claim("upper", exact_interval(data["upper"]), exact, exact)
         yield equality_claim("upper is no larger", bool(exact_interval(data["upper"]) <= exact * (1 + 2.0**-50)), True)
 
@@ -125,10 +125,10 @@ def absolute_and_squared_moments(noise: Noise) -> tuple[Fraction, Fraction]:
         square += 2 * noise.escape * turn * mean / stay
         first += noise.escape_in * (start + mean)
         second += noise.escape_in * (start * start + 2 * start * mean + square)
-    return 2 * first / TOTAL, 2 * second / TOTAL
+    return 2 * first / TOTAL_WEIGHT, 2 * second / TOTAL_WEIGHT
 
 
-def exactly_of(value: Fraction) -> Any:
+def fraction_interval(value: Fraction) -> Any:
     """A fraction as an interval."""
     return arb(value.numerator) / value.denominator
 
@@ -152,17 +152,17 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
         if data["sensitivity"] == 1:
             found = _tail_lower_bound(sorted(points), power)
         else:
-            found = _next_to_zero(sorted(points), power, round(data["sensitivity"]))
+            found = _zero_lower_bound(sorted(points), power, round(data["sensitivity"]))
     else:
         yield unchecked_claim("lower, gap", "the argument is not recomputed")
         return
     # The lower bound that is stated, against the one that was proven.
     stated, shown = exact_interval(data["lower"]), found.lower()
     said, words = f">= {shortest_float_text(stated)}", f"proven: >= {shortest_float_text(shown, -1)}"
-    if stated * (1 - CLOSE**1.5) > shown:
+    if stated * (1 - BOUND_TOLERANCE**1.5) > shown:
         yield Claim("lower", said, f"{words}: the stated bound could not be shown", OPEN)
     else:
-        yield Claim("lower", said, words, REFUTED if stated < shown * (1 - LOOSE) else CONFIRMED)
+        yield Claim("lower", said, words, REFUTED if stated < shown * (1 - LOOSE_FRACTION) else CONFIRMED)
 
 
 def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
@@ -190,7 +190,7 @@ def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity
     paid = sum((exact_interval(one["cap"]) * exact_interval(one["delta"]) for one in multipliers), arb(0))
     least = None
     for k in range(reach + 2):
-        in_time()
+        require_time_left()
         here = ((reduced_cost(k) + reduced_cost(-k)) / 2 - paid).lower()
         least = here if least is None or here < least else least
     return least
@@ -201,13 +201,13 @@ def _tail_lower_bound(points: list[tuple[float, float]], power: int) -> Any:
     lines = [(exact_interval(epsilon).exp(), exact_interval(delta)) for epsilon, delta in points]
     tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
     while tail > FAINT_TAIL and k < 1 << 20:
-        in_time()
+        require_time_left()
         total += 2 * (k**power - (k - 1) ** power) * tail
         tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
     return total
 
 
-def _next_to_zero(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
+def _zero_lower_bound(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
     """(1 − δ) λ with λ = 2 Σ_d d^p / (e^ε + 2Δ), d ≤ Δ, of a point where λ ≤ 1: P(0) ≤ e^ε P(±d) + δ for every d."""
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
     levels = [(total / (exact_interval(e).exp() + 2 * sensitivity), exact_interval(delta)) for e, delta in points]

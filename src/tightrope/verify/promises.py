@@ -11,11 +11,11 @@ from typing import Any
 from flint import arb
 
 from tightrope.verify.claims import (
-    AT_MORE,
     CONFIRMED,
+    CONFIRMED_AT_PLUS,
+    CONFIRMED_TIMES,
     OPEN,
     REFUTED,
-    TIMES,
     BrokenError,
     Claim,
     TooMuchError,
@@ -26,18 +26,18 @@ from tightrope.verify.claims import (
 )
 from tightrope.verify.contributions import contribution_claims
 from tightrope.verify.laws import Curve, Grid, GridDistribution
-from tightrope.verify.releases import Composition, choice_claims, pair_claims
+from tightrope.verify.releases import Composition, choice_claims, chosen_answer_claims
 
-STEPS = (6, 8, 10, 12)
+GRID_EXPONENTS = (6, 8, 10, 12)
 """Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
 losses are smaller than one nat, of the same parts of them."""
-SMALLEST = 64
+MAX_HALVINGS = 64
 """Halvings of a nat beyond which no loss is looked at more closely."""
-FEW_WAYS, MOST_WAYS = 2500, 40_000
+MAX_ENUMERATED, MAX_COMPOSITIONS = 2500, 40_000
 """Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
-BESIDE = 1e-11
+EPSILON_TOLERANCE = 1e-11
 """Tolerance of ε: a bound is also accepted if it is shown at ε plus this."""
-NEARLY = 1e-5
+VARIANCE_TOLERANCE = 1e-5
 """A variance is stated to six digits."""
 Ends = tuple[Curve, Curve]
 """The profile from below and from above."""
@@ -62,24 +62,24 @@ def refine_claims(
     A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
     """
     claims: list[Claim] = []
-    for step in STEPS:
-        grids = grids_of(step + count_halvings(scales[0]), scales[1], spacing)
+    for step in GRID_EXPONENTS:
+        grids = build_grids(step + count_halvings(scales[0]), scales[1], spacing)
         try:
             low, high = (Curve(grid, law(grid)) for grid in grids)
         except TooMuchError as problem:
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = judged((low, high))
-        if is_settled(claims) or not any(claim.verdict == OPEN or TIMES in claim.found for claim in claims):
+        if is_settled(claims) or not any(claim.verdict == OPEN or CONFIRMED_TIMES in claim.found for claim in claims):
             break
     return claims
 
 
 def count_halvings(epsilon: float) -> int:
     """Count how often a nat is halved to reach about this ε; 0 for larger values or 0."""
-    return min(SMALLEST, max(0, -math.frexp(epsilon)[1])) if epsilon > 0 else 0
+    return min(MAX_HALVINGS, max(0, -math.frexp(epsilon)[1])) if epsilon > 0 else 0
 
 
-def grids_of(step: int, least: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
+def build_grids(step: int, least: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
     """Grids of about 2^−step nats, one that rounds down and one that rounds up."""
     bits = 160 + math.ceil(-math.log2(least))
     width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
@@ -87,7 +87,7 @@ def grids_of(step: int, least: float, spacing: Fraction | None = None) -> tuple[
     return Grid(width, bits, faint=faint, up=False), Grid(width, bits, faint=faint)
 
 
-def least_of(*deltas: float) -> float:
+def smallest_positive(*deltas: float) -> float:
     """The smallest that is above 0, within reason."""
     return max(1e-280, min([1e-12, *(float(delta) for delta in deltas if float(delta) > 0)]))
 
@@ -106,7 +106,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     if not all(noise.is_unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.composition_count for unit in composition.units)
-    if ways > MOST_WAYS:
+    if ways > MAX_COMPOSITIONS:
         return [
             *claims,
             Claim("epsilon", str(data["epsilon"]), f"not computed: {ways} ways to distribute one person's rows", OPEN),
@@ -124,9 +124,9 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
             claims.append(upper_bound_claim("epsilon: the largest loss", stated, largest, largest))
 
     def promise_claims(ends: Ends) -> list[Claim]:
-        return [*_promised_claims(data, ends, largest, tight=ways <= FEW_WAYS)]
+        return [*_promised_claims(data, ends, largest, tight=ways <= MAX_ENUMERATED)]
 
-    scales = data["epsilon"] or max(data["profile"]["epsilon"]), least_of(*deltas)
+    scales = data["epsilon"] or max(data["profile"]["epsilon"]), smallest_positive(*deltas)
     return [
         *claims,
         *refine_claims(composition.loss_on_grid, scales, promise_claims, composition.loss_spacing),
@@ -159,7 +159,7 @@ def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterato
         yield equality_claim(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield equality_claim(f"{name}.table is unimodal", composition.noises[id(one)].is_unimodal, True)
         yield from choice_claims(name, one, composition.noises[id(one)])
-    yield from pair_claims(data["mechanisms"])
+    yield from chosen_answer_claims(data["mechanisms"])
     # Answers that were made consistent have the weights of the noise that ran.
     for place, part in enumerate(data.get("consistent", [])):
         for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
@@ -169,7 +169,7 @@ def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterato
                 raise BrokenError("an answer that was made consistent and has not one noise")
             square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]
             variance = square * noise.mean_squared + (square - 1) / 6
-            same = abs(float(stated) - variance) <= NEARLY * variance
+            same = abs(float(stated) - variance) <= VARIANCE_TOLERANCE * variance
             found = f"= {variance:.6g}"
             yield Claim(f"consistent[{place}].variances[{number}]", stated, found, CONFIRMED if same else REFUTED)
 
@@ -183,16 +183,24 @@ def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: b
 
     def delta_claim(name: str, at: object, stated: object, *, tight: bool = False) -> Claim:
         epsilon = exact_interval(at)
-        if largest is not None and epsilon + BESIDE >= largest:
+        if largest is not None and epsilon + EPSILON_TOLERANCE >= largest:
             claim = upper_bound_claim(name, exact_interval(stated), arb(0), arb(0), tight=tight)
-            return claim if epsilon >= largest else claim._replace(found=f"{claim.found}: {AT_MORE} {BESIDE}")
+            return (
+                claim
+                if epsilon >= largest
+                else claim._replace(found=f"{claim.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
+            )
         claim = upper_bound_claim(name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
         if claim.verdict != OPEN:
             return claim
         beside = upper_bound_claim(
-            name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon + BESIDE), tight=tight
+            name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon + EPSILON_TOLERANCE), tight=tight
         )
-        return beside._replace(found=f"{beside.found}: {AT_MORE} {BESIDE}") if beside.verdict != OPEN else claim
+        return (
+            beside._replace(found=f"{beside.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
+            if beside.verdict != OPEN
+            else claim
+        )
 
     delta = data["delta_exact"]
     yield delta_claim(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta)

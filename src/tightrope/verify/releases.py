@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from flint import arb
 
-from tightrope.verify.claims import BrokenError, Claim, equality_claim, in_time, require_affordable
-from tightrope.verify.contributions import gathered_units
+from tightrope.verify.claims import BrokenError, Claim, equality_claim, require_affordable, require_time_left
+from tightrope.verify.contributions import mechanisms_by_group
 from tightrope.verify.laws import Grid, GridDistribution, compose_all
-from tightrope.verify.tables import MOST_CELLS, TOTAL, BoxNoise, Noise
+from tightrope.verify.tables import MAX_CELLS, TOTAL_WEIGHT, BoxNoise, Noise
 
 T = TypeVar("T")
-SAME, LEAST_SPACING = 1e-11, 2.0**-14
-CHOOSING, PARTS, HEAVIEST, MISSED = "exponential mechanism", 10**6, 1 << 100, 0.05
-NEEDED = 1e-12
+SPACING_TOLERANCE, MIN_SPACING = 1e-11, 2.0**-14
+CHOICE_FAMILY, PARTS_PER_ROW, LARGEST_WEIGHT, MISS_PROBABILITY = "exponential mechanism", 10**6, 1 << 100, 0.05
+ROOT_TOLERANCE = 1e-12
 """Name of the exponential mechanism; parts of a row in its distances; the weight at distance 0; how often an
 interval may leave out what it is about; and how much more slowly its weights fall than its table does."""
 
@@ -50,7 +50,7 @@ class CompositionGroup(NamedTuple):
 def composition_groups(mechanisms: Sequence[dict[str, Any]]) -> list[CompositionGroup]:
     """The units of a document."""
     found = []
-    for own in gathered_units(mechanisms):
+    for own in mechanisms_by_group(mechanisms):
         shared = {(one["rows"], one["max_rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
         if len(shared) != 1:
             raise BrokenError("mechanisms of one unit whose rows fall in different ways")
@@ -75,13 +75,13 @@ def _noise_draws(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def common_spacing(losses: Sequence[Any]) -> Fraction | None:
-    """A number of which all of these are whole multiples, but for SAME; found by Euclid's rule, exact for the first."""
+    """A number of which all of these are whole multiples, but for SPACING_TOLERANCE; found by Euclid's rule, exact for the first."""
     found = 0.0
     for loss in map(float, losses):
         found, rest = max(found, loss), min(found, loss)
-        while rest > SAME:
+        while rest > SPACING_TOLERANCE:
             found, rest = rest, min(found % rest, rest - found % rest)
-        if found < LEAST_SPACING:
+        if found < MIN_SPACING:
             return None
     if not found:
         return None
@@ -89,7 +89,7 @@ def common_spacing(losses: Sequence[Any]) -> Fraction | None:
     return Fraction(int((first * (1 << 160)).mid().floor().unique_fmpz()), 1 << 160)
 
 
-def all_row_splits(
+def worst_row_split(
     unit: CompositionGroup, part: Callable[[int], T], both: Callable[[T, T], T], worst: Callable[[list[T]], T]
 ) -> T:
     """The worst way in which the rows may fall: c into one group, the others in the worst way into the other groups.
@@ -101,7 +101,7 @@ def all_row_splits(
 
     @cache
     def worst_composition(rows: int, groups: int) -> T:
-        in_time()
+        require_time_left()
         if groups == 1:
             return part(min(rows, unit.largest))
         sizes = range(1, min(rows, unit.largest) + 1)
@@ -120,19 +120,23 @@ def all_row_splits(
 def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Claim]:
     """A choice by the exponential mechanism is dominated by the noise it is charged as; few intervals leave it out."""
     choice = one.get("choice")
-    yield equality_claim(f"{name}.family is the exponential mechanism", one["family"] == CHOOSING, choice is not None)
+    yield equality_claim(
+        f"{name}.family is the exponential mechanism", one["family"] == CHOICE_FAMILY, choice is not None
+    )
     if choice is None:
         return
     yield equality_claim(f"{name}.exclusive: rows move every choice of their group", one.get("exclusive"), None)
     below, root, factor = int(choice["below"]), int(choice["root"]), int(one["factor"])
-    yield equality_claim(f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS - below))
-    yield equality_claim(f"{name}.unit", Decimal(one["unit"]) * PARTS, 1)
-    steeper = (arb(root) / TOTAL) ** 2
+    yield equality_claim(
+        f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS_PER_ROW - below)
+    )
+    yield equality_claim(f"{name}.unit", Decimal(one["unit"]) * PARTS_PER_ROW, 1)
+    steeper = (arb(root) / TOTAL_WEIGHT) ** 2
     yield equality_claim(
         f"{name}.choice.root: the table dominates the choice", noise.is_lighter_than_laplace(steeper), True
     )
     yield equality_claim(
-        f"{name}.choice.root is no larger than needed", steeper <= noise.tail_ratio * (1 + NEEDED), True
+        f"{name}.choice.root is no larger than needed", steeper <= noise.tail_ratio * (1 + ROOT_TOLERANCE), True
     )
     if choice["target"] is not None:
         # The first place whose weight is so small that all half-widths together have it 5 % of the time at most.
@@ -140,15 +144,15 @@ def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Clai
         widths = [0]
         while widths[-1] < cells:
             widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
-        weight, far = HEAVIEST, 0
-        while Fraction(len(widths) * weight, HEAVIEST) > MISSED:
-            following = -(-weight * root // TOTAL)
-            require_affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
+        weight, far = LARGEST_WEIGHT, 0
+        while Fraction(len(widths) * weight, LARGEST_WEIGHT) > MISS_PROBABILITY:
+            following = -(-weight * root // TOTAL_WEIGHT)
+            require_affordable(far if following < weight else MAX_CELLS + 1, MAX_CELLS, "weights of a choice")
             weight, far = following, far + 1
         yield equality_claim(f"{name}.choice.target", int(choice["target"]), -(-far * factor // 2))
 
 
-def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
+def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
     """An answer that is chosen has two choices and nothing else: a cell, and a width around it, over the same cells."""
     chosen = [one for one in mechanisms if one.get("choice") is not None]
     for number, answer in enumerate(dict.fromkeys(name for one in chosen for name in one["answers"])):
@@ -167,7 +171,7 @@ def _choice_target_text(one: dict[str, Any]) -> str:
     return "a cell" if one["choice"]["target"] is None else "a width"
 
 
-def noise_of(one: dict[str, Any]) -> Noise:
+def noise_of_mechanism(one: dict[str, Any]) -> Noise:
     """Return the noise of a mechanism, from its table."""
     return Noise(one["table"]) if one.get("box") is None else BoxNoise(one["table"], one["box"])
 
@@ -178,12 +182,12 @@ class Composition:
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
         self.units = composition_groups(mechanisms)
         cells = (unit.count_cells(one) for unit in self.units for one in unit.mechanisms)
-        require_affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
+        require_affordable(sum(cells), MAX_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}
         for one in mechanisms:
             text = json.dumps([one["table"], one.get("box")], sort_keys=True)
-            self.noises[id(one)] = known[text] = known.get(text) or noise_of(one)
+            self.noises[id(one)] = known[text] = known.get(text) or noise_of_mechanism(one)
         self._laws: dict[Any, GridDistribution] = {}
 
     def loss_on_grid(self, grid: Grid) -> GridDistribution:
@@ -213,7 +217,7 @@ class Composition:
 
         if unit.groups == 1 or unit.largest == 1 or not grid.up:
             return grid.convolve_power(cache(loss_for_rows)(unit.largest), unit.rows // unit.largest)
-        return all_row_splits(unit, cache(loss_for_rows), grid.convolve_pair, grid.pointwise_worst)
+        return worst_row_split(unit, cache(loss_for_rows), grid.convolve_pair, grid.pointwise_worst)
 
     def _mechanism_loss(self, grid: Grid, one: dict[str, Any], rows: int) -> GridDistribution:
         noise, shift = self.noises[id(one)], rows * one["table_steps_per_row"]
@@ -232,4 +236,4 @@ class Composition:
             tops = [self.noises[id(one)].largest_loss(rows * one["table_steps_per_row"]) for one in unit.mechanisms]
             return max(tops) if unit.is_choice else sum(tops, arb(0)).upper()
 
-        return all_row_splits(unit, cache(largest_for_rows), lambda a, b: (a + b).upper(), max)
+        return worst_row_split(unit, cache(largest_for_rows), lambda a, b: (a + b).upper(), max)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tightrope.verify.forms import FORMS, upgraded
+from tightrope.verify.forms import FORMS, upgrade_keys
 
 ORDER = (
     "forms",
@@ -33,7 +33,7 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 
 from __future__ import annotations
 '''
-BY_KIND, BY_STEP = ("KINDS", "FORMS"), "MAKERS"
+BY_KIND, BY_STEP = ("CLAIMS_BY_KIND", "FORMS"), "PROFILE_MAKERS"
 """Tables by the kind of a document, and by the mechanism of a step."""
 
 
@@ -72,7 +72,7 @@ def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
     kind = data.get("document") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in FORMS:
         raise ValueError(f"expected a document of one of {', '.join(FORMS)}; got {kind!a}")
-    data = upgraded(data)
+    data = upgrade_keys(data)
     FORMS[kind](kind, data)
     steps = data["steps"] if kind == "account" else []
     return kind, frozenset({"gaussian", *(step["mechanism"] for step in steps)})

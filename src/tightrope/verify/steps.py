@@ -19,7 +19,7 @@ from tightrope.verify.promises import exact_interval
 
 Profile = Callable[[Any], Any]
 """δ(ε) at every real ε, as intervals, of the pair with and without a person."""
-MOST_WEIGHTS = 1 << 18
+MAX_WEIGHTS = 1 << 18
 """Weights of a list on one side at most."""
 
 
@@ -87,7 +87,7 @@ def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
 
     Then losses fall from left to right, the largest shift loses most, and the best set is all below some place.
     """
-    require_affordable(len(half) + shift, MOST_WEIGHTS, "weights of a list")
+    require_affordable(len(half) + shift, MAX_WEIGHTS, "weights of a list")
     weights = [*reversed(half[1:]), *half]
     logs = [weight.log() for weight in weights]
     losses = [logs[k] - logs[k - shift] for k in range(shift, len(weights))]
@@ -123,15 +123,15 @@ def convex_hull_profile(points: Sequence[tuple[Any, Any]]) -> Profile:
     return delta_at
 
 
-ROUNDED = 1 << 24
+MASS_ROUNDING_UNITS = 1 << 24
 """Most units that rounding of a mass on a grid adds."""
-LARGEST_FALL = 40
+MAX_FALL_NATS = 40
 """Nats from one cell to the next, at most."""
-WIDEST = 64
+MAX_FINITE_LOSS = 64
 """Nats beyond which a loss counts as infinite."""
 
 
-def profile_of(step: dict[str, Any]) -> Profile | None:
+def step_profile(step: dict[str, Any]) -> Profile | None:
     """Return the profile of one run of a step; None without a known closed form."""
     return _known_profile(json.dumps({**step, "count": 1}, sort_keys=True))
 
@@ -140,7 +140,7 @@ def profile_of(step: dict[str, Any]) -> Profile | None:
 def _known_profile(text: str) -> Profile | None:
     """Of a step as text: grids that are made finer, and documents that say the same, ask at the same places again."""
     step = json.loads(text)
-    maker = MAKERS.get(step["mechanism"])
+    maker = PROFILE_MAKERS.get(step["mechanism"])
     if maker is None:
         return None
     profile = maker(step)
@@ -228,13 +228,13 @@ def _integer_shift(step: dict[str, Any]) -> int:
     size = step["sensitivity"] or 1
     if int(size) != size:
         raise BrokenError("a sensitivity that is not an integer, for integer noise")
-    require_affordable(int(size), MOST_WEIGHTS, "cells of a shift")
+    require_affordable(int(size), MAX_WEIGHTS, "cells of a shift")
     return int(size)
 
 
 def _discrete_stairs(step: dict[str, Any]) -> Profile:
     """Levels e^(−iε), i one more every ``size`` cells from ``first`` on: η is the mass of the cells around 0."""
-    epsilon, size = _above_zero(step).min(arb(LARGEST_FALL)), _integer_shift(step)
+    epsilon, size = _above_zero(step).min(arb(MAX_FALL_NATS)), _integer_shift(step)
     fall = (-epsilon).exp()
 
     def expected_cost(first: int) -> float:
@@ -254,7 +254,7 @@ def _discrete_stairs(step: dict[str, Any]) -> Profile:
 def _discrete_gaussian(step: dict[str, Any]) -> Profile:
     """E^(−x²/(2 scale²)) as far out as its probability is at least 2^−128."""
     scale, shift = exact_interval(step["scale"]), _integer_shift(step)
-    require_affordable(math.ceil(14 * step["scale"]), MOST_WEIGHTS, "weights of a list")
+    require_affordable(math.ceil(14 * step["scale"]), MAX_WEIGHTS, "weights of a list")
     half = [(-(arb(x) ** 2) / (2 * scale**2)).exp() for x in range(math.ceil(14 * step["scale"]) + 2)]
     faint = (2 * sum(half, arb(0)) - 1) / arb(2) ** 128
     return shifted_weights_profile([weight for weight in half if not weight < faint], shift)
@@ -263,10 +263,10 @@ def _discrete_gaussian(step: dict[str, Any]) -> Profile:
 def _discrete_cut(step: dict[str, Any]) -> Profile:
     """R^|x|, r = e^(−ε/size), for |x| < n and a part of that at ±n: the first n at which δ allows to stop."""
     epsilon, delta, size = _above_zero(step), exact_interval(step["delta"]), _integer_shift(step)
-    ratio = (-(epsilon / size).min(arb(LARGEST_FALL))).exp()
+    ratio = (-(epsilon / size).min(arb(MAX_FALL_NATS))).exp()
     half, above = [arb(1)], [arb(0), arb(1)]  # above[n]: the sum of the first n powers
     while len(half) <= size or not above[-1] - above[-1 - size] <= delta * (2 * above[-1] - 1):
-        require_affordable(len(half), MOST_WEIGHTS, "weights of a list")
+        require_affordable(len(half), MAX_WEIGHTS, "weights of a list")
         half.append(half[-1] * ratio)
         above.append(above[-1] + half[-1])
     end = len(half) - 1
@@ -284,7 +284,7 @@ def _mirrored_points_profile(step: dict[str, Any]) -> Profile:
     return convex_hull_profile([(arb(0), arb(1)), *mirrored, *ahead])
 
 
-MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
+PROFILE_MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
     "gaussian": lambda step: gaussian_profile(scaled_distance(step)),
     "laplace": lambda step: laplace_profile(scaled_distance(step)),
     "discrete_laplace": _discrete_laplace_profile,
@@ -333,22 +333,22 @@ def reversed_profile(profile: Profile) -> Profile:
     return lambda e: e.exp() * profile(-e) + 1 - e.exp()
 
 
-def law_of(grid: Grid, profile: Profile) -> GridDistribution:
+def profile_on_grid(grid: Grid, profile: Profile) -> GridDistribution:
     """The law above a profile, as far as that is not faint; or one below it, every loss less by at most two steps."""
     low, high = -_support_length(grid, reversed_profile(profile)), _support_length(grid, profile)
     if grid.up:
-        return grid.of_curve(profile, low, high)
-    above = grid.upwards.of_curve(profile, low, high)
-    masses = [max(fmpz(0), mass - ROUNDED) for mass in above.masses]
+        return grid.from_profile(profile, low, high)
+    above = grid.upwards.from_profile(profile, low, high)
+    masses = [max(fmpz(0), mass - MASS_ROUNDING_UNITS) for mass in above.masses]
     lifted = grid.faint if above.low > low else above.masses[0]
     masses[0] = max(fmpz(0), masses[0] - lifted)
-    masses[-1] += max(fmpz(0), above.infinite - ROUNDED)
+    masses[-1] += max(fmpz(0), above.infinite - MASS_ROUNDING_UNITS)
     return GridDistribution(above.low - 1, masses, fmpz(0))
 
 
 def _support_length(grid: Grid, profile: Profile) -> int:
     """Steps up to where no more than what is infinite, and something faint, is left; twice as many, for its mass."""
-    left, reach = profile(arb(WIDEST)).upper() + arb(grid.faint) / grid.one, 1
-    while reach * grid.step < WIDEST and profile(grid.step * reach).upper() > left:
+    left, reach = profile(arb(MAX_FINITE_LOSS)).upper() + arb(grid.faint) / grid.one, 1
+    while reach * grid.step < MAX_FINITE_LOSS and profile(grid.step * reach).upper() > left:
         reach *= 2
     return 2 * reach

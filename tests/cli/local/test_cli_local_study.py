@@ -73,9 +73,9 @@ def test_what_is_printed(run, browsers, reports):
     shown = run("local", "estimate", browsers, reports, "--simultaneous", "--consistent")
     assert shown.code == 0
     words = " ".join(shown.out.split())
-    for said in ("Browsers", "8,000 reports", "firefox", "consistent", "Biased", "All intervals together"):
+    for said in ("Browsers", "8,000 reports", "firefox", "consistent", "Biased", "Simultaneous 95 %"):
         assert said in words
-    assert "No mechanism with this privacy" in words
+    assert "Every mechanism with this privacy" in words
     assert "must send the same report again" in words
     assert "epsilon 2, delta 0" in words
     assert "\x1b" not in shown.out
@@ -140,14 +140,14 @@ def test_values_that_are_missing_report_like_anybody(run, browsers, answers, tmp
 def test_the_page(run, browsers, reports, tmp_path):
     page = tmp_path / "deep" / "page.html"
     assert run("local", "estimate", browsers, reports, "--report", page).code == 0
-    assert "<title>Browsers – collected without trust</title>" in page.read_text(encoding="utf-8")
+    assert "<title>Browsers – local differential privacy</title>" in page.read_text(encoding="utf-8")
     run("local", "estimate", browsers, reports, "--report", tmp_path / "page.pdf").refused_with("report", ".html")
 
 
 def test_reports_are_made_once(run, browsers, answers, reports):
     before = reports.read_bytes()
     again = run("local", "perturb", browsers, answers, "--column", "browser", "--out", reports)
-    again.refused_with("out", "does not exist yet", "new ones")
+    again.refused_with("out", "exists already", "new random reports")
     assert reports.read_bytes() == before
 
 
@@ -166,15 +166,15 @@ def test_a_study_is_not_overwritten(run, browsers):
         (("distribution", "--categories", "a,,b"), "categories"),
         (("distribution", "--categories", "a,a"), "repetitions"),
         (("distribution", "--categories", "a"), "categories"),
-        (("distribution", "--categories", "a,b", "--categories-from", "x.txt"), "once"),
+        (("distribution", "--categories", "a,b", "--categories-from", "x.txt"), "cannot be combined"),
         (("distribution", "--categories-from", "none.txt"), "categories-from"),
         (("distribution", "--categories", "a,b", "--bounds", "0,1"), "bounds"),
         (("mean", "--bounds", "1,0"), "bounds"),
-        (("mean", "--bounds", "nan,0"), "two finite numbers"),
+        (("mean", "--bounds", "nan,0"), "must be finite"),
         (("mean", "--bounds", "0 1"), "two numbers"),
-        (("mean", "--k", "3"), "left out for a mean"),
+        (("mean", "--k", "3"), "leave it out for the question 'mean'"),
         (("vector",), "dimension"),
-        (("mean", "--dimension", "3"), "left out for a mean"),
+        (("mean", "--dimension", "3"), "leave it out for the question 'mean'"),
         (("mean", "--bounds", "0,1", "--out", "study.txt"), "toml"),
         (("mean", "--bounds", "0,1", "--total-variation", "2"), "total_variation"),
         (("mode",), "question"),
@@ -202,7 +202,7 @@ def test_nonsense_in_perturb(run, tmp_path, browsers, ages, answers):
         run("local", "perturb", study, data, "--column", column, "--out", target).refused_with(*words)
         assert not out.exists()
 
-    refused(tmp_path / "none.toml", answers, "browser", "none.toml", "can be read")
+    refused(tmp_path / "none.toml", answers, "browser", "none.toml", "cannot be read")
     refused(browsers, tmp_path / "none.parquet", "browser", "none.parquet")
     refused(browsers, answers, "browsr", "did you mean 'browser'")
     refused(browsers, answers, "age", "column")
@@ -255,12 +255,12 @@ def test_a_title_commands_no_terminal(run, answers, tmp_path):
 def test_whoever_reports_sees_what_it_tells(run, browsers, answers, tmp_path):
     """A study comes from somebody else, who may have written a large epsilon into it."""
     words = ("local", "perturb", browsers, answers, "--column", "browser", "--out")
-    assert "at most epsilon 2 about a person" in run(*words, tmp_path / "a.parquet").out
+    assert "at most epsilon 2:" in run(*words, tmp_path / "a.parquet").out
     made = json.loads(run(*words, tmp_path / "b.parquet", "--json").out)
     assert made["epsilon"] <= 2
     assert made["attack_success"] == (1 + made["total_variation"]) / 2
     browsers.write_text(browsers.read_text(encoding="utf-8").replace("= 2.0", "= 30"), encoding="utf-8")
-    assert "at most epsilon 30 about" in run(*words, tmp_path / "c.parquet").out
+    assert "at most epsilon 30:" in run(*words, tmp_path / "c.parquet").out
 
 
 def test_one_report(run, browsers, tmp_path):
@@ -271,14 +271,14 @@ def test_one_report(run, browsers, tmp_path):
     )
     shown = run("local", "estimate", browsers, reports).out
     assert "\n1 report\n" in shown
-    assert "With 1 person shares are off by" in shown
-    assert "Nobody need be asked for that" in " ".join(shown.split())
+    assert "With 1 person, the root mean square error" in shown
+    assert "No reports are needed for that" in " ".join(shown.split())
     assert "fewer than 1 " not in shown
 
 
 def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
     """A large share may be off by more than what is stated for all categories together."""
-    assert "root mean square over all categories" in " ".join(run("local", "estimate", browsers, reports).out.split())
+    assert "The error of a large share can be larger" in " ".join(run("local", "estimate", browsers, reports).out.split())
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def test_how_categories_are_matched_is_said_whatever_the_data(run, tmp_path, bro
         shown = run(
             "local", "perturb", browsers, data, "--column", "browser", "--out", tmp_path / f"of-{data.name}"
         ).out
-        told.append(shown[shown.index("Each says") :])
+        told.append(shown[shown.index("Each report") :])
     assert "matched exactly" in told[0]
     assert told[0] == told[1]
 

@@ -21,9 +21,9 @@ def test_it_says_the_promise_in_plain_words(run, folder):
     assert (shown.code, shown.err) == (0, "")
     said = " ".join(shown.out.split())
     for words in (
-        "An attacker who sees all that this plan would say",
+        "An attacker who sees everything that this plan would release",
         "whatever else they know",
-        "50 right: so many a",
+        "50 correct by random guessing",
     ):
         assert words in said
     assert shown.out.count("●") == 51  # 50 guesses, and the legend
@@ -69,7 +69,7 @@ def test_the_table_of_budgets(run, folder, monkeypatch):
 def test_the_words_agree_with_the_report(run, folder):
     """How much worse other noise is: as on the page, never × 1.01 for × 1.0000003."""
     shown = run("plan", folder / "plan.toml").out
-    assert "chosen" in shown
+    assert "used here" in shown
     assert "% more error" in shown
     assert not [line for line in shown.splitlines() if "Laplace" in line and "×" in line]
     assert "no noise keeps this budget" not in shown

@@ -312,7 +312,7 @@ def test_nonsense(run, folder):
 def test_a_question_without_a_group_to_show_says_so(run, folder):
     text = (folder / "plan.toml").read_text(encoding="utf-8").replace("epsilon = 1", "epsilon = 0.01")
     (folder / "plan.toml").write_text(text, encoding="utf-8")
-    assert "No group is large enough to be shown." in run("release", folder / "plan.toml").out
+    assert "Every group is suppressed: none is large enough." in run("release", folder / "plan.toml").out
 
 
 def test_a_file_that_must_be_unpacked_or_named_says_so(run, folder):

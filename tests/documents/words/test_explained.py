@@ -36,10 +36,10 @@ def truth(epsilon: float, delta: float, eta: float) -> mpmath.mpf:
 def numbers(said: str) -> dict[str, str]:
     """The numbers of a paragraph by what they are."""
     patterns = {
-        "percent": r"right at most ([\d.]+) % of the time; a coin is right 50 %",
-        "guesses": r"Of 100 such guesses, at most (\d+) are right on average; of 100 throws of a coin, 50\.",
-        "times": r"at most ([\d.,]+) times its chance",
-        "slack": r"plus 1 in ([\d,]+(?: [mb]illion)?)",
+        "percent": r"right at most ([\d.]+) % of the time \(random guessing: 50 %\)",
+        "guesses": r"Of 100 such guesses, at most (\d+) are right on average; of 100 random guesses, 50\.",
+        "times": r"at most ([\d.,]+) times as likely",
+        "slack": r"plus a probability of at most 1 in ([\d,]+(?: [mb]illion)?)",
     }
     found = {name: re.search(pattern, said) for name, pattern in patterns.items()}
     return {name: match.group(1).replace(",", "") for name, match in found.items() if match}
@@ -87,17 +87,23 @@ def test_the_success_of_an_attacker(guarantee: tr.Guarantee, success: str) -> No
 
 
 def test_delta_is_added_to_a_limit_and_never_an_exception() -> None:
-    assert "plus 1 in 1 million, and the other way round (ε = 1, δ = 1 × 10⁻⁶)" in tr.Guarantee(1, 1e-6).explain()
+    assert (
+        "plus a probability of at most 1 in 1 million, and vice versa (ε = 1, δ = 1 × 10⁻⁶)"
+        in tr.Guarantee(1, 1e-6).explain()
+    )
     assert "plus" not in tr.Guarantee(1).explain()
-    assert "is at most its chance under the other, plus 1 in 10, and" in tr.Guarantee(0, 0.1).explain()
-    assert "is its chance under the other (ε = 0, δ = 0)" in tr.Guarantee(0).explain()
+    assert (
+        "is at most as likely under one input as under the other, plus a probability of at most 1 in 10, and"
+        in tr.Guarantee(0, 0.1).explain()
+    )
+    assert "is exactly as likely under one input as under the other (ε = 0, δ = 0)" in tr.Guarantee(0).explain()
     for guarantee in (tr.Guarantee(1, 1e-6), tr.Guarantee(0, 0.1)):
-        assert not re.search("but for|except|probability", guarantee.explain())
+        assert not re.search("but for|except|fail|with probability", guarantee.explain())
 
 
 def test_without_a_limit_on_epsilon_none_is_claimed() -> None:
     said = tr.Guarantee(math.inf, 0.2, 0.3).explain()
-    assert "these numbers do not limit" in said
+    assert "These numbers do not limit" in said
     assert not {"times", "slack"} & set(numbers(said))
     for nothing in (tr.Guarantee(math.inf), tr.Guarantee(1, 1)):
         assert nothing.explain() == NOTHING
@@ -136,10 +142,12 @@ def test_a_hundred_guesses_are_always_a_hundred(success: float) -> None:
 
 
 def test_who_is_protected() -> None:
-    assert ProtectedUnit().unit_text == "“You” are one row of the table; who has several rows is protected less."
+    assert (
+        ProtectedUnit().unit_text == "“You” means one row of the table; a person with several rows has less protection."
+    )
     evil = ProtectedUnit("a \u202etail", "ta\x1bil", rows=1_200)
     assert evil.unit_text.startswith(
-        "A �tail is all rows with the same “ta�il”, of which at most 1,200 enter any one answer;"
+        "A �tail means all rows with the same “ta�il”, of which at most 1,200 are used in any one answer;"
     )
     assert not re.search(
         "[\x1b\u202e]",

@@ -66,8 +66,8 @@ def test_the_picture_rounds_up_in_every_context() -> None:
 @pytest.mark.parametrize(
     ("neighbors", "words"),
     [
-        ("add-remove", "the data with one record or the data without it"),
-        ("replace-one", "with another in its place"),
+        ("add-remove", "the data with one row or the data without it"),
+        ("replace-one", "with another row in its place"),
         ("local", "which of two answers of one person"),
         ("unspecified", "such as the data with you"),
     ],
@@ -75,12 +75,15 @@ def test_the_picture_rounds_up_in_every_context() -> None:
 def test_what_is_guessed_is_what_is_protected(neighbors: str, words: str) -> None:
     said = training(0.2, 1.0, neighbors).explain()
     assert words in said
-    assert "at most 2.72 times its chance under the other, plus 1 in 100,000" in said
+    assert (
+        "at most 2.72 times as likely under one input as under the other, plus a probability of at most 1 in 100,000"
+        in said
+    )
     assert "Fixed� in advance." in said
 
 
 def test_without_a_bound_on_epsilon_none_is_claimed() -> None:
-    assert "these numbers do not limit" in training(0.2).explain()
+    assert "These numbers do not limit" in training(0.2).explain()
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])
@@ -88,7 +91,7 @@ def test_noise_says_its_errors_and_the_limit(sensitivity: int) -> None:
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
     said = certificate.explain()
     assert certificate.to_document().explain() == said
-    moved, worst, least = map(float, re.findall(r"(?:by|than) ([\d.]+)(?= on average| on average\.|\.)", said)[-3:])
+    moved, worst, least = map(float, re.findall(r"(?:by|by at most|less than) ([\d.]+)(?= on average|\.)", said)[-3:])
     assert certificate.mean_absolute_error <= moved <= certificate.mean_absolute_error * 1.01
     assert certificate.worst_error <= worst
     assert certificate.lower * 0.99 <= least <= certificate.lower
@@ -121,7 +124,9 @@ def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
     ]
     assert document.gap == max(apart) > 0
     said, _, picture = document.explain().partition("\n\n")
-    found_rounding = re.search(r"is right 50 % of the time, as a coin is, but for one guess in 10(\S+), lost", said)
+    found_rounding = re.search(
+        r"is right 50 % of the time, as in random guessing, up to one guess in 10(\S+), because", said
+    )
     assert found_rounding
     exponent = int(found_rounding[1].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
     assert document.gap <= Fraction(1, 10**exponent) < 10 * document.gap
@@ -133,12 +138,12 @@ def test_learned_laws_promise_the_smallest_total_variation_with_its_confidence()
     learning = Learning(epsilon=1.0, person="each row", confidence=0.95, left=left)
     said = saved(Origin.from_kind("private", "barycenter", learning)).to_document().explain()
     assert shown(said) == Fraction(56, 100)
-    assert "with a confidence of 95 %" in said
+    assert "with 95 % confidence" in said
 
 
 def test_exact_laws_lose_nothing_to_rounding() -> None:
     said = str(of_coupling(Fraction(0), (), 0.0, "these"))
     assert said.startswith(
-        "Whoever sees one value that was written, and guesses which of two groups it came from, is right 50 %"
+        "An attacker who sees one output value and guesses which of two groups it came from is right 50 %"
     )
     assert "rounding" not in said

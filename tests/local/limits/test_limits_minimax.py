@@ -20,7 +20,7 @@ from tightrope.local.limits.fisher_information import (
     independent_trace_bound,
     trace_of_information,
 )
-from tightrope.local.limits.mean import least_error, log_packing
+from tightrope.local.limits.mean import least_error_probability, log_packing
 
 EPSILONS = [0.2, 1.0, 3.0]
 CLASSES = [Guarantee(1.0), Guarantee(0.3, 0.0, 0.1), Guarantee(2.0, 0.01, 0.3)]
@@ -106,7 +106,7 @@ def test_subset_selection_reaches_the_trace(epsilon: float, m: int) -> None:
         traces.append(float(np.sum((made.matrix - center) ** 2 / center)))
     most = independent_trace_bound(
         ChannelColumns.from_guarantee(Guarantee(epsilon), m), 1e9
-    ).most  # a prior that is nearly the uniform law alone
+    ).upper_bound  # a prior that is nearly the uniform law alone
     assert most == pytest.approx(max(traces), rel=1e-7)
     assert most <= trace_of_information(Guarantee(epsilon), m) * (1 + 1e-7)
     rng = np.random.default_rng(1)
@@ -179,12 +179,12 @@ def test_gilbert_packings_exist() -> None:
 @pytest.mark.parametrize("count", [2, 3, 10, 1000])
 def test_the_error_that_fano_leaves_solves_its_equation(count: int) -> None:
     for information in (0.0, 0.2 * math.log(count), 0.9 * math.log(count)):
-        p = least_error(math.log(count), information)
+        p = least_error_probability(math.log(count), information)
         left = -p * math.log(p) - (1 - p) * math.log1p(-p) + p * math.log(count - 1)
         assert left <= math.log(count) - information + 1e-12
         assert p >= (1 - (information + math.log(2)) / math.log(count)) - 1e-12
-    assert least_error(math.log(count), math.log(count)) == 0
-    assert least_error(500.0, 100.0) == pytest.approx(0.8, abs=0.01)
+    assert least_error_probability(math.log(count), math.log(count)) == 0
+    assert least_error_probability(500.0, 100.0) == pytest.approx(0.8, abs=0.01)
 
 
 def test_fano_is_at_least_lemma_4_and_below_the_truth() -> None:
@@ -209,7 +209,7 @@ def test_interactive_fano_is_weaker_and_never_more() -> None:
         waiting = limits.fano(Guarantee(1.0), laws, separation=1.0).information_upper_bound(people)
         talking = limits.fano(Guarantee(1.0), laws, separation=1.0, interactive=True).information_upper_bound(people)
         assert waiting <= talking * (1 + 1e-12)
-    with pytest.raises(InputError, match="at least two laws"):
+    with pytest.raises(InputError, match="at least two distributions"):
         limits.fano(Guarantee(1.0), [[0.5, 0.5]], separation=1.0)
 
 

@@ -178,8 +178,8 @@ def test_fewest_people_ends_on_the_proven_side() -> None:
 def test_composition_is_what_makes_le_cam_sharp_for_far_laws() -> None:
     """Laws without common support: KL = ∞, Lemma 3 says nothing, the blurred triple does."""
     limit = limits.le_cam(Guarantee(0.5), [1, 0], [0, 1], separation=2.0)
-    assert limit.one.kl < math.inf
+    assert limit.divergence.kl < math.inf
     assert limit.risk(5) > 0.1
     triple = suprema.between_outputs(Guarantee(0.5), 1.0)
-    assert limit.one.kl == pytest.approx(triple.epsilon * triple.total_variation, rel=1e-12)
+    assert limit.divergence.kl == pytest.approx(triple.epsilon * triple.total_variation, rel=1e-12)
     assert AnyMechanism(Guarantee(0.5)).report_divergence(limits.Hypotheses(0.0)).kl == 0

@@ -23,13 +23,13 @@ from tightrope.local.limits.fisher_information import (
     independent_trace_bound,
     max_tilted_mean,
     mean_reciprocal,
-    of_open_answers,
+    open_answer_trace,
     prior_information,
 )
 from tightrope.local.limits.frequencies import (
-    HEIGHTS,
+    SPIKE_HEIGHTS,
     SpikePrior,
-    in_turn,
+    interactive_trace_bound,
     independent_divergence,
     report_information,
     sufficient_prices,
@@ -144,13 +144,13 @@ def test_no_random_channel_says_more_than_the_best_column(m: int, epsilon: float
         d * (m - d) / m * float(mean_reciprocal(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
         / (1 / math.expm1(epsilon) + d / m) for d in range(1, m)
     )  # fmt: skip
-    assert independent_trace_bound(ChannelColumns.from_guarantee(Guarantee(epsilon), m), 5.0).most == pytest.approx(
+    assert independent_trace_bound(ChannelColumns.from_guarantee(Guarantee(epsilon), m), 5.0).upper_bound == pytest.approx(
         exact, rel=1e-9
     )
 
 
 def oracle(columns: np.ndarray, law: np.ndarray, eta: float) -> float:
-    """The most information of any channel chosen for this law: a linear program over all columns of two levels."""
+    """The upper_bound information of any channel chosen for this law: a linear program over all columns of two levels."""
     m = columns.shape[1]
     apart = np.sum((columns - columns.mean(axis=1, keepdims=True)) ** 2, axis=1)
     gain = np.append(information(columns, law[None])[0], 0.0)
@@ -174,9 +174,9 @@ def test_the_prices_cover_the_best_channel_at_every_law(m: int, epsilon: float, 
         prices, (alpha, beta, gamma) = sufficient_prices(columns, a, box)
         each = alpha + beta * laws + gamma / (prices.v + laws)
         paid = each.sum(axis=1) + prices.price * columns.eta
-        most = np.array([oracle(levels, law, columns.eta) for law in laws])
-        assert np.all(paid >= most * (1 - 1e-9))
-    assert in_turn(columns, a) <= (1.05 if eta == 1 else 1.25) * independent_trace_bound(columns, a).most
+        upper_bound = np.array([oracle(levels, law, columns.eta) for law in laws])
+        assert np.all(paid >= upper_bound * (1 - 1e-9))
+    assert interactive_trace_bound(columns, a) <= (1.05 if eta == 1 else 1.25) * independent_trace_bound(columns, a).upper_bound
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 12.0, 400.0, math.inf])
@@ -184,8 +184,8 @@ def test_the_prices_cover_the_best_channel_at_every_law(m: int, epsilon: float, 
 def test_the_weaker_twin_is_weaker_but_not_by_much(m: int, epsilon: float) -> None:
     columns = ChannelColumns.from_guarantee(Guarantee(epsilon, 0.0, 1.0), m)
     for a in (2.5, 20.0, 1e6):
-        own, later = independent_trace_bound(columns, a).most, in_turn(columns, a)
-        assert own * (1 - 1e-9) <= later <= of_open_answers(columns, a)
+        own, later = independent_trace_bound(columns, a).upper_bound, interactive_trace_bound(columns, a)
+        assert own * (1 - 1e-9) <= later <= open_answer_trace(columns, a)
         assert later <= 1.35 * own
 
 
@@ -333,7 +333,7 @@ def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
     size, rng = 4, np.random.default_rng(blocks)
     k = blocks * size
     for at in (4, 12, 19):
-        height = float(HEIGHTS[at])
+        height = float(SPIKE_HEIGHTS[at])
         places = np.array(np.meshgrid(*[np.arange(size) + size * j for j in range(blocks)])).reshape(blocks, -1).T
         laws = np.full((len(places), k), (1 - height) / k)
         for row, chosen in zip(laws, places, strict=True):
@@ -343,10 +343,10 @@ def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
             sets = two_levels(k, 1 / math.expm1(epsilon))
             chosen = sets[np.isclose(sets.sum(axis=1), k / math.expm1(epsilon) + d)]
             channels.append((chosen / chosen.sum(axis=0)).T)
-        most = max(shared_information(laws @ channel) for channel in channels)
-        assert most <= independent_divergence(epsilon, k)[at] / blocks
-        assert most <= report_information(Guarantee(epsilon), k)[at]
-        assert most >= 0.4 * independent_divergence(epsilon, k)[at] / blocks  # its worst case is that of one place
+        upper_bound = max(shared_information(laws @ channel) for channel in channels)
+        assert upper_bound <= independent_divergence(epsilon, k)[at] / blocks
+        assert upper_bound <= report_information(Guarantee(epsilon), k)[at]
+        assert upper_bound >= 0.4 * independent_divergence(epsilon, k)[at] / blocks  # its worst case is that of one place
 
 
 def shared_information(rows: np.ndarray) -> float:
@@ -402,7 +402,7 @@ def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize("dimension", [2, 5, 30])
 def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
-    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at most 1/(n M²), or 1 of a guess."""
+    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at upper_bound 1/(n M²), or 1 of a guess."""
     for epsilon in (0.5, 1.0, 4.0):
         limit, reached = (
             limits.ball_mean(Guarantee(epsilon), dimension=dimension),

@@ -7,6 +7,7 @@ import math
 import pytest
 
 import tightrope as tr
+from tightrope.documents.numbers import UP, significant_text
 from tightrope.errors import InputError
 
 plan = tr.local.plan
@@ -27,24 +28,24 @@ def test_users_and_error_are_two_sides():
     by_people = plan("mean", epsilon=1.0, people=by_error.people)
     assert by_people.error <= 0.02
     assert by_people.error == pytest.approx(0.02, rel=1e-3)
-    first, second = str(by_error).split("\n")
-    assert "no mechanism whatsoever" in first
-    assert "sequentially interactive limit" in second  # that of a mean holds for both
+    *_, heading, bound = str(by_error).split("\n")
+    assert "Lower bounds for every mechanism" in heading
+    assert "sequentially interactive" in bound  # that of a mean holds for both
 
 
 def test_both_limits_are_named():
     found = plan("distribution", epsilon=1.0, k=7, error=0.01)
-    _, alone, in_turn = str(found).split("\n")
-    assert "25,758 people who do not see each other's reports (non-interactive limit)" in alone
-    assert f"{found.in_turn.people:,} people who may see earlier reports (sequentially interactive limit)" in in_turn
+    *_, alone, in_turn = str(found).split("\n")
+    assert "25,758 people if people do not see each other's reports (non-interactive)" in alone
+    assert f"{found.in_turn.people:,} people if people may see earlier reports (sequentially interactive)" in in_turn
     assert 25_000 < found.in_turn.people < found.least_people == 25_758
     assert found.in_turn.error < found.least_error < found.error
-    assert "open" not in str(found)
+    assert "gap" not in str(found)
 
 
 def test_what_is_not_known_is_said():
     found = plan("distribution", epsilon=1.0, k=1000, error=0.001)
-    assert f"a factor of {found.people / found.least_people:.2g} is open" in str(found)
+    assert f"gap: factor {significant_text(found.people / found.least_people, 2, UP)}" in str(found)
 
 
 @pytest.mark.parametrize(("question", "k", "error"), [("distribution", 10_000, 0.0101), ("mean", None, 1.2)])
@@ -53,7 +54,7 @@ def test_nobody_need_be_asked_where_a_guess_will_do(question, k, error):
     assert found.guess_suffices
     assert found.least_people == found.in_turn.people == 0
     assert found.least_error <= found.guess <= error
-    assert "Nobody need be asked" in str(found)
+    assert "No participants are needed" in str(found)
     assert not plan(question, epsilon=1.0, k=k, error=0.9 * found.guess).guess_suffices
     few = plan(question, epsilon=0.1, k=k, people=3)
     assert few.guess_suffices
@@ -119,11 +120,11 @@ def test_vectors_under_a_cap_on_the_total_variation():
 
 def test_a_size_that_would_be_ignored_is_refused():
     for sizes in ({"k": 7}, {"dimension": 3}):
-        with pytest.raises(InputError, match="left out for a mean"):
+        with pytest.raises(InputError, match="leave it out for the question .mean."):
             plan("mean", epsilon=1.0, error=0.1, **sizes)
-    with pytest.raises(InputError, match="left out for a distribution"):
+    with pytest.raises(InputError, match="leave it out for the question .distribution."):
         plan("distribution", epsilon=1.0, error=0.1, k=3, dimension=3)
-    with pytest.raises(InputError, match="left out for a vector"):
+    with pytest.raises(InputError, match="leave it out for the question .vector."):
         plan("vector", epsilon=1.0, error=0.1, k=3, dimension=3)
     with pytest.raises(InputError, match="dimension"):
         plan("vector", epsilon=1.0, error=0.1)

@@ -177,9 +177,9 @@ def test_files_that_are_none(tmp_path, name, text):
     path.write_bytes(text)
     with pytest.raises(PlanError, match="study"):
         load_study(path)
-    with pytest.raises(PlanError, match="can be read"):
+    with pytest.raises(PlanError, match="cannot be read"):
         load_study(tmp_path / "none.toml")
-    with pytest.raises(PlanError, match="can be read"):
+    with pytest.raises(PlanError, match="cannot be read"):
         load_study(tmp_path)
 
 
@@ -240,7 +240,7 @@ def test_the_privacy_that_is_stated_is_that_of_the_loss():
     assert data.privacy.repeated[1].epsilon == ten.epsilon(1e-6)
     assert data.privacy.repeated[1].total_variation == ten.total_variation()
     exact = {entry.meaning: entry.exact for entry in data.mechanism.probabilities}
-    assert exact["a report says anything"] == str(study.mechanism.answer_probability)
+    assert exact["a report is not empty"] == str(study.mechanism.answer_probability)
 
 
 def test_a_device_needs_no_database(tmp_path):

@@ -10,7 +10,7 @@ from scipy import stats
 from tests.local.mechanisms.channel_definitions import profile, rows_of
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
-from tightrope.local.mechanisms.local_hashing import of_digits
+from tightrope.local.mechanisms.local_hashing import hashing_with_digits
 from tightrope.local.prefix_tree import PrefixTree
 
 LEVELS = [Fraction(1), Fraction(5, 4), Fraction(2), Fraction(5, 2)]
@@ -55,7 +55,7 @@ def test_a_quantile_tree(epsilon):
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_prefix_tree(order):
-    m = PrefixTree(1.0, 2, (of_digits(1.0, order, 1), of_digits(1.0, order, 2)))
+    m = PrefixTree(1.0, 2, (hashing_with_digits(1.0, order, 1), hashing_with_digits(1.0, order, 2)))
     rows = tree_rows(m.levels, lambda value, level: value // order ** (1 - level), (1, 2))
     check(m, rows)
     draws(m, 3, rows[3])

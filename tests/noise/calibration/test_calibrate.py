@@ -172,7 +172,7 @@ def test_what_is_returned_is_private_where_the_loss_is_not_monotone():
 @pytest.mark.parametrize(
     ("budget", "settings", "said"),
     [
-        (USUAL, {"largest": 1}, r"delta\(1.0\) is .*, not 1e-06.*widen the range"),
+        (USUAL, {"largest": 1}, r"delta\(1.0\) is .*, not 1e-06.*use a wider range"),
         (tr.Budget(epsilon=1, delta=0), {}, "not 0"),
         (tr.Budget(points=[(1, "0.5"), (2, "1e-300")]), {"largest": 10}, r"delta\(2.0\)"),
     ],

@@ -57,7 +57,7 @@ def test_certified_ends_on_the_private_side_and_close_to_it():
 
 
 def test_laws_that_lose_too_much_are_refused():
-    with pytest.raises(InsufficientBudgetError, match="raise delta"):
+    with pytest.raises(InsufficientBudgetError, match="use a larger delta"):
         LatticeWeights(np.array([0, 1]), 0.01).certified_table(QUESTION)
 
 

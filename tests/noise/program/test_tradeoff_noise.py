@@ -78,7 +78,7 @@ def test_a_law_that_tells_more_is_noticed():
 @pytest.mark.parametrize(
     ("tradeoff", "said"),
     [
-        (lambda t: 1 - t, "cells keep"),
+        (lambda t: 1 - t, "cells can meet"),
         (lambda t: 0.0, "above 0"),
         (lambda t: 1 - t * t, "convex"),
         (lambda t: max(0.0, 1 - 2 * t), "inverse"),

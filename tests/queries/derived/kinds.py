@@ -74,7 +74,7 @@ def accuracy_of(question: Query, *, epsilon: str = "1") -> Accuracy:
 def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
     """The integers of one group, as the engine would count them."""
     found = {}
-    for name, noise in accuracy.named.items():
+    for name, noise in accuracy.noises_by_name.items():
         measure = noise.vector.measure
         used = [values[column] for column in measure.measured_terms]
         fixed = measure.fixed_point
@@ -89,9 +89,11 @@ def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
 def draws_of(accuracy: Accuracy, runs: int) -> dict[str, np.ndarray[Any, Any]]:
     """The noise of each of its numbers, as it is drawn."""
     noise = {
-        name: own.noise_mechanism.sample(runs) for name, own in accuracy.named.items() if not own.vector.joint_noise
+        name: own.noise_mechanism.sample(runs)
+        for name, own in accuracy.noises_by_name.items()
+        if not own.vector.joint_noise
     }
-    box = {name: own for name, own in accuracy.named.items() if own.vector.joint_noise}
+    box = {name: own for name, own in accuracy.noises_by_name.items() if own.vector.joint_noise}
     return noise | dict(zip(box, draw_joint_points(list(box.values()), runs) if box else (), strict=True))
 
 
@@ -101,7 +103,7 @@ def records(accuracy: Accuracy, integers: Mapping[str, int], runs: int) -> list[
     return [
         dict(
             accuracy.question.estimate(
-                {name: integers[name] + int(noise[name][run]) for name in integers}, accuracy.named
+                {name: integers[name] + int(noise[name][run]) for name in integers}, accuracy.noises_by_name
             )
         )
         for run in range(runs)

@@ -14,7 +14,7 @@ from tightrope.documents.release import read_result
 from tightrope.errors import InputError, SchemaError
 from tightrope.queries.intervals import IndependentPair
 from tightrope.queries.ratio import RatioInterval
-from tightrope.release.plan_file import KINDS as KNOWN
+from tightrope.release.plan_file import KIND_BY_NAME as KNOWN
 from tightrope.release.plan_file import load_plan_file
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -52,7 +52,7 @@ def test_values_without_noise_are_those_of_numpy():
     values = columns(500)
     for kind in KINDS.values():
         accuracy = accuracy_of(kind.ask())
-        record = accuracy.question.estimate(exact(accuracy, values), accuracy.named)
+        record = accuracy.question.estimate(exact(accuracy, values), accuracy.noises_by_name)
         assert record["value"] is None or record["value"] == pytest.approx(kind.truth(values), rel=1e-6)
         assert accuracy.question.kind in KNOWN
 
@@ -123,9 +123,10 @@ def test_intervals_of_the_largest_hold_for_all_at_once():
     held = usual = 0
     for _ in range(100):
         drawn = [
-            accuracy.question.estimate({"rows": 40 + int(x)}, accuracy.named) for x in noise.noise_mechanism.sample(100)
+            accuracy.question.estimate({"rows": 40 + int(x)}, accuracy.noises_by_name)
+            for x in noise.noise_mechanism.sample(100)
         ]
-        shown = accuracy.question.select_shown_groups(drawn, accuracy.named)
+        shown = accuracy.question.select_shown_groups(drawn, accuracy.noises_by_name)
         held += all(record["lower"] <= 40 <= record["upper"] for _, record in shown)
         usual += all(drawn[place]["lower"] <= 40 <= drawn[place]["upper"] for place, _ in shown)
         assert all(record["best_rank"] <= 3 or record["best_rank"] == 1 for _, record in shown)

@@ -58,12 +58,12 @@ def test_noise_that_is_too_small_is_seen(kind, runs=8_000):
     draws = draws_of(accuracy, runs)
 
     def declared(name, scale):
-        noise = accuracy.named[name]
+        noise = accuracy.noises_by_name[name]
         mean = float(np.abs(np.asarray(draws[name], float) * scale).mean())
         return abs(mean * noise.step_size / noise.mean_absolute - 1) < 0.06
 
-    assert all(declared(name, 1.0) for name in accuracy.named)
-    assert not any(declared(name, 0.8) for name in accuracy.named)
+    assert all(declared(name, 1.0) for name in accuracy.noises_by_name)
+    assert not any(declared(name, 0.8) for name in accuracy.noises_by_name)
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_noise_that_is_too_small_is_seen(kind, runs=8_000):
 def test_how_often_noise_hides_that_values_differ_is_stated(kind, epsilon, people, runs=2_000):
     """Once a plan said 0.0001 % of a regression that was withheld in twelve of twelve releases."""
     accuracy = accuracy_of(KINDS[kind].ask(), epsilon=epsilon)
-    stated = accuracy.question.suppression_probability(accuracy.named, people)
-    found = records(accuracy, accuracy.question.typical_integers(accuracy.named, people), runs)
+    stated = accuracy.question.suppression_probability(accuracy.noises_by_name, people)
+    found = records(accuracy, accuracy.question.typical_integers(accuracy.noises_by_name, people), runs)
     seen = sum(record["value"] is None for record in found)
     assert stats.binomtest(seen, runs).proportion_ci(0.999).low <= 1.15 * stated
     assert seen / runs >= stated / 8 or stated < 0.01

@@ -48,7 +48,7 @@ def test_the_reach_of_every_edge_holds_and_is_not_far_off(noise: Noise, q: float
     assert np.all((errors < -edges.reach).mean(axis=0) <= 0.032)
     assert errors.std(axis=0) == pytest.approx(edges.spread, rel=0.1)
     assert np.all(edges.reach < 4 * edges.spread + 4)
-    assert (blocks.sum(axis=1) <= -40).mean() <= edges.at_most(40) + 0.01
+    assert (blocks.sum(axis=1) <= -40).mean() <= edges.lower_tail_bound(40) + 0.01
 
 
 def test_without_noise_the_estimate_is_the_count(noise: Noise) -> None:

@@ -28,23 +28,26 @@ def accuracies(questions, *, epsilon="0.2", rows=None):
 
 def count_records(accuracy, count, draws):
     """Records of a count under fresh noise, those of shown groups only."""
-    ((name, noise),) = accuracy.named.items()
+    ((name, noise),) = accuracy.noises_by_name.items()
     seen = count + noise.noise_mechanism.sample(draws)
     if noise.key_threshold is not None:
         seen = seen[seen > noise.key_threshold]
     values, times = np.unique(seen, return_counts=True)
     return [
-        (accuracy.question.estimate({name: int(value)}, accuracy.named), n)
+        (accuracy.question.estimate({name: int(value)}, accuracy.noises_by_name), n)
         for value, n in zip(values, times, strict=True)
     ]
 
 
 def mean_records(accuracy, values):
     """Records of a mean of these values under fresh noise."""
-    total, usable = accuracy.named["sum"], accuracy.named["usable"]
+    total, usable = accuracy.noises_by_name["sum"], accuracy.noises_by_name["usable"]
     exact = sum(accuracy.question.fixed_point_grid.to_units(value) for value in values)
     noise = zip(total.noise_mechanism.sample(RUNS).tolist(), usable.noise_mechanism.sample(RUNS).tolist(), strict=True)
-    return [accuracy.question.estimate({"sum": exact + x, "usable": len(values) + y}, accuracy.named) for x, y in noise]
+    return [
+        accuracy.question.estimate({"sum": exact + x, "usable": len(values) + y}, accuracy.noises_by_name)
+        for x, y in noise
+    ]
 
 
 def assert_covered(hits, runs):
@@ -88,7 +91,7 @@ def test_small_groups_that_are_shown(share, draws):
     found = accuracies([tr.count(by="g")])["count_by_g"]
     count = round(share * found.key_threshold)
     assert_counted(found, count, draws)
-    ((_, noise),) = found.named.items()
+    ((_, noise),) = found.noises_by_name.items()
     if share < 0.75:
         assert found.key_threshold - noise.noise_mechanism.half_width(0.95) > count
 

@@ -12,7 +12,13 @@ import tightrope as tr
 from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_result
 from tightrope.errors import InputError, PlanError
-from tightrope.release.bias_check import MANY_TIMES, DiagnosticCount, NoisyCount, _estimate_share, diagnostic_name
+from tightrope.release.bias_check import (
+    MANY_TIMES,
+    DiagnosticCount,
+    NoisyCount,
+    _share_with_interval,
+    diagnostic_name,
+)
 from tightrope.release.plan import Plan
 from tightrope.tables import open_source
 
@@ -172,13 +178,17 @@ def test_a_result_and_a_ledger_keep_them(tmp_path: Path):
 
 def test_a_share_is_told_of_counts_that_stand_out_and_never_as_narrower_than_the_noise():
     """A lucky draw of a count that is mostly noise was told as a share; a draw below zero as nothing at all."""
-    assert _estimate_share(NoisyCount(50, 10, 90), NoisyCount(200, 60, 340)) is None
-    assert _estimate_share(NoisyCount(-90, -140, -40), NoisyCount(1_000, 950, 1_050)) == (
+    assert _share_with_interval(NoisyCount(50, 10, 90), NoisyCount(200, 60, 340)) is None
+    assert _share_with_interval(NoisyCount(-90, -140, -40), NoisyCount(1_000, 950, 1_050)) == (
         0.0,
         0.0,
         pytest.approx(50 / 950),
     )
-    value, lower, upper = _estimate_share(NoisyCount(1_100, 1_060, 1_140), NoisyCount(1_000, 960, 1_040)) or (0, 0, 0)
+    value, lower, upper = _share_with_interval(NoisyCount(1_100, 1_060, 1_140), NoisyCount(1_000, 960, 1_040)) or (
+        0,
+        0,
+        0,
+    )
     assert (value, upper) == (1.0, 1.0)
     assert lower == pytest.approx(1 - 40 / 960)
 

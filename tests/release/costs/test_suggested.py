@@ -20,7 +20,7 @@ import tightrope as tr
 from tests.tables.every_engine import ENGINES
 from tightrope.errors import InputError, InsufficientBudgetError, PlanError, SchemaError
 from tightrope.release.suggest import (
-    STEPS_OF_BOUNDS,
+    ROW_COUNT_STEPS,
     bounds_question,
     covering_range,
     decimal_edges,
@@ -228,7 +228,7 @@ def test_what_is_said_of_a_suggested_bound_is_true(each: dict[int, int]) -> None
     """
     persons = sum(each.values())
     steps = [sum(many for rows, many in each.items() if low <= rows < high)
-             for low, high in pairwise((*STEPS_OF_BOUNDS, 1 << 60))]  # fmt: skip
+             for low, high in pairwise((*ROW_COUNT_STEPS, 1 << 60))]  # fmt: skip
     one = by_person({1: 1})
     for share in ("0.01", "0.05", "0.3", "1"):
         ((noise,),) = one.plan([rows_question(None)], budget_fraction=share).noises()

@@ -16,7 +16,7 @@ from tightrope.documents.budget import ASKED_BY
 from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 from tightrope.queries.options import ENTRIES
 from tightrope.release import Session
-from tightrope.release.plan_file import KEYS, KINDS, PlanDocument, load_plan_file
+from tightrope.release.plan_file import KIND_BY_NAME, PLAN_KEYS, PlanDocument, load_plan_file
 from tightrope.release.plan_sections import BudgetSection
 from tightrope.tables import Dialect, open_source
 
@@ -100,13 +100,13 @@ def test_every_parameter_has_its_key():
     called = (Session, Session.open, Session.plan, open_source)
     parameters = {name for function in called for name in inspect.signature(function).parameters} - {"self", "session"}
     # the first two are called so in the file too, and are in no table; the other is an option of the command line
-    assert parameters - set(KEYS) == {"expected_rows", "margin_of_error", "key"}
-    assert set(KEYS) - parameters <= set(ASKED_BY)
+    assert parameters - set(PLAN_KEYS) == {"expected_rows", "margin_of_error", "key"}
+    assert set(PLAN_KEYS) - parameters <= set(ASKED_BY)
     sections = {part.encode_name: part.type for part in _fields(PlanDocument)}
-    for key in KEYS.values():
+    for key in PLAN_KEYS.values():
         table, _, name = key.rpartition(" ") if " " in key else (key, "", "")
         assert key in sections or _has(sections, table.strip("[]"), name)
-    for kind in KINDS.values():
+    for kind in KIND_BY_NAME.values():
         options = set(inspect.signature(kind).parameters)
         assert options == {*ENTRIES, *kind.entries}
 

@@ -66,7 +66,7 @@ def test_one_word_moves_a_plan(tmp_path, engine):
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (("",), r"\[source\] path.* or exactly one of 'spark', 'postgres'"),
+        (("",), r"\[source\] path: missing; set exactly one of 'path', 'spark', 'postgres'"),
         (('path = "a"', 'spark = "a"'), "set exactly one of"),
         (('spark = "a"', 'table = "t"'), "not allowed with spark"),
         (('spark = "a"', '[source.types]\nx = "number"'), "not allowed with spark"),

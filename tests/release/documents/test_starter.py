@@ -41,7 +41,7 @@ def test_it_loads_and_runs_as_it_is(tmp_path: Path):
 
 def test_examples_ask_for_the_likeliest_columns():
     text = starter_plan_text(SCHEMA, "people.parquet", "nr")
-    questions = tomllib.loads(uncommented(text, "# How many rows").replace("?, ?", "0, 1"))["question"]
+    questions = tomllib.loads(uncommented(text, "# The number of rows").replace("?, ?", "0, 1"))["question"]
     assert questions[1] == {"kind": "count", "by": "city"}
     assert questions[2] == {"kind": "mean", "column": "income", "bounds": [0, 1], "by": "city"}
 

@@ -33,7 +33,7 @@ SQUARES = {
 
 def matrix(squares: LeastSquares) -> tuple[np.ndarray, np.ndarray]:
     """By impulses: what least squares make of all numbers, and what each is as a sum over the grid of all axes."""
-    tables = [zero_table(squares.sizes, own) for own in squares.own]
+    tables = [zero_table(squares.sizes, own) for own in squares.axes_by_table]
     columns = []
     for place, cell in [(p, c) for p, one in enumerate(tables) for c in np.ndindex(one.shape)]:
         given = [one.copy() for one in tables]
@@ -42,7 +42,7 @@ def matrix(squares: LeastSquares) -> tuple[np.ndarray, np.ndarray]:
     places = list(itertools.product(*map(range, squares.sizes)))
     rows = [
         [float(all(cell[a] == at[a] for a in own)) for at in places]
-        for one, own in zip(tables, squares.own, strict=True)
+        for one, own in zip(tables, squares.axes_by_table, strict=True)
         for cell in np.ndindex(one.shape)
     ]
     return np.array(columns).T, np.array(rows)
@@ -52,7 +52,7 @@ def matrix(squares: LeastSquares) -> tuple[np.ndarray, np.ndarray]:
 def test_it_is_weighted_least_squares(name):
     squares = SQUARES[name]
     found, sums = matrix(squares)
-    cells = [math.prod(squares.sizes[axis] for axis in own) for own in squares.own]
+    cells = [math.prod(squares.sizes[axis] for axis in own) for own in squares.axes_by_table]
     root = np.repeat([float(v) ** -0.5 for v in squares.variances], cells)
     wanted = sums @ np.linalg.pinv(sums * root[:, None]) @ np.diag(root)
     assert found == pytest.approx(wanted, abs=1e-12)
@@ -62,7 +62,7 @@ def test_it_is_weighted_least_squares(name):
 def test_influences_are_the_rows_of_its_matrix(name):
     squares = SQUARES[name]
     found, _ = matrix(squares)
-    cells = [math.prod(squares.sizes[axis] for axis in own) for own in squares.own]
+    cells = [math.prod(squares.sizes[axis] for axis in own) for own in squares.axes_by_table]
     first = np.cumsum([0, *cells])
     for place in range(len(cells)):
         listed = [(other, float(w)) for other, w, count in squares.noise_influences(place) for _ in range(count)]
@@ -127,7 +127,7 @@ def test_wide_noise_and_many_small_ones():
 def covered(fitted: ConsistentFit, runs: int) -> dict[str, np.ndarray]:
     """|error| of the first number of each answer over its half-width, by draws of the noise that runs."""
     found, _ = matrix(fitted.least_squares)
-    cells = [math.prod(fitted.least_squares.sizes[axis] for axis in own) for own in fitted.least_squares.own]
+    cells = [math.prod(fitted.least_squares.sizes[axis] for axis in own) for own in fitted.least_squares.axes_by_table]
     draws = [
         np.asarray(noise.noise_mechanism.sample(runs * count)).reshape(runs, count)
         for noise, count in zip(fitted.noises, cells, strict=True)

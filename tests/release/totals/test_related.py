@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.release.consistency import BOUNDED, DISCOVERED, ConsistentFit
+from tightrope.release.consistency import BOUNDED_REASON, DISCOVERED_REASON, ConsistentFit
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -154,7 +154,7 @@ APART = {
         [tr.count(where=IN_DOUBLES), tr.count(by="large", keys=[2**53], where=IN_DOUBLES)],
         "rows of other groups",
     ),
-    "discovered": ((None, None), [tr.count(), tr.count(by="state")], DISCOVERED),
+    "discovered": ((None, None), [tr.count(), tr.count(by="state")], DISCOVERED_REASON),
     "no full grid": (
         (None, None),
         [tr.count(), tr.count(by=["flag", "age > 3"], keys=[(True, True), (False, False)])],
@@ -163,22 +163,22 @@ APART = {
     "rows in a group are bounded": (
         ("person", 3),
         [tr.count(), tr.count(by="flag", keys=FLAGS, max_rows_per_group=1)],
-        BOUNDED,
+        BOUNDED_REASON,
     ),
     "groups of a person are bounded": (
         ("person", 3),
         [tr.count(), tr.count(by="flag", keys=FLAGS, max_groups=1)],
-        BOUNDED,
+        BOUNDED_REASON,
     ),
     "other rows of a person, other values": (
         ("person", 3),
         [tr.sum("x", bounds=(0, 9)), tr.sum("x", bounds=(0, 9), by="flag", keys=FLAGS)],
-        BOUNDED,
+        BOUNDED_REASON,
     ),
     "other rows of a person, other groups": (
         ("person", 3),
         [tr.count(by="flag", keys=FLAGS), tr.histogram("age", edges=[0, 18], by="flag", keys=FLAGS)],
-        BOUNDED,
+        BOUNDED_REASON,
     ),
 }  # fmt: skip
 

@@ -61,5 +61,5 @@ def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None
     held = embedded_files(plain_data(answers.result()))
     inside = files(reporting.html(answers.result()))
     assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
-    assert [one.description for one in held] == ["all results, every digit", "the certificate, in one line"]
+    assert [one.description for one in held] == ["all results, with all digits", "the certificate"]
     assert "\n" not in inside["certificate.json"]

@@ -58,7 +58,9 @@ def page() -> str:
 def test_nothing_that_is_known_is_left_blank(page: str) -> None:
     found = Cells()
     found.feed(page)
-    assert {"What was added to which statistic", "The certificate holds each of them exactly"} <= set(found.tables)
+    assert {"The noise that was added to each statistic", "The certificate describes each of them exactly"} <= set(
+        found.tables
+    )
     blank = {caption: cells for caption, rows in found.tables.items() for cells in rows if "–" in cells}
     assert not blank
 
@@ -66,22 +68,22 @@ def test_nothing_that_is_known_is_left_blank(page: str) -> None:
 def test_every_mechanism_says_whom_it_serves(page: str) -> None:
     found = Cells()
     found.feed(page)
-    _, *ran = found.tables["The certificate holds each of them exactly"]
+    _, *ran = found.tables["The certificate describes each of them exactly"]
     served = [(row[0], row[1], row[-2]) for row in ran]
     assert served == [
-        ("count_by_city, mean_age_by_city", "count by city", "1"),
+        ("count_by_city, mean_age_by_city", "number of rows by city", "1"),
         ("mean_age_by_city", "sum of age by city", served[1][-1]),
-        ("mean_age_by_city", "usable values of age by city", "1"),
+        ("mean_age_by_city", "number of non-missing values of age by city", "1"),
         ("years", "sum of age by member", served[3][-1]),
-        ("people", "count", "1"),
+        ("people", "number of rows", "1"),
     ]
     assert float(served[1][-1]) == pytest.approx(50, rel=1e-3) and float(served[3][-1]) == pytest.approx(100, rel=1e-3)
 
 
 def test_the_budget_is_shown(page: str) -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    assert "Budget δ(1) ≤ 0.000001 and δ(0) ≤ 0.4" in said
-    assert "Certain failure at most 0.000001" in said
+    assert "Budget δ ≤ 0.000001 at ε = 1 and δ ≤ 0.4 at ε = 0" in said
+    assert "Probability of unbounded loss, at most 0.000001" in said
 
 
 def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:

@@ -91,8 +91,8 @@ def test_the_promise_in_plain_words() -> None:
     said = words(reporting.html(released.typical()))
     percent = math.ceil(released.certificate()["attack_success"] * 1000) / 10
     assert f"right at most {percent:.1f} % of the time" in said
-    assert "no result becomes more than 2.72 times as likely, but for the slack δ." in said
-    assert "at most 1 in 100 million" in said
+    limit = "At most 2.72 times as likely with your data as without, plus a probability of at most 1 in 100 million."
+    assert limit in said
     assert released.certificate()["neighbors"]["statement"] in said
 
 
@@ -130,12 +130,12 @@ def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
     ("statistic", "column", "said"),
     [
         ("sum", "age", "sum of age by city"),
-        ("usable values", "age", "usable values of age by city"),
+        ("usable values", "age", "number of non-missing values of age by city"),
         ("sum of age", "age", "sum of age by city"),
         ("sum of products of age and x", "age and x", "sum of products of age and x by city"),
-        ("usable rows", "age and x", "rows with a value of age and x by city"),
-        ("rows, below of age, over all groups", "case(age < 0.0, 1, None)", "rows, below of age, over all groups"),
-        ("count", None, "count by city"),
+        ("usable rows", "age and x", "number of rows with a value of age and x by city"),
+        ("rows, below of age, over all groups", "case(age < 0.0, 1, None)", "number of values of age below the range"),
+        ("count", None, "number of rows by city"),
     ],
 )
 def test_the_table_of_mechanisms_names_a_column_once(statistic: str, column: str | None, said: str) -> None:

@@ -35,30 +35,30 @@ def test_well_formed_self_contained_and_always_the_same(name: str) -> None:
 def test_the_promise_and_the_effort_in_plain_words() -> None:
     said = words(reporting.study_html(sample.states()))
     assert "is right at most 61.9 % of the time" in said  # 0.6188, rounded up
-    assert "No report is more than 2.72 times as likely" in said
-    assert "29,501 reports, 9,501 of them silent" in said
-    assert "off by 1.1 percentage points or less" in said
-    assert "with fewer than 144 people" in said
+    assert "Every report is at most 2.72 times as likely" in said
+    assert "29,501 reports, 9,501 of them empty" in said
+    assert "the root mean square error of all shares is at most 1.1 percentage points" in said
+    assert "needs at least 144 people" in said
     assert "The best known: subset_selection 25,000" in said
     assert "10 9.98 1 × 10⁻⁶ 86 %" in said
     assert "4676566815193813727/9223372036854775808" in said
-    assert "6 bits a report" in said
+    assert "6 bits per report" in said
 
 
 def test_shares_with_their_intervals() -> None:
     said = words(reporting.study_html(sample.states()))
     first = estimate_lines(sample.states())[0]
     assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.consistent_share[0]}" in said
-    assert "All intervals together hold the true share" in said
-    assert "They are biased, rare categories upwards" in said
+    assert "Simultaneous 95 % confidence intervals for the true shares" in said
+    assert "They are biased (upward for rare categories)" in said
     assert "50 categories, each with its 95 % interval" in said
 
 
 def test_a_mean_is_one_large_number() -> None:
     said = words(reporting.study_html(sample.mean()))
     assert "23.63 ± 0.62 95 % interval: 23.01 to 24.26" in said
-    assert "the mean is off by 0.32 or less" in said
-    assert "1 bit a report" in said
+    assert "the root mean square error of the mean is at most 0.32" in said
+    assert "1 bit per report" in said
     assert "The best known" not in said
     assert "percentage points" not in said
 
@@ -99,7 +99,7 @@ def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[st
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"reports": "many"}, "findings reports to be a whole number"),
+        ({"reports": "many"}, "findings reports to be an integer"),
         ({"answered": 29_502}, "findings answered to be at most 29501"),
         ({"estimates": []}, "findings estimates to be one of a mean, several"),
         ({"question": "mean"}, "findings estimates to be one of a mean"),
@@ -124,7 +124,9 @@ def test_a_share_has_a_category_and_people(key: str) -> None:
 
 def test_the_longest_tables_are_cut_and_say_so() -> None:
     rows = tuple(Estimate(**sample.estimate(place, f"c{place}")) for place in range(2100))
-    assert "100 more are left out here" in words(reporting.study_html(replace(sample.states(), estimates=rows)))
+    assert "100 more categories are not listed here" in words(
+        reporting.study_html(replace(sample.states(), estimates=rows))
+    )
 
 
 def test_only_findings_are_a_document() -> None:

@@ -53,12 +53,12 @@ def test_days_are_parts_too():
 def test_a_line_shows_where_it_meets_the_axis_and_groups_their_places(answers):
     named = {shown.name: shown for shown in read_answers(answers.to_data())}
     line, top = named["regression_x_y"], named["top_k_by_g"]
-    assert extra_columns(line)[0] == ("at zero", "from", "to")
+    assert extra_columns(line)[0] == ("intercept", "from", "to")
     assert all(extra_columns(line)[1][0])
-    assert extra_columns(top) == (("place",), [("1",), ("2",)])
+    assert extra_columns(top) == (("rank",), [("1",), ("2",)])
     page = html(answers.result())
-    assert "at zero" in page
-    assert ">place<" in page
+    assert "intercept" in page
+    assert ">rank<" in page
     assert extra_columns(named["count"]) == ((), [()])
 
 

@@ -16,7 +16,7 @@ import pytest
 import tightrope as tr
 from tightrope.errors import SchemaError
 from tightrope.tables import open_source
-from tightrope.tables.backends.column_types import WIDEST_DECIMAL, arrow_kind, kind_of
+from tightrope.tables.backends.column_types import MAX_DECIMAL_DIGITS, arrow_kind, kind_of
 from tightrope.tables.engine_calls import LazyValue
 from tightrope.tables.materialize import storage_type
 
@@ -37,7 +37,7 @@ def by_ibis(stored: pa.DataType) -> str:
     """The kind of the ibis type; ibis raises errors of several kinds for what it does not know."""
     if pa.types.is_decimal256(stored):  # DuckDB reads none, however few digits it has
         return "other"
-    if pa.types.is_decimal(stored) and stored.precision > WIDEST_DECIMAL:
+    if pa.types.is_decimal(stored) and stored.precision > MAX_DECIMAL_DIGITS:
         return "other"
     try:
         return kind_of(ibis.dtype(stored))

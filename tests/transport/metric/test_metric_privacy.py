@@ -135,7 +135,7 @@ def test_repair_mixes_until_the_integers_pass() -> None:
     assert repaired.epsilon <= 1.0
     assert not exceeded(repaired.tables, cost, 1.0)
     assert not np.allclose(repaired.matrix, exponential_rows(cost, 0.5), atol=1e-3)
-    with pytest.raises(InputError, match="rounding allows"):
+    with pytest.raises(InputError, match="the table's rounding"):
         certified(broken, cost, 0.01, exponential_rows(cost, 0.5))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tightrope import transport
-from tightrope.transport.solvers.arc_pricing import MOST, arc_pricing, profitable_pairs, table_coupling
+from tightrope.transport.solvers.arc_pricing import MAX_NEW_ARCS, arc_pricing, profitable_pairs, table_coupling
 from tightrope.transport.solvers.result import Dual
 
 
@@ -93,7 +93,7 @@ def test_pairs_that_pay_are_not_held_where_all_of_them_do() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     saved = u[:, None] - cost.to_matrix() + v
-    most = MOST * 3000
+    most = MAX_NEW_ARCS * 3000
     assert np.array_equal(np.sort(saved.ravel()[pairs]), np.sort(saved.ravel())[-most:])
     assert np.array_equal(over, saved.max(axis=0))
     assert peak < 12e6

@@ -1,9 +1,9 @@
-"""``tightrope couple apply``: one draw for each row of a table, into a new file without the group."""
+"""``tightrope couple apply``: replace each row's value by one random draw, and write a new file without the group."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,31 +13,32 @@ import typer
 from rich.console import Console
 
 from tightrope.cli.couple.check import read_mechanism
-from tightrope.cli.couple.laws import open_table_for_mechanism
+from tightrope.cli.couple.distributions import open_table_for_mechanism
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import check_new_parquet_path, echo_lines, print_json, show_spinner
 from tightrope.errors import InputError
 from tightrope.transport.on_tables.collection import apply_cells, apply_table
-from tightrope.transport.on_tables.supports import Categories, Cells
+from tightrope.transport.on_tables.supports import Categories, Cells, Support
 
 APPLY_EXAMPLE = """\b
 Example:
   tightrope couple apply mechanism.json places.parquet --out released.parquet --keep year
 """
-Mechanism = Annotated[Path, typer.Argument(metavar="MECHANISM", help="A file of 'couple fit'.")]
+Mechanism = Annotated[Path, typer.Argument(metavar="MECHANISM", help="Mechanism file written by 'couple fit'.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="A .parquet file that does not exist yet.")]
-Value = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Where the values are, if not where they were fitted.")
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Write the new values to this new .parquet file.")]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column(s) of the values, if named differently than when fitting."),
 ]
-Group = Annotated[str | None, typer.Option(metavar="COLUMN", help="The same for the group.")]
+Group = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Group column, if named differently than when fitting.")
+]
 Keep = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged: it is not hidden.")
+    list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged; it is not protected.")
 ]
-Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
-OUTPUT_EXISTS_REMEDY = (
-    "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
-)
+TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
+OUTPUT_EXISTS_REMEDY = "publish the existing file, or delete it if it was not shared: each run makes new random draws"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,60 +48,63 @@ class ApplyOptions:
     mechanism: Mechanism
     data: Data
     out: Out
-    value: Value = None
+    value: Values = None
     group: Group = None
     keep: Keep = None
-    table: Name = None
+    table: TableName = None
     as_json: AsJson = False
 
 
 def apply(options: ApplyOptions) -> None:
-    """Replace every value by one draw, and write no group.
+    """Replace each value with a random draw.
 
-    A second run is a second release of every value, and tells more.
+    The group column is not written. Running this twice releases each value twice, which weakens the protection.
     """
     check_new_parquet_path(options.out, OUTPUT_EXISTS_REMEDY)
     with show_spinner("Checking the mechanism ..."):
-        saved = read_mechanism(options.mechanism)
-    # The same points in other columns.
-
-    if options.value is None:
-        placed = saved.support
-    else:
-        if len(options.value) != len(saved.support.column_names):
-            raise InputError(
-                "value", options.value, f"{len(saved.support.column_names)} columns, in the order of the fit"
-            )
-        if isinstance(saved.support, Categories):
-            placed = replace(saved.support, column=options.value[0])
+        coupling = read_mechanism(options.mechanism)
+    support = coupling.support if options.value is None else _with_columns(coupling.support, options.value)
+    coupling_for_table = replace(coupling, support=support, group=options.group or coupling.group)
+    keep = tuple(options.keep or ())
+    with show_row_progress("Sampling") as progress:
+        table = open_table_for_mechanism(coupling_for_table, options.data, options.table)
+        mechanism, group = coupling_for_table.mechanism, coupling_for_table.group
+        if isinstance(support, Cells):
+            rows = apply_cells(mechanism, table, support, group, options.out, keep=keep, progress=progress)
         else:
-            placed = Cells(
-                tuple(replace(axis, column=name) for axis, name in zip(saved.support.axes, options.value, strict=True))
+            rows = apply_table(
+                mechanism,
+                table,
+                support.column,
+                group,
+                options.out,
+                points=support.point_names,
+                keep=keep,
+                progress=progress,
             )
-    saved = replace(saved, support=placed, group=options.group or saved.group)
-    with show_row_progress("Drawing") as progress:
-        table, keep = open_table_for_mechanism(saved, options.data, options.table), tuple(options.keep or ())
-        if isinstance(saved.support, Cells):
-            settings = (saved.mechanism, table, saved.support, saved.group, options.out)
-            rows = apply_cells(*settings, keep=keep, progress=progress)
-        else:
-            value, names = saved.support.column, saved.support.point_names
-            columns = (saved.mechanism, table, value, saved.group, options.out)
-            rows = apply_table(*columns, points=names, keep=keep, progress=progress)
+    written_columns = [*support.column_names, *keep]
     if options.as_json:
-        print_json(
-            {"rows": rows, "out": str(options.out), "columns": [*saved.support.column_names, *(options.keep or [])]}
-        )
+        print_json({"rows": rows, "out": str(options.out), "columns": written_columns})
         return
-    echo_lines(
-        f"{rows:,} rows written to {options.out}: {', '.join([*saved.support.column_names, *(options.keep or [])])}."
-    )
-    echo_lines("Each value was drawn once. Running this again would release every value again, and that tells more.")
+    echo_lines(f"{rows:,} rows written to {options.out}: {', '.join(written_columns)}.")
+    echo_lines("Each value was replaced once. Running this again would release each value again, and reveal more.")
+
+
+def _with_columns(support: Support, columns: Sequence[str]) -> Support:
+    """Return the same points with other column names."""
+    count = len(support.column_names)
+    if len(columns) != count:
+        advice = f"give {count} columns in the order of the fit; {len(columns)} are given"
+        raise InputError.from_text("--value", advice)
+    if isinstance(support, Categories):
+        return replace(support, column=columns[0])
+    axes = zip(support.axes, columns, strict=True)
+    return Cells(tuple(replace(axis, column=column) for axis, column in axes))
 
 
 @contextmanager
 def show_row_progress(task: str) -> Iterator[Callable[[int], None]]:
-    """A line on standard error that counts rows, only if it is a terminal."""
+    """Show a row count on standard error if that is a terminal; yields the function that updates it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""``tightrope couple check``: what a mechanism does to groups, recomputed from the weights that are drawn from."""
+"""``tightrope couple check``: differences between groups after a mechanism, recomputed from its sampling weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.channels import Channel
-from tightrope.cli.couple.fit import print_learning
-from tightrope.cli.couple.laws import open_table_for_mechanism, read_distributions_csv
+from tightrope.cli.couple.distributions import open_table_for_mechanism, read_distributions_csv
+from tightrope.cli.couple.fit import RELEASE_ONCE_TEXT, SHARING_TEXTS, error_text, print_learning
 from tightrope.cli.local.local import read_channel
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.documents.document import plain_data
-from tightrope.documents.numbers import UP, significant_text
+from tightrope.documents.numbers import UP, typed_text
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.learned_distributions import one_draw_from_samples
@@ -29,35 +29,54 @@ if TYPE_CHECKING:
     from tightrope.transport.guarantees.single_draws import OneDraw
 
 CHECK_EXAMPLE = """\b
-Examples, the file alone, with the laws that values really have, and any randomized map in a table of numbers:
+Examples: a mechanism file, the same with the actual distributions, and any randomized map as a matrix:
   tightrope couple check mechanism.json
   tightrope couple check mechanism.json --data places.parquet
   tightrope couple check mechanism.json --laws actual.csv
   tightrope couple check channel.csv --laws actual.csv
 """
 Checked = Annotated[
-    Path, typer.Argument(metavar="MECHANISM", help="A file of 'couple fit', or a CSV file: a row for each input.")
+    Path,
+    typer.Argument(
+        metavar="MECHANISM",
+        help="Mechanism file written by 'couple fit', or a CSV file of probabilities, one line per input.",
+    ),
 ]
 Laws = Annotated[
-    Path | None, typer.Option(metavar="CSV", help="The laws that values really have: columns point, group, mass.")
+    Path | None,
+    typer.Option(metavar="CSV", help="The actual group distributions, with the columns point, group, mass."),
 ]
-Data = Annotated[Path | None, typer.Option(metavar="DATA", help="A table: the laws that its groups really have.")]
-Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+Data = Annotated[Path | None, typer.Option(metavar="DATA", help="A table with the actual group distributions.")]
+TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
 Samples = Annotated[
-    int | None, typer.Option(metavar="N", help="The fitted laws are the shares of so many sampled people a group.")
+    int | None,
+    typer.Option(metavar="N", help="The group distributions were estimated from N sampled people per group."),
 ]
-DIVERGENCES = ("max", "total_variation", "kl", "chi_squared", "hellinger")
+DIVERGENCES = {
+    "max": "epsilon (max-divergence)",
+    "total_variation": "total variation",
+    "kl": "KL divergence (nats)",
+    "chi_squared": "chi-squared divergence",
+    "hellinger": "squared Hellinger distance (sum of (√p − √q)²)",
+}
+"""Names of the printed divergences in code, and as printed."""
+NEGLIGIBLE_EPSILON = 1e-9
+"""For an ε below this, δ is the total variation, and only that is printed."""
 
 
 def check(
     mechanism: Checked,
     laws: Laws = None,
     data: Data = None,
-    table: Name = None,
+    table: TableName = None,
     samples: Samples = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that every group comes out alike, and what is left where laws are known only nearly."""
+    """Check a coupling or a randomized map.
+
+    Computes the largest difference between the outputs of two groups. With --data, --laws or --samples, also bounds it
+    for distributions that differ from the fitted ones.
+    """
     with show_spinner("Checking ..."):
         if mechanism.suffix == ".csv":
             found = _read_channel(mechanism, laws, [data, table, samples])
@@ -69,38 +88,40 @@ def check(
     echo_lines(f"{found['points']} points, groups: {', '.join(found['groups'])}")
     if found["kind"] == "channel":
         echo_lines(f"Epsilon between any two inputs: {_format_number(found['point_epsilon'])}")
-        _show_apart("Outputs of two groups differ by at most", found["measured"])
+        _print_divergences("Largest difference between the outputs of two groups", found["measured"])
         return
-    echo_lines(f"The file is {found['origin']['secrecy']}.")
-    off = significant_text(found["target_error"] * 2.0**128, 2, UP)
-    echo_lines(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
-    _show_apart("If the laws are as fitted, outputs of two groups differ by at most", found["known_exactly"])
+    echo_lines(f"The file {SHARING_TEXTS[found['origin']['kind']]}.")
+    echo_lines(f"Recomputed: the output distributions equal the target{error_text(found['target_error'])}.")
+    _print_divergences(
+        "Largest difference between the outputs of two groups, for the fitted distributions", found["known_exactly"]
+    )
     print_learning(found["origin"])
     if "actual" in found:
-        echo_lines(
-            f"With the laws given, one draw is within {_describe_bounds(found['actual']['bound'])}: by "
-            f"their distance alone."
-        )
-        _show_apart("Through this mechanism, outputs of two groups differ by at most", found["actual"]["measured"])
-        echo_lines("These two are as secret as the laws that they were computed from.")
+        bound = _describe_bounds(found["actual"]["bound"])
+        echo_lines(f"For the given distributions, a bound from their distance to the fitted ones: {bound}.")
+        _print_divergences("For the given distributions, the values for this mechanism", found["actual"]["measured"])
+        echo_lines("Both results depend on the given distributions; if these are secret, do not publish the results.")
     if "sampled" in found:
-        own = found["sampled"]
+        sampled = found["sampled"]
         echo_lines(
-            f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within "
-            f"{_describe_bounds(own)}."
+            f"If the distributions were estimated from {sampled['samples']:,} samples per group, with 95 % confidence: "
+            f"{_describe_bounds(sampled)}."
         )
-    echo_lines("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
+    echo_lines(f"All results are for one output per value. {RELEASE_ONCE_TEXT}")
 
 
 def read_mechanism(path: Path) -> SavedCoupling:
-    """The mechanism in a file, checked; raises ``InputError`` if it has none."""
+    """Return the verified mechanism in a file; raises ``InputError`` if it has none."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as problem:
-        raise InputError("mechanism", str(path), "a file that can be read", str(problem.strerror)) from None
+        raise InputError.from_text(str(path), f"the mechanism cannot be read ({problem.strerror})") from None
     except UnicodeDecodeError:
-        raise InputError("mechanism", str(path), "a JSON file in UTF-8") from None
-    return SavedCoupling.from_json(text)
+        raise InputError.from_text(str(path), "not a mechanism file, which is JSON in UTF-8") from None
+    try:
+        return SavedCoupling.from_json(text)
+    except InputError as error:
+        raise InputError.from_text(str(path), f"not a valid mechanism file: {error}") from None
 
 
 def _load_coupling(
@@ -121,7 +142,7 @@ def _load_coupling(
     }
     path, table = data
     if laws is not None and path is not None:
-        raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
+        raise InputError.from_text("--laws", "cannot be combined with --data; both give the actual distributions")
     actual: Any = None
     names = tuple(fitted.groups)
     if laws is not None:
@@ -133,19 +154,17 @@ def _load_coupling(
             count_points(open_table_for_mechanism(saved, path, table), saved.support, population)
         ).laws
     if actual is not None:
-        # A bound from the distance of the laws alone, and what this mechanism really does to them.
-
+        # A bound from the distance between the distributions, and the values for this mechanism.
         bound = approximate_knowledge(fitted, actual)
         found["actual"] = {
             "bound": _privacy_triple(bound),
             "measured": _largest_divergences(fitted, list(actual.items())),
         }
     if samples is not None:
-        # Shares of samples are near the truth; laws that were learned with noise are not their shares.
-
+        # The bound for samples does not hold for proportions with noise.
         if saved.origin.kind == "private":
-            remedy = "the file says what is left of sampling and noise together"
-            raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
+            text = "is not available for distributions that were estimated with noise"
+            raise InputError.from_text("--samples", f"{text}; the file has a bound for sampling and noise together")
         found["sampled"] = {
             "samples": samples,
             "confidence": 0.95,
@@ -155,11 +174,13 @@ def _load_coupling(
 
 
 def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
-    """Any randomized map: row x holds the probabilities of its outputs."""
+    """Return the results for any randomized map: row x has the probabilities of the outputs for input x."""
     from tightrope.tables.labels import Labels
 
-    if laws is None or any(other is not None for other in others):
-        raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
+    if laws is None:
+        raise InputError.from_text("--laws", "is required for a CSV mechanism, for example --laws actual.csv")
+    if any(other is not None for other in others):
+        raise InputError.from_text(str(path), "a CSV mechanism takes --laws, but not --data, --table or --samples")
     channel = Channel(read_channel(path))
     support = Categories("input", Labels.from_names(range(channel.input_count)))
     known = laws_from_entries(read_distributions_csv(laws), support, "input")
@@ -173,28 +194,30 @@ def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str,
 
 
 def _largest_divergences(mechanism: Any, sides: list[Any]) -> dict[str, float]:
-    """The largest of each divergence over all pairs of groups, both ways."""
+    """Return the largest value of each divergence over all pairs of groups, in both directions."""
     pairs = list(combinations(sides, 2))
     return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
 
 
 def _privacy_triple(bound: OneDraw) -> dict[str, float]:
-    """The triple; delta never exceeds the total variation."""
+    """Return (ε, δ, η); δ is at most the total variation."""
     eta = bound.total_variation
     return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
 
 
-def _show_apart(words: str, values: Mapping[str, float]) -> None:
-
-    echo_lines(f"{words}:", *(f"  {name.replace('_', ' ')} {_format_number(values[name])}" for name in DIVERGENCES))
+def _print_divergences(heading: str, values: Mapping[str, float]) -> None:
+    """Print each divergence on a line."""
+    echo_lines(f"{heading}:", *(f"  {text} {_format_number(values[name])}" for name, text in DIVERGENCES.items()))
 
 
 def _describe_bounds(bound: Mapping[str, float]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_format_number(bound[name])}" for name in ("epsilon", "delta", "total_variation")
-    )
+    """Return the bounds as text; the total variation is δ at ε = 0."""
+    eta = f"total variation at most {_format_number(bound['total_variation'])}"
+    if bound["epsilon"] < NEGLIGIBLE_EPSILON:
+        return eta
+    return f"{eta}; epsilon {_format_number(bound['epsilon'])} at delta {_format_number(bound['delta'])}"
 
 
 def _format_number(value: float) -> str:
-    """Everything here is an upper bound: rounded up."""
-    return significant_text(value, 4, UP) if math.isfinite(value) else "∞"
+    """Return an upper bound, rounded up."""
+    return typed_text(value, 4, UP) if math.isfinite(value) else "∞"

@@ -7,7 +7,12 @@ import typer
 from tightrope.cli.couple import apply, check, fit
 from tightrope.cli.options import command_from_dataclass
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Couplings: hide which group a person belongs to, by optimal transport.",
+)
 app.command("fit", epilog=fit.FIT_EXAMPLE)(command_from_dataclass(fit.FitOptions, fit.fit))
 app.command("apply", epilog=apply.APPLY_EXAMPLE)(command_from_dataclass(apply.ApplyOptions, apply.apply))
 app.command("check", epilog=check.CHECK_EXAMPLE)(check.check)

@@ -1,4 +1,4 @@
-"""``tightrope local``: studies without a trusted collector; ``check`` computes the guarantee of a report."""
+"""``tightrope local``: studies in the local model; ``check`` computes the privacy loss of a randomization matrix."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json
+from tightrope.documents.numbers import UP, percent_text, typed_text
 from tightrope.errors import InputError
 
 CHECK_EXAMPLE = """\b
-Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
+Example, a CSV file whose line i has the probabilities of all reports if the answer is i:
   tightrope local check channel.csv --delta 1e-6
 """
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
-Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of numbers: a row for each input.")]
-Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Local differential privacy: each person randomizes their own answer before it is collected.",
+)
+Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of probabilities, one line per answer.")]
+Delta = Annotated[float, typer.Option(metavar="D", help="delta of (epsilon, delta)-DP, for example 1e-6.")]
 
 
 app.command("plan", epilog=plan.STUDY_EXAMPLE)(command_from_dataclass(plan.StudyOptions, plan.plan))
@@ -33,7 +39,10 @@ app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(
 
 @app.command("check", epilog=CHECK_EXAMPLE)
 def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
-    """What a report drawn from a table of probabilities says about a person."""
+    """Compute the privacy loss of a randomization matrix.
+
+    Line i of the CSV file has the probabilities P(report | answer i) of all reports.
+    """
     found = Channel(read_channel(channel))
     eta = found.total_variation
     data: dict[str, Any] = {
@@ -50,34 +59,45 @@ def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     if as_json:
         print_json(data)
         return
-    echo_lines(f"{data['inputs']} inputs, {data['outputs']} reports")
+    echo_lines(f"{data['inputs']} answers, {data['outputs']} reports")
+    at_delta = (
+        "" if delta == 0 else f"; epsilon at delta {typed_text(delta, 6)}: {_rounded_up(data['epsilon_at_delta'])}"
+    )
+    echo_lines(f"epsilon: {_rounded_up(data['epsilon'])}{at_delta}")
     echo_lines(
-        f"epsilon {_format_number(data['epsilon'])}; at delta {delta:g} epsilon "
-        f"{_format_number(data['epsilon_at_delta'])}"
+        f"total variation: {_rounded_up(data['total_variation'])}; a guess between two answers is right at most "
+        f"{percent_text(data['guess'], UP)} of the time (random guessing: 50 %)"
+    )
+    contraction = typed_text(data["kl_contraction"], 6)
+    echo_lines(
+        f"KL contraction coefficient: {contraction}; the KL divergence between the reports of two populations is at "
+        f"most {contraction} times the one between their answers"
     )
     echo_lines(
-        f"total variation {data['total_variation']:.6g}: a guess between two is right {data['guess']:.4%} of the time"
+        f"channel capacity: {typed_text(data['capacity'], 6)} nats; for every prior, the mutual information between an "
+        "answer and its report is at most this"
     )
-    echo_lines(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
-    echo_lines(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
 
 
-def _format_number(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else "∞"
+def _rounded_up(value: float) -> str:
+    return typed_text(value, 6, UP) if math.isfinite(value) else "∞"
 
 
 def read_channel(path: Path) -> list[list[float]]:
-    """The numbers of a CSV file; no value of it is shown in an error."""
+    """Return the numbers of a CSV file; errors never show its contents."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             rows = [[float(cell) for cell in row] for row in csv.reader(lines) if row]
     except OSError as problem:
-        raise InputError("channel", str(path), "a file that can be read", str(problem.strerror)) from None
+        raise InputError.from_text(str(path), f"cannot be read ({problem.strerror})") from None
     except (ValueError, csv.Error):
-        remedy = "commas between them, no line of names"
-        raise InputError("channel", str(path), "a CSV file of numbers alone", remedy) from None
+        text = "expected a CSV file that has only numbers, with commas between them and without a header"
+        raise InputError.from_text(str(path), text) from None
     lengths = sorted({len(row) for row in rows})
-    if len(lengths) != 1:
-        remedy = "a line for each input, a column for each report"
-        raise InputError("numbers in a line of the channel", lengths, "as many in each", remedy)
+    layout = "one line for each answer, one column for each report"
+    if not lengths:
+        raise InputError.from_text(str(path), f"the file is empty; expected {layout}")
+    if len(lengths) > 1:
+        text = f"all lines must have equally many numbers; they have {lengths[0]} to {lengths[-1]}"
+        raise InputError.from_text(str(path), f"{text}; expected {layout}")
     return rows

@@ -1,4 +1,4 @@
-"""``tightrope local perturb``: what each person does to their own answer before it leaves the device."""
+"""``tightrope local perturb`` and ``estimate``: randomize answers on the device; estimate from the reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tightrope.cli.output import (
 )
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, percent_text, significant_text
+from tightrope.documents.numbers import UP, percent_text, typed_text
 from tightrope.errors import SchemaError
 from tightrope.local.collection import perturb_table, tally_table
 from tightrope.local.studies.findings import Findings
@@ -43,13 +43,19 @@ PERTURB_EXAMPLE = """\b
 Example:
   tightrope local perturb study.toml answers.parquet --column browser --out reports.parquet
 """
-StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study that everybody shares; see docs/local.md.")]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, a row for each person.")]
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file of 'local plan'; see docs/local.md.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, one row per person.")]
 Column = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
-TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a .duckdb file.")]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the reports: Parquet.")]
-MATCHED = "Categories are matched exactly, capitals and spaces included; whatever is none of them reports a random one."
-AGAIN = "send the reports that were made, or remove the file if nobody has seen it: each run draws new ones"
+TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
+Out = Annotated[
+    Path, typer.Option(metavar="FILE", help="Write the reports there; a .parquet file that does not exist.")
+]
+MATCHING_TEXT = (
+    "Categories are matched exactly, capitals and spaces included; any other value is replaced with a random category."
+)
+REPORTS_EXIST_REMEDY = (
+    "send the existing reports, or delete the file if it was not shared: each run makes new random reports"
+)
 
 
 def perturb(
@@ -60,53 +66,54 @@ def perturb(
     table: TableName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make one report for each row: all that a collector may see.
+    """Randomize answers: write one report per row, and nothing else.
 
-    Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
-    beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
+    Missing or unknown values are reported as a random category, or as the middle of the range; out-of-range numbers are
+    clamped. The order of rows may change, which does not provide shuffle-model amplification.
     """
     from tightrope.tables import open_source
 
-    check_new_parquet_path(out, AGAIN)
-    asked = load_study(study)
-    with show_spinner("Drawing reports ..."):
+    check_new_parquet_path(out, REPORTS_EXIST_REMEDY)
+    settings = load_study(study)
+    with show_spinner("Randomizing answers ..."):
         source = open_source(data, table=table)
         source.schema.find_column(column)
         if Path(data).suffix.lower() == ".csv":
-            kind = _csv_column_kind(asked)
+            kind = _csv_column_kind(settings)
             if kind != "text":
-                _refuse_text(Path(data), column)
+                _refuse_text_column(Path(data), column)
             source = open_source(data, types={column: kind})
-        made = perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
-    told = asked.guarantee
+        count = perturb_table(settings.mechanism, source, column, out, categories=settings.categories or None)
+    guarantee = settings.guarantee
     facts = {
-        "mechanism": asked.with_mechanism_name.choice,
-        "report_bits": asked.mechanism.report_bits,
-        "epsilon": told.epsilon,
-        "total_variation": told.total_variation,
-        "attack_success": told.attack_success,
+        "mechanism": settings.with_mechanism_name.choice,
+        "report_bits": settings.mechanism.report_bits,
+        "epsilon": guarantee.epsilon,
+        "total_variation": guarantee.total_variation,
+        "attack_success": guarantee.attack_success,
     }
     if as_json:
-        print_json({"reports": str(out), "count": made, **facts})
+        print_json({"reports": str(out), "count": count, **facts})
         return
-    echo_lines(f"{made:,} report{'' if made == 1 else 's'} by {asked.with_mechanism_name.choice}: {out}")
-    # The guarantee of a report, printed because the study may have been written by others.
-
-    success = percent_text(told.attack_success, UP)
+    echo_lines(f"{count:,} report{'' if count == 1 else 's'} by {settings.with_mechanism_name.choice}: {out}")
+    # The guarantee of a report is printed because somebody else may have written the study.
+    success, epsilon = percent_text(guarantee.attack_success, UP), typed_text(guarantee.epsilon, 4, UP)
     echo_lines(
-        f"Each says at most epsilon {significant_text(told.epsilon, 4, UP)} about a person: "
-        f"a guess between two answers is right at most {success} of the time."
+        f"Each report has a privacy loss of at most epsilon {epsilon}: a guess between two answers is right at most "
+        f"{success} of the time."
     )
-    if _csv_column_kind(asked) == "text":
-        echo_lines(MATCHED)
-    echo_lines("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
+    if _csv_column_kind(settings) == "text":
+        echo_lines(MATCHING_TEXT)
+    echo_lines(
+        "Send only these reports. If people are asked the same question again, send these reports again instead of "
+        "making new ones."
+    )
 
 
-def _refuse_text(path: Path, column: str) -> None:
-    """``SchemaError`` where a CSV file's column has text and not one number: no row would report what it has.
+def _refuse_text_column(path: Path, column: str) -> None:
+    """Raise ``SchemaError`` if a CSV file's column has text and no number: every row would report a replacement.
 
-    A value that is missing, or is not a number in a column of numbers, is replaced: it is reported as the middle of the
-    range, or as a random category.
+    A missing value, or text in a column of numbers, is reported as the middle of the range or as a random category.
     """
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
         filled = False
@@ -119,27 +126,32 @@ def _refuse_text(path: Path, column: str) -> None:
             else:
                 return
     if filled:
-        raise SchemaError("column", column, "of numbers for this study, but it has text alone", "name another column")
+        raise SchemaError.from_text(
+            f"column {column!r}", "this study needs numbers, but the column has only text; name another column"
+        )
 
 
-def _csv_column_kind(asked: Study) -> str:
-    """The kind of values in a CSV column, since CSV files have no types."""
-    if asked.bounds is not None:
+def _csv_column_kind(study: Study) -> str:
+    """Return the type of the answers in a CSV column, since CSV files have no types."""
+    if study.bounds is not None:
         return "number"
-    return "text" if isinstance(asked.categories[0], str) else "integer"
+    return "text" if isinstance(study.categories[0], str) else "integer"
 
 
-# ``tightrope local estimate``: from reports to shares or a mean, with intervals; what it took, what it tells.
+# ``tightrope local estimate``: proportions or a mean from reports, with intervals, accuracy and privacy.
 
 ESTIMATE_EXAMPLE = """\b
 Example:
   tightrope local estimate study.toml reports.parquet --simultaneous --report report.html
 """
 Reports = Annotated[Path, typer.Argument(metavar="REPORTS", help="The Parquet file of reports.")]
-Confidence = Annotated[float, typer.Option(metavar="P", help="How often an interval holds the truth.")]
-Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together that often: wider.")]
+Confidence = Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Simultaneous intervals, which are wider.")]
 Consistent = Annotated[
-    bool, typer.Option("--consistent", help="Also shares that are >= 0 and add up to 1: biased, without intervals.")
+    bool,
+    typer.Option(
+        "--consistent", help="Also print proportions that are >= 0 and add up to 1; they are biased, without intervals."
+    ),
 ]
 PRINTED_ROWS = 60
 
@@ -158,55 +170,70 @@ class EstimateOptions:
     as_json: AsJson = False
 
 
-def estimate(asked: EstimateOptions) -> None:
-    """Estimate shares, or a mean, from reports.
+def estimate(options: EstimateOptions) -> None:
+    """Estimate proportions, or a mean, from reports.
 
-    Unbiased, with intervals that speak of those who reported; and what one report says about a person.
+    Prints unbiased estimates with confidence intervals for the respondents, and the privacy loss of one report.
     """
-    check_report_path(asked.report, replace=asked.force)
+    check_report_path(options.report, replace=options.force)
     with show_spinner("Counting reports ..."):
-        study = load_study(asked.study)
-        tally = tally_table(study.mechanism, asked.reports)
+        study = load_study(options.study)
+        try:
+            tally = tally_table(study.mechanism, options.reports)
+        except SchemaError as error:
+            advice = "give a file written by: tightrope local perturb"
+            raise SchemaError.from_text(str(options.reports), f"{error}; {advice}") from None
         found = Findings.from_counts(
-            study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
+            study,
+            tally,
+            confidence=options.confidence,
+            simultaneous=options.simultaneous,
+            consistent=options.consistent,
         ).to_document()
-    if asked.report is not None:
-        write_file(asked.report, study_html(found))
-    if asked.as_json:
+    if options.report is not None:
+        write_file(options.report, study_html(found))
+    if options.as_json:
         print_json(plain_data(found))
         return
-    # Estimates first, then what they took, then what a report tells.
     echo_lines(*([escape_control_chars(found.title)] if found.title else []))
-    silent = found.reports - found.answered
+    missing = found.reports - found.answered
     echo_lines(
         f"{found.reports:,} report{'' if found.reports == 1 else 's'}"
-        + (f", {silent:,} of them silent" if silent else "")
+        + (f", {missing:,} of them without an answer" if missing else "")
     )
-    _show_estimates(found)
-    echo_heading("What it took")
+    _print_estimates(found)
+    echo_heading("Accuracy")
     echo_lines(effort_words(found))
-    echo_heading("What one report says about a person")
+    echo_heading("Privacy of one report")
     echo_lines(*privacy_words(found), *repeated_words(found))
-    if asked.report is not None:
-        echo_lines(f"\nWritten: {asked.report}")
+    if options.report is not None:
+        echo_lines(f"\nWritten: {options.report}")
 
 
-def _show_estimates(found: FindingsDocument) -> None:
-
-    told = estimate_lines(found)
-    shaped = found.estimates[0].consistent is not None
-    people = found.estimates_shares
-    columns = ["category", "share"] if people else ["", "mean"]
-    columns += ["from", "to", *(["people"] if people else []), *(["consistent"] if shaped else [])]
+def _print_estimates(found: FindingsDocument) -> None:
+    """Print the estimates with their intervals."""
+    texts = estimate_lines(found)
+    has_consistent = found.estimates[0].consistent is not None
+    of_categories = found.estimates_shares
+    columns = ["category", "proportion"] if of_categories else ["", "mean"]
+    columns += ["from", "to", *(["people"] if of_categories else []), *(["consistent"] if has_consistent else [])]
     rows = [
-        [line.name, line.value, line.lower, line.upper, *([line.people] if people else []), *line.consistent_share]
-        for line in told[:PRINTED_ROWS]
+        [
+            line.name,
+            line.value,
+            line.lower,
+            line.upper,
+            *([line.people] if of_categories else []),
+            *line.consistent_share,
+        ]
+        for line in texts[:PRINTED_ROWS]
     ]
     print_table(columns, rows)
-    if len(told) > PRINTED_ROWS:
-        echo_lines(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
+    if len(texts) > PRINTED_ROWS:
+        echo_lines(f"... and {len(texts) - PRINTED_ROWS} more with --json or in the --report")
     echo_lines(interval_words(found))
-    if shaped:
+    if has_consistent:
         echo_lines(
-            "Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals."
+            "Consistent: projected onto proportions that are >= 0 and add up to 1. Biased (rare categories upwards), "
+            "without intervals."
         )

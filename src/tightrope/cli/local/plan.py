@@ -1,4 +1,4 @@
-"""``tightrope local plan``: how many people a study takes; writes the study that people and collector share."""
+"""``tightrope local plan``: sample size of a study; writes the study file for participants and collector."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from tightrope.cli.options import AsJson, Force, Page, check_report_path, parse_bounds
 from tightrope.cli.output import echo_lines, print_json, show_spinner, writable_folder, write_file
-from tightrope.documents.numbers import UP, percent_text, significant_text
-from tightrope.errors import InputError
+from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, typed_text
+from tightrope.errors import InputError, suggest_nearest
 from tightrope.local.studies.planning import plan as planned
 from tightrope.local.studies.study import Study, study_document, study_text
 from tightrope.reporting import Table, document_html
@@ -21,37 +21,44 @@ if TYPE_CHECKING:
     from tightrope.local.studies.planning import Plan
 
 STUDY_EXAMPLE = """\b
-Example, which browser 200 000 people use, out of 16; then the same with names, as a study that can be run:
+Example: estimate the proportions of 16 browsers from 200,000 people; then with named categories, writing a study:
   tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
+QUESTIONS = ("distribution", "mean", "vector")
 Question = Annotated[
-    str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, 'mean', or 'vector'.")
+    str,
+    typer.Argument(
+        metavar="QUESTION",
+        help="'distribution' (proportions of K categories), 'mean' (of numbers) or 'vector' (mean of vectors).",
+    ),
 ]
-Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
-Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
+Epsilon = Annotated[float, typer.Option(metavar="E", help="epsilon of one report (epsilon-LDP), for example 1.")]
+Count = Annotated[int | None, typer.Option("--k", metavar="K", help="Number of categories.")]
 Dimension = Annotated[
     int | None,
     typer.Option(
-        metavar="D", help="How many coordinates the vectors have, of length 1 at most, whose mean is options."
+        metavar="D", help="Dimension of the vectors whose mean is estimated; each has a Euclidean norm of at most 1."
     ),
 ]
-People = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
+People = Annotated[int | None, typer.Option(metavar="N", help="Number of participants; prints the error.")]
 Error = Annotated[
-    float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
+    float | None,
+    typer.Option(metavar="X", help="Target root mean square error; prints the required number of participants."),
 ]
-Eta = Annotated[float | None, typer.Option(metavar="T", help="Also cap the total variation of a report.")]
+Eta = Annotated[float | None, typer.Option(metavar="T", help="Also limit the total variation of a report.")]
 Names = Annotated[
     str | None,
-    typer.Option(metavar="A,B,...", help="The categories by name; whole numbers where all of them are numbers."),
+    typer.Option(metavar="A,B,...", help="Names of the categories; integers if all of them are integers."),
 ]
-NamesFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The same from a text file, one a line.")]
-Between = Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The bounds of a mean [default: -1,1].")]
-Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading of the study's report.")]
-Out = Annotated[
-    Path | None, typer.Option(metavar="STUDY", help="Write the study there: TOML, for perturb and estimate.")
+NamesFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Names of the categories from a text file, one per line.")
 ]
-ONCE = "give --categories or --categories-from, once"
+Bounds = Annotated[
+    str | None, typer.Option(metavar="LOW,HIGH", help="Bounds of the numbers whose mean is estimated [default: -1,1].")
+]
+Title = Annotated[str, typer.Option(metavar="TEXT", help="Title of the study and of its report.")]
+Out = Annotated[Path | None, typer.Option(metavar="STUDY", help="Write a study file (.toml) for perturb and estimate.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +74,7 @@ class StudyOptions:
     total_variation: Eta = None
     categories: Names = None
     categories_from: NamesFile = None
-    bounds: Between = None
+    bounds: Bounds = None
     title: Title = ""
     out: Out = None
     report: Page = None
@@ -76,12 +83,13 @@ class StudyOptions:
 
 
 def plan(options: StudyOptions) -> None:
-    """How many people a study takes, and how many any study would.
+    """Compute the sample size of a study.
 
-    The best mechanism by exact variance, beside what no mechanism can do. With --out, the study that people and
-    collector share.
+    Chooses the mechanism with the smallest variance and compares it with a lower bound for every mechanism. With --out,
+    writes the study file that participants and collector share.
     """
-    study = _load_study(options)
+    _check_question(options)
+    study = _build_study(options)
     unit = 1.0 if study is None else study.error_unit
     with show_spinner("Comparing mechanisms ..."):
         k = options.k if study is None else study.k
@@ -118,24 +126,34 @@ def plan(options: StudyOptions) -> None:
         return
     echo_lines(*_output_lines(found, unit))
     if options.out is not None:
-        echo_lines(f"\nWrote {options.out}. Share it with the people who are options, then:")
+        echo_lines(f"\nWritten: {options.out}. Share it with the participants, then run:")
         echo_lines(f"  tightrope local perturb {options.out} DATA --column ANSWER --out reports.parquet")
     if options.report is not None:
         echo_lines(f"Written: {options.report}")
 
 
-def _load_study(options: StudyOptions) -> Study | None:
-    """Return the study if its answers are named; raise if it could not be run."""
+def _check_question(options: StudyOptions) -> None:
+    """Raise ``InputError`` for an unknown question, and unless exactly one of --people and --error is given."""
+    if options.question not in QUESTIONS:
+        advice = suggest_nearest(options.question, QUESTIONS) or f"give one of {', '.join(QUESTIONS)}"
+        raise InputError.from_text("QUESTION", f"unknown question {options.question!r}; {advice}")
+    if (options.people is None) == (options.error is None):
+        given = "neither is given" if options.people is None else "both are given"
+        raise InputError.from_text("--people, --error", f"{given}; give exactly one, the other one is computed")
+
+
+def _build_study(options: StudyOptions) -> Study | None:
+    """Return the study if its possible answers are given, otherwise None; raise if it could not be run."""
     names = _parse_names(options)
     if names is None and options.bounds is None:
-        for name, path in (("out", options.out), ("report", options.report)):
+        for name, path in (("--out", options.out), ("--report", options.report)):
             if path is not None:
-                remedy = "--categories a,b,c or --bounds LOW,HIGH: a study must say what may be answered"
-                raise InputError(name, str(path), "left out without the answers", remedy)
+                advice = "--categories (or --categories-from), or --bounds for a mean"
+                raise InputError.from_text(name, f"needs the possible answers: give {advice}")
         return None
     if options.k is not None and options.k != len(names or ()):
-        wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
-        raise InputError("k", options.k, wanted, "leave --k out")
+        text = "is not for a mean" if names is None else f"differs from the number of categories, {len(names)}"
+        raise InputError.from_text(f"--k {options.k}", f"{text}; leave --k out")
     _check_out(options)
     check_report_path(options.report, replace=options.force)
     eta, given, question = options.total_variation, names or (), cast("Asks", options.question)
@@ -144,22 +162,22 @@ def _load_study(options: StudyOptions) -> Study | None:
 
 
 def _check_out(options: StudyOptions) -> None:
-
+    """Raise ``InputError`` if the study file could not be written, or would replace a file."""
     if options.out is None:
         return
     if options.out.suffix != ".toml":
-        raise InputError("out", str(options.out), "a name that ends in .toml")
+        raise InputError.from_text(f"--out {options.out}", "the name must end in .toml")
     if options.out.exists() and not options.force:
-        raise InputError("out", str(options.out), "a file that does not exist yet", "--force replaces it")
+        raise InputError.from_text(f"--out {options.out}", "the file exists already; --force overwrites it")
     writable_folder(options.out.parent)
 
 
 def _parse_names(options: StudyOptions) -> tuple[str | int, ...] | None:
-    """The names on the command line or in the file; blanks around them do not count."""
+    """Return the names on the command line or in the file, without surrounding spaces; None if there are none."""
     path = options.categories_from
     if options.categories is not None:
         if path is not None:
-            raise InputError("categories", options.categories, "given once", ONCE)
+            raise InputError.from_text("--categories", "cannot be combined with --categories-from")
         names = [name.strip() for name in options.categories.split(",")]
     elif path is None:
         return None
@@ -167,21 +185,22 @@ def _parse_names(options: StudyOptions) -> tuple[str | int, ...] | None:
         try:
             lines = path.read_text(encoding="utf-8").split("\n")
         except OSError as problem:
-            raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
+            option = f"--categories-from {path}"
+            raise InputError.from_text(option, f"cannot be read ({problem.strerror})") from None
         except UnicodeDecodeError:
-            raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
+            option = f"--categories-from {path}"
+            raise InputError.from_text(option, "expected a text file in UTF-8 with one name per line") from None
         names = [line.strip() for line in lines if line.strip()]
     if not all(names):
-        raise InputError(
-            "categories", options.categories, "names between commas", "write '' into the study for no text"
-        )
-    return tuple(map(int, names)) if all(map(_is_whole, names)) else tuple(names)
+        text = "a name between two commas is empty; for an empty text as a category, write '' into the study file"
+        raise InputError.from_text(f"--categories {options.categories}", text)
+    return tuple(map(int, names)) if all(map(_is_integer_text, names)) else tuple(names)
 
 
-def _is_whole(name: str) -> bool:
+def _is_integer_text(name: str) -> bool:
     """Return whether the text is an integer in canonical form: 7 or -7, not 07 or +7.
 
-    >>> _is_whole("-7"), _is_whole("07"), _is_whole("7.0")
+    >>> _is_integer_text("-7"), _is_integer_text("07"), _is_integer_text("7.0")
     (True, False, False)
     """
     digits = name.removeprefix("-")
@@ -189,34 +208,36 @@ def _is_whole(name: str) -> bool:
 
 
 def _study_page(study: Study, found: Plan, unit: float) -> str:
-    """The study and what it takes, as a page."""
+    """Return the HTML report: the study, its sample size and the privacy of one report."""
     error = significant_text(found.error * unit, 4, UP)
     limits = {
-        "Any mechanism, if people do not see each other's reports: at least": found.least_people,
-        "Any mechanism, if people may see earlier reports: at least": found.in_turn.people,
+        "Lower bound for every mechanism, if people do not see each other's reports": found.least_people,
+        "Lower bound for every mechanism, if people may see earlier reports": found.in_turn.people,
     }
-    known = [[name, f"{people:,}"] for name, people in limits.items() if not found.guess_suffices]
-    rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *known]
-    taken = Table(f"People it takes for an error of {error}, whatever the population", ("Mechanism", "People"), rows)
-    own = study.guarantee
-    kept = Table(
-        f"What one report by {found.option.name} says, as it is sampled",
+    bounds = [[name, f"{people:,}"] for name, people in limits.items() if not found.guess_suffices]
+    rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *bounds]
+    caption = f"Participants for a root mean square error of at most {error}, for every population"
+    sample_size = Table(caption, ("Mechanism", "People"), rows)
+    guarantee = study.guarantee
+    privacy = Table(
+        f"Privacy of one report by {found.option.name}, including rounding",
         ("One report", "At most"),
         [
-            ["Privacy loss ε", significant_text(own.epsilon, 6, UP)],
-            ["Total variation η", significant_text(own.total_variation, 6, UP)],
-            ["A guess between two answers is right", percent_text(own.attack_success, UP)],
+            ["Privacy loss ε", significant_text(guarantee.epsilon, 6, UP)],
+            ["Total variation η", significant_text(guarantee.total_variation, 6, UP)],
+            ["Success rate of a guess between two answers", percent_text(guarantee.attack_success, UP)],
         ],
     )
-    return document_html(study_document(study), tables=[taken, kept])
+    return document_html(study_document(study), tables=[sample_size, privacy])
 
 
 def _output_lines(found: Plan, unit: float) -> list[str]:
+    """Return the printed lines: the plan, the size of a report, and the lower bound on the error."""
     people = "1 person" if found.people == 1 else f"{found.people:,} people"
-    errors = [f"{least * unit:.4g}" for least in (found.least_error, found.in_turn.error)]
-    below = errors[0] if errors[0] == errors[1] else f"{errors[0]} ({errors[1]} where they see earlier reports)"
+    errors = [typed_text(least * unit, 4, DOWN) for least in (found.least_error, found.in_turn.error)]
+    alternative = "" if errors[0] == errors[1] else f" ({errors[1]} if people may see earlier reports)"
     return [
         *found.describe_plan(unit),
-        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
-        f"no error is below {below}.",
+        f"With {people}, every mechanism has an error of at least {errors[0]}{alternative}.",
+        f"Size of a report: {found.option.bits} bit{'s' if found.option.bits > 1 else ''}.",
     ]

@@ -1,4 +1,4 @@
-"""A parameter with a prior, and what n values that were never hidden would say about it."""
+"""A parameter with a prior, and the information about it in n values without privacy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tightrope.numerics.distributions import normalize_stochastic_matrix
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
-LARGEST_TABLE = 1 << 24
+MAX_TABLE_ENTRIES = 1 << 24
 RISK_MARGIN = 1e-12
 
 
@@ -33,40 +33,42 @@ class Prior(Protocol):
 
 
 class BayesProblem(ABC):
-    """Θ ~ prior, n values drawn given Θ. Everything here is an upper bound, so that limits are on the safe side."""
+    """Θ ~ prior and n values drawn given Θ. All methods return upper bounds, which keep limits valid."""
 
     __slots__ = ()
 
     @abstractmethod
     def small_ball_probability(self, radius: Floats) -> Floats:
-        """L(ζ) = sup_t P(|Θ − t| ≤ ζ), shape [m]: how often a guess without data is that close."""
+        """Return L(ζ) = sup_t P(|Θ − t| ≤ ζ), shape [m]: how often the best constant estimate is within ζ."""
 
     @property
     @abstractmethod
     def covering_radius(self) -> float:
-        """A radius from which on ``small_ball_probability`` is 1."""
+        """A radius at which ``small_ball_probability`` is 1."""
 
     @abstractmethod
     def shared_information(self, gammas: Floats, people: int) -> Floats:
-        """I_γ(Θ; Xⁿ) = E_γ(joint‖product), γ ≥ 1, shape [m]."""
+        """Return I_γ(Θ; Xⁿ) = E_γ(joint‖product), γ ≥ 1, shape [m]."""
 
     @abstractmethod
     def mutual_information(self, people: int) -> float:
-        """I(Θ; Xⁿ) in nats."""
+        """Return I(Θ; Xⁿ) in nats."""
 
     @abstractmethod
     def discretized_problem(self, count: int) -> Cells | None:
-        """The problem in this many cells of equal prior probability; None where the prior is known by samples alone."""
+        """Return the problem in this many cells of equal prior probability; None if the prior is given by samples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells(BayesProblem):
-    """Any prior, cut into cells of known probability; the data depend on the cell only by its average distribution.
+    """Any prior, cut into cells of known probability.
 
-    An answer within ζ of Θ is within ζ of its cell; so P(hit) ≤ γ L + I_γ(cell; Xⁿ), L the probability of the cells
-    that one window touches: a valid bound at any number of cells, which costs about 2/cells in L
-    (``docs/proofs/channels.md``). ``low``, ``high``: ends of each cell, ascending; ``laws``: what one value says, at
-    ``nodes`` points a cell, shape [cells, nodes, values].
+    An estimate within ζ of Θ is within ζ of the cell of Θ; so P(hit) ≤ γ L + I_γ(cell; Xⁿ), with L the largest
+    probability of the cells that a window of width 2ζ meets. This is valid for every number of cells; L is too large by
+    about 2/cells (``docs/proofs/channels.md``).
+
+    ``low``, ``high``: ends of each cell, ascending; ``weights``: the probability of each cell; ``laws``: the
+    distribution of one value at the nodes of each cell, shape [cells, nodes, values].
     """
 
     low: Floats
@@ -80,10 +82,10 @@ class Cells(BayesProblem):
     def from_prior(
         cls, prior: Prior | ArrayLike, likelihood: Callable[[Floats], ArrayLike], *, cells: int = 2000
     ) -> Cells:
-        """From a frozen ``scipy.stats`` distribution, or from samples, which are then the prior themselves.
+        """Return the problem for a frozen ``scipy.stats`` distribution or for samples (the prior is uniform on them).
 
-        ``likelihood``: parameters, shape [m], to laws of one value, shape [m, values].
-        Raises ``InputError`` for samples or laws that are none.
+        ``likelihood`` maps parameters, shape [m], to distributions of one value, shape [m, values].
+        Raises ``InputError`` for invalid samples or distributions.
 
         >>> from scipy import stats
         >>> problem = Cells.from_prior(stats.uniform(), lambda p: np.stack([1 - p, p], axis=1))
@@ -93,19 +95,17 @@ class Cells(BayesProblem):
         if isinstance(prior, Prior):
             return cls._of_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
         try:
-            samples_points = np.asarray(prior, dtype=np.float64)
+            samples = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
                 "type of prior", type(prior).__name__, "a scipy.stats distribution or samples, shape [m]"
             ) from None
-        if samples_points.ndim != 1 or samples_points.size == 0:
-            raise InputError("shape of prior", samples_points.shape, "samples, shape [m], at least one")
-        strange = int(np.count_nonzero(~np.isfinite(samples_points)))
-        if strange:  # samples may be people's values: how many, not which
-            raise InputError(
-                "samples of prior that are not finite", strange, f"0 of {samples_points.size}", "leave them out"
-            )
-        points, counts = np.unique(samples_points, return_counts=True)
+        if samples.ndim != 1 or samples.size == 0:
+            raise InputError("shape of prior", samples.shape, "samples, shape [m], at least one")
+        infinite = int(np.count_nonzero(~np.isfinite(samples)))
+        if infinite:  # samples may be people's values: the message has their number only
+            raise InputError("samples of prior that are not finite", infinite, f"0 of {samples.size}", "leave them out")
+        points, counts = np.unique(samples, return_counts=True)
         laws = _outcome_distributions(likelihood, points)[:, None, :]
         return cls(points, points, counts / counts.sum(), laws)
 
@@ -130,14 +130,14 @@ class Cells(BayesProblem):
         return float(np.ptp(finite)) / 2 if len(finite) else 1.0
 
     def small_ball_probability(self, radius: Floats) -> Floats:
-        """The probability of all cells that a window of width 2ζ touches, the worst window."""
-        reached = np.concatenate([[0.0], np.cumsum(self.weights)])
+        """Return the largest probability of the cells that a window of width 2ζ meets."""
+        cumulative = np.concatenate([[0.0], np.cumsum(self.weights)])
         ends = np.searchsorted(self.low, self.high[:, None] + 2 * radius * (1 + RISK_MARGIN), side="right")
         starts = np.arange(len(self.low))[:, None]
-        return np.asarray(np.minimum(1.0, np.max(reached[ends] - reached[starts], axis=0) + RISK_MARGIN))
+        return np.asarray(np.minimum(1.0, np.max(cumulative[ends] - cumulative[starts], axis=0) + RISK_MARGIN))
 
     def shared_information(self, gammas: Floats, people: int) -> Floats:
-        """By the law of the counts for two values, exactly for one person; else Pinsker's √(n I/2) for every γ."""
+        """Return I_γ from the joint distribution of the values (``_joint_distribution``), or Pinsker's √(n I/2)."""
         laws = self._joint_distribution(check_integer("people", people))
         if laws is None:
             return np.full(len(gammas), min(1.0, np.sqrt(people * self.mutual_information(1) / 2)))
@@ -146,16 +146,16 @@ class Cells(BayesProblem):
         return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
-        """Of Θ and one value, by quadrature; of the cell and n values, at most n times that.
+        """Return I(cell; Xⁿ) from the joint distribution of n > 1 values, or n I(Θ; X), by quadrature.
 
-        Given a cell the values are not independent: n values need the information about Θ itself.
+        The latter needs the information about Θ itself, since the values are not independent given the cell.
         """
         laws = self._joint_distribution(people) if check_integer("people", people) > 1 else None
         if laws is not None:
             return kernel.mutual_information(laws, self.weights) * (1 + RISK_MARGIN) + RISK_MARGIN
         nodes = (self.weights[:, None] * self.node_weights).ravel()
-        one = kernel.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
-        return people * (one * (1 + RISK_MARGIN) + RISK_MARGIN)
+        per_value = kernel.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
+        return people * (per_value * (1 + RISK_MARGIN) + RISK_MARGIN)
 
     @property
     def node_weights(self) -> Floats:
@@ -163,10 +163,13 @@ class Cells(BayesProblem):
         return special.roots_sh_legendre(NODES)[1] if self.laws.shape[1] > 1 else np.ones(1)
 
     def _joint_distribution(self, people: int) -> Floats | None:
-        """The law of what n values say in each cell, shape [cells, outcomes]; None where there are too many."""
+        """Return the distribution of n values in each cell, shape [cells, outcomes].
+
+        For binary values, n > 1: of the number of ones. None for other values, or if the table would be too large.
+        """
         if people == 1:
             return np.asarray(np.einsum("cnv,n->cv", self.laws, self.node_weights))
-        if self.laws.shape[2] != 2 or self.laws.shape[0] * self.laws.shape[1] * (people + 1) > LARGEST_TABLE:
+        if self.laws.shape[2] != 2 or self.laws.shape[0] * self.laws.shape[1] * (people + 1) > MAX_TABLE_ENTRIES:
             return None
         s = np.arange(people + 1.0)
         counts = special.xlogy(s, self.laws[..., 1:]) + special.xlogy(people - s, self.laws[..., :1])
@@ -175,7 +178,7 @@ class Cells(BayesProblem):
 
 
 def log_choose(count: int) -> Floats:
-    """Log C(n, s) for s in 0..n, shape [n + 1]."""
+    """Return log C(n, s) for s in 0..n, shape [n + 1]."""
     s = np.arange(count + 1.0)
     return np.asarray(special.gammaln(count + 1.0) - special.gammaln(s + 1) - special.gammaln(count - s + 1))
 
@@ -183,20 +186,18 @@ def log_choose(count: int) -> Floats:
 def _outcome_distributions(likelihood: Callable[[Floats], ArrayLike], points: Floats) -> Floats:
     laws = normalize_stochastic_matrix(likelihood(points))
     if len(laws) != len(points):
-        raise InputError("likelihood", laws.shape, f"one law for each of {len(points)} parameters")
+        raise InputError("likelihood", laws.shape, f"one distribution for each of {len(points)} parameters")
     return laws
 
 
-# A coin of unknown bias with a Beta prior: what n open throws say about it, in closed form.
-
 BISECTIONS = 60
-MOST_COUNTED = 5000
-"""With more people what open values say is bounded by 1, and log(n + 1) nats: it is privacy that limits then."""
+MAX_COUNTED_VALUES = 5000
+"""With more values, the information in them is bounded by 1 and by log(n + 1) nats: then privacy is the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class BetaBernoulli(BayesProblem):
-    """Θ ~ Beta(a, b), each value a coin that shows 1 with probability Θ: closed forms. a = b = 1 is the uniform prior.
+    """Θ ~ Beta(a, b), and each value is 1 with probability Θ, else 0: closed forms. a = b = 1 is the uniform prior.
 
     >>> round(float(BetaBernoulli().shared_information(np.array([4 / 3]), 1)[0]) * 9, 9)  # (1 − γ/2)² at γ = 4/3
     1.0
@@ -214,7 +215,7 @@ class BetaBernoulli(BayesProblem):
         return 0.5
 
     def small_ball_probability(self, radius: Floats) -> Floats:
-        """2ζ for the uniform prior; else the largest window over a fine grid, widened by its step."""
+        """Return 2ζ for the uniform prior; otherwise the largest over windows on a grid, widened by its step."""
         if self.a == self.b == 1:
             return np.minimum(1.0, 2 * radius)
         edges = np.linspace(0.0, 1.0, 4097)
@@ -223,26 +224,24 @@ class BetaBernoulli(BayesProblem):
         return np.asarray(np.minimum(1.0, np.max(upper - lower, axis=0) + RISK_MARGIN))
 
     def shared_information(self, gammas: Floats, people: int) -> Floats:
-        """Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ: each s has one interval of θ around s/n, found by bisection."""
+        """Return Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ; for each s the integrand is positive on one interval around s/n."""
         count = check_integer("people", people)
-        if count > MOST_COUNTED:
+        if count > MAX_COUNTED_VALUES:
             return np.ones(len(gammas))
         ones, marginal = np.arange(count + 1.0), np.exp(self._log_marginal(count))
         values = [self._divergence_sum(float(gamma), count, ones, marginal) for gamma in gammas]
         return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
-        """Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas; for very many people log(n + 1) ≥ H(s)."""
+        """Return Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas; for very many people log(n + 1) ≥ H(s)."""
         count = check_integer("people", people)
-        if count > MOST_COUNTED:
+        if count > MAX_COUNTED_VALUES:
             return float(np.log1p(count))
         s, log_marginal = np.arange(count + 1.0), self._log_marginal(count)
         total = special.digamma(count + self.a + self.b)
         inner = s * (special.digamma(s + self.a) - total) + (count - s) * (special.digamma(count - s + self.b) - total)
-        return (
-            max(0.0, float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))) * (1 + RISK_MARGIN)
-            + RISK_MARGIN
-        )
+        information = float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))
+        return max(0.0, information) * (1 + RISK_MARGIN) + RISK_MARGIN
 
     def discretized_problem(self, count: int) -> Cells:
         return Cells.from_prior(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)
@@ -253,19 +252,19 @@ class BetaBernoulli(BayesProblem):
         return np.asarray(log_choose(count) + joint)
 
     def _divergence_sum(self, gamma: float, count: int, s: Floats, marginal: Floats) -> float:
+        """Return Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ for one γ."""
         level = np.log(gamma) + np.log(marginal) - log_choose(count)
         top = s / count
         low = _level_crossing(s, count, level, np.zeros_like(s), top)
         high = _level_crossing(s, count, level, np.ones_like(s), top)
-        posterior = special.betainc(s + self.a, count - s + self.b, high) - special.betainc(
-            s + self.a, count - s + self.b, low
-        )
+        a, b = s + self.a, count - s + self.b
+        posterior = special.betainc(a, b, high) - special.betainc(a, b, low)
         prior = special.betainc(self.a, self.b, high) - special.betainc(self.a, self.b, low)
         return float(marginal @ np.maximum(posterior - gamma * prior, 0.0))
 
 
 def _level_crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats) -> Floats:
-    """The point where log θ^s (1−θ)^{n−s} crosses ``level`` between ``outer`` (below it) and its peak at ``inner``."""
+    """Return θ where log θ^s (1−θ)^{n−s} crosses ``level``, between ``outer`` (below it) and the peak at ``inner``."""
     for _ in range(BISECTIONS):
         middle = (outer + inner) / 2
         above = special.xlogy(s, middle) + special.xlog1py(count - s, -middle) > level
@@ -275,7 +274,7 @@ def _level_crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: 
 
 @dataclass(frozen=True, slots=True)
 class _Beta:
-    """The quantiles of a Beta law."""
+    """A Beta distribution as a ``Prior``."""
 
     a: float
     b: float

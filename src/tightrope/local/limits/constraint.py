@@ -1,4 +1,4 @@
-"""Constraints on reports: any mechanism within a triple, or one channel that is given."""
+"""Constraints on reports: all mechanisms with a guarantee (ε, δ, η), or one given channel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tightrope.numerics.divergences import HELLINGER, KL
 
 @dataclass(frozen=True, slots=True)
 class ReportDivergence:
-    """Divergences of one report under two hypotheses: upper bounds on KL and Σ (√M₀ − √M₁)², and a dominating pair."""
+    """Bounds on one report under two hypotheses: KL in both orders, Σ (√M₀ − √M₁)², a dominating pair."""
 
     kl: float
     reverse_kl: float
@@ -31,27 +31,30 @@ class ReportDivergence:
 
 
 class Constraint(ABC):
-    """Bounds on what one report lets through."""
+    """Upper bounds on how much one report reveals about a person's value."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def kl_contraction(self) -> float:
-        """κ: KL, χ² and Hellinger shrink at least by this."""
+        """κ: the KL, χ² or Hellinger divergence of reports is at most κ times that of the values."""
 
     @property
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """A dominating pair of the reports of any two values."""
+        """The loss of a pair that dominates the reports of any two values."""
 
     @abstractmethod
     def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
-        """Divergences between the distributions of a report for two distributions of the value."""
+        """Return bounds on the divergences between the distributions of a report for two distributions of the value."""
 
     @abstractmethod
     def report_kl_bound(self, distance: float, laws: Floats | None) -> float:
-        """An upper bound on KL(M_v‖M_R) for every v: TV(P_v, R) ≤ ``distance``, or ``laws`` around their average R."""
+        """Return an upper bound on KL(M_v‖M_R) for every v.
+
+        ``distance`` is at least TV(P_v, R) for every v; ``laws`` has the P_v, shape [M, values]; R is their average.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,12 @@ class AnyMechanism(Constraint):
 
     def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
         triple = suprema.between_outputs(self.guarantee, pair.total_variation)
-        kappa, limit = self.kl_contraction, suprema.divergence_of_rows(KL, triple)
-        spread = suprema.divergence_of_rows(HELLINGER, triple)
+        kappa, kl_limit = self.kl_contraction, suprema.divergence_of_rows(KL, triple)
+        hellinger_limit = suprema.divergence_of_rows(HELLINGER, triple)
         return ReportDivergence(
-            min(_zero_safe_product(kappa, pair.kl), limit),
-            min(_zero_safe_product(kappa, pair.reverse_kl), limit),
-            min(kappa * pair.hellinger, spread),
+            min(_zero_safe_product(kappa, pair.kl), kl_limit),
+            min(_zero_safe_product(kappa, pair.reverse_kl), kl_limit),
+            min(kappa * pair.hellinger, hellinger_limit),
             _dominating_pair(triple),
         )
 
@@ -90,7 +93,7 @@ class AnyMechanism(Constraint):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenChannel(Constraint):
-    """One channel that everybody uses: exact where the hypotheses have laws over its inputs."""
+    """One channel that everyone uses: exact divergences if the hypotheses have distributions over its inputs."""
 
     channel: Kernel
 
@@ -104,8 +107,8 @@ class GivenChannel(Constraint):
 
     def report_divergence(self, pair: Hypotheses) -> ReportDivergence:
         if pair.laws is None or pair.laws.shape[1] != self.channel.input_count:
-            expected = f"two laws over the {self.channel.input_count} inputs of the channel"
-            raise InputError("hypotheses", pair, expected, "a Guarantee instead of a channel needs no laws")
+            expected = f"two distributions over the {self.channel.input_count} inputs of the channel"
+            raise InputError("hypotheses", pair, expected, "or pass a Guarantee instead of a channel")
         first, second = (self.channel.output_distribution(law) for law in pair.laws)
         loss = from_pair(np.minimum(first, 1.0), np.minimum(second, 1.0)).loss
         hellinger = HELLINGER.divergence_between(first, second)
@@ -123,7 +126,7 @@ class GivenChannel(Constraint):
 
 @singledispatch
 def make_constraint(privacy: object) -> Constraint:
-    """Of a ``Guarantee`` (any mechanism within it) or of a channel; ``InputError`` for anything else.
+    """Return the constraint of a ``Guarantee`` (all mechanisms with it) or of a channel; else raise ``InputError``.
 
     >>> make_constraint(Guarantee(1.0)).kl_contraction == math.tanh(0.5) ** 2
     True
@@ -142,7 +145,7 @@ def _(privacy: Kernel) -> Constraint:
 
 
 def _dominating_pair(triple: Guarantee) -> PrivacyLoss:
-    """The five atoms; (∞, δ, η) is η of certainty."""
+    """Return the loss of the dominating pair; with ε = ∞ it is infinite with probability η."""
     if triple.epsilon == math.inf:
         return approx_dp(0.0, delta=triple.total_variation).loss
     return approx_dp(triple.epsilon, delta=triple.delta, total_variation=triple.total_variation).loss

@@ -1,8 +1,8 @@
-"""The most informative reports about shares: columns of a channel with two levels, 1 and e^ε, by size.
+"""Upper bounds on the Fisher information of one report about frequencies, and van Trees bounds from them.
 
-A report is a column w of the channel; its information, averaged over a prior, is convex and homogeneous in w, and so
-largest where w is 1 on some categories and e^ε on d others (``docs/proofs/shares.md``). Divided by e^ε − 1 these are
-``u + 1`` on d categories and ``u`` on the others, u = 1/(e^ε − 1).
+A report is a column w of the channel; its information, averaged over a prior, is convex and homogeneous in w. So it is
+largest for a column with two levels: 1 for some categories and e^ε for d others (``docs/proofs/shares.md``). Divided by
+e^ε − 1 the levels are ``u + 1`` for d categories and ``u`` for the others, u = 1/(e^ε − 1).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.root_finding import find_crossing
 
 SINGLE_SIZES = 256
-"""Sizes d that are looked at one by one; larger ones in blocks of a relative width of 1/SINGLE_SIZES."""
+"""Sizes d up to this are blocks of their own; larger ones are in blocks of relative width 1/SINGLE_SIZES."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelColumns:
-    """All reports about ``m`` categories under (ε, 0, η): ``u`` = 1/(e^ε − 1), ``eta`` = 1 adds no constraint."""
+    """All columns for ``m`` categories under (ε, 0, η): ``u`` = 1/(e^ε − 1), ``eta`` = η; 1 if η adds no constraint."""
 
     m: int
     u: float
@@ -34,17 +34,17 @@ class ChannelColumns:
 
     @classmethod
     def from_guarantee(cls, privacy: Guarantee, m: int) -> ChannelColumns:
-        """Of a guarantee with δ = 0.
+        """Return the columns under a guarantee with δ = 0.
 
         >>> round(ChannelColumns.from_guarantee(Guarantee(1.0), 3).u, 6)
         0.581977
         """
-        free = privacy.total_variation >= math.tanh(privacy.epsilon / 2)
-        return cls(m, inverse_growth(privacy.epsilon), 1.0 if free else privacy.total_variation)
+        is_unconstrained = privacy.total_variation >= math.tanh(privacy.epsilon / 2)
+        return cls(m, inverse_growth(privacy.epsilon), 1.0 if is_unconstrained else privacy.total_variation)
 
     @property
     def size_blocks(self) -> tuple[Floats, Floats]:
-        """First and last size of each block, shape [blocks]: all of 1 … m − 1, one by one up to ``SINGLE_SIZES``."""
+        """First and last size of each block, shape [blocks] each; the blocks cover 1 … m − 1."""
         first = [1]
         while first[-1] < self.m:
             first.append(first[-1] + max(1, first[-1] // SINGLE_SIZES))
@@ -52,180 +52,162 @@ class ChannelColumns:
         return starts, np.append(starts[1:] - 1, float(self.m - 1))
 
     def projected_square_norm(self, sizes: Floats) -> Floats:
-        """|Pw|² of a column with this many high entries, P onto the directions that keep the sum: d (m − d)/m."""
+        """Return |Pw|² = d (m − d)/m for columns with d high entries; P projects onto vectors with sum 0."""
         return np.asarray(sizes * (self.m - sizes) / self.m)
 
     def max_information_density(self, first: Floats, last: Floats) -> Floats:
-        """The largest ``apart(d)/(u + d/m)`` with d in each block: concave in d, so at its top or at the nearer end."""
-        top = self.m * (math.sqrt(self.u * (1 + self.u)) - self.u)
-        sizes = np.clip(top, first, last)
+        """Return the largest ``|Pw|²/(u + d/m)`` in each block; it is concave in d: at its peak or the nearer end."""
+        peak = self.m * (math.sqrt(self.u * (1 + self.u)) - self.u)
+        sizes = np.clip(peak, first, last)
         return np.asarray(self.projected_square_norm(sizes) / (self.u + sizes / self.m))
 
 
 def inverse_growth(epsilon: float) -> float:
-    """1/(e^ε − 1) without overflow, rounded down: towards the larger class. 0 for ε = ∞, ∞ for ε = 0."""
+    """Return 1/(e^ε − 1) without overflow, rounded down: towards a larger ε. 0 for ε = ∞, ∞ for ε = 0."""
     return math.exp(-epsilon) / -math.expm1(-epsilon) * (1 - 1e-15) if epsilon > 0 else math.inf
 
 
-# E 1/(u + S) for a Beta law, from above: by its continued fraction, whose ends enclose it.
-#
-# ``scipy.special.hyp2f1`` is wrong for large parameters, and on the unsafe side.
-
-MOST_TERM_PAIRS = 80
-"""Pairs of terms. Every number of them gives an upper bound; fewer will do unless u is tiny."""
-CONTRACTED = 1 + 1e-12
-"""Additions, products and quotients of positive numbers, contracted at each step: a few hundred units of round-off."""
+MAX_TERM_PAIRS = 80
+"""Pairs of terms of the continued fraction. Every number of pairs gives an upper bound; this many are for tiny u."""
+FRACTION_ROUNDING = 1 + 1e-12
+"""Factor for rounding: sums, products and quotients of positive numbers, a few hundred units of round-off."""
 
 
 def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Floats:
-    """An upper bound on E 1/(u + S), S ~ Beta(alpha, beta), ``u`` ≥ 0, alpha > 1; shapes broadcast.
+    """Return an upper bound on E 1/(u + S), S ~ Beta(alpha, beta), ``u`` ≥ 0, alpha > 1; shapes broadcast.
 
-    The least of the fraction ``1/(u + ζ₁/(1 + ζ₂/(u + ζ₃/(1 + …))))`` truncated where that is larger, ζ the products of
-    the canonical moments of the distribution, and of E 1/S. ``docs/proofs/shares.md``.
+    The smaller of E 1/S and the continued fraction ``1/(u + ζ₁/(1 + ζ₂/(u + ζ₃/(1 + …))))``, truncated after a term
+    that makes it too large; ζ are products of the canonical moments of S (``docs/proofs/shares.md``).
+    ``scipy.special.hyp2f1`` is wrong, and too small, for large parameters.
 
     >>> round(float(mean_reciprocal(1.0, 2.0, 2.0)), 9)  # ∫ 6 s (1 − s)/(1 + s) ds = 9 − 12 log 2
     0.682233833
     """
     first, second = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(beta, dtype=np.float64))
     total = first + second
-    outer = (total - 1) / (first - 1)
+    mean_inverse = (total - 1) / (first - 1)
     if u in (0, math.inf):
-        return np.asarray(outer * CONTRACTED if u == 0 else np.zeros_like(outer))
+        return np.asarray(mean_inverse * FRACTION_ROUNDING if u == 0 else np.zeros_like(mean_inverse))
     tail = np.full_like(total, u)
-    # A pair shrinks what is left by ((√(1+1/u) − 1)/(√(1+1/u) + 1))² or more: to about 1e−13.
-    for pair in range(min(MOST_TERM_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u))))), 0, -1):
-        # ζ_{2j−1} = q_{2j−2} p_{2j−1}; the first has no factor before it.
+    # A pair shrinks the truncation error by ((√(1+1/u) − 1)/(√(1+1/u) + 1))² or more: to about 1e−13.
+    for pair in range(min(MAX_TERM_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u))))), 0, -1):
+        # ζ_{2j−1} = q_{2j−2} p_{2j−1}, q_0 = 1; ζ_{2j} = q_{2j−1} p_{2j}.
         before = (total + pair - 2) / (total + 2 * pair - 3) if pair > 1 else 1.0
-        tail = u + np.asarray(before * (first + pair - 1) / (total + 2 * pair - 2)) / (
-            1 + _even_coefficients(second, total, pair) / tail
-        )
-    return np.asarray(np.minimum(1 / tail, outer) * CONTRACTED)
-
-
-def _even_coefficients(beta: Floats, total: Floats, pair: int) -> Floats:
-    """ζ_{2j} = q_{2j−1} p_{2j}."""
-    return np.asarray((beta + pair - 1) / (total + 2 * pair - 2) * pair / (total + 2 * pair - 1))
-
-
-# The most information of a report whose maker has seen no other report: the maximum outside the expectation.
+        odd = np.asarray(before * (first + pair - 1) / (total + 2 * pair - 2))
+        even = np.asarray((second + pair - 1) / (total + 2 * pair - 2) * pair / (total + 2 * pair - 1))
+        tail = u + odd / (1 + even / tail)
+    return np.asarray(np.minimum(1 / tail, mean_inverse) * FRACTION_ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
-class InformationTrace:
-    """``most``: an upper bound on the trace, averaged over the prior; ``price``: of a unit of total variation, ≥ 0."""
+class TraceBound:
+    """``upper_bound`` on the trace averaged over the prior; ``price`` ≥ 0: the multiplier ν of the total variation."""
 
-    most: float
+    upper_bound: float
     price: float
 
 
 @lru_cache(maxsize=4096)
-def independent_trace_bound(columns: ChannelColumns, a: float) -> InformationTrace:
-    """T_m(a) for people on their own: the prior is Dirichlet(a, …, a), a > 2.
+def independent_trace_bound(columns: ChannelColumns, a: float) -> TraceBound:
+    """Return T_m(a) for people who do not see other reports; the prior is Dirichlet(a, …, a), a > 2.
 
-    ``max_d d(m−d)/m · E 1/(u + S) / (u + d/m)``, S ~ Beta(da, (m−d)a); under a total variation the least over ν ≥ 0 of
+    ``max_d d(m−d)/m · E 1/(u + S) / (u + d/m)``, S ~ Beta(da, (m−d)a); with a limit η on the total variation, the
+    least over ν ≥ 0 of
     ``νη + max_d d(m−d)/m · (E 1/(u + S) − ν/(m−1))₊ / (u + d/m)``. Any ν gives a bound.
 
     >>> from tightrope.documents.budget import Guarantee
     >>> columns = ChannelColumns.from_guarantee(Guarantee(1.0), 7)
-    >>> round(independent_trace_bound(columns, 1e6).most, 6)  # 7 s(1−s)(e−1)²/(1+s(e−1))² at s = 2/7
+    >>> round(independent_trace_bound(columns, 1e6).upper_bound, 6)  # 7 s(1−s)(e−1)²/(1+s(e−1))² at s = 2/7
     1.897456
     """
     if columns.u == math.inf:
-        return InformationTrace(0.0, 0.0)
+        return TraceBound(0.0, 0.0)
     first, last = columns.size_blocks
-    dense = columns.max_information_density(first, last)
-    telling = mean_reciprocal(columns.u, first * a, (columns.m - first) * a)
-    free = float(np.max(dense * telling))
+    density = columns.max_information_density(first, last)
+    reciprocal = mean_reciprocal(columns.u, first * a, (columns.m - first) * a)
     if columns.eta >= 1:
-        return InformationTrace(free, 0.0)
-    highest = (columns.m - 1) * float(telling[0])
-    found = optimize.minimize_scalar(
-        lambda price: _price_columns(columns, dense, telling, price), bounds=(0.0, highest), method="bounded",
-        options={"xatol": 1e-9 * highest},
-    )  # fmt: skip
-    priced = [
-        InformationTrace(_price_columns(columns, dense, telling, price), price)
-        for price in (0.0, float(found.x), highest)
-    ]
-    return min(priced, key=lambda one: one.most)
+        return TraceBound(float(np.max(density * reciprocal)), 0.0)
+
+    def bound_at_price(price: float) -> float:
+        remaining = float(np.max(density * (reciprocal - price / (columns.m - 1))))
+        return price * columns.eta + max(0.0, remaining)
+
+    highest = (columns.m - 1) * float(reciprocal[0])
+    search = optimize.minimize_scalar(
+        bound_at_price, bounds=(0.0, highest), method="bounded", options={"xatol": 1e-9 * highest}
+    )
+    candidates = [TraceBound(bound_at_price(price), price) for price in (0.0, float(search.x), highest)]
+    return min(candidates, key=lambda candidate: candidate.upper_bound)
 
 
-def _price_columns(columns: ChannelColumns, dense: Floats, telling: Floats, price: float) -> float:
-    left = float(np.max(dense * (telling - price / (columns.m - 1))))
-    return price * columns.eta + max(0.0, left)
-
-
-# Dirichlet(a, …, a) on m shares as the prior: what it knows itself.
-
-DIRICHLET_CONTRACTED = 1 + 1e-12
-CONCENTRATIONS = (0.05, 1e9)
-"""a − 2 of the priors that are tried: any of them gives a valid bound."""
+DIRICHLET_ROUNDING = 1 + 1e-12
+CONCENTRATION_EXCESSES = (0.05, 1e9)
+"""Smallest and largest a − 2 of the priors that are tried: each of them gives a valid bound."""
 
 
 def best_concentration(score: Callable[[float], float]) -> float:
-    """The largest score(a) found."""
+    """Return the largest score(a) that was found, a > 2."""
     return score(search_concentration(score))
 
 
 def search_concentration(score: Callable[[float], float]) -> float:
-    """The a > 2 with the largest score that was found; scores have one top.
+    """Return the a > 2 with the largest score that was found, for scores with one local maximum.
 
     >>> round(search_concentration(lambda a: -(a - 5.0) ** 2), 1)
     5.0
     """
-    ends = (math.log(CONCENTRATIONS[0]), math.log(CONCENTRATIONS[1]))
-    found = optimize.minimize_scalar(
+    ends = (math.log(CONCENTRATION_EXCESSES[0]), math.log(CONCENTRATION_EXCESSES[1]))
+    search = optimize.minimize_scalar(
         lambda x: -score(2 + math.exp(float(x))), bounds=ends, method="bounded", options={"xatol": 3e-3}
     )
-    return 2 + math.exp(float(found.x))
+    return 2 + math.exp(float(search.x))
 
 
 def prior_information(m: int, a: float) -> float:
-    """E |P ∇ log π|² = (m−1)(ma−1)(ma−2)/(a−2), a > 2, P onto the directions that keep the sum of the shares.
+    """Return E |P ∇ log π|² = (m−1)(ma−1)(ma−2)/(a−2) for π = Dirichlet(a, …, a) on m shares, a > 2.
+
+    P projects onto vectors with sum 0.
 
     >>> round(prior_information(2, 4.0), 6)
     21.0
     """
-    return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * DIRICHLET_CONTRACTED
+    return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * DIRICHLET_ROUNDING
 
 
-def of_open_answers(columns: ChannelColumns, a: float) -> float:
-    """The trace of the answer itself, Σ (1 − 1/m) E 1/p: an upper bound for every report of it, interactive or not.
+def open_answer_trace(columns: ChannelColumns, a: float) -> float:
+    """Return the trace of the value itself, Σ (1 − 1/m) E 1/p: an upper bound for every report, interactive or not.
 
-    >>> of_open_answers(ChannelColumns(3, 0.0, 1.0), 3.0)
+    >>> open_answer_trace(ChannelColumns(3, 0.0, 1.0), 3.0)
     8.000000000008
     """
-    return (columns.m - 1) * (columns.m * a - 1) / (a - 1) * DIRICHLET_CONTRACTED
+    return (columns.m - 1) * (columns.m * a - 1) / (a - 1) * DIRICHLET_ROUNDING
 
 
-# Limits on shares for δ > 0: van Trees around the uniform law, by the information there and how far it can rise.
-#
-# The information about k frequencies at the uniform law has a trace of at most ``(k−1)(1−1/k) J(1/k)``; at laws
-# within a factor 1 ± r of it at most 1/(1 − r) times that (``docs/proofs/channels.md``).
-
-WINDOWS: list[float] = np.linspace(0.01, 0.99, 99).tolist()
-"""Shares of the largest prior that are tried: any prior gives a valid bound."""
+RELATIVE_RADII: list[float] = np.linspace(0.01, 0.99, 99).tolist()
+"""Radii r of the priors that are tried, relative to the largest one: each prior gives a valid bound."""
 
 
 def risk_near_uniform(guarantee: Guarantee, m: int, people: int, *, interactive: bool) -> float:
-    """E Σ_j (p̂_j − p_j)² ≥ this, worst case over p on m values: two priors, the better one.
+    """Return a lower bound on E Σ_j (p̂_j − p_j)², worst case over p on m values, from the better of two priors; δ ≥ 0.
 
-    A ball in all d = m − 1 directions at once; and, for people on their own, ⌊m/2⌋ pairs that trade mass independently,
-    whose share of the trace is on average pairs/d.
+    The trace of the information is at most ``(m−1)(1−1/m) J(1/m)`` at the uniform distribution, and at most 1/(1 − r)
+    times that at distributions within a factor 1 ± r of it (``docs/proofs/channels.md``). The priors: a ball in all d =
+    m − 1 directions; and, for non-interactive mechanisms, ⌊m/2⌋ pairs of values that exchange mass independently, which
+    have on average the fraction pairs/d of the trace.
     """
     trace, d, pairs = trace_of_information(guarantee, m), m - 1, m // 2
     ball = 4 * first_zero(d) ** 2 * m * d
-    best = max(d * d / (people * trace / (1 - r) + ball / r**2) for r in WINDOWS)
+    best = max(d * d / (people * trace / (1 - r) + ball / r**2) for r in RELATIVE_RADII)
     if interactive:
         return best
     return max(
         best,
-        *(pairs / (people * trace / d / (1 - r) + math.pi**2 * m * m / (2 * r * r)) for r in WINDOWS),
+        *(pairs / (people * trace / d / (1 - r) + math.pi**2 * m * m / (2 * r * r)) for r in RELATIVE_RADII),
     )
 
 
 def fisher_information(guarantee: Guarantee, theta: float) -> float:
-    """J(θ) = Σ (p − q)²/(θp + (1−θ)q) of the dominating pair: the most one report can say of a proportion.
+    """Return J(θ) = Σ (p − q)²/(θp + (1−θ)q) of the dominating pair, the largest information of a report about θ.
 
     ``δ/θ + δ/(1−θ) + (η−δ)(e^ε−1)(1/(1+θ(e^ε−1)) + 1/(1+(1−θ)(e^ε−1)))``.
 
@@ -234,14 +216,14 @@ def fisher_information(guarantee: Guarantee, theta: float) -> float:
     """
     exclusive = guarantee.delta / theta + guarantee.delta / (1 - theta)
     shrunk = math.exp(-guarantee.epsilon)
-    sides = sum(-math.expm1(-guarantee.epsilon) / (share + (1 - share) * shrunk) for share in (theta, 1 - theta))
+    sides = sum(-math.expm1(-guarantee.epsilon) / (x + (1 - x) * shrunk) for x in (theta, 1 - theta))
     return exclusive + (guarantee.total_variation - guarantee.delta) * sides
 
 
 def trace_of_information(guarantee: Guarantee, m: int) -> float:
-    """An upper bound on Σ_x χ²(K(x)‖K̄), K̄ the average of m rows: m − 1 directions at the uniform law.
+    """Return (m − 1) J(1/m) (1 − 1/m), an upper bound on Σ_x χ²(K(x)‖K̄), K̄ the average of the m rows.
 
-    ``(m − 1) J(1/m) (1 − 1/m)``.
+    This is the trace of the information at the uniform distribution, over m − 1 directions.
 
     >>> round(trace_of_information(Guarantee(1.0), 2), 12) == round(2 * math.tanh(0.5) ** 2, 12)
     True
@@ -250,9 +232,10 @@ def trace_of_information(guarantee: Guarantee, m: int) -> float:
 
 
 def first_zero(d: int) -> float:
-    """The first zero of the Bessel function of order d/2 − 1, or above it: the least informative prior on a ball.
+    """Return the first zero of the Bessel function of order d/2 − 1, or a larger number.
 
-    At even d by its name; at odd d the value of the next order, and beyond order 1000 a bound: both are larger.
+    It gives the least informative prior on a ball. Exact for even d; for odd d the zero for d + 1 is returned, and
+    above order 1000 an upper bound.
 
     >>> round(first_zero(2), 6)
     2.404826
@@ -261,37 +244,34 @@ def first_zero(d: int) -> float:
     return float(jn_zeros(order, 1)[0]) if order <= 1000 else order + 2.0 * order ** (1 / 3) + 2.0
 
 
-# The information that private reports about a direction can carry: values on a sphere, the mean of a ball.
-
 RADII: list[float] = np.geomspace(1e-7, 0.9, 60).tolist()
-"""Radii of the prior, in its largest."""
+"""Radii of the priors that are tried, relative to the largest one."""
 QUADRATURE_ROUNDING = 1 + 1e-9
 
 
 def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
-    """E ‖μ̂ − μ‖² ≥ this in the unit ball, d > 1, δ = 0: ``d²/(n G (1 + ρ²/(1−ρ)) + 4j²/r²)``, ρ = r √G, the best r.
+    """Return a lower bound on E ‖μ̂ − μ‖² in the unit ball, d > 1, δ = 0, also for sequentially interactive mechanisms.
 
-    Values on the sphere with density 1 + d μ·x; G = d² M², M the longest mean of a report (``max_tilted_mean``); the
-    prior is the square of the first eigenfunction of the ball of radius r ≤ 1/d. For sequentially interactive
-    mechanisms, too (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the value reaches.
+    ``d²/(n G (1 + ρ²/(1−ρ)) + 4j²/r²)`` with ρ = r √G for the best r: values on the sphere have density 1 + d μ·x; G =
+    d² M², M = ``max_tilted_mean``; the prior is the square of the first eigenfunction of the ball of radius r ≤ 1/d, j
+    is ``first_zero`` (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the value reaches.
     """
-    most = dimension * max_tilted_mean(epsilon, dimension)
-    zero = first_zero(dimension)
-    return max(_value_at(dimension, people, most, zero, share / dimension) for share in RADII)
-
-
-def _value_at(d: int, people: int, most: float, zero: float, radius: float) -> float:
-    bent = radius * most
-    if not bent < 1:
-        return 0.0
-    return d * d / (people * most**2 * (1 + bent**2 / (1 - bent)) + 4 * (zero / radius) ** 2)
+    d, root_information = dimension, dimension * max_tilted_mean(epsilon, dimension)
+    zero = first_zero(d)
+    bounds = [0.0]
+    for radius in (relative / d for relative in RADII):
+        rho = radius * root_information
+        if rho < 1:
+            information = people * root_information**2 * (1 + rho**2 / (1 - rho))
+            bounds.append(d * d / (information + 4 * (zero / radius) ** 2))
+    return max(bounds)
 
 
 @lru_cache(maxsize=256)
 def max_tilted_mean(epsilon: float, dimension: int) -> float:
-    """Max |∫ w x|/∫ w over w within a factor e^ε, x uniform on the unit sphere in d > 1 dimensions; from above.
+    """Return max |∫ w x|/∫ w, rounded up, over weights w on the unit sphere whose largest ratio is e^ε, d > 1.
 
-    The least τ with ``E (x₁ − τ)₊ ≤ u τ``, u = 1/(e^ε − 1).
+    It is the smallest τ with ``E (x₁ − τ)₊ ≤ u τ``, u = 1/(e^ε − 1).
 
     >>> round(max_tilted_mean(1.0, 2), 4), max_tilted_mean(30.0, 3) <= 1
     (0.3083, True)
@@ -308,7 +288,7 @@ def max_tilted_mean(epsilon: float, dimension: int) -> float:
 
 
 def expected_excess(tau: float, dimension: int) -> float:
-    """E (x₁ − τ)₊, 0 ≤ τ ≤ 1, from the area and the first moment of a cap.
+    """Return E (x₁ − τ)₊, 0 ≤ τ ≤ 1, x uniform on the sphere, from the area and the first moment of a cap.
 
     >>> round(expected_excess(0.0, 3), 6)
     0.25

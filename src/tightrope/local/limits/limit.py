@@ -1,4 +1,4 @@
-"""A lower bound on the error of everybody, as a function of how many people report; and its inverse."""
+"""Base class of lower bounds on the risk of every mechanism and estimator, as functions of the number of people."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from tightrope.numerics.checks import check_positive, check_probability, non_neg
 from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import HELLINGER, KL, TOTAL_VARIATION
 
-MOST_PEOPLE = 10**15
-PEOPLE_WITHIN = 1e-3
+MAX_PEOPLE = 10**15
+PEOPLE_TOLERANCE = 1e-3
 """Relative precision of the number of people above 1000; it stays on the proven side."""
-LOWERED = 1 - 1e-9
-"""Every bound is lowered by this: rounding of what it is made of, with room."""
+LOWERING_FACTOR = 1 - 1e-9
+"""Every bound is multiplied by this factor, to cover all rounding errors."""
 
 Cost = Callable[[float], float]
 COSTS: dict[str, Cost] = {"absolute": lambda error: error, "squared": lambda error: error * error}
 
 
 class Limit(ABC):
-    """No mechanism within the constraint and no estimator, however clever, has a smaller worst-case or Bayes risk."""
+    """A lower bound on the worst-case or Bayes risk of every mechanism within a constraint and every estimator."""
 
     __slots__ = ()
 
     @abstractmethod
     def risk(self, people: int) -> float:
-        """A lower bound on the risk with this many people, one report each; it falls with ``people``."""
+        """Return a lower bound on the risk with this many people, one report each; it decreases in ``people``."""
 
     @property
     def guess_risk(self) -> float:
-        """The worst risk of the best answer that needs no report; ∞ where that is not known."""
+        """The worst risk of the best constant estimate, which needs no reports; ∞ if unknown."""
         return math.inf
 
     def people(self, risk: float) -> int:
-        """A lower bound on the people that any mechanism needs for the risk; 0 if a constant guess reaches it.
+        """Return a lower bound on the people that a mechanism needs for the risk; 0 if a constant estimate reaches it.
 
-        The least n (to 1e−3 relative above 1000, from below) for which the bound does not exclude the risk; 1 where
-        it excludes nothing, 0 where ``guess_risk`` is at most the risk. Raises ``InputError`` unless the risk is
-        positive, or where 10¹⁵ people are too few.
+        The smallest n (to 1e−3 relative above 1000, from below) for which ``risk(n)`` is at most the risk; 0 if
+        ``guess_risk`` is at most the risk. Raises ``InputError`` unless the risk is positive, or if 10¹⁵ people are too
+        few.
         """
         target = check_positive("risk", risk)
         return 0 if target >= self.guess_risk else fewest_people(self.risk, target)
 
 
 def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
-    """One more than some n with bound(n) > target: bisection, ended on the side that was checked.
+    """Return n + 1 for an n with bound(n) > target, by doubling and bisection; 1 if there is no such n ≥ 1.
 
-    ``from_`` is an answer of a smaller bound, to start at.
+    ``from_`` is a known lower bound on the result, at which the search starts.
 
     >>> fewest_people(lambda n: 1 / n, 0.01)
     100
@@ -63,31 +63,31 @@ def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 
     low, high = from_ - 1, from_
     while bound(high) > target:
         low, high = high, 2 * high
-        if high > MOST_PEOPLE:
+        if high > MAX_PEOPLE:
             raise _out_of_reach(target)
-    while high - low > max(1, int(PEOPLE_WITHIN * low)):
+    while high - low > max(1, int(PEOPLE_TOLERANCE * low)):
         middle = (low + high) // 2
         low, high = (middle, high) if bound(middle) > target else (low, middle)
     return low + 1
 
 
 def people_beyond(excluded: float, target: float) -> int:
-    """The least whole number of people that is not excluded, where every smaller one than ``excluded`` is; at least 1.
+    """Return the smallest integer ≥ ``excluded`` (lowered for rounding), at least 1; fewer people are excluded.
 
     >>> people_beyond(99.5, 0.01), people_beyond(-3.0, 0.01)
     (100, 1)
     """
-    if excluded > MOST_PEOPLE:
+    if excluded > MAX_PEOPLE:
         raise _out_of_reach(target)
-    return max(1, math.ceil(excluded * LOWERED))
+    return max(1, math.ceil(excluded * LOWERING_FACTOR))
 
 
 def _out_of_reach(target: float) -> InputError:
-    return InputError("risk", target, f"within reach of {MOST_PEOPLE:.0e} people", "ask for a larger risk")
+    return InputError("risk", target, f"within reach of {MAX_PEOPLE:.0e} people", "use a larger risk")
 
 
 def cost_of(cost: str | Cost) -> Cost:
-    """The cost of an error ≥ 0: "absolute", "squared" or any function that does not fall.
+    """Return the cost function of an error ≥ 0: "absolute", "squared" or any non-decreasing function.
 
     >>> cost_of("squared")(3.0)
     9.0
@@ -95,25 +95,22 @@ def cost_of(cost: str | Cost) -> Cost:
     if callable(cost):
         return cost
     if not isinstance(cost, str) or cost not in COSTS:
-        raise InputError("cost", cost, f"one of {', '.join(COSTS)}, or a function of the error that does not fall")
+        raise InputError("cost", cost, f"one of {', '.join(COSTS)}, or a non-decreasing function of the error")
     return COSTS[cost]
 
 
-def falls_to(value: float) -> float:
-    """A bound as it leaves: lowered by ``LOWERED``, never negative, never NaN."""
-    return value * LOWERED if 0 < value < math.inf else 0.0
-
-
-# Two distributions to be tested, and their divergences without privacy.
+def lower_bound(value: float) -> float:
+    """Return the value lowered by ``LOWERING_FACTOR``; 0 if it is negative, infinite or NaN."""
+    return value * LOWERING_FACTOR if 0 < value < math.inf else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hypotheses:
     """P₀ and P₁ of one person's value: total variation, both KL divergences (nats), ``hellinger`` Σ (√P₀ − √P₁)².
 
-    Each may be an upper bound; KL may be ∞, and ``hellinger`` is at most twice the total variation. ``laws`` of shape
-    [2, values], where the values are finitely many: a given channel needs them. Raises ``InputError`` for numbers that
-    are none.
+    Each may be an upper bound; KL may be ∞, and ``hellinger`` is at most twice the total variation. ``laws`` holds P₀
+    and P₁, shape [2, values], if there are finitely many values: limits of one given channel need it. Raises
+    ``InputError`` if a total variation is not in [0, 1] or another number is negative.
 
     >>> coin = Hypotheses.from_distributions([0.5, 0.5], [0.4, 0.6])
     >>> round(coin.total_variation, 12), round(coin.kl, 9)
@@ -132,12 +129,12 @@ class Hypotheses:
             value = getattr(self, name)
             if value != math.inf:
                 non_negative(name, value)
-        told = non_negative("hellinger", self.hellinger)
-        object.__setattr__(self, "hellinger", min(told, 2 * self.total_variation))
+        hellinger = non_negative("hellinger", self.hellinger)
+        object.__setattr__(self, "hellinger", min(hellinger, 2 * self.total_variation))
 
     @classmethod
     def from_distributions(cls, p0: ArrayLike, p1: ArrayLike) -> Hypotheses:
-        """Two laws over the same values, shape [values] each."""
+        """Return the divergences of two distributions over the same values, shape [values] each."""
         first = normalize_distribution("p0", p0)
         second = normalize_distribution("p1", p1, len(first))
         return cls(
@@ -150,7 +147,7 @@ class Hypotheses:
 
     @classmethod
     def from_normal_shift(cls, distance: float) -> Hypotheses:
-        """Two normal laws whose means are ``distance`` standard deviations apart.
+        """Return the divergences of two normal distributions whose means are ``distance`` standard deviations apart.
 
         >>> round(Hypotheses.from_normal_shift(1.0).total_variation, 9)
         0.382924923
@@ -161,11 +158,11 @@ class Hypotheses:
 
 
 def make_hypotheses(p0: ArrayLike | Hypotheses, p1: ArrayLike | None) -> Hypotheses:
-    """Either two laws, or hypotheses made before."""
+    """Return ``p0`` if it is ``Hypotheses``, otherwise the hypotheses of the two distributions."""
     if isinstance(p0, Hypotheses):
         if p1 is not None:
-            raise InputError("p1", p1, "left out, as p0 holds both laws")
+            raise InputError("p1", p1, "left out: p0 has both distributions")
         return p0
     if p1 is None:
-        raise InputError("p1", p1, "the second law", "or give Hypotheses alone")
+        raise InputError("p1", p1, "the second distribution", "or pass Hypotheses as p0")
     return Hypotheses.from_distributions(p0, p1)

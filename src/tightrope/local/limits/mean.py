@@ -1,4 +1,4 @@
-"""Worst-case limits for estimation problems of the papers: a mean with a bounded moment, a mean in a ball."""
+"""Worst-case limits: Fano's method for many distributions, a mean with a bounded moment, a mean in a ball."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import AnyMechanism, Constraint
 from tightrope.local.limits.fisher_information import mean_on_sphere
-from tightrope.local.limits.limit import COSTS, Cost, Hypotheses, Limit, falls_to
+from tightrope.local.limits.limit import COSTS, Cost, Hypotheses, Limit, lower_bound
 from tightrope.local.limits.testing import Assouad, LeCam, best_risk
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
@@ -22,16 +22,14 @@ from tightrope.numerics.checks import check_finite, check_integer, check_positiv
 from tightrope.numerics.distributions import normalize_stochastic_matrix
 from tightrope.numerics.root_finding import find_crossing
 
-# Fano's method: many parameters, one of which was drawn, and reports that say too little about which.
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """M laws of one person's value, one for each parameter, any two parameters at least a separation apart.
+    """M distributions P_v of one person's value; any two of their parameters are at least a separation apart.
 
-    ``log_count`` = log M, nats; ``information`` an upper bound on I(V; X) of a uniform V, ``capacity`` on any V;
-    ``distance`` an upper bound on TV(P_v, R) to one reference R for every v. Made by ``from_distributions`` from laws,
-    shape [M, values], or from numbers where there are too many.
+    ``log_count`` is log M in nats; ``information`` an upper bound on I(V; X) for a uniform V, and ``capacity`` one for
+    every distribution of V; ``distance`` an upper bound on TV(P_v, R) to one reference R for every v; ``laws`` has the
+    P_v, shape [M, values], if it was made by ``from_distributions``. If M is too large for that, use ``from_numbers``.
 
     >>> packing = Packing.from_distributions([[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]])
     >>> round(packing.log_count, 9), round(packing.distance, 12)
@@ -46,27 +44,28 @@ class Packing:
 
     @classmethod
     def from_distributions(cls, laws: ArrayLike) -> Packing:
-        """From the laws; the reference is their average."""
+        """Return the packing of these distributions, shape [M, values]; the reference R is their average."""
         rows = normalize_stochastic_matrix(laws)
         if len(rows) < 2:
-            raise InputError("laws", rows.shape, "at least two laws, shape [M, values]")
+            raise InputError("laws", rows.shape, "at least two distributions, shape [M, values]")
         center = rows.mean(axis=0)
         prior = np.full(len(rows), 1 / len(rows))
-        shared = kernel.mutual_information(rows, prior)
+        information = kernel.mutual_information(rows, prior)
         capacity = float(kernel.capacity_bounds(rows).upper)
         distance = min(1.0, float(np.max(np.abs(rows - center).sum(axis=1)) / 2))
-        return cls(math.log(len(rows)), shared, capacity, distance, rows)
+        return cls(math.log(len(rows)), information, capacity, distance, rows)
 
     @classmethod
     def from_numbers(cls, *, log_count: float, information: float, distance: float) -> Packing:
-        """From numbers: ``information`` bounds KL(P_v‖R) for every v, so the capacity too."""
-        shown = non_negative("information", information)
-        return cls(non_negative("log_count", log_count), shown, shown, check_probability("distance", distance))
+        """Return a packing from bounds; ``information`` ≥ KL(P_v‖R) for every v, so it also bounds the capacity."""
+        divergence = non_negative("information", information)
+        count = non_negative("log_count", log_count)
+        return cls(count, divergence, divergence, check_probability("distance", distance))
 
 
 @dataclass(frozen=True, slots=True)
 class Fano(Limit):
-    """ℓ(τ) p ≤ risk, p the least probability of a wrong guess of V that Fano's inequality allows (AAC Lemma 4).
+    """Fano's bound ℓ(τ) p ≤ risk, with p the least probability of a wrong guess of V (AAC Lemma 4).
 
     ``h(p) + p log(M−1) ≥ log M − I(V; Zⁿ)``, solved for p instead of weakened. The information of n reports is at most
     n κ I(V; X), n max_v KL(M_v‖M_R) for a reference R (golden formula), and (1 − (1−κ)ⁿ) log M. With ``interactive``
@@ -81,26 +80,25 @@ class Fano(Limit):
     interactive: bool = False
 
     def information_upper_bound(self, people: int) -> float:
-        """An upper bound on I(V; Zⁿ), nats."""
+        """Return an upper bound on I(V; Zⁿ), in nats."""
         count = check_integer("people", people)
         kappa, packing = self.constraint.kl_contraction, self.packing
-        one = packing.capacity if self.interactive else packing.information
-        bounds = [count * kappa * one, count * self.constraint.report_kl_bound(packing.distance, packing.laws)]
+        per_value = packing.capacity if self.interactive else packing.information
+        bounds = [count * kappa * per_value, count * self.constraint.report_kl_bound(packing.distance, packing.laws)]
         if not self.interactive:
             contracted = 1.0 if kappa >= 1 else -math.expm1(count * math.log1p(-kappa))
-            bounds.append(contracted * min(packing.log_count, count * one))
+            bounds.append(contracted * min(packing.log_count, count * per_value))
         return min(packing.log_count, *bounds)
 
     def risk(self, people: int) -> float:
-        return falls_to(
-            self.cost(self.separation / 2) * least_error(self.packing.log_count, self.information_upper_bound(people))
-        )
+        error = least_error_probability(self.packing.log_count, self.information_upper_bound(people))
+        return lower_bound(self.cost(self.separation / 2) * error)
 
 
-def least_error(log_count: float, information: float) -> float:
-    """The least p ≥ 0 with h(p) + p log(M−1) ≥ log M − I, from below.
+def least_error_probability(log_count: float, information: float) -> float:
+    """Return the smallest p ≥ 0 with h(p) + p log(M−1) ≥ log M − I (Fano's inequality), rounded down.
 
-    >>> round(least_error(math.log(4), 0.0), 6), least_error(math.log(2), 1.0)
+    >>> round(least_error_probability(math.log(4), 0.0), 6), least_error_probability(math.log(2), 1.0)
     (0.75, 0.0)
     """
     missing = log_count - information
@@ -114,18 +112,19 @@ def least_error(log_count: float, information: float) -> float:
     return find_crossing(information_gap, 0.0, -math.expm1(-log_count), side="fails", relative=1e-14)
 
 
-CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
-"""Tried distances between the distributions of a family: any of them gives a valid bound."""
+TRIED_DISTANCES = np.geomspace(1.0, 1e-9, 91).tolist()
+"""Distances (ω) between the two distributions of a pair that are tried: each of them gives a valid bound."""
 TRIED_DIMENSIONS = 12
+"""Number of dimensions k ≤ d that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class MomentLimit(Limit):
-    """E (mean̂ − mean)² over all laws with E|X|^k ≤ 1 (AAC Example 2), k > 1; k = ∞: values in [−1, 1].
+    """E (mean̂ − mean)² over all distributions with E|X|^k ≤ 1 (AAC Example 2), k > 1; k = ∞: values in [−1, 1].
 
-    Le Cam with X = ∓ω^{−1/k} with probability ω and 0 else: means 2ω^{1−1/k} apart, total variation ω. The best ω.
-    The rate is (nε²)^{−(k−1)/k}, for every ε and δ. Values of ±1 have every moment: no less than ``limits.mean`` of
-    [−1, 1], and at k = ∞ just that.
+    Le Cam's method with X = ∓ω^{−1/k} with probability ω and X = 0 otherwise, for the best ω: the two means are
+    2ω^{1−1/k} apart, the total variation is ω. The rate is (nε²)^{−(k−1)/k}, for every ε and δ. Since values of ±1
+    have every moment, the bound is at least ``limits.mean`` of [−1, 1]; for k = ∞ it equals that.
     """
 
     guarantee: Guarantee
@@ -139,26 +138,26 @@ class MomentLimit(Limit):
 
     @property
     def guess_risk(self) -> float:
-        """Of 0, without any report."""
+        """The worst risk of the constant estimate 0, without any reports."""
         return 1.0
 
     def risk(self, people: int) -> float:
         bounded = self._bounded_problem().risk(people)
         if self.moment == math.inf:
             return bounded
-        return max(bounded, best_risk([self._hypotheses_at(chance) for chance in CHANCES], people))
+        return max(bounded, best_risk([self._two_point_limit(chance) for chance in TRIED_DISTANCES], people))
 
     def people(self, risk: float) -> int:
-        """As for every limit; for bounded values equal to ``limits.mean``."""
-        return (
-            self._bounded_problem().people(risk) if self.moment == math.inf else super(MomentLimit, self).people(risk)
-        )
+        """Return ``Limit.people``; for bounded values it equals ``limits.mean``."""
+        if self.moment == math.inf:
+            return self._bounded_problem().people(risk)
+        return super(MomentLimit, self).people(risk)
 
     def _bounded_problem(self) -> ProportionLimit:
         return ProportionLimit(self.guarantee, 2.0)
 
-    def _hypotheses_at(self, chance: float) -> Assouad:
-        """The laws agree at 0 alone: Σ (√P₀ − √P₁)² = 2ω."""
+    def _two_point_limit(self, chance: float) -> Assouad:
+        """Return Le Cam's bound for ω = ``chance``; the supports share only 0, so that Σ (√P₀ − √P₁)² = 2ω."""
         pair = Hypotheses(chance, hellinger=2 * chance)
         separation = 2 * chance ** (1 - 1 / self.moment)
         return Assouad(1, LeCam(AnyMechanism(self.guarantee).report_divergence(pair), separation, COSTS["squared"]))
@@ -166,11 +165,13 @@ class MomentLimit(Limit):
 
 @dataclass(frozen=True, slots=True)
 class BallLimit(Limit):
-    """E ‖mean̂ − mean‖² over all laws in the ℓ₂ ball of a radius in ℝ^d (AAC Example 3): the best of several methods.
+    """E ‖mean̂ − mean‖² over all distributions on an ℓ₂ ball in ℝ^d (AAC Example 3): the best of four bounds.
 
-    Two take a random axis j ≤ k and ±r e_j with odds (1 ± ω v_j)/2, v in the cube. Fano over a packing of the cube
-    (AAC Corollary 2, Gilbert's bound on its size); Assouad over all of the cube (ours): a coordinate is a two-point
-    problem with total variation ω/k, which has the rate d/(nε²). For δ = 0 van Trees has the constant, too (ours).
+    Fano and Assouad use values ±r e_j with probabilities (1 ± ω v_j)/2 on a uniformly random axis j ≤ k, where v is a
+    vertex of the cube {−1, 1}^k. Fano's method takes a packing of the vertices (AAC Corollary 2, Gilbert's bound on its
+    size). Assouad's method takes all vertices (ours): each coordinate is a two-point problem with total variation ω/k,
+    which gives the rate d/(nε²). For δ = 0 van Trees also gives the constant (ours). The fourth bound is the one for
+    numbers on one axis.
     """
 
     guarantee: Guarantee
@@ -183,69 +184,70 @@ class BallLimit(Limit):
 
     @property
     def guess_risk(self) -> float:
-        """Of the center, without any report."""
+        """The worst risk of the center as a constant estimate, without any reports."""
         return self.radius**2
 
     def risk(self, people: int) -> float:
-        """The best of ``by_fano``, ``by_assouad``, ``by_sphere`` and the mean of numbers on one axis."""
+        """Return the largest of ``by_fano``, ``by_assouad``, ``by_sphere`` and the bound for numbers on one axis."""
         axis = ProportionLimit(self.guarantee, 2 * self.radius).risk(people)
         return max(axis, self.by_sphere(people), self.by_fano(people), self.by_assouad(people))
 
     def by_sphere(self, people: int) -> float:
-        """Van Trees with values on the sphere: the constant of the best random cap as n → ∞.
+        """Return van Trees' bound for values on a sphere, the best of spheres in k ≤ d dimensions; 0 if δ > 0 or d = 1.
 
-        The best over spheres in k ≤ d dimensions; 0 for δ > 0 or d = 1.
+        As n → ∞ it has the constant of the best random cap.
         """
         if self.guarantee.delta > 0 or self.dimension == 1:
             return 0.0
-        found = [mean_on_sphere(self.guarantee.epsilon, k, people) for k in self._candidate_sizes if k > 1]
-        return falls_to(self.radius**2 * max(found))
+        bounds = [mean_on_sphere(self.guarantee.epsilon, k, people) for k in self._candidate_dimensions if k > 1]
+        return lower_bound(self.radius**2 * max(bounds))
 
     def by_assouad(self, people: int) -> float:
-        """Σ_j ½ (ωr/k)² (1 − TV_j): the best over k ≤ d and ω ≤ 1."""
+        """Return Σ_j ½ (ωr/k)² (1 − TV_j) for the best k ≤ d and ω ≤ 1."""
         return best_risk(
-            [self._risk_by_assouad(k, omega) for k in self._candidate_sizes for omega in CHANCES[:60:3]], people
+            [self._assouad_limit(k, omega) for k in self._candidate_dimensions for omega in TRIED_DISTANCES[:60:3]],
+            people,
         )
 
     def by_fano(self, people: int) -> float:
-        """(ωr/k)² h p: packings of the cube with h differing signs, p the error that Fano leaves."""
+        """Return (ωr/k)² h p for the best packing with at least h different signs; p: ``least_error_probability``."""
         return max(
             (
-                self._risk_by_fano(k, share, omega, people)
-                for k in self._candidate_sizes
-                for share in (0.1, 0.2, 0.3)
-                for omega in CHANCES[:60:4]
+                self._risk_by_fano(k, fraction, omega, people)
+                for k in self._candidate_dimensions
+                for fraction in (0.1, 0.2, 0.3)
+                for omega in TRIED_DISTANCES[:60:4]
             ),
             default=0.0,
         )
 
     @property
-    def _candidate_sizes(self) -> list[int]:
+    def _candidate_dimensions(self) -> list[int]:
         return sorted({*np.geomspace(1, self.dimension, TRIED_DIMENSIONS).astype(int).tolist(), self.dimension})
 
-    def _risk_by_assouad(self, k: int, omega: float) -> Assouad:
-        t = omega / k
+    def _assouad_limit(self, k: int, omega: float) -> Assouad:
         # Flipping v_j swaps (1 ± ω)/2k between r e_j and −r e_j: H² = 2 (1 − √(1−ω²))/k, without cancellation.
-        pair = Hypotheses(t, hellinger=2 * omega**2 / (1 + math.sqrt((1 - omega) * (1 + omega))) / k)
-        one = AnyMechanism(self.guarantee).report_divergence(pair)
-        return Assouad(k, LeCam(one, 2 * omega * self.radius / k, COSTS["squared"]))
+        pair = Hypotheses(omega / k, hellinger=2 * omega**2 / (1 + math.sqrt((1 - omega) * (1 + omega))) / k)
+        divergence = AnyMechanism(self.guarantee).report_divergence(pair)
+        return Assouad(k, LeCam(divergence, 2 * omega * self.radius / k, COSTS["squared"]))
 
-    def _risk_by_fano(self, k: int, share: float, omega: float, people: int) -> float:
-        distance = max(1, math.floor(share * k))
-        shown = float(rel_entr(1 + omega, 1.0) + rel_entr(1 - omega, 1.0)) / 2
-        packing = Packing.from_numbers(log_count=log_packing(k, distance), information=shown, distance=omega / 2)
+    def _risk_by_fano(self, k: int, fraction: float, omega: float, people: int) -> float:
+        """Return Fano's bound for a packing of {−1, 1}^k: points differ in at least this fraction of the signs."""
+        distance = max(1, math.floor(fraction * k))
+        information = float(rel_entr(1 + omega, 1.0) + rel_entr(1 - omega, 1.0)) / 2
+        packing = Packing.from_numbers(log_count=log_packing(k, distance), information=information, distance=omega / 2)
         separation = 2 * omega * self.radius / k * math.sqrt(distance)
         return Fano(AnyMechanism(self.guarantee), packing, separation, COSTS["squared"], interactive=True).risk(people)
 
 
 def log_packing(k: int, distance: int) -> float:
-    """A lower bound on the log of how many points of {−1, 1}^k are pairwise ``distance`` apart (Gilbert 1952).
+    """Return a lower bound on log of how many points of {−1, 1}^k pairwise differ in ``distance`` signs (Gilbert 1952).
 
-    ``2^k / Σ_{i<distance} C(k, i)``, lowered for rounding; 0 where that says nothing.
+    log(2^k / Σ_{i<distance} C(k, i)), lowered for rounding; 0 if that is negative.
 
     >>> round(math.exp(log_packing(10, 3)), 1)  # 1024 / 56
     18.3
     """
     i = np.arange(distance)
     volume = float(logsumexp(gammaln(k + 1.0) - gammaln(i + 1.0) - gammaln(k - i + 1.0)))
-    return max(0.0, falls_to(k * math.log(2) - volume))
+    return max(0.0, lower_bound(k * math.log(2) - volume))

@@ -1,4 +1,4 @@
-"""Hadamard response: one number of log₂ k bits, from the half that the own category favors."""
+"""Hadamard response: the report is one number of about log₂ k bits, more often one that the person's category favors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
 from tightrope.local.parts.kernels import PEOPLE_AT_ONCE
-from tightrope.local.parts.losses import checked_epsilon, checked_size, favored_weight
+from tightrope.local.parts.losses import check_channel_size, checked_epsilon, favored_weight
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
 from tightrope.randomness.bits import Source, Stream, Words
 
@@ -22,11 +22,11 @@ MOST_HADAMARD_CATEGORIES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Hadamard(FrequencyOracle):
-    """Report y in 0..2^bits − 1; category v favors the y with an even number of ones in (v + 1) & y, half of them.
+    """A report is y in 0..2^bits − 1; category v favors the half of them with an even number of ones in (v + 1) & y.
 
-    One word a report: its first ``bits`` are a uniform y; the others say whether y is to be favored, with chance
-    favor / 2^(64 − bits). Where y is of the wrong half, flipping its bit at the lowest one of v + 1 gives a uniform
-    number of the right half.
+    Each report uses one random word: its first ``bits`` are a uniform y; the others determine whether y must be favored,
+    with probability favor / 2^(64 − bits). If y is in the wrong half, flipping its bit at the lowest 1 of v + 1 gives a
+    uniform number of the right half.
     """
 
     epsilon: float
@@ -40,26 +40,23 @@ class Hadamard(FrequencyOracle):
 
     @property
     def false_support_probability(self) -> Fraction:
-        """½ exactly: the halves of two categories share a quarter, and so do all their complements."""
+        """½ exactly: the halves of two categories have a quarter of all reports in common."""
         return Fraction(1, 2)
 
     @property
     def change_probabilities(self) -> tuple[Fraction, Fraction]:
-        """The halves of two categories differ in half of all reports."""
+        """The change of two categories, whose halves differ in half of all reports."""
         return self.true_support_probability / 2, (1 - self.true_support_probability) / 2
 
     @property
     def channel(self) -> Channel:
-        """2^bits reports; k < 2¹² or so."""
-        checked_size(self.k, 1 << self.bits)
+        """The channel with 2^bits reports; for k up to about 2¹²."""
+        check_channel_size(self.k, 1 << self.bits)
         rows, reports = np.arange(1, self.k + 1)[:, None], np.arange(1 << self.bits)
         odd = np.bitwise_count(rows & reports) & 1
         half = 1 << (self.bits - 1)
-        return Channel(
-            np.where(
-                odd, float((1 - self.true_support_probability) / half), float(self.true_support_probability / half)
-            )
-        )
+        favored = float(self.true_support_probability / half)
+        return Channel(np.where(odd, float((1 - self.true_support_probability) / half), favored))
 
     @property
     def report_count(self) -> int:
@@ -67,7 +64,7 @@ class Hadamard(FrequencyOracle):
         return 1 << self.bits
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
+        """Return numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
@@ -77,20 +74,20 @@ class Hadamard(FrequencyOracle):
 
     def _randomize_block(self, values: Integers, words: Words) -> Words:
         rest = np.uint64(64 - self.bits)
-        drawn, chance = words >> rest, words & np.uint64((1 << (64 - self.bits)) - 1)
+        uniform, low_bits = words >> rest, words & np.uint64((1 << (64 - self.bits)) - 1)
         row = values.astype(np.uint64) + np.uint64(1)
-        odd = np.bitwise_count(row & drawn) & np.uint8(1)
-        wrong = odd == (chance < np.uint64(self.favor))
+        odd = np.bitwise_count(row & uniform) & np.uint8(1)
+        is_wrong = odd == (low_bits < np.uint64(self.favor))
         lowest = row & (~row + np.uint64(1))
-        return np.asarray(drawn ^ np.where(wrong, lowest, np.uint64(0)))
+        return np.asarray(uniform ^ np.where(is_wrong, lowest, np.uint64(0)))
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""
+        """Return the tally with C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, from the counts N_y of reports y."""
         return Tally(people, people, (people + hadamard_transform(counts)[1 : self.k + 1]) // 2)
 
 
 def hadamard_transform(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Σ_y counts[y] (−1)^{|v & y|} for every v, shape [2^bits]: the Walsh–Hadamard transform, in whole numbers.
+    """Return Σ_y counts[y] (−1)^{|v & y|} for every v, shape [2^bits]: the Walsh–Hadamard transform, in integers.
 
     >>> hadamard_transform(np.array([3, 1, 0, 0])).tolist()
     [4, 2, 4, 2]
@@ -104,12 +101,11 @@ def hadamard_transform(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def hadamard(epsilon: float, k: int) -> Hadamard:
-    """Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
+    """Return Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
 
     Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``local.unary_encoding``, 2 % more
-    at ε = 0.3
-    and 27 % more at ε = 1, where ``local.hashing`` is better and a little slower.
-    ε above 38 is built as what 64 − log₂ k binary digits hold. Raises ``InputError`` unless ε > 0 is finite and
+    at ε = 0.3 and 27 % more at ε = 1, where ``local.hashing`` is better and a little slower. A large ε is limited to what
+    64 − log₂ k binary digits can represent. Raises ``InputError`` unless ε > 0 is finite and
     2 ≤ k ≤ 2²⁴.
 
     >>> mechanism = hadamard(1.0, 1000)

@@ -1,10 +1,10 @@
-"""Local hashing: report a random hash function and the perturbed hash of the value under it.
+"""Local hashing: a report is a random hash function and the randomized hash of the value under it.
 
 The hash functions are the linear ones over a field of g elements: a value is written with m digits in base g, a seed
 s has m digits too, and h_s(v) = Σ s_j v_j. For v ≠ w and a uniform seed, h_s(v) − h_s(w) is uniform on the field: two
-values collide with probability 1/g *exactly*, so estimates have no bias that a hash could cause. The hash is stable –
-sums and products in a table – and supports of all values are counted together by m small transforms, not by hashing
-every value for every report. (Projective geometry response is a relative: Feldman, Nelson, Nguyen, Talwar 2022.)
+values collide with probability 1/g *exactly*, so hash collisions cause no bias. The hash is computed from tables of sums
+and products, so it is the same on every machine. The supports of all values are counted together by m small transforms,
+instead of hashing every value for every report. (Projective geometry response is a relative: Feldman, Nelson, Nguyen, Talwar 2022.)
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.estimates import Tally
 from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, field_orders, finite_field
-from tightrope.local.parts.losses import checked_epsilon, checked_size, other_weight
+from tightrope.local.parts.losses import check_channel_size, checked_epsilon, other_weight
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
 from tightrope.numerics.checks import check_integer
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import uniform_below
 
 MOST_HASHED_CATEGORIES = 1 << 22
-MOST_SMALL = 1 << 31
+INT32_LIMIT = 1 << 31
 MOST_WORK = 1 << 32
 """Additions that counting the supports of all values may take: some seconds."""
 
@@ -47,7 +47,7 @@ class LinearHash:
         return int(self.order**self.length)
 
     def hash_values(self, seeds: Integers, values: Integers) -> NDArray[np.int64]:
-        """h_s(v) for each pair, shape [n].
+        """Return h_s(v) for each pair, shape [n].
 
         >>> LinearHash(2, 3).hash_values(np.array([0b011, 0b101]), np.array([0b111, 0b111])).tolist()
         [0, 0]
@@ -61,26 +61,23 @@ class LinearHash:
         return out.astype(np.int64)
 
     def support_counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        """C_v = Σ_s N[s, h_s(v)] for every v, shape [seeds], from the numbers N[s, y] of reports, shape [seeds, order].
+        """Return C_v = Σ_s N[s, h_s(v)] for every v, shape [seeds], from the counts N[s, y], shape [seeds, order].
 
         Digit by digit: T_j[v_j, rest, y] = Σ_s T_{j−1}[s, rest, y + s v_j], and C_v = T_m[v, 0].
         """
         table = finite_field(self.order)
-        small = np.int32 if histogram.sum() < MOST_SMALL else np.int64  # no sum exceeds the sum of all
-        done: Integers = np.ascontiguousarray(histogram.T, dtype=small)  # answers first: moving them moves whole rows
+        dtype = np.int32 if histogram.sum() < INT32_LIMIT else np.int64  # no sum exceeds the sum of all
+        done: Integers = np.ascontiguousarray(histogram.T, dtype=dtype)  # answers first: then permuting them moves rows
         for place in range(self.length):
             block: Integers = done.reshape(self.order, self.order ** (self.length - place - 1), self.order, -1)
-            shifted = [_sum_shifted(block, table.sums[table.products[:, digit]]) for digit in range(self.order)]
-            done = np.stack(shifted, axis=2)
+            sums = []
+            for digit in range(self.order):
+                total = np.zeros((*block.shape[:2], block.shape[3]), dtype=block.dtype)
+                for s, shifted_answers in enumerate(table.sums[table.products[:, digit]]):
+                    total += block[:, :, s][shifted_answers]
+                sums.append(total)
+            done = np.stack(sums, axis=2)
         return np.asarray(done.reshape(self.order, self.seed_count)[0], dtype=np.int64)
-
-
-def _sum_shifted(block: Integers, moved: NDArray[np.uint16]) -> Integers:
-    """Σ_s block[moved[s], :, s]."""
-    out = np.zeros((*block.shape[:2], block.shape[3]), dtype=block.dtype)
-    for digit, places in enumerate(moved):
-        out += block[:, :, digit][places]
-    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +95,12 @@ class Hashing(FrequencyOracle):
 
     @property
     def false_support_probability(self) -> Fraction:
-        """1/g, exactly: a false value has a uniform hash, given everything else."""
+        """1/g exactly: the hash of another value is uniform, given the report."""
         return Fraction(1, self.linear.order)
 
     @property
     def change_probabilities(self) -> tuple[Fraction, Fraction]:
-        """Two values have different hashes with probability 1 − 1/g; under the other seeds the reports are alike."""
+        """The change of two values: their hashes differ with probability 1 − 1/g; otherwise the reports are equally likely."""
         apart = 1 - Fraction(1, self.linear.order)
         return apart * self.response.true_support_probability, apart * self.response.false_support_probability
 
@@ -114,19 +111,17 @@ class Hashing(FrequencyOracle):
 
     @property
     def channel(self) -> Channel:
-        """Seeds and answers, as the one number s · g + y."""
+        """The channel to the reports s · g + y of a seed s and an answer y."""
         seeds, order = self.linear.seed_count, self.linear.order
-        checked_size(self.k, seeds * order)
+        check_channel_size(self.k, seeds * order)
         hashes = self.linear.hash_values(np.arange(seeds), np.arange(self.k)[:, None])
-        keep, other = (
-            float(self.response.true_support_probability / seeds),
-            float(self.response.false_support_probability / seeds),
-        )
+        keep = float(self.response.true_support_probability / seeds)
+        other = float(self.response.false_support_probability / seeds)
         matrix = np.where(hashes[:, :, None] == np.arange(order), keep, other)
         return Channel(matrix.reshape(self.k, seeds * order))
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """Numbers below ``report_count``, of the smallest unsigned type, shape [n]."""
+        """Return numbers below ``report_count``, of the smallest unsigned type, shape [n]."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
@@ -137,13 +132,13 @@ class Hashing(FrequencyOracle):
         return out
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """Supports of all values, by transforms of the histogram of reports."""
+        """Return the tally of the supports of all values, from the counts of reports."""
         histogram = counts.reshape(self.linear.seed_count, self.linear.order)
         return Tally(people, people, self.linear.support_counts(histogram)[: self.k])
 
 
 def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
-    """Optimised local hashing (Wang et al. 2017) with exact linear hashes, ε-LDP.
+    """Return optimized local hashing (Wang et al. 2017) with exact linear hashes, ε-LDP.
 
     ``hashes`` g is a prime or a power of two up to 256; by default the one with the least variance, near e^ε + 1,
     among those that can be counted in some seconds. A report has log₂ k + 2 log₂ g bits at most. ε above 40 is taken
@@ -156,37 +151,33 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     epsilon = checked_epsilon(epsilon)
     size = check_domain_size(k, MOST_HASHED_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
-        order = _field_order(hashes, size)
-        return of_digits(epsilon, order, digits_for(order, size), size)
-    ways = [order for order in field_orders() if _collection_work(order, size) <= MOST_WORK]
+        if check_integer("hashes", hashes, at_least=2) not in field_orders():
+            raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
+        if not _collection_work(hashes, size) <= MOST_WORK:
+            raise InputError("hashes", hashes, f"small enough that {size} values can be counted", "leave it out")
+        return hashing_with_digits(epsilon, hashes, digits_for(hashes, size), size)
+    orders = [order for order in field_orders() if _collection_work(order, size) <= MOST_WORK]
     return min(
-        (of_digits(epsilon, order, digits_for(order, size), size) for order in ways),
-        key=lambda way: way.report_variances[0],
+        (hashing_with_digits(epsilon, order, digits_for(order, size), size) for order in orders),
+        key=lambda candidate: candidate.report_variances[0],
     )
 
 
-def _field_order(hashes: int, k: int) -> int:
-    if check_integer("hashes", hashes, at_least=2) not in field_orders():
-        raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
-    if not _collection_work(hashes, k) <= MOST_WORK:
-        raise InputError("hashes", hashes, f"small enough that {k} values can be counted", "leave it out")
-    return hashes
-
-
-def of_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
-    """Hashing of the first k (default: all) numbers of this many digits in base ``order``."""
+def hashing_with_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
+    """Return hashing for the first k (default: all) numbers of this many digits in base ``order``."""
     response = Response(epsilon, order, other_weight(epsilon, order))
     return Hashing(epsilon, order**length if k is None else k, LinearHash(order, length), response)
 
 
 def digits_for(order: int, k: int) -> int:
-    """The least m with order^m ≥ k."""
-    length, reach = 1, order
-    while reach < k:
-        length, reach = length + 1, reach * order
+    """Return the smallest m with order^m ≥ k."""
+    length, size = 1, order
+    while size < k:
+        length, size = length + 1, size * order
     return length
 
 
 def _collection_work(order: int, k: int) -> int:
+    """Return the number of additions that count the supports of k values."""
     length = digits_for(order, k)
     return int(length * order ** (length + 2))

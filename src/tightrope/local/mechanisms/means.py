@@ -20,10 +20,7 @@ from tightrope.randomness.bits import Source, Words
 
 
 class MeanOracle(LocalMechanism):
-    """A mechanism for one number in [lower, upper] a person.
-
-    What ``decode_reports`` reads is that number on average.
-    """
+    """A mechanism for one number in [lower, upper] a person; the expectation of a decoded report is this number."""
 
     __slots__ = ()
 
@@ -59,76 +56,77 @@ class MeanOracle(LocalMechanism):
         """Variance of ``decode_reports`` of a report of a person with this value, which lies in [lower, upper]."""
 
     def variance_at(self, value: float) -> float:
-        """The same; raises ``InputError`` unless the value lies in [lower, upper]."""
+        """Return the variance of a decoded report of a person with this value; ``InputError`` unless it is in bounds."""
         if not self.lower <= check_finite("value", value) <= self.upper:
             raise InputError("value", value, f"a number in [{self.lower:g}, {self.upper:g}]")
         return self._variance_at(value)
 
     @property
     def worst_variance(self) -> float:
-        """The largest of them; all of them are largest at an end or in the middle."""
+        """The largest ``variance_at`` of all values, which is at an end or in the middle."""
         return max(self.variance_at(value) for value in (self.lower, (self.lower + self.upper) / 2, self.upper))
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
-        """The mean, without bias, with an interval; each of shape []. See ``estimate_tally``."""
+        """Return the unbiased mean with an interval; each of shape []. See ``estimate_tally``."""
         return self.estimate_tally(self.tally_reports(reports), confidence=confidence)
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
-        """The mean from how often each report occurs, without bias, with an interval from the spread of the reports.
+        """Return the unbiased mean from the counts of reports, with an interval from their sample variance.
 
-        The interval speaks of the population that people come from; for the people themselves it is a little too wide.
-        Normal: it needs some hundred reports. Reports that happen to agree have no spread: the variance is taken to be
-        at least what the mechanism adds (``least_spread``). Raises ``InputError`` for fewer than two.
+        The interval is for the mean of the population that people are drawn from; for that of the people themselves it
+        is a little too wide. It is normal, for about a hundred reports or more. The variance is at least
+        ``least_spread``, since all reports may happen to agree. Raises ``InputError`` for fewer than two.
         """
         self.check_tally(tally)
-        seen = np.flatnonzero(tally.counts)
-        decoded, times = self.decode_reports(seen), tally.counts[seen]
+        reports = np.flatnonzero(tally.counts)
+        decoded, times = self.decode_reports(reports), tally.counts[reports]
         value = float(np.sum(decoded * times) / tally.people)
         variance = float(np.sum((decoded - value) ** 2 * times) / (tally.people - 1))
         half = simultaneous_z_score(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.people)
         return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.people, confidence)
 
     def check_tally(self, tally: Tally) -> None:
-        """``InputError`` unless it counts at least two reports of this mechanism: one has no spread."""
+        """Raise ``InputError`` unless the tally counts at least two reports of this mechanism."""
         if tally.people < 2 or len(tally.counts) != self.report_count:
             expected = f"of at least 2 reports, each one of {self.report_count}"
             raise InputError("tally", (tally.people, len(tally.counts)), expected, "one report has no spread")
 
     def least_spread(self, value: float) -> float:
-        """Variance of a decoded report when all people have this value, or the end next to it: with the same mean no
-        population has less, since V(x) + x² is convex.
+        """Return the least variance of a decoded report in any population with this mean, clipped to the bounds.
+
+        It is the variance if all people have this value, since V(x) + x² is convex.
         """
         return self._variance_at(min(max(value, self.lower), self.upper))
 
     def tally_reports(self, reports: ArrayLike) -> Tally:
-        """Counts of each report; raises ``InputError`` for reports that the mechanism cannot produce."""
+        """Return the counts of each report; raises ``InputError`` for reports that the mechanism cannot produce."""
         counts = self.count_reports(reports)
         return self.tally_of(int(counts.sum()), counts)
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Counts of each report, shape [letters]: counts of disjoint reports add up."""
+        """Return the counts of each report, shape [report_count]; counts of disjoint sets of reports add up."""
         return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """The tally of this many reports with these ``counts``."""
+        """Return the tally of this many reports with these ``counts``."""
         return Tally(people, people, counts)
 
     def randomized_grid_indices(self, values: ArrayLike, steps: int, randomness: Source) -> NDArray[np.int64]:
-        """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
+        """Return values as integers in 0..steps, rounded at random so that they are unbiased.
 
-        What is reported depends on the values through these alone, so no rounding here concerns privacy.
+        Reports depend on the values only through these integers, so rounding errors here do not affect privacy.
         """
         checked = check_reals("values", values, self.lower, self.upper)
         scaled = np.clip((checked - self.lower) / (self.upper - self.lower), 0.0, 1.0) * steps
         return round_randomly(scaled, randomness.random_words(len(scaled)))
 
-    def grid_values(self, places: Floats, steps: int) -> Floats:
-        """The inverse of ``places``, for any real place."""
-        return np.asarray(self.lower + (self.upper - self.lower) * (places / steps))
+    def grid_values(self, positions: Floats, steps: int) -> Floats:
+        """Return the values at real positions on the grid 0..steps, also beyond its ends."""
+        return np.asarray(self.lower + (self.upper - self.lower) * (positions / steps))
 
 
 def round_randomly(numbers: Floats, words: Words) -> NDArray[np.int64]:
-    """⌊x⌋ or ⌊x⌋ + 1, the latter with chance x − ⌊x⌋ to 2⁻⁶⁴.
+    """Return ⌊x⌋ or ⌊x⌋ + 1, the latter with probability x − ⌊x⌋, to 2⁻⁶⁴.
 
     >>> round_randomly(np.array([2.0, 2.5]), np.array([0, 2**63 - 1], dtype=np.uint64)).tolist()
     [2, 3]

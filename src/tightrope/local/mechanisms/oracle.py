@@ -1,4 +1,4 @@
-"""Base class of mechanisms for categories: two probabilities, and the estimates, errors and intervals from them."""
+"""Base class of mechanisms for categories: estimates, errors and intervals from two probabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tightrope.channels.kernel import Kernel
 
 NORMAL_FROM = 10
-"""Reports for and against a value from which on a count is as good as normal."""
+"""Normal intervals are used if at least this many reports support a value and at least this many do not."""
 
 
 class FrequencyOracle(LocalMechanism):
@@ -33,8 +33,8 @@ class FrequencyOracle(LocalMechanism):
 
     Each report *supports* some values: the true one with probability ``true_support_probability``, any given other one
     with ``false_support_probability`` (Wang, Blocki, Li, Jha 2017, "pure protocols"). With C_v the reports of n people
-    that support v and A those that say anything, the share of v is estimated, without bias, by (C_v − b A) / (n (keep −
-    other)), b = other / answered.
+    that support v and A those that are not silent, the share of v is estimated, without bias, by (C_v − b A) / (n (p −
+    q)), b = q / a, with p, q and a = ``true_support_probability``, ``false_support_probability``, ``answer_probability``.
     """
 
     __slots__ = ()
@@ -45,32 +45,32 @@ class FrequencyOracle(LocalMechanism):
     @property
     @abstractmethod
     def true_support_probability(self) -> Fraction:
-        """P(a report supports v) for a person whose value is v; exactly what is sampled."""
+        """p = P(a report supports v) for a person whose value is v; exactly what is sampled."""
 
     @property
     @abstractmethod
     def false_support_probability(self) -> Fraction:
-        """P(a report supports v) for a person with any other value; exactly what is sampled."""
+        """q = P(a report supports v) for a person with any other value; exactly what is sampled."""
 
     @property
     def answer_probability(self) -> Fraction:
-        """P(a report says anything)."""
+        """a = P(a report is not silent)."""
         return Fraction(1)
 
     @property
     @abstractmethod
     def change_probabilities(self) -> Change:
-        """Changes between two people with different values: the probability, under the first, of reports more likely
-        under the first, and of those more likely under the second. All of them have the same odds.
+        """The change between two different values: the probability, under the first, of the reports that are more likely
+        under the first, and of those that are more likely under the second. All have the same odds.
         """
 
     @property
     @abstractmethod
     def channel(self) -> Kernel:
-        """One report as a channel: inputs are the k values, outputs the different reports, by their number.
+        """One report as a channel from the k values to the report numbers.
 
-        Chances are those that are sampled, to the last place of a float. Raises ``InputError`` where there are more
-        than 2¹⁶ reports or 2²⁴ entries; randomized response has no matrix and no limit.
+        The probabilities are those that are sampled, rounded to floats. Raises ``InputError`` for more than 2¹⁶ reports
+        or 2²⁴ entries; randomized response has no matrix and no such limit.
         """
 
     @property
@@ -80,18 +80,18 @@ class FrequencyOracle(LocalMechanism):
 
     @abstractmethod
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """One report for each of ``values``, shape [n]; fresh randomness of the operating system unless given.
+        """Return one report for each of ``values``, shape [n]; uses the operating system's randomness by default.
 
-        Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
+        Raises ``InputError`` unless the values are integers in 0..k − 1.
         """
 
     @property
     def report_count(self) -> int | None:
-        """The number of different reports where they are numbers from 0; None where they are rows of k bits."""
+        """The number of different reports if they are numbers from 0; None if they are rows of k bits."""
         return None
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Counts of each report, shape [letters], or of each bit, shape [k]: counts of disjoint reports add up.
+        """Return the counts of each report, shape [report_count], or of each bit, shape [k]; they can be added up.
 
         Raises ``InputError`` for reports that the mechanism cannot produce.
         """
@@ -100,19 +100,19 @@ class FrequencyOracle(LocalMechanism):
         return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """The tally of this many reports with these ``counts``; here each bit is a value that reports support."""
+        """Return the tally of this many reports with these ``counts``; here each bit is a supported value."""
         return Tally(people, people, counts)
 
     def tally_reports(self, reports: ArrayLike) -> Tally:
-        """Counts of the values that reports support; raises ``InputError`` for impossible reports."""
+        """Return the counts of the values that reports support; raises ``InputError`` for impossible reports."""
         counts = self.count_reports(reports)
         return self.tally_of(len(np.asarray(reports)), counts)
 
     @property
     def report_variances(self) -> tuple[Fraction, Fraction]:
-        """Variance of one report's part of the estimate of v: from a person with another value, and with v itself.
+        """Variances of one report's term in the estimate of v: of a person with another value, and with v itself.
 
-        The part is (S − b A) / (p − q) for indicators S ⊂ A, b = q / a: its second moments are q − q²/a and
+        The term is (S − b A) / (p − q) for indicators S ⊂ A, b = q / a: its second moments are q − q²/a and
         p − 2bp + b²a, its means 0 and 1.
         """
         p, q, a = self.true_support_probability, self.false_support_probability, self.answer_probability
@@ -120,7 +120,7 @@ class FrequencyOracle(LocalMechanism):
         return (q - q * q / a) / (p - q) ** 2, own / (p - q) ** 2
 
     def estimate_variance(self, share: float, people: int) -> float:
-        """Var of the estimate of a value that this ``share`` f of the people have: ((1 − f) v₀ + f v₁) / n.
+        """Return the variance ((1 − f) v₀ + f v₁) / n of the estimate for a value with the true ``share`` f.
 
         Raises ``InputError`` unless 0 ≤ f ≤ 1, and people ≥ 1.
         """
@@ -130,27 +130,27 @@ class FrequencyOracle(LocalMechanism):
 
     @property
     def mean_variance(self) -> float:
-        """Variance of one person's report, averaged over all k values: of them k − 1 are others."""
+        """The variance of one person's report, averaged over the k values, of which k − 1 are not the person's."""
         other, own = self.report_variances
         return float((other * (self.k - 1) + own) / self.k)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """Unbiased shares of all k values among those who reported, with intervals; see ``estimate_tally``."""
+        """Return unbiased shares of all k values among those who reported, with intervals; see ``estimate_tally``."""
         return self.estimate_tally(self.tally_reports(reports), confidence=confidence, simultaneous=simultaneous)
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so where fewer than ten reports
-        support a value, or fewer than ten do not, and where they are to be simultaneous, they are exact instead
-        (Clopper and Pearson's), a little wide. Raises ``InputError`` without reports.
+        """Return shares from counts, with intervals. Raises ``InputError`` without reports.
+
+        Intervals are Wilson's, with the exact variance. They are exact instead (Clopper and Pearson's, a little wide) if
+        fewer than ten reports support a value, or fewer than ten do not, and if they are simultaneous.
         """
         if tally.people < 1 or len(tally.counts) != self.k:
             raise InputError("tally", (tally.people, len(tally.counts)), f"of 1 report or more on {self.k} values")
         value = self._unbiased_shares(tally)
-        ends = (
-            self.exact_ends(tally, confidence, self.k)
-            if simultaneous
-            else self._interval_ends(tally, value, confidence)
-        )
+        if simultaneous:
+            ends = self.exact_ends(tally, confidence, self.k)
+        else:
+            ends = self._interval_ends(tally, value, confidence)
         lower, upper = np.minimum(ends[0], value), np.maximum(ends[1], value)
         return Shares(value, lower, upper, tally.people, confidence, simultaneous)
 
@@ -162,20 +162,16 @@ class FrequencyOracle(LocalMechanism):
         return lower, upper
 
     def exact_ends(self, tally: Tally, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
-        """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support.
+        """Return the ends of exact intervals that hold together for ``of`` values.
 
-        An array says of each interval which part 1 / of the errors it may make.
+        If ``of`` is an array, each interval has the part 1 / of[i] of the error probability.
         """
         low, high = tail_interval(tally.counts, tally.people, confidence, of)
-        other, width = (
-            float(self.false_support_probability),
-            float(self.true_support_probability - self.false_support_probability),
-        )
-        return (low - other) / width, (high - other) / width
+        other = float(self.false_support_probability)
+        slope = float(self.true_support_probability - self.false_support_probability)
+        return (low - other) / slope, (high - other) / slope
 
     def _unbiased_shares(self, tally: Tally) -> Floats:
         base = float(self.false_support_probability / self.answer_probability * tally.answered)
-        return np.asarray(
-            (tally.counts - base)
-            / (tally.people * float(self.true_support_probability - self.false_support_probability))
-        )
+        slope = float(self.true_support_probability - self.false_support_probability)
+        return np.asarray((tally.counts - base) / (tally.people * slope))

@@ -1,4 +1,4 @@
-"""The mechanisms that a study may name, by the question that they answer: what is registered here is planned with."""
+"""Registry of the mechanisms that studies, plans and comparisons use, by the question that they answer."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MEAN: dict[str, MakeMean] = {"duchi": duchi, "piecewise": piecewise, "hybrid": h
 
 
 def register_distribution(name: str, make: MakeFrequencies) -> None:
-    """Let studies, plans and comparisons of shares know ``make(epsilon, k)`` by ``name``, in this process.
+    """Register ``make(epsilon, k)`` under ``name`` for studies, plans and comparisons of shares, in this process.
 
-    What it makes must keep ε for every ε > 0, also for the smaller ones by which a cap on the total variation is kept.
-    The reader of the reports must register it, too. Raises ``InputError`` for a name that is taken.
+    The mechanism that it returns must be ε-LDP for every ε > 0; smaller values are used to meet a limit on the total
+    variation. Register it too where the reports are read. Raises ``InputError`` if the name is in use.
 
     >>> register_distribution("hashing", hashing)
     Traceback (most recent call last):
@@ -45,7 +45,10 @@ def register_distribution(name: str, make: MakeFrequencies) -> None:
 
 
 def register_mean(name: str, make: MakeMean) -> None:
-    """The same for means: ``make(epsilon)`` for numbers in [−1, 1], ``make(epsilon, bounds=(lower, upper))``."""
+    """Register ``make(epsilon)`` for means of numbers in [−1, 1]; it also accepts ``bounds=(lower, upper)``.
+
+    Otherwise as ``register_distribution``.
+    """
     MEAN[_check_new_name(name)] = make
 
 

@@ -1,4 +1,4 @@
-"""Randomized response for k categories, with or without the right to stay silent."""
+"""Randomized response for k categories, with or without silent reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_COUNTED = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Response(FrequencyOracle):
-    """One word a report: each other category has ``weight`` words of 2⁶⁴, silence ``silence``, the truth the rest.
+    """One random word per report: of 2⁶⁴, ``weight`` words for each other category, ``silence`` for silence, else the truth.
 
     A report is a category, or k for silence.
     """
@@ -55,7 +55,7 @@ class Response(FrequencyOracle):
 
     @property
     def channel(self) -> SymmetricChannel:
-        """Without a matrix, for any k; silence is the last output.
+        """The channel, without a matrix, for any k; silence is the last output.
 
         >>> round(k_randomized_response(1.0, 4).channel.epsilon, 9)
         1.0
@@ -70,9 +70,9 @@ class Response(FrequencyOracle):
         return self.k + (self.silence > 0)
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """Reports of the smallest unsigned type, shape [n]; k stands for silence.
+        """Return reports of the smallest unsigned type, shape [n]; k stands for silence.
 
-        Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
+        Raises ``InputError`` unless the values are integers in 0..k − 1.
         """
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.report_count))
@@ -94,7 +94,7 @@ class Response(FrequencyOracle):
             loop(words, values.astype(np.int64), (weight, 1 / self.weight, k, first, second), out)
 
     def _respond_with_numpy(self, words: Words, values: Integers, out: NDArray[Any]) -> None:
-        """The numpy twin of ``kernels.randomize_responses``."""
+        """Write the same reports as ``kernels.randomize_responses``, with numpy."""
         edge = (self.k - 1) * self.weight
         steps = words // np.uint64(self.weight)
         moved = values.astype(np.uint64) + np.uint64(1) + np.minimum(steps, np.uint64(self.k))
@@ -104,16 +104,16 @@ class Response(FrequencyOracle):
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
         if not self.k <= MOST_COUNTED:
-            raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "hash them: local.hashing")
+            raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "use local.hashing")
         return super(Response, self).count_reports(reports)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
-        """Each category supports itself; silence is an unanswered report."""
+        """Return the tally: each report supports its own category, and silent reports are not answered."""
         return Tally(people, int(counts[: self.k].sum()), counts[: self.k])
 
 
 def k_randomized_response(epsilon: float, k: int = 2) -> Response:
-    """The truth with probability e^ε / (e^ε + k − 1), else any other category, all alike.
+    """Return randomized response: the truth with probability e^ε / (e^ε + k − 1), else a uniform other category.
 
     Pure ε-LDP, certified from the weights out of 2⁶⁴; ε above 40 is taken as 40. It has less variance than
     ``local.unary_encoding`` and ``local.hashing`` for k < 3 e^ε + 2. Raises ``InputError`` unless ε > 0 is finite
@@ -130,7 +130,7 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
 
 
 def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) -> Response:
-    """Randomized response that stays silent so often that the total variation is at most η (GI Thm 7, theory §5).
+    """Return randomized response with so many silent reports that the total variation is at most η (GI Thm 7, theory §5).
 
     Silence does not depend on the category. It has probability 1 − η (e^ε + k − 1) / (e^ε − 1), rounded up; for k = 2
     that is 1 − η / tanh(ε/2). An η above the largest, (e^ε − 1) / (e^ε + k − 1), adds no constraint.
@@ -143,14 +143,14 @@ def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) ->
     plain = k_randomized_response(epsilon, k)
     eta = check_probability("total_variation", total_variation)
     if not eta * WORD >= 1 << 32:
-        raise InputError("total_variation", total_variation, "above 2^-32", "0 would report nothing at all")
-    heard = min(WORD, int(Fraction(eta) / odds_advantage(plain.epsilon, plain.k) * WORD))
-    weight = other_weight(plain.epsilon, plain.k, heard)
-    return Response(plain.epsilon, plain.k, weight, WORD - heard)
+        raise InputError("total_variation", total_variation, "above 2^-32", "with 0 all reports would be silent")
+    answers = min(WORD, int(Fraction(eta) / odds_advantage(plain.epsilon, plain.k) * WORD))
+    weight = other_weight(plain.epsilon, plain.k, answers)
+    return Response(plain.epsilon, plain.k, weight, WORD - answers)
 
 
 def binary_with_erasure(epsilon: float, total_variation: float) -> Response:
-    """The binary mechanism with erasure: rows (ηe^ε, η) / (e^ε − 1) and silence 1 − η / tanh(ε/2), and its mirror.
+    """Return the binary mechanism with erasure: rows (ηe^ε, η) / (e^ε − 1) and silence 1 − η / tanh(ε/2), and its mirror.
 
     It attains the total variation that any (ε, 0, η)-private report of one bit can keep (GI Prop. 2, theory §5).
     Raises like ``response_with_erasure``.

@@ -1,4 +1,4 @@
-"""Subset selection: report a set of w categories, more often one that holds the own category."""
+"""Subset selection: a report is a set of w categories, more often one with the person's category."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.kernels import BinaryDigits, clear_spare, packed_words, put_bits, word_and_mask
-from tightrope.local.parts.losses import WORD, checked_epsilon, favored_weight, of_sets
+from tightrope.local.parts.losses import WORD, checked_epsilon, favored_weight, sets_channel
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.randomness.bits import Source, Stream, Words
 
 MOST_SUBSET_CATEGORIES = 1 << 20
 REPORT_WORDS_AT_ONCE = 1 << 19
-"""Words of reports handled at once: enough people that their last corrections share a step."""
+"""Words of reports handled at once: so many people that the last corrections of set sizes are done together."""
 START_DIGITS = 6
-"""Binary digits of the chance that sets begin with."""
+"""Binary digits of the probability of each element of the initial sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubsetSelection(FrequencyOracle):
-    """A set of ``size`` categories with the own one in it with chance own_weight / 2⁶⁴, otherwise uniform.
+    """A set of ``size`` categories has the person's one with probability own_weight / 2⁶⁴; the others are uniform.
 
     A report is a row of k packed bits, see ``local.bits_to_arrow``.
     """
@@ -43,24 +43,24 @@ class SubsetSelection(FrequencyOracle):
 
     @property
     def false_support_probability(self) -> Fraction:
-        """Of the k − 1 others, w − 1 are in a set with the own category, and w in one without."""
+        """q: of the k − 1 others, w − 1 are in a set with the person's category, and w in a set without."""
         return (self.true_support_probability * (self.size - 1) + (1 - self.true_support_probability) * self.size) / (
             self.k - 1
         )
 
     @property
     def change_probabilities(self) -> tuple[Fraction, Fraction]:
-        """Sets that hold the first person's category and not the second's, and the other way round."""
+        """The change for sets with the first category but not the second, and the reverse."""
         p, w, others = self.true_support_probability, self.size, self.k - 1
         return p * (self.k - w) / others, (1 - p) * w / others
 
     @property
     def channel(self) -> Channel:
-        """Sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
-        return of_sets(self.k, self.size, self.true_support_probability)
+        """The channel to sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
+        return sets_channel(self.k, self.size, self.true_support_probability)
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
-        """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
+        """Return rows of packed bits, shape [n, ⌈k/64⌉]; ``InputError`` unless values are integers in 0..k − 1."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
         out = np.empty((len(truth), packed_words(self.k)), dtype=np.uint64)
         step = max(1, REPORT_WORDS_AT_ONCE // out.shape[1])
@@ -69,13 +69,16 @@ class SubsetSelection(FrequencyOracle):
         return out
 
     def _randomize_block(self, values: Integers, randomness: Source) -> Words:
-        """Independent bits are uniform among the sets of their size; one more or less at random keeps them so."""
+        """Return random sets, one row per value: independent bits first, then their sizes are corrected.
+
+        Independent bits are uniform among the sets of equal size; adding or removing a random element keeps this.
+        """
         rows = self._initial_sets(len(values), randomness)
         put_bits(rows, values, randomness.random_words(len(values)) < np.uint64(self.own_weight))
-        lacking = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
-        waiting: Integers = np.flatnonzero(lacking)
-        while len(waiting):
-            waiting = self._correct_set_sizes(rows, values, lacking, waiting, randomness)
+        missing = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+        unfinished: Integers = np.flatnonzero(missing)
+        while len(unfinished):
+            unfinished = self._correct_set_sizes(rows, values, missing, unfinished, randomness)
         return rows
 
     def _initial_sets(self, people: int, randomness: Source) -> Words:
@@ -85,31 +88,34 @@ class SubsetSelection(FrequencyOracle):
         return rows
 
     def _correct_set_sizes(
-        self, rows: Words, values: Integers, lacking: Integers, waiting: Integers, randomness: Source
+        self, rows: Words, values: Integers, missing: Integers, unfinished: Integers, randomness: Source
     ) -> Integers:
-        """Each waiting row tries a uniform place: one of the others that lacks what the row lacks is flipped."""
-        places = randomness.random_words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
+        """Try one uniform category in each unfinished row, and return the rows that are unfinished after it.
+
+        It is added to a set that is too small, or removed from one that is too large; never the person's category.
+        """
+        places = randomness.random_words(len(unfinished)) >> np.uint64(64 - self.k.bit_length())
         word, mask = word_and_mask(np.minimum(places, np.uint64(self.k - 1)))
-        is_set = (rows[waiting, word] & mask) != 0
-        fits = (places < np.uint64(self.k)) & (places != values[waiting].astype(np.uint64))
-        flip = fits & (is_set == (lacking[waiting] < 0))
-        chosen = waiting[flip]
+        is_set = (rows[unfinished, word] & mask) != 0
+        is_other = (places < np.uint64(self.k)) & (places != values[unfinished].astype(np.uint64))
+        flip = is_other & (is_set == (missing[unfinished] < 0))
+        chosen = unfinished[flip]
         rows[chosen, word[flip]] ^= mask[flip]
-        lacking[chosen] -= np.sign(lacking[chosen])
-        return np.asarray(waiting[lacking[waiting] != 0])
+        missing[chosen] -= np.sign(missing[chosen])
+        return np.asarray(unfinished[missing[unfinished] != 0])
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Counts of sets that contain each category; raises ``InputError`` if a set has another size."""
-        found = super(SubsetSelection, self).count_reports(reports)
+        """Return how many sets contain each category; raises ``InputError`` if a set has another size."""
+        counts = super(SubsetSelection, self).count_reports(reports)
         sizes = np.bitwise_count(np.asarray(reports)).sum(axis=1, dtype=np.int64)
         if np.any(sizes != self.size):
             wrong = int(sizes[sizes != self.size][0])
             raise InputError("size of a reported set", wrong, str(self.size), "use the mechanism that made the reports")
-        return found
+        return counts
 
 
 def starting_digits(share: float) -> BinaryDigits:
-    """A chance of few binary digits near ``share`` (of more digits if ``share`` is small), neither 0 nor 1."""
+    """Return a probability of few binary digits near ``share`` (more digits if it is small), neither 0 nor 1."""
     length = START_DIGITS + max(0, math.floor(-math.log2(share)) - 1)
     numerator = min(max(1, round(share * (1 << length))), (1 << length) - 1)
     odd = numerator & -numerator
@@ -117,9 +123,9 @@ def starting_digits(share: float) -> BinaryDigits:
 
 
 def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> SubsetSelection:
-    """Uniform sets of w categories, those with the own one e^ε times as likely (Ye, Barg 2018), ε-LDP.
+    """Return subset selection: sets of w categories; those with the true one are e^ε times as likely (Ye, Barg 2018).
 
-    By default w is the size with the least variance, near k / (e^ε + 1). ε above 40 is taken as 40.
+    ε-LDP. By default w is the size with the least variance, near k / (e^ε + 1). ε above 40 is taken as 40.
     Raises ``InputError`` unless ε > 0 is finite, 2 ≤ k ≤ 2²⁰ and 1 ≤ w < k.
 
     >>> mechanism = subset_selection(1.0, 1024)
@@ -127,16 +133,18 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
     (275, 0.499508)
     """
     epsilon = checked_epsilon(epsilon)
-    categories_ = check_domain_size(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
+    categories = check_domain_size(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
     if size is not None:
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < categories_:
-            raise InputError("size", size, f"a whole number in 1..{categories_ - 1}", "leave it out for the best one")
-        return _with_size(epsilon, categories_, size)
-    near = int(categories_ / (math.exp(min(epsilon, LARGEST_STEP)) + 1))
-    sizes = range(max(1, near - 1), min(categories_ - 1, near + 2) + 1)
-    return min((_with_size(epsilon, categories_, w) for w in sizes), key=lambda way: way.mean_variance)
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < categories:
+            raise InputError("size", size, f"a whole number in 1..{categories - 1}", "leave it out for the best one")
+        return _selection_of_size(epsilon, categories, size)
+    near = int(categories / (math.exp(min(epsilon, LARGEST_STEP)) + 1))
+    sizes = range(max(1, near - 1), min(categories - 1, near + 2) + 1)
+    return min(
+        (_selection_of_size(epsilon, categories, w) for w in sizes), key=lambda candidate: candidate.mean_variance
+    )
 
 
-def _with_size(epsilon: float, k: int, size: int) -> SubsetSelection:
-    """P(own in the set) = p with p (k − w) / ((1 − p) w) ≤ e^ε."""
+def _selection_of_size(epsilon: float, k: int, size: int) -> SubsetSelection:
+    """Return the selection with the largest p with p (k − w) / ((1 − p) w) ≤ e^ε, w = ``size``."""
     return SubsetSelection(epsilon, k, size, favored_weight(epsilon, Fraction(k - size, size)))

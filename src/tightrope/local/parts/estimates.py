@@ -1,4 +1,4 @@
-"""Estimated shares, or means, with intervals."""
+"""Estimated shares or means with intervals, their projection on distributions, and counts of reports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tightrope.numerics.checks import check_integer, inner_probability
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """Unbiased estimates with the ends of their intervals, shape [k] each (floats where one number was asked for).
+    """Unbiased estimates with the ends of their intervals, shape [k] each (one number each for a mean).
 
     They estimate the shares of the ``people`` who reported: only the mechanism is random. ``confidence`` holds for
-    each interval, or for all together where ``simultaneous``. A value may be below 0 or above 1: that is what makes
-    averages and sums of estimates right; ``local.on_simplex`` makes a distribution of them, which is biased.
+    each interval, or for all together where ``simultaneous``. A value may be below 0 or above 1, which keeps
+    averages and sums of estimates unbiased; ``local.on_simplex`` returns a distribution, which is biased.
     """
 
     value: Floats
@@ -34,7 +34,7 @@ class Shares:
 
 
 def simultaneous_z_score(confidence: float, of: int = 1) -> float:
-    """Half-width, in standard deviations, of two-sided intervals that all ``of`` hold (Bonferroni).
+    """Return the half-width in standard deviations of ``of`` two-sided intervals that hold together (Bonferroni).
 
     >>> round(simultaneous_z_score(0.95), 6), round(simultaneous_z_score(0.95, of=1024), 4)
     (1.959964, 4.0612)
@@ -44,10 +44,10 @@ def simultaneous_z_score(confidence: float, of: int = 1) -> float:
 
 
 def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
-    """Chances of being counted whose intervals all ``of`` hold: Clopper and Pearson's, no approximation (Bonferroni).
+    """Return Clopper and Pearson's intervals for the probability of being counted, exact; ``of`` hold together.
 
-    ``counts`` of this many ``people``, shape [k]. They are right for independent people with equal chances, and a sum
-    over people with fixed, unequal chances is at most as far from its mean (Hoeffding 1956).
+    ``counts`` of this many ``people``, shape [k]; Bonferroni. They hold for independent people with equal
+    probabilities, and also with fixed, unequal ones, whose sum is at most as far from its mean (Hoeffding 1956).
 
     >>> [round(float(end[0]), 6) for end in tail_interval(np.array([5]), 10, 0.95, 1)]
     [0.187086, 0.812914]
@@ -60,7 +60,9 @@ def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of:
 
 
 def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats:
-    """P(Bin(people, chance) ≥ count), shape [k]: below what a lower end of ``tail_interval`` misses, the end is above.
+    """Return P(Bin(people, chance) ≥ count), shape [k].
+
+    If it is below the error of a lower end of ``tail_interval``, this end is above ``chance``.
 
     >>> tail_chance(np.array([0, 1, 2]), 2, 0.5).tolist()
     [1.0, 0.75, 0.25]
@@ -70,11 +72,11 @@ def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats
 
 
 def score_interval(value: Floats, people: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:
-    """The shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
+    """Return the ends of the shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
 
-    The variance belongs to the hypothesized share, not to the observed one: so the interval keeps its
-    coverage where few reports support a value. ``variances`` are (v₀, v₁), the variances of one report on
-    another and on the own value. The ends solve (value − f)² = width² V(f) / people.
+    The variance is that of the hypothesized share, not of the observed one: so the interval keeps its coverage if few
+    reports support a value. ``variances`` are (v₀, v₁), the variances of one report of a person with another value, and
+    with this value. The ends solve (value − f)² = width² V(f) / people.
     """
     other, own = variances
     scaled = width * width / people
@@ -84,12 +86,9 @@ def score_interval(value: Floats, people: int, variances: tuple[float, float], w
     return np.minimum(center - half, value), np.maximum(center + half, value)
 
 
-# From unbiased estimates to a distribution: what is gained in shape is lost in truth on average.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BiasedEstimates:
-    """Shares ≥ 0 that add up to 1, shape [k]: **biased**, rare values upwards, so it has no intervals.
+    """Shares ≥ 0 that add up to 1, shape [k]: **biased**, upwards for rare values, so there are no intervals.
 
     Do not average these over groups or days: average the unbiased ones, then project.
     """
@@ -98,34 +97,31 @@ class BiasedEstimates:
 
 
 def on_simplex(shares: Shares) -> BiasedEstimates:
-    """The distribution nearest to the estimates: (f − t)₊ with t such that it adds up to 1.
+    """Return the distribution nearest to the estimates: (f − t)₊ with t such that it adds up to 1.
 
     Its squared error is at most the squared error of the estimates, for every true distribution, since a projection
-    on a convex set only brings things together. A function of the reports: it costs no privacy.
+    on a convex set does not increase distances. It is computed from the reports and has no privacy loss.
 
-    Raises ``InputError`` for anything but estimates, at least one and all finite.
+    Raises ``InputError`` unless ``shares`` are estimates, at least one, all finite.
 
     >>> on_simplex(Shares(np.array([0.9, 0.4, -0.3]), np.zeros(3), np.ones(3), 100)).value.round(9).tolist()
     [0.75, 0.25, 0.0]
     """
     if not isinstance(shares, Shares) or np.ndim(shares.value) != 1 or not np.size(shares.value):
         raise InputError("type of shares", type(shares).__name__, "estimated Shares of one value or more")
-    strange = int(np.count_nonzero(~np.isfinite(shares.value)))
-    if strange:
-        raise InputError("shares that are not finite", strange, f"0 of {len(shares.value)}")
+    infinite = int(np.count_nonzero(~np.isfinite(shares.value)))
+    if infinite:
+        raise InputError("shares that are not finite", infinite, f"0 of {len(shares.value)}")
     falling = np.sort(shares.value)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
     threshold = excess[np.flatnonzero(falling > excess)[-1]]
     return BiasedEstimates(np.maximum(shares.value - threshold, 0.0))
 
 
-# What a collector keeps of reports: counts that add up, so that any number of reports fits into little memory.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """``people`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
-    (for means: are the report v).
+    """Counts of reports: ``people`` reports in all, ``answered`` that are not silent, and for each value v, shape [k],
+    the number ``counts[v]`` of reports that support v (for means: that are the report v).
 
     Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ people, all whole numbers. Tallies of disjoint reports add up:
 

@@ -1,7 +1,7 @@
-"""The loops of large collections, for numba if it is installed (see ``randomness.loops``).
+"""Inner loops of large collections: randomization, counts, finite fields and packed bits.
 
-Plain Python that numba can compile; each has a numpy twin next to its caller that gives the same numbers for the same
-words.
+``randomize_responses`` and ``count_up`` are compiled by numba if it is installed (see ``randomness.loops``); for each
+there is a numpy version next to its caller that gives the same numbers for the same words.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PEOPLE_AT_ONCE = 1 << 15
 
 
 def randomize_responses(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
-    """Randomized response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
+    """Write randomized responses into ``out``: a word u < (k−1)w moves the value by 1 + u // w, the next words erase.
 
     ``shape`` is (w, 1/w as a float, k, (k−1)w, (k−1)w + erased weight). The float quotient (below 2³¹) is
-    right or one off, and is set right by whole numbers.
+    exact or one off; it is corrected in integers.
     """
     weight, inverse, k, edge, erased = shape
     one = np.uint64(1)
@@ -46,8 +46,9 @@ def randomize_responses(words: Words, values: Integers, shape: tuple[Any, ...], 
 
 
 def count_up(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
-    """Add the number of times each value occurs to ``counts``, shape [4, k]: four rows, so that equal neighbors do
-    not wait for each other.
+    """Add the number of times each value occurs to ``counts``, shape [4, k].
+
+    Four rows, so that increments for equal neighbors do not depend on each other.
     """
     whole = len(values) // 4 * 4
     for i in range(0, whole, 4):
@@ -60,14 +61,12 @@ def count_up(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
     return 0
 
 
-# How often each number occurs in very many small ones.
-
 COUNTED_AT_ONCE = 1 << 16
 """Numbers handled at once: numpy widens them, and they stay in the cache."""
 
 
 def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """Occurrences of 0..size − 1, shape [size]; the caller has checked the numbers.
+    """Return how often each of 0..size − 1 occurs, shape [size]; the caller has checked the numbers.
 
     >>> count_occurrences(np.array([1, 1, 3], dtype=np.uint8), 4).tolist()
     [0, 2, 0, 1]
@@ -83,7 +82,7 @@ def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
     return counts
 
 
-# Small finite fields as tables: what exact hashing computes in.
+# Small finite fields as tables, for exact hashing.
 
 Table = NDArray[np.uint16]
 
@@ -102,13 +101,13 @@ class FiniteField:
 
 
 def field_orders() -> list[int]:
-    """Orders of the fields that ``finite_field`` makes: primes and powers of two up to 256."""
+    """Return the orders of the fields that ``finite_field`` makes: primes and powers of two up to 256."""
     return [n for n in range(2, LARGEST_ORDER + 1) if n & (n - 1) == 0 or all(n % d for d in range(2, n))]
 
 
 @cache
 def finite_field(order: int) -> FiniteField:
-    """The field with this many elements; ``order`` is one of ``orders()``.
+    """Return the field with this many elements; ``order`` is one of ``field_orders()``.
 
     >>> finite_field(4).products[2].tolist(), finite_field(5).products[2].tolist()
     ([0, 2, 3, 1], [0, 2, 4, 1, 3])
@@ -117,31 +116,30 @@ def finite_field(order: int) -> FiniteField:
     if order & (order - 1) == 0:
         # Products of polynomials over two elements, modulo an irreducible one.
         degree = order.bit_length() - 1
-        carryless_numbers = np.arange(1 << degree)
-        out = np.zeros((len(carryless_numbers), len(carryless_numbers)), dtype=np.int64)
-        power = carryless_numbers.copy()
-        for place in range(degree):
-            out ^= np.where(carryless_numbers[:, None] >> place & 1, power, 0)
-            power = power << 1
-            power = np.where(power >> degree, power ^ POLYNOMIALS[degree], power)
-        sums, products = numbers[:, None] ^ numbers, out
+        products = np.zeros((order, order), dtype=np.int64)
+        shifted = numbers.copy()
+        for digit in range(degree):
+            products ^= np.where(numbers[:, None] >> digit & 1, shifted, 0)
+            shifted = shifted << 1
+            shifted = np.where(shifted >> degree, shifted ^ POLYNOMIALS[degree], shifted)
+        sums = numbers[:, None] ^ numbers
     else:
         sums, products = (numbers[:, None] + numbers) % order, (numbers[:, None] * numbers) % order
     return FiniteField(order, sums.astype(np.uint16), products.astype(np.uint16))
 
 
-# Rows of k bits packed into 64-bit words: drawn digit by digit, counted plane by plane, never bit by bit.
+# Rows of k bits packed into 64-bit words, which are drawn and counted a word at a time.
 #
-# Value v lives in bit v mod 64 of word v // 64; bits from k on are 0.
+# Value v is bit v mod 64 of word v // 64; bits from k on are 0.
 
-LANES = 64
+WORD_BITS = 64
 BITS_AT_ONCE = 1 << 12
 """Rows counted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryDigits:
-    """The chance numerator / 2^length of each bit, numerator odd."""
+    """The probability numerator / 2^length of a 1 in each bit; the numerator is odd."""
 
     numerator: int
     length: int
@@ -152,81 +150,80 @@ class BinaryDigits:
         return Fraction(self.numerator, 1 << self.length)
 
     def sample_rows(self, words: Words, people: int, width: int) -> Words:
-        """Independent bits, shape [people, width], from ``length`` · people · width uniform words.
+        """Return independent bits, shape [people, width], from ``length`` · people · width uniform words.
 
-        From the last binary digit of the chance to the first: after a digit d, P(bit) = (d + P(bit before)) / 2, since
-        or-ing with a fair bit does so for d = 1 and and-ing for d = 0.
+        The digits of the probability are used from the last to the first. A digit d changes P(bit) to (d + P(bit)) / 2:
+        by "or" with a fair bit for d = 1, by "and" for d = 0.
         """
         planes = words.reshape(self.length, people, width)
         out: Words = planes[0].copy()  # the last digit is a 1
-        for place in range(1, self.length):
-            join = np.bitwise_or if self.numerator >> place & 1 else np.bitwise_and
-            join(out, planes[place], out=out)
+        for digit in range(1, self.length):
+            combine = np.bitwise_or if self.numerator >> digit & 1 else np.bitwise_and
+            combine(out, planes[digit], out=out)
         return out
 
 
 def packed_words(k: int) -> int:
-    """Words that hold k bits."""
-    return -(-k // LANES)
+    """Return the number of words that hold k bits."""
+    return -(-k // WORD_BITS)
 
 
 def clear_spare(rows: Words, k: int) -> None:
     """Set the bits from k on to 0, in place."""
-    if k % LANES:
-        rows[:, -1] &= np.uint64((1 << k % LANES) - 1)
+    if k % WORD_BITS:
+        rows[:, -1] &= np.uint64((1 << k % WORD_BITS) - 1)
 
 
 def put_bits(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
-    """Bit ``places[i]`` of row i becomes ``ones[i]``, in place; shapes [n]."""
+    """Set bit ``places[i]`` of row i to ``ones[i]``, in place; shapes [n]."""
     index, word, mask = np.arange(len(rows)), *word_and_mask(places)
     cleared = rows[index, word] & ~mask
     rows[index, word] = np.where(ones, cleared | mask, cleared)
 
 
 def word_and_mask(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
-    """Word and mask of each bit."""
+    """Return the word index and the mask of each bit."""
     wide = places.astype(np.uint64)
     return (wide >> np.uint64(6)).astype(np.int64), np.uint64(1) << (wide & np.uint64(63))
 
 
 def checked_rows(name: str, rows: ArrayLike, k: int) -> Words:
-    """Rows of k bits, shape [n, width(k)]; raises ``InputError`` for others, and where a bit from k on is set."""
+    """Return rows of k bits, shape [n, packed_words(k)]; ``InputError`` for others, and if a bit from k on is set."""
     array: NDArray[Any] = np.asarray(rows)
     if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != packed_words(k):
         expected = f"packed bits: uint64, shape [n, {packed_words(k)}] for {k} values"
-        raise InputError(name, (str(array.dtype), array.shape), expected, "take them as perturb made them")
-    if k % LANES and np.any(array[:, -1] >> np.uint64(k % LANES)):
-        raise InputError(f"highest bit of {name}", int(array[:, -1].max()).bit_length() - 1, f"below {k % LANES}")
+        raise InputError(name, (str(array.dtype), array.shape), expected, "pass them as perturb returned them")
+    if k % WORD_BITS and np.any(array[:, -1] >> np.uint64(k % WORD_BITS)):
+        raise InputError(f"highest bit of {name}", int(array[:, -1].max()).bit_length() - 1, f"below {k % WORD_BITS}")
     return array
 
 
 def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
-    """The number of rows with each bit set, shape [k].
+    """Return the number of rows with each bit set, shape [k].
 
     >>> column_counts(np.array([[0b011], [0b110], [0b010]], dtype=np.uint64), 3).tolist()
     [1, 3, 1]
     """
-    total = np.zeros(packed_words(k) * LANES, dtype=np.int64)
+    total = np.zeros(packed_words(k) * WORD_BITS, dtype=np.int64)
     for start in range(0, len(rows), BITS_AT_ONCE):
         level, weight = rows[start : start + BITS_AT_ONCE], 1
         while len(level):
-            # Full adders, three rows to a sum and a carry, until at most two rows are left: all carries, and these.
-            carried_level = level
+            # Full adders turn three rows into a sum and a carry, until at most two rows of this weight are left.
             carries = []
-            while len(carried_level) >= 3:
-                third = len(carried_level) // 3
+            while len(level) >= 3:
+                third = len(level) // 3
                 a, b, c, rest = (
-                    carried_level[:third],
-                    carried_level[third : 2 * third],
-                    carried_level[2 * third : 3 * third],
-                    carried_level[3 * third :],
+                    level[:third],
+                    level[third : 2 * third],
+                    level[2 * third : 3 * third],
+                    level[3 * third :],
                 )
                 half = a ^ b
                 carries.append((a & b) | (half & c))
-                carried_level = np.concatenate([half ^ c, rest])
-            level, last = (np.concatenate(carries) if carries else carried_level[:0]), carried_level
-            # Column sums of a few rows, bit by bit.
-            flat = np.ascontiguousarray(last.astype("<u8")).view(np.uint8)
+                level = np.concatenate([half ^ c, rest])
+            # Column sums of these rows, bit by bit; the carries have twice the weight.
+            flat = np.ascontiguousarray(level.astype("<u8")).view(np.uint8)
             total += weight * np.asarray(np.unpackbits(flat, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))
+            level = np.concatenate(carries) if carries else level[:0]
             weight *= 2
     return np.asarray(total[:k])

@@ -1,8 +1,8 @@
-"""The privacy loss of every mechanism here: three points, +ℓ, 0 and −ℓ, from exact fractions.
+"""Privacy losses of the local mechanisms, which have three values, +ℓ, 0 and −ℓ, from exact fractions.
 
-Two people's values change the probability of some reports from ``up`` to ``down``, of others from ``down`` to ``up``,
-and of the rest not at all; so the pair of laws is the dominating pair of a triple (ε, 0, η) with ε = ℓ = log(up/down)
-and η = up − down (theory §1).
+For two values of a person, some reports have probability ``up`` under the first and ``down`` under the second, some
+have the opposite, and the rest are equally likely. So the two distributions are the dominating pair of a triple (ε, 0,
+η) with ε = ℓ = log(up/down) and η = up − down (theory §1).
 """
 
 from __future__ import annotations
@@ -32,28 +32,30 @@ Change = tuple[Fraction, Fraction]
 
 
 def join_changes(*parts: tuple[Fraction, Change]) -> Change:
-    """One change that dominates a public choice among several, each with its probability: the largest odds r, and the
-    sum of all η. Its pair (rη, η) / (r − 1) dominates every pair with such odds and η.
+    """Return a change that dominates a public random choice among ``parts``, which are (probability, change).
+
+    It is (rη, η) / (r − 1), with the largest odds r and the expected η: this dominates every change with odds ≤ r and
+    the same η.
 
     >>> half, quarter, third = Fraction(1, 2), Fraction(1, 4), Fraction(1, 3)
     >>> join_changes((half, (3 * quarter, quarter)), (half, (2 * third, third)))
     (Fraction(5, 8), Fraction(5, 24))
     """
     odds = max(up / down for _, (up, down) in parts)
-    eta = sum((share * (up - down) for share, (up, down) in parts), Fraction(0))
+    eta = sum((probability * (up - down) for probability, (up, down) in parts), Fraction(0))
     return odds * eta / (odds - 1), eta / (odds - 1)
 
 
 def log_odds(change: Change) -> float:
-    """log(up / down), to a relative error below 2⁻⁵⁰ (``table_loss`` says why)."""
+    """Return log(up / down), to a relative error below 2⁻⁵⁰ (proof in ``table_loss``)."""
     up, down = change
     return math.log1p((up - down) / down)
 
 
 def loss_of(change: Change) -> PrivacyLoss:
-    """Masses ``up`` at +ℓ, ``down`` at −ℓ and the rest at 0.
+    """Return the loss with mass ``up`` at +ℓ, ``down`` at −ℓ and the rest at 0; it is the same in both directions.
 
-    One person changes the own value: neighbors are "local". The laws of both orders of the pair are the same.
+    Neighbors are "local": one person's value changes.
 
     >>> round(loss_of((Fraction(3, 4), Fraction(1, 4))).epsilon(0.1), 12)
     0.955511445027
@@ -66,60 +68,60 @@ def loss_of(change: Change) -> PrivacyLoss:
 
 
 def epsilon_of(change: Change) -> float:
-    """ℓ, rounded up."""
+    """Return ℓ, rounded up."""
     return round_outward(log_odds(change), "up", error=LOSS_ROUNDING)
 
 
 def guarantee_of(change: Change) -> Guarantee:
-    """(ℓ, 0, up − down), each rounded up."""
+    """Return the triple (ℓ, 0, up − down), each rounded up."""
     up, down = change
     return Guarantee(epsilon_of(change), 0.0, to_float(up - down, "up"))
 
 
 class LocalMechanism(ABC):
-    """A mechanism that says what one report changes; what it guarantees follows."""
+    """Base class of local mechanisms: the loss and the guarantee follow from ``change_probabilities``."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def change_probabilities(self) -> Change:
-        """The change of probability between a person's two most distinguishable values, exactly as sampled."""
+        """The change between a person's two most distinguishable values; exactly what is sampled."""
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss of one report, from the whole numbers that are sampled; neighbors are "local"."""
+        """The privacy loss of one report, from the integer weights that are sampled; neighbors are "local"."""
         return loss_of(self.change_probabilities)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The realized (ε, 0, η), rounded up; ε is at most the one that was asked for."""
+        """The realized (ε, 0, η), rounded up; ε is at most the requested one."""
         return guarantee_of(self.change_probabilities)
 
 
-# Chances as whole numbers out of 2⁶⁴, rounded so that the odds e^ε are never exceeded.
+# Probabilities as integers out of 2⁶⁴, rounded so that odds never exceed e^ε.
 #
-# A uniform 64-bit word u is below T with probability T / 2⁶⁴ exactly: a mechanism that compares words with whole
-# numbers has the probabilities that its certificate speaks of, and no float has a say.
+# A uniform 64-bit word u is below T with probability exactly T / 2⁶⁴: a mechanism that compares words with integers has
+# exactly the probabilities that its certificate states, without rounding of floats.
 
 WORD = 1 << 64
 """The number of words."""
 
 
 def checked_epsilon(epsilon: object) -> float:
-    """A finite ε > 0 as a float; raises ``InputError`` for anything else, ∞ included."""
+    """Return a finite ε > 0 as a float; raises ``InputError`` for anything else, ∞ included."""
     return check_positive("epsilon", epsilon, "0 would report nothing and infinity the truth; a typical value is 1")
 
 
 def fixed_point_exp(epsilon: float) -> int:
-    """e^{−ε(1 − 2⁻⁴⁸)} in fixed point (``integer_weights.ONE`` is 1), rounded up; ε above 40 is taken as 40."""
+    """Return e^{−ε(1 − 2⁻⁴⁸)} in fixed point (``integer_weights.ONE`` is 1), rounded up; ε above 40 is taken as 40."""
     return fixed_point_exponential(Fraction(min(epsilon, LARGEST_STEP) * PRIVATE_SIDE)) + 1
 
 
 def other_weight(epsilon: float, k: int, whole: int = WORD) -> int:
-    """Least w with (whole − (k−1) w) / w ≤ e^ε: the weight of each of k − 1 outcomes other than the favored one.
+    """Return the smallest w with (whole − (k−1) w) / w ≤ e^ε, the weight of each of k − 1 outcomes besides the favored one.
 
-    Raises ``InputError`` where ε is so small that no favor is left.
+    Raises ``InputError`` if ε is so small that all outcomes are equally likely.
 
     >>> w = other_weight(1.0, 4)
     >>> round((WORD - 3 * w) / w, 12)
@@ -128,20 +130,21 @@ def other_weight(epsilon: float, k: int, whole: int = WORD) -> int:
     decay = fixed_point_exp(epsilon)
     weight = -(-whole * decay // (ONE + (k - 1) * decay))
     if not k * weight < whole:
-        raise InputError("epsilon", epsilon, f"large enough to be told from 0 among {k} outcomes", "ask for more")
+        raise InputError("epsilon", epsilon, f"large enough to differ from 0 with {k} outcomes", "use a larger epsilon")
     return weight
 
 
 def odds_advantage(epsilon: float, k: int) -> Fraction:
-    """(e^ε − 1) / (e^ε + k − 1) for the ε that is built: no rounded response has a larger total variation."""
+    """Return (e^ε − 1) / (e^ε + k − 1) for the ε that is built: a rounded response has at most this total variation."""
     decay = fixed_point_exp(epsilon)
     return Fraction(ONE - decay, ONE + (k - 1) * decay)
 
 
 def favored_weight(epsilon: float, others: Fraction, whole: int = WORD) -> int:
-    """Most T with T / (whole − T) ≤ e^ε / others: a chance T / whole against ``others`` equal ones that share the rest.
+    """Return the largest T with T / (whole − T) ≤ e^ε / others.
 
-    Raises ``InputError`` where ε is so small that T favors no outcome.
+    T / whole is the probability of the favored outcomes; the rest is that of ``others`` times as many. Raises
+    ``InputError`` if ε is so small that T favors no outcome.
 
     >>> round(favored_weight(1.0, Fraction(1)) / WORD, 12)
     0.73105857863
@@ -149,65 +152,67 @@ def favored_weight(epsilon: float, others: Fraction, whole: int = WORD) -> int:
     decay, parts = fixed_point_exp(epsilon), Fraction(others)
     top = whole * ONE * parts.denominator // (ONE * parts.denominator + parts.numerator * decay)
     if not top * parts.numerator > (whole - top) * parts.denominator:
-        raise InputError("epsilon", epsilon, "large enough to be told from 0 in 64 binary digits", "ask for more")
+        raise InputError(
+            "epsilon", epsilon, "large enough to differ from 0 with 64 binary digits", "use a larger epsilon"
+        )
     return top
 
 
-# A mechanism as a channel: one row a value, one column a report, from the exact chances that are sampled.
-#
-# ``Channel`` says of such a matrix what no triple can: contraction, divergences of two populations, capacity.
+# Mechanisms as channels: one row per value, one column per report, from the exact probabilities that are sampled.
 
 MOST_REPORTS = 1 << 16
-"""Columns of a matrix."""
+"""Largest number of columns of a matrix."""
 MOST_ENTRIES = 1 << 24
-"""Entries of a matrix: 128 MiB."""
+"""Largest number of entries of a matrix: 128 MiB."""
 
 
-def checked_size(values: int, reports: int) -> None:
-    """Raises ``InputError`` where a matrix of values × reports would be too large."""
+def check_channel_size(values: int, reports: int) -> None:
+    """Raise ``InputError`` if a matrix of values × reports would be too large."""
     remedy = "loss and guarantee need no matrix"
     if not reports <= MOST_REPORTS:
-        shown = reports if reports < 1 << 64 else "more than 2^64"
-        raise InputError("number of different reports", shown, f"at most {MOST_REPORTS} for a channel", remedy)
+        number = reports if reports < 1 << 64 else "more than 2^64"
+        raise InputError("number of different reports", number, f"at most {MOST_REPORTS} for a channel", remedy)
     if not values * reports <= MOST_ENTRIES:
         raise InputError("entries of the channel", values * reports, f"at most {MOST_ENTRIES}", remedy)
 
 
-def of_bits(k: int, keep: Fraction, other: Fraction) -> Channel:
-    """K independent bits, the own one 1 with chance ``keep``, the others with ``other``; report Σ bit_v 2^v.
+def bits_channel(k: int, keep: Fraction, other: Fraction) -> Channel:
+    """Return the channel of k independent bits; the report is Σ bit_v 2^v.
+
+    The bit of the person's value is 1 with probability ``keep``, each other bit with ``other``.
 
     Raises ``InputError`` for more than 2¹⁶ reports.
 
-    >>> of_bits(2, Fraction(1, 2), Fraction(1, 4)).matrix.tolist()
+    >>> bits_channel(2, Fraction(1, 2), Fraction(1, 4)).matrix.tolist()
     [[0.375, 0.375, 0.125, 0.125], [0.375, 0.125, 0.375, 0.125]]
     """
-    checked_size(k, 1 << min(k, 80))
+    check_channel_size(k, 1 << min(k, 80))
     rows = np.arange(1 << k)
     ones = np.bitwise_count(rows).astype(np.int64)
-    chance = [
+    probabilities = [
         [float(own * other**others * (1 - other) ** (k - 1 - others)) for others in range(k)]
         for own in (1 - keep, keep)
     ]
     is_set = rows >> np.arange(k)[:, None] & 1
-    return Channel(np.array(chance)[is_set, np.minimum(ones - is_set, k - 1)])
+    return Channel(np.array(probabilities)[is_set, np.minimum(ones - is_set, k - 1)])
 
 
-def of_sets(k: int, size: int, keep: Fraction) -> Channel:
-    """Sets of ``size`` of k values, with the own one in them with chance ``keep``, otherwise uniform.
+def sets_channel(k: int, size: int, keep: Fraction) -> Channel:
+    """Return the channel of random sets of ``size`` of k values.
+
+    The person's value is in the set with probability ``keep``; the other elements are uniform.
 
     Columns are in the order of ``itertools.combinations``. Raises ``InputError`` for more than 2¹⁶ sets.
 
-    >>> of_sets(3, 1, Fraction(1, 2)).matrix.tolist()
+    >>> sets_channel(3, 1, Fraction(1, 2)).matrix.tolist()
     [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
     """
-    checked_size(k, comb(k, size))
-    inside, outside = keep / comb(k - 1, size - 1), (1 - keep) / comb(k - 1, size)
+    check_channel_size(k, comb(k, size))
+    with_value, without_value = keep / comb(k - 1, size - 1), (1 - keep) / comb(k - 1, size)
     sets = np.array(list(combinations(range(k), size)))
-    matrix = np.full((k, len(sets)), float(outside))
-    matrix[sets, np.arange(len(sets))[:, None]] = float(inside)
+    matrix = np.full((k, len(sets)), float(without_value))
+    matrix[sets, np.arange(len(sets))[:, None]] = float(with_value)
     return Channel(matrix)
 
-
-# What a mechanism's ``channel`` is, where people look for it: ``local.Channel`` is ``channels.Channel``.
 
 __all__ = ["Channel", "SymmetricChannel"]

@@ -173,15 +173,15 @@ def _support_probabilities(study: Study) -> Mapping[str, Fraction]:
     mechanism = study.mechanism
     up, down = mechanism.change_probabilities
     changed = {
-        "of two different values, a report that speaks for the first, under the first": up,
-        "the same report, under the second": down,
+        "for two different answers, a report that supports only the first, given the first": up,
+        "the same report, given the second": down,
     }
     if isinstance(mechanism, MeanOracle):
         return changed
     return {
-        "a report supports the own category": mechanism.true_support_probability,
-        "a report supports any one other category": mechanism.false_support_probability,
-        "a report says anything": mechanism.answer_probability,
+        "a report supports the true category": mechanism.true_support_probability,
+        "a report supports a given other category": mechanism.false_support_probability,
+        "a report is not empty": mechanism.answer_probability,
         **changed,
     }
 

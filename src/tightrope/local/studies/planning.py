@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from tightrope.documents.budget import Guarantee
+from tightrope.documents.numbers import UP, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.local.limits import ball_mean, frequencies, mean
 from tightrope.local.limits.limit import Limit
@@ -23,7 +24,7 @@ from tightrope.local.vectors import ball_mean as capped_ball_mean
 from tightrope.numerics.checks import check_integer, check_positive, check_probability
 from tightrope.numerics.root_finding import find_crossing
 
-# Which mechanism answers best: compared by the exact variance of what is really sampled.
+# Mechanisms for a question, compared by the exact variance of what is sampled.
 
 SMALLEST_ERROR = 1e-100
 """Its square and the square of its inverse are still floats."""
@@ -31,7 +32,7 @@ SMALLEST_ERROR = 1e-100
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One mechanism for a question: ``variance`` is one person's, ``bits`` a report's size."""
+    """One mechanism for a question: ``variance`` per person, ``bits`` per report."""
 
     name: str
     mechanism: Oracle | BallMean
@@ -43,15 +44,15 @@ class Option:
         return math.sqrt(self.variance / check_integer("people", people))
 
     def people_for_error(self, error: float) -> int:
-        """The fewest people for which ``error`` is not exceeded; ``InputError`` unless it is in (1e−100, 1e100)."""
+        """Return the fewest people with at most this error; ``InputError`` unless it is in (1e−100, 1e100)."""
         if not SMALLEST_ERROR < check_positive("error", error) < 1 / SMALLEST_ERROR:
             raise InputError("error", error, "between 1e-100 and 1e100", "values lie in [0, 1] or [-1, 1]")
         return max(1, math.ceil(self.variance / error**2))
 
 
 def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Option]:
-    """All mechanisms for "distribution" (of k categories: mean variance over all of them) or "mean" (of a number in
-    [−1, 1]: worst variance), the least variance first, the smaller report first where they are equal.
+    """Return all mechanisms for "distribution" (of k categories: mean variance over all of them) or "mean" (of a number
+    in [−1, 1]: worst variance), the least variance first; of equal variances, the smaller report first.
 
     Raises ``InputError`` for other questions, a distribution without k or a mean with one, and where a mechanism does.
 
@@ -64,7 +65,7 @@ def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Opti
         options = [_of_categories(name, make(epsilon, check_integer("k", k, 2))) for name, make in DISTRIBUTION.items()]
     elif question == "mean":
         if k is not None:
-            raise InputError("k", k, "left out for a mean", "k is the number of categories of a distribution")
+            raise InputError.from_text("k", "leave it out for the question 'mean'; it is for 'distribution'")
         options = [_of_number(name, make(epsilon)) for name, make in MEAN.items()]
     else:
         raise InputError("question", question, "'distribution' or 'mean'")
@@ -72,7 +73,7 @@ def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Opti
 
 
 def best(question: str, *, epsilon: float, k: int | None = None, most_bits: int | None = None) -> Option:
-    """The first of ``compare`` whose reports have at most ``most_bits``; raises ``InputError`` where none has.
+    """Return the first of ``compare`` whose reports have at most ``most_bits``; ``InputError`` if all have more.
 
     >>> best("distribution", epsilon=1.0, k=1024, most_bits=16).name
     'hashing'
@@ -83,7 +84,7 @@ def best(question: str, *, epsilon: float, k: int | None = None, most_bits: int 
     ]
     if not fitting:
         fewest = min(option.bits for option in options)
-        raise InputError("most_bits", most_bits, f"at least {fewest}", "the smallest report needs so many")
+        raise InputError("most_bits", most_bits, f"at least {fewest}, the size of the smallest report")
     return fitting[0]
 
 
@@ -95,10 +96,10 @@ def _of_number(name: str, mechanism: MeanOracle) -> Option:
     return Option(name, mechanism, mechanism.worst_variance, mechanism.report_bits)
 
 
-# Mechanisms under a cap on their total variation: with the largest ε that keeps it, or silent as often as it takes.
+# Mechanisms under a limit on their total variation: with the largest ε that meets it, or with missing answers.
 #
 # η = tanh(ε/2) is the most that an ε-LDP report can have (theory §5); most mechanisms for many categories have far
-# less, so the ε that goes with a given η is their own.
+# less, so the ε that belongs to a given η differs between mechanisms.
 
 SMALLER = 1 - 1e-12
 EPSILON_WITHIN = 1e-9
@@ -159,15 +160,31 @@ def _size_study(name: str, k: int, epsilon: float) -> FrequencyOracle:
     return DISTRIBUTION[name](epsilon, k)
 
 
-OPEN_FACTOR = 1.5
-"""From this ratio of people on, what lies between the best known mechanism and a limit is reported as open."""
-ON_THEIR_OWN = "people who do not see each other's reports (non-interactive limit)"
-IN_TURN = "people who may see earlier reports (sequentially interactive limit)"
+GAP_FACTOR = 1.5
+"""A ratio of people from this on is stated as the gap between the mechanism and the lower bound."""
+NON_INTERACTIVE = "if people do not see each other's reports (non-interactive)"
+INTERACTIVE = "if people may see earlier reports (sequentially interactive)"
+MECHANISM_TEXTS = {
+    "k_randomized_response": "randomized response on k categories",
+    "subset_selection": "a random subset of the categories, Ye and Barg 2018",
+    "unary_encoding": "one randomized bit per category, Wang et al. 2017",
+    "hashing": "local hashing, Wang et al. 2017",
+    "hadamard": "Hadamard response, Acharya, Sun and Zhang 2019",
+    "response_with_erasure": "randomized response that sometimes gives no answer",
+    "duchi": "one randomized bit per person, Duchi, Jordan and Wainwright 2018",
+    "piecewise": "piecewise mechanism, Wang et al. 2019",
+    "hybrid": "hybrid of one bit and the piecewise mechanism, Wang et al. 2019",
+    "ball_mean": "PrivUnit with exact sampling, Bhowmick et al. 2018",
+}
+"""What the mechanisms are, with their sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeastRequirement:
-    """Limits of all mechanisms: ``people`` for the planned error, ``error`` with the planned people; 0: a guess."""
+    """Lower bounds for all mechanisms: ``people`` for the planned error, ``error`` with the planned people.
+
+    Both are 0 if a constant guess is as accurate.
+    """
 
     people: int
     error: float
@@ -175,16 +192,15 @@ class LeastRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A study: the mechanism, how many people it takes for an error or what error it has, and the proven limits.
+    """A study: the mechanism, the number of people, the error, and lower bounds for every mechanism.
 
-    People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
-    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], or the length of the error
-    of a mean of vectors of length ≤ 1, for the worst population: what the mechanism adds and what drawing people adds.
-    With fewer than ``least_people`` no mechanism whatsoever
-    reaches it; with ``people`` none has a smaller one than ``least_error``: no mechanism in which people do not
-    see each other's reports, though each may run another one (non-interactive). ``in_turn``: the same for mechanisms in
-    which people may see all reports before their own (sequentially interactive). ``guess``: the error of 1/k for every
-    share, or of the middle, without any reports.
+    People are sampled from a population whose proportions or mean are estimated. ``error`` is the root mean squared
+    error of one proportion, averaged over the categories, or of the mean of numbers in [−1, 1], or the length of the
+    error of a mean of vectors of length ≤ 1, for the worst population. It includes the randomization of the reports and
+    the sampling of people. Every mechanism needs at least ``least_people`` for this error, and has at least the error
+    ``least_error`` with ``people``, if people do not see each other's reports; each person may run another mechanism
+    (non-interactive). ``in_turn`` has the same bounds if people may see all earlier reports (sequentially interactive).
+    ``guess`` is the error of 1/k for every proportion, or of the middle, without any reports.
     """
 
     question: str
@@ -202,28 +218,31 @@ class Plan:
         return self.guess <= self.error
 
     def describe_plan(self, unit: float = 1.0) -> list[str]:
-        """The requirements and the limits, a line each; errors times ``unit``."""
+        """Return the mechanism with the number of people, and the lower bounds, one per line; errors times ``unit``."""
         people = f"{self.people:,} {'person' if self.people == 1 else 'people'}"
-        taken = f"{self.option.name}: {people} for an error of {self.error * unit:.4g}"
+        source = MECHANISM_TEXTS.get(self.option.name)
+        mechanism = self.option.name if source is None else f"{self.option.name} ({source})"
+        error = f"root mean square error of at most {typed_text(self.error * unit, 4, UP)}"
+        lines = [f"{mechanism}:", f"  {people} for a {error}"]
         if self.guess_suffices:
-            known = "the same share for every category" if self.question == "distribution" else "the middle"
-            guess = f"{known}, without any report, is off by {self.guess * unit:.4g} or less"
-            return [taken, f"Nobody need be asked for that: {guess}, whatever the population."]
-        return [f"{taken}; no mechanism whatsoever can do it with fewer than", *self._limit_lines()]
+            guess = "the same proportion for every category" if self.question == "distribution" else "the middle"
+            accuracy = f"has an error of at most {typed_text(self.guess * unit, 4, UP)} for every population"
+            return [*lines, f"No participants are needed: a constant guess, {guess}, {accuracy}."]
+        return [*lines, "Lower bounds for every mechanism with this privacy:", *self._limit_lines()]
 
     def _limit_lines(self) -> list[str]:
         if self.in_turn.people == self.least_people:
-            return [f"  {self._limit_text(self.least_people, IN_TURN)}."]
-        alone, in_turn = (
-            self._limit_text(self.least_people, ON_THEIR_OWN),
-            self._limit_text(self.in_turn.people, IN_TURN),
-        )
-        return [f"  {alone}, or", f"  {in_turn}."]
+            return [self._limit_text(self.least_people, INTERACTIVE)]
+        return [
+            self._limit_text(self.least_people, NON_INTERACTIVE),
+            self._limit_text(self.in_turn.people, INTERACTIVE),
+        ]
 
-    def _limit_text(self, least: int, who: str) -> str:
-        open_factor = self.people / least
-        left = f": a factor of {open_factor:.2g} is open" if open_factor >= OPEN_FACTOR else ""
-        return f"{least:,} {who}{left}"
+    def _limit_text(self, least: int, condition: str) -> str:
+        factor = self.people / least
+        gap = f"; gap: factor {significant_text(factor, 2, UP)}" if factor >= GAP_FACTOR else ""
+        people = f"{least:,} {'person' if least == 1 else 'people'}"
+        return f"  {people} {condition}{gap}"
 
     def __str__(self) -> str:
         return "\n".join(self.describe_plan())
@@ -239,22 +258,25 @@ def plan(
     dimension: int | None = None,
     total_variation: float | None = None,
 ) -> Plan:
-    """The study with the least variance: give ``people`` or ``error``, the other one follows.
+    """Return the study with the least variance for the given ``people`` or ``error``; the other one is computed.
 
-    ``question`` is "distribution" (shares of ``k`` categories), "mean" (of numbers in [−1, 1]) or "vector" (the mean of
-    vectors of ``dimension`` coordinates and length ≤ 1, by ``ball_mean``; their radius scales the error). A
-    ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
-    whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits``. Neighbors: one
-    person's whole value. Raises ``InputError`` unless exactly one of ``people`` and ``error`` is given, and for a ``k``
-    or a ``dimension`` that the question does not have.
+    ``question`` is "distribution" (proportions of ``k`` categories), "mean" (of numbers in [−1, 1]) or "vector" (the
+    mean of vectors of ``dimension`` coordinates and length ≤ 1, by ``ball_mean``; their radius scales the error). A
+    ``total_variation`` is met by missing answers (response with erasure, ``duchi``) or by the largest ε that meets it,
+    whichever has less variance. Variances are exact, of what is sampled; lower bounds as in ``local.limits``.
+    Neighbors: one person's whole value. Raises ``InputError`` unless exactly one of ``people`` and ``error`` is given,
+    and for a ``k`` or a ``dimension`` that the question does not have.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
-    duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than
-      11,489 people who may see earlier reports (sequentially interactive limit).
+    duchi (one randomized bit per person, Duchi, Jordan and Wainwright 2018):
+      11,707 people for a root mean square error of at most 0.02
+    Lower bounds for every mechanism with this privacy:
+      11,489 people if people may see earlier reports (sequentially interactive)
     """
-    if (people is None) == (error is None):
-        raise InputError("people", people, "either people or error", "the other one follows")
     option = choose_mechanism(question, epsilon=epsilon, k=k, dimension=dimension, total_variation=total_variation)
+    if (people is None) == (error is None):
+        given = "neither is given" if people is None else "both are given"
+        raise InputError.from_text("people, error", f"{given}; give exactly one, the other one is computed")
     # People and error, of which one is given.
     if people is None:
         sides_wanted = check_positive("error", error)
@@ -278,23 +300,27 @@ def choose_mechanism(
     dimension: int | None = None,
     total_variation: float | None = None,
 ) -> Option:
-    """The mechanism with the least variance, including the sampling of people; see ``plan``.
+    """Return the mechanism with the least variance, including the sampling of people; see ``plan``.
 
     >>> choose_mechanism("distribution", epsilon=1.0, k=3).name
     'k_randomized_response'
     """
-    # Each question has the one size that it needs: one that is ignored would answer another question.
+    # Sizes of other questions are refused instead of ignored.
     if question not in ("distribution", "mean", "vector"):
         raise InputError("question", question, "'distribution', 'mean' or 'vector'")
     if k is not None and question != "distribution":
-        raise InputError("k", k, f"left out for a {question}", "k is the number of categories of a distribution")
+        raise InputError.from_text("k", f"leave it out for the question '{question}'; it is for 'distribution'")
     if dimension is not None and question != "vector":
-        raise InputError("dimension", dimension, f"left out for a {question}", "it is for the mean of vectors")
+        raise InputError.from_text("dimension", f"leave it out for the question '{question}'; it is for 'vector'")
+    if k is None and question == "distribution":
+        raise InputError.from_text("k", "is missing: the number of categories, for example 16")
+    if dimension is None and question == "vector":
+        raise InputError.from_text("dimension", "is missing: the number of coordinates, for example 100")
     if total_variation is not None:
         _checked_cap(total_variation)
     if question == "vector":
         return of_vectors(check_positive("epsilon", epsilon), check_integer("dimension", dimension), total_variation)
-    # All mechanisms that keep both promises.
+    # All mechanisms that meet both limits.
     options_epsilon = check_positive("epsilon", epsilon)
     if total_variation is None:
         options = compare(question, epsilon=options_epsilon, k=k)

@@ -73,7 +73,7 @@ class Study:
         if self.question == "distribution":
             _refuse_study("bounds", self.bounds, "the bounds of a mean")
             # Two names or more: all text or all whole numbers of 64 bits, none twice.
-            checked_remedy = "list every answer that somebody may give, once, for example ['yes', 'no']"
+            checked_remedy = "list every possible answer once, for example ['yes', 'no']"
             if not isinstance(self.categories, (list, tuple)) or len(self.categories) < 2:
                 raise InputError("categories", self.categories, "a list of two names or more", checked_remedy)
             try:
@@ -96,8 +96,8 @@ class Study:
                 "mechanism", self.choice, f"one of {quoted_names(known)}", suggest_nearest(self.choice, known)
             )
         if self.choice == ERASURE and self.total_variation is None:
-            remedy = "say how much one report may tell two values apart, for example 0.2"
-            raise InputError("total_variation", None, f"given with the mechanism '{ERASURE}'", remedy)
+            text = f"is needed for the mechanism '{ERASURE}': the largest total variation of one report, such as 0.2"
+            raise InputError.from_text("total_variation", text)
 
     @property
     def k(self) -> int | None:
@@ -127,7 +127,7 @@ class Study:
 
 def _refuse_study(name: str, value: object, what: str) -> None:
     if value is not None:
-        raise InputError(name, value, "left out", f"it is for {what}")
+        raise InputError.from_text(name, f"leave it out here; it is for {what}")
 
 
 def _is_storable(name: Name) -> bool:
@@ -176,8 +176,13 @@ def load_study(path: str | Path) -> Study:
     Raises ``PlanError`` that names the key for an invalid study: unknown or missing keys, another version,
     repeated categories, an ε that is 0, infinite or no number.
     """
-    place = Path(path)
-    return study_of(read_study(_read_text(place), toml=place.suffix != ".json"))
+    source = Path(path)
+    try:
+        return study_of(read_study(_read_text(source), toml=source.suffix != ".json"))
+    except PlanError as error:
+        if error.name != str(source):
+            raise PlanError.from_text(str(source), str(error)) from None
+        raise
 
 
 def study_of(document: StudyDocument) -> Study:
@@ -226,6 +231,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise PlanError("study", str(path), f"a file that can be read ({error.strerror})", START) from None
+        raise PlanError.from_text(str(path), f"the study cannot be read ({error.strerror}); {START}") from None
     except UnicodeDecodeError:
-        raise PlanError("study", str(path), "a text file (TOML or JSON in UTF-8)", START) from None
+        text = "expected a study, a text file (TOML or JSON in UTF-8)"
+        raise PlanError.from_text(str(path), f"{text}; {START}") from None

@@ -1,4 +1,4 @@
-"""No noise for several releases costs less: from the tails that counting answers beyond a threshold leaves."""
+"""Lower bounds on the cost of noise for several releases, from the number of answers above a threshold."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from tightrope.numerics.rounding import ROUND_OFF
 # Lower bounds on the tails of the noise of k releases: the number of answers beyond a threshold must be private.
 #
 # With H = P(X ≥ x) and H' = P(X ≥ x + Δ), of k answers that a person may change by Δ the number beyond x + Δ is
-# Binomial(k, H') or Binomial(k, H). Private answers keep these two private, both ways. The least H' that does so
-# rises with H: a recursion for lower bounds on all tails (docs/proofs/composed-noise.md).
+# Binomial(k, H') or Binomial(k, H). If the answers meet the guarantee, so does this pair, in both directions.
+# The least H' for which it does increases with H: a recursion for lower bounds on all tails
+# (docs/proofs/composed-noise.md).
 #
 # **Rounding.** Binomial weights relative to the largest are products of at most k ratios with relative errors of 4 u,
-# and all sums are of positive terms: tails are right to (16 k + 64) u of themselves, and are moved by that to the
+# and all sums are of positive terms: tails have relative errors of at most (16 k + 64) u, and are moved by that to the
 # safe side.
 
-UNDERFLOWN = 1e-290
+UNDERFLOW_ERROR = 1e-290
 """Upper bound on the effect of underflow on a sum."""
 LARGEST_EXPONENT = 300.0
-"""Points with a larger ε are ignored here: e^ε is too large a factor."""
+"""Points with a larger ε are ignored here: e^ε would overflow in sums."""
 THRESHOLD_HALVINGS = 44
-LEAST_TAIL = 1e-30
+SMALLEST_TAIL = 1e-30
 """Smaller tails are ignored."""
-MOST_COUNTED_TAILS = 20_000
+MAX_COUNTED_TAILS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class CountedTails:
-    """``count`` releases that together meet (ε_i, δ_i) for every point."""
+    """Lower bounds on the tails of the noise of ``count`` releases that together meet every point (ε_i, δ_i)."""
 
     points: tuple[tuple[float, float], ...]
     count: int
 
     def from_center(self) -> list[float]:
-        """c, g(c), g(g(c)), …: lower bounds on P(X ≥ x), P(X ≥ x + Δ), … for symmetric X where 2x ≤ Δ + 1.
+        """Return c, g(c), g(g(c)), …: lower bounds on P(X ≥ x), P(X ≥ x + Δ), … for symmetric X where 2x ≤ Δ + 1.
 
         With P(X ≥ x) < c the mirrored tail P(X ≥ x − Δ) would be above 1 − c.
 
@@ -56,40 +57,40 @@ class CountedTails:
         True
         """
         return self._follow_tails(
-            _largest_proven(lambda tail: self._excludes_tail(self._mirrored_counts(tail), tail), 0.5)
+            _largest_true(lambda tail: self._excludes_tail(self._mirrored_counts(tail), tail), 0.5)
         )
 
     def from_half(self) -> list[float]:
-        """g(½), g(g(½)), …: lower bounds on P(X ≥ x + Δ), P(X ≥ x + 2Δ), … where P(X ≥ x) is at least ½."""
+        """Return g(½), g(g(½)), …: lower bounds on P(X ≥ x + Δ), P(X ≥ x + 2Δ), … if P(X ≥ x) is at least ½."""
         return self._follow_tails(self.next_tail(0.5))
 
     def next_tail(self, tail: float) -> float:
-        """g: no distribution with P(X ≥ x) at least ``tail`` has P(X ≥ x + Δ) below it."""
+        """Return g(tail): the bound on P(X ≥ x + Δ) for every distribution with P(X ≥ x) at least ``tail``."""
         near = _BinomialTails.from_rate(self.count, tail)
-        return _largest_proven(lambda other: self._excludes_tail(near, other), tail)
+        return _largest_true(lambda shifted_tail: self._excludes_tail(near, shifted_tail), tail)
 
     def _excludes_tail(self, near: _BinomialTails, other: float) -> bool:
         """Return whether P(X ≥ x) ≥ near.rate with P(X ≥ x + Δ) < ``other`` provably violates a point."""
         far = _BinomialTails.from_rate(self.count, other)
-        return any(self._breaks_point(point, near, far) for point in self.points)
+        return any(self._violates_point(point, near, far) for point in self.points)
 
     def _mirrored_counts(self, tail: float) -> _BinomialTails:
         return _BinomialTails.from_rate(self.count, math.nextafter(1 - tail, 0.0))
 
-    def _breaks_point(self, point: tuple[float, float], near: _BinomialTails, far: _BinomialTails) -> bool:
+    def _violates_point(self, point: tuple[float, float], near: _BinomialTails, far: _BinomialTails) -> bool:
         epsilon, delta = point
         if not epsilon <= LARGEST_EXPONENT:
             return False
         if delta == 0:  # all k answers at once
             return far.rate <= near.rate * math.exp(-epsilon / self.count) * (1 - 16 * ROUND_OFF)
         gamma, allowed = math.exp(epsilon) * (1 + 8 * ROUND_OFF), delta * (1 + 8 * ROUND_OFF)
-        many = near.lower_bounds(near.at_least) - gamma * far.upper_bounds(far.at_least)
-        few = far.lower_bounds(far.at_most) - gamma * near.upper_bounds(near.at_most)
-        return max(float(many.max()), float(few.max())) >= allowed
+        excess_at_least = near.lower_bounds(near.at_least) - gamma * far.upper_bounds(far.at_least)
+        excess_at_most = far.lower_bounds(far.at_most) - gamma * near.upper_bounds(near.at_most)
+        return max(float(excess_at_least.max()), float(excess_at_most.max())) >= allowed
 
     def _follow_tails(self, first: float) -> list[float]:
         tails = [first]
-        while tails[-1] > LEAST_TAIL and len(tails) < MOST_COUNTED_TAILS:
+        while tails[-1] > SMALLEST_TAIL and len(tails) < MAX_COUNTED_TAILS:
             tails.append(self.next_tail(tails[-1]))
         return tails[:-1] if tails[-1] <= 0 else tails
 
@@ -118,24 +119,24 @@ class _BinomialTails:
 
     def lower_bounds(self, tails: Floats) -> Floats:
         """Lower bounds on the tails."""
-        return np.asarray(tails * (1 - self.relative_error) - UNDERFLOWN, dtype=np.float64)
+        return np.asarray(tails * (1 - self.relative_error) - UNDERFLOW_ERROR, dtype=np.float64)
 
     def upper_bounds(self, tails: Floats) -> Floats:
         """Upper bounds on the tails."""
-        return np.asarray(tails * (1 + self.relative_error) + UNDERFLOWN, dtype=np.float64)
+        return np.asarray(tails * (1 + self.relative_error) + UNDERFLOW_ERROR, dtype=np.float64)
 
 
-def _largest_proven(proven: Callable[[float], bool], above: float) -> float:
-    """Return the largest number found below ``above`` for which the statement is proven, or 0."""
+def _largest_true(statement: Callable[[float], bool], above: float) -> float:
+    """Return the largest number below ``above``, found by bisection, for which the statement holds; or 0."""
     low, high = 0.0, above
     for _ in range(THRESHOLD_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if proven(middle) else (low, middle)
+        low, high = (middle, high) if statement(middle) else (low, middle)
     return low
 
 
-MOST_RELEASES_COUNTED = 200
-"""More releases are counted in groups, or the remaining ones are left out."""
+MAX_COUNTED_RELEASES = 200
+"""More releases are added up in groups before they are counted, or only this many are counted."""
 COUNTED = (
     "Of `count` answers, each the sum of `together` releases and changed by a person by width = sensitivity times "
     "together, the number that is at least x + width is binomial with rates P(X >= x + width) and P(X >= x); every "
@@ -155,12 +156,12 @@ class ComposedBound:
     @property
     def releases_per_sum(self) -> int:
         """Releases that are added up before they are counted: variances add up, other costs do not."""
-        return -(-self.releases // MOST_RELEASES_COUNTED) if self.single_bound.cost.power == 2 else 1
+        return -(-self.releases // MAX_COUNTED_RELEASES) if self.single_bound.cost.power == 2 else 1
 
     @property
     def sum_count(self) -> int:
-        """Number of these sums that are counted."""
-        return min(self.releases // self.releases_per_sum, MOST_RELEASES_COUNTED)
+        """The number of these sums that are counted."""
+        return min(self.releases // self.releases_per_sum, MAX_COUNTED_RELEASES)
 
     @cached_property
     def tail_bounds(self) -> tuple[list[float], list[float]]:
@@ -173,18 +174,20 @@ class ComposedBound:
         return self.single_bound.sensitivity * self.releases_per_sum
 
     def _cell_tail_bounds(self) -> Iterator[float]:
-        """Lower bounds on P(X ≥ 1), P(X ≥ 2), …"""
-        inner = (self._total_shift + 1) // 2
+        """Yield lower bounds on P(X ≥ 1), P(X ≥ 2), …"""
+        inner_cells = (self._total_shift + 1) // 2
         periods = zip_longest(*self.tail_bounds, fillvalue=0.0)
-        return chain.from_iterable([near] * inner + [far] * (self._total_shift - inner) for near, far in periods)
+        return chain.from_iterable(
+            [near] * inner_cells + [far] * (self._total_shift - inner_cells) for near, far in periods
+        )
 
     @cached_property
     def lower_bound(self) -> float:
-        """The bound, rounded down."""
-        found = cost_from_tails(
+        """The lower bound on the cost of one release, rounded down."""
+        cost_of_sum = cost_from_tails(
             [int(Fraction(tail) * ONE) for tail in self._cell_tail_bounds()], self.single_bound.cost
         )
-        return round_down(Fraction(found) / self.releases_per_sum)
+        return round_down(Fraction(cost_of_sum) / self.releases_per_sum)
 
     @property
     def bound_argument(self) -> Argument:
@@ -202,12 +205,14 @@ class ComposedBound:
 
 @dataclass(frozen=True)
 class ComposedProof(CertificateBuilder):
-    """Several releases under one budget."""
+    """Builds the certificate of noise for several releases under one budget."""
 
     bound: ComposedBound
 
     def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
-        one = self.bound.single_bound
-        upper = certified_cost(table, one.cost)
-        proven = (self.bound.lower_bound, self.bound.bound_argument)
-        return table_certificate(table, one, proven, upper, "unimodal", releases=self.bound.releases)
+        single_bound = self.bound.single_bound
+        upper = certified_cost(table, single_bound.cost)
+        bound_and_argument = (self.bound.lower_bound, self.bound.bound_argument)
+        return table_certificate(
+            table, single_bound, bound_and_argument, upper, "unimodal", releases=self.bound.releases
+        )

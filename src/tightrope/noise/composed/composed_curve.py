@@ -1,10 +1,11 @@
-"""δ of many equal releases of one symmetric noise, in floats and fast: what searches look at.
+"""δ of many equal releases of one symmetric noise, in floats and fast, for searches.
 
-**No certificate**: rounding, aliasing and the moving of losses to a lattice are small (near 1e−5 of the noise at
-worst, usually far less) but not enclosed. What is sampled is certified from its integers (``lattice_table``).
+**No certificate**: errors from rounding, aliasing and moving losses to a lattice are small (at most about 1e−5 of the
+noise, usually far less) but not bounded. Sampled tables are certified from their integers (``lattice_table``).
 
-One release is a pair (X, X + Δ). Its losses l with masses P sit on a lattice; tilted by e^{cl − K(c)} to the saddle of
-ε they are transformed, raised to the power and transformed back: the sum's masses have full relative accuracy near ε.
+One release is a pair (X, X + Δ). Its losses l, with masses under P, are on a lattice. The masses are tilted by
+e^{cl − K(c)} to the saddle point of ε, Fourier-transformed, raised to a power and transformed back: so the masses of
+the sum have full relative accuracy near ε.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tightrope.numerics.arrays import Complexes, Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-SPREAD = 26.0
+WINDOW_DEVIATIONS = 26.0
 """Half-width of the window in standard deviations of the tilted sum."""
-MOST_CURVE_POINTS = 1 << 22
-STEEPEST_TILT = 600.0
-"""Largest c times a loss: larger products are irrelevant and would overflow."""
+MAX_CURVE_POINTS = 1 << 22
+MAX_TILT_EXPONENT = 600.0
+"""Largest product of tilt c and loss: larger ones are irrelevant and would overflow."""
 NEGLIGIBLE_NATS = 40.0
-"""Terms smaller than the rest by a factor e^{−40} are left out."""
-NEWTON = 60
-FAINTEST = -700.0
+"""Terms below e^{−40} of the largest are omitted."""
+MAX_NEWTON_STEPS = 60
+LOG_ZERO = -700.0
 """Stand-in for log 0."""
 
 
@@ -44,7 +45,7 @@ class ReleaseLosses:
 
     @classmethod
     def from_weights(cls, half: Floats, shift: int, step: float) -> Self:
-        """Return losses of any distribution: atoms off the lattice are split, keeping their masses under P and Q."""
+        """Return the losses of any weights: atoms off the lattice are split, with the same masses under P and Q."""
         p, q = shifted_pair(half, shift)
         both = (p > 0) & (q > 0)
         offsets, masses = split_to_lattice(np.log(p[both]) - np.log(q[both]), p[both], step)
@@ -52,7 +53,7 @@ class ReleaseLosses:
 
     @classmethod
     def from_heights(cls, heights: Indices, shift: int, step: float) -> Self:
-        """Return the losses of the distribution e^{−step·heights[|x|]}, which lie on the lattice."""
+        """Return the losses of weights e^{−step·heights[|x|]}, which are on the lattice."""
         half = normalize_half_weights(np.exp(-step * (heights - heights[0])))
         p, _ = shifted_pair(half, shift)
         reach = len(heights) - 1
@@ -71,25 +72,27 @@ class ReleaseLosses:
 
 
 def _distinct_offsets(offsets: Indices, masses: Floats) -> tuple[Indices, Floats]:
-    """Distinct offsets and their masses."""
-    distinct, places = np.unique(offsets, return_inverse=True)
-    return distinct, np.bincount(places, weights=masses, minlength=len(distinct)).astype(np.float64)
+    """Return the distinct offsets and their total masses."""
+    distinct, indices = np.unique(offsets, return_inverse=True)
+    return distinct, np.bincount(indices, weights=masses, minlength=len(distinct)).astype(np.float64)
 
 
 def normalize_half_weights(half: Floats) -> Floats:
-    """Probabilities of 0, 1, … from weights of 0, ±1, …"""
+    """Return P(X = 0), P(X = 1), … from the weights of |x| = 0, 1, …"""
     return np.asarray(half / (2 * float(np.sum(half)) - float(half[0])))
 
 
 def shifted_pair(half: Floats, shift: int) -> tuple[Floats, Floats]:
-    """P, Q [2N + 1 + shift]: the distributions of X and of X + shift over −N..N + shift."""
+    """Return P, Q [2N + 1 + shift]: the distributions of X and of X + shift over −N..N + shift."""
     whole, pad = np.concatenate([half[:0:-1], half]), np.zeros(shift)
     return np.concatenate([whole, pad]), np.concatenate([pad, whole])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TiltedSum:
-    """Masses under P of the finite sum at ascending losses are e^{log_scale − tilt·loss} · tilted."""
+    """The finite sum of losses: its mass under P at each of the ascending ``losses`` is
+    e^{log_scale − tilt_rate·loss} · tilted_masses.
+    """
 
     losses: Floats
     tilted_masses: Floats
@@ -97,53 +100,52 @@ class TiltedSum:
     log_scale: float
 
     def log_delta(self, epsilon: float) -> float:
-        """Log Σ P(s) (1 − e^{ε − s}) over s > ε."""
+        """Return log Σ P(s) (1 − e^{ε − s}) over s > ε."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
         last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE_NATS / self.tilt_rate, side="right"))
         gap = epsilon - self.losses[first:last]
-        gains = np.exp(self.tilt_rate * gap) - np.exp(
-            (self.tilt_rate + 1) * gap
-        )  # twice as fast as expm1, and near enough
-        value = float(np.dot(self.tilted_masses[first:last], gains))
-        return self.log_scale - self.tilt_rate * epsilon + math.log(value) if value > 0 else FAINTEST
+        # Twice as fast as expm1, and accurate enough.
+        factors = np.exp(self.tilt_rate * gap) - np.exp((self.tilt_rate + 1) * gap)
+        value = float(np.dot(self.tilted_masses[first:last], factors))
+        return self.log_scale - self.tilt_rate * epsilon + math.log(value) if value > 0 else LOG_ZERO
 
     @property
     def untilted_masses(self) -> Floats:
-        """Under P, where they are representable."""
+        """The masses under P, where they are representable."""
         logs = np.minimum(self.log_scale - self.tilt_rate * self.losses, 600.0)
         return np.asarray(np.minimum(np.exp(logs) * self.tilted_masses, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComposedCurve:
-    """``count`` releases."""
+    """The privacy curve of ``count`` equal releases."""
 
     single_release: ReleaseLosses
     count: int
 
     @property
     def infinite_mass(self) -> float:
-        """1 − (1 − δ_∞)^k."""
+        """The infinite-loss mass of all releases, 1 − (1 − δ_∞)^k."""
         return -math.expm1(self.count * math.log1p(-min(self.single_release.infinite_mass, 1 - 1e-16)))
 
     def log_delta(self, epsilon: float) -> float:
-        """Log δ(ε)."""
-        lost = math.log(max(self.infinite_mass, math.exp(FAINTEST)))
+        """Return log δ(ε)."""
+        log_infinite_mass = math.log(max(self.infinite_mass, math.exp(LOG_ZERO)))
         if self.count * self.single_release.largest_loss <= epsilon:
-            return lost
+            return log_infinite_mass
         finite = self.sum_tilted_by(self.saddle_point(epsilon), self.count).log_delta(epsilon)
-        return float(np.logaddexp(lost, finite))
+        return float(np.logaddexp(log_infinite_mass, finite))
 
     def saddle_point(self, epsilon: float) -> float:
-        """The c with k K'(c) = ε + 1/c + 1/(1 + c), by Newton's method inside a bracket, to a thousandth."""
+        """Return the c with k K'(c) = ε + 1/c + 1/(1 + c), by Newton's method inside a bracket, to a relative 0.001."""
         losses, masses = self.single_release.finite_losses, self.single_release.masses
-        low, high = 0.0, STEEPEST_TILT / max(float(np.max(np.abs(losses))), 1e-300)
+        low, high = 0.0, MAX_TILT_EXPONENT / max(float(np.max(np.abs(losses))), 1e-300)
         c = min(self._gaussian_saddle(epsilon), high / 2)
-        for _ in range(NEWTON):
+        for _ in range(MAX_NEWTON_STEPS):
             weights = masses * np.exp(c * losses)
-            whole = float(np.sum(weights))
-            mean = float(np.dot(weights, losses)) / whole
-            variance = float(np.dot(weights, losses**2)) / whole - mean * mean
+            total = float(np.sum(weights))
+            mean = float(np.dot(weights, losses)) / total
+            variance = float(np.dot(weights, losses**2)) / total - mean * mean
             slope = self.count * mean - epsilon - 1 / c - 1 / (1 + c)
             low, high = (c, high) if slope < 0 else (low, c)
             step = -slope / (self.count * max(variance, 0.0) + 1 / c**2 + 1 / (1 + c) ** 2)
@@ -153,40 +155,40 @@ class ComposedCurve:
         return c
 
     def _gaussian_saddle(self, epsilon: float) -> float:
-        """The same for a Gaussian with the mean and the variance of the sum, and 2/c for what is added to ε."""
+        """Return the saddle point for a Gaussian with the sum's mean and variance, with 2/c for 1/c + 1/(1 + c)."""
         mean = self.count * float(np.dot(self.single_release.masses, self.single_release.finite_losses))
         variance = self.count * float(np.dot(self.single_release.masses, self.single_release.finite_losses**2)) + 1e-300
-        above = epsilon - mean
-        return (above + math.sqrt(above * above + 8 * variance)) / (2 * variance)
+        distance = epsilon - mean
+        return (distance + math.sqrt(distance * distance + 8 * variance)) / (2 * variance)
 
     def sum_tilted_by(self, tilt: float, count: int) -> TiltedSum:
-        """The finite sum of ``count`` releases, tilted, on the coarsest lattice that holds it."""
+        """Return the finite sum of ``count`` releases, tilted, on the coarsest lattice that contains its losses."""
         losses, offsets = self.single_release.finite_losses, self.single_release.offsets
         weights = self.single_release.masses * np.exp(tilt * losses)
-        whole = float(np.sum(weights))
+        total = float(np.sum(weights))
         lowest = int(offsets.min())
         stride = max(1, int(np.gcd.reduce(offsets - lowest)))
-        # Places around the mean of the sum of `count` draws, and their masses, by transform.
+        # Lattice positions around the mean of the sum of `count` draws; their masses follow by Fourier transform.
         sum_offsets = (offsets - lowest) // stride
-        sum_weights = weights / whole
+        sum_weights = weights / total
         sum_mean = float(np.dot(sum_weights, sum_offsets))
         deviation = math.sqrt(count * float(np.dot(sum_weights, (sum_offsets - sum_mean) ** 2)))
-        # A transform that holds the sum, or all of it that matters.
+        # The transform is long enough for the whole sum, or for all but a negligible part of it.
         sum_low, sum_high = float(np.min(sum_offsets)), float(np.max(sum_offsets))
-        widest = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
-        window = SPREAD * deviation + 2 * (sum_high - sum_low) + 16
-        sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
+        full_length = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
+        window = WINDOW_DEVIATIONS * deviation + 2 * (sum_high - sum_low) + 16
+        sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(full_length, window)), MAX_CURVE_POINTS), real=True))
         center, middle = round(sum_mean), round(count * sum_mean)
         wrapped = np.bincount((sum_offsets - center) % sum_points, weights=sum_weights, minlength=sum_points)
-        back = scipy.fft.irfft(_power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
-        sum_masses = np.maximum(np.roll(back, sum_points // 2 - (middle - count * center)), 0.0)
-        places, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
-        points = np.asarray(self.single_release.step * (count * lowest + stride * places), dtype=np.float64)
-        return TiltedSum(points, masses, tilt, count * math.log(whole))
+        convolved = scipy.fft.irfft(_power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
+        sum_masses = np.maximum(np.roll(convolved, sum_points // 2 - (middle - count * center)), 0.0)
+        positions, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
+        points = np.asarray(self.single_release.step * (count * lowest + stride * positions), dtype=np.float64)
+        return TiltedSum(points, masses, tilt, count * math.log(total))
 
 
 def _power_by_squaring(base: Complexes, count: int) -> Complexes:
-    """base^count by squaring."""
+    """Return base^count by repeated squaring."""
     result, square = np.ones_like(base), base
     while count:
         if count & 1:
@@ -199,18 +201,18 @@ def _power_by_squaring(base: Complexes, count: int) -> Complexes:
 
 # How δ of many releases changes with each weight of their common distribution: gradient and curvature of log δ.
 #
-# With the other k − 1 factors held, δ_k = Σ_x Q_x φ(P_x / Q_x), φ(r) = r δ_{k−1}(ε − log r): an f-divergence, convex
+# For fixed other k − 1 factors, δ_k = Σ_x Q_x φ(P_x / Q_x), φ(r) = r δ_{k−1}(ε − log r): an f-divergence, convex
 # in (P, Q). So with S the loss of the others, r = P_x/Q_x and u = ε − log r
 #
 #     ∂δ/∂P_x = k P(S > u),    ∂δ/∂Q_x = −k E[e^{ε − S}; S > u],    curvature k f_S(u) (dP_x − r dQ_x)² / P_x.
 #
-# The gradient includes all k factors; the curvature omits their interaction. Both are read from a lattice, but are not
-# derivatives of the value that ``composed_curve`` computes on one: that has kinks where losses cross lattice points,
-# and a search that follows them fits the lattice.
+# The gradient includes all k factors; the curvature omits their interaction. Both are evaluated on a lattice, but are
+# not the derivatives of ``ComposedCurve.log_delta``: this has kinks where losses cross lattice points, and a search
+# with its derivatives would fit the lattice.
 
-LIKELY = 1e-9
-"""Tail probabilities above this are read from the sum that is not tilted."""
-SMOOTHED = 0.05
+UNTILTED_FROM = 1e-9
+"""Tail probabilities above this are taken from the untilted sum."""
+SMOOTHING_WIDTH = 0.05
 """The density of S is averaged over this many of its standard deviations."""
 
 
@@ -227,21 +229,21 @@ class CurveDerivatives:
 
 
 def curve_derivatives(half: Floats, shift: int, step: float, count: int, epsilon: float) -> CurveDerivatives:
-    """At normalized weights ``half``; the losses of the others on a lattice of width ``step``."""
+    """Return the derivatives at normalized weights ``half``; ``step`` is that of the lattice for the other releases."""
     curve = ComposedCurve(ReleaseLosses.from_weights(half, shift, step), count)
     log_delta = curve.log_delta(epsilon)
     p, q = shifted_pair(half, shift)
     both = (p > 0) & (q > 0)
     losses = np.log(p[both]) - np.log(q[both])
     others, scale = _OtherReleases.from_curve(curve, epsilon), count / math.exp(log_delta)
-    over_p, over_q = np.where(q > 0, 0.0, scale), np.zeros_like(q)
-    above, below = others.tail_masses(epsilon - losses)
-    over_p[both], over_q[both] = scale * above, -scale * below
+    gradient_p, gradient_q = np.where(q > 0, 0.0, scale), np.zeros_like(q)
+    above, weighted = others.tail_masses(epsilon - losses)
+    gradient_p[both], gradient_q[both] = scale * above, -scale * weighted
     reach = len(half) - 1
     outcomes = np.arange(-reach, reach + shift + 1)
     rows, columns = np.abs(outcomes), np.abs(outcomes - shift)
-    gradient = _fold_over_sign(rows, over_p, reach) + _fold_over_sign(columns, over_q, reach)
-    dense = scale * others.loss_density(epsilon - losses) / p[both]
+    gradient = _fold_over_sign(rows, gradient_p, reach) + _fold_over_sign(columns, gradient_q, reach)
+    curvature = scale * others.loss_density(epsilon - losses) / p[both]
     # The upper band of Σ dense (e_row − ratio e_column)(…)ᵀ.
     band_rows = rows[both]
     band_columns = columns[both]
@@ -249,23 +251,23 @@ def curve_derivatives(half: Floats, shift: int, step: float, count: int, epsilon
     shape = (shift + 1, reach + 1)
     band = np.zeros(shape)
     last = shape[0] - 1
-    apart, right = np.abs(band_rows - band_columns), np.maximum(band_rows, band_columns)
-    cross = -dense * ratio * np.where(apart == 0, 2.0, 1.0)
-    np.add.at(band, (np.full_like(band_rows, last), band_rows), dense)
-    np.add.at(band, (np.full_like(band_rows, last), band_columns), dense * ratio**2)
-    np.add.at(band, (last - apart, right), cross)
+    column_distance, right = np.abs(band_rows - band_columns), np.maximum(band_rows, band_columns)
+    mixed_terms = -curvature * ratio * np.where(column_distance == 0, 2.0, 1.0)
+    np.add.at(band, (np.full_like(band_rows, last), band_rows), curvature)
+    np.add.at(band, (np.full_like(band_rows, last), band_columns), curvature * ratio**2)
+    np.add.at(band, (last - column_distance, right), mixed_terms)
     return CurveDerivatives(log_delta, gradient, band)
 
 
-def _fold_over_sign(places: Indices, values: Floats, reach: int) -> Floats:
-    """Values added up over x and −x."""
-    inside = places <= reach
-    return np.bincount(places[inside], weights=values[inside], minlength=reach + 1).astype(np.float64)
+def _fold_over_sign(positions: Indices, values: Floats, reach: int) -> Floats:
+    """Return the sums of the values over x and −x."""
+    inside = positions <= reach
+    return np.bincount(positions[inside], weights=values[inside], minlength=reach + 1).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OtherReleases:
-    """The loss of k − 1 releases: tilted to the saddle, where masses near ε are precise, and not tilted."""
+    """The loss of k − 1 releases: tilted to the saddle point, for precise masses near ε, and untilted."""
 
     tilted_sum: TiltedSum
     untilted_sum: TiltedSum
@@ -280,21 +282,22 @@ class _OtherReleases:
         """Return the density of S at u, averaged over a short interval."""
         masses, losses = self.untilted_sum.untilted_masses, self.untilted_sum.losses
         mean = float(np.dot(masses, losses))
-        wide = SMOOTHED * math.sqrt(max(float(np.dot(masses, (losses - mean) ** 2)), 1e-300))
-        held = self.tail_masses(u - wide)[0] - self.tail_masses(u + wide)[0]
-        return np.asarray(np.maximum(held, 0.0) / (2 * wide))
+        half_width = SMOOTHING_WIDTH * math.sqrt(max(float(np.dot(masses, (losses - mean) ** 2)), 1e-300))
+        mass = self.tail_masses(u - half_width)[0] - self.tail_masses(u + half_width)[0]
+        return np.asarray(np.maximum(mass, 0.0) / (2 * half_width))
 
     def tail_masses(self, u: Floats) -> tuple[Floats, Floats]:
-        """P(S > u) and E[e^{ε − S}; S > u]."""
-        near, plain = _sum_tails(self.tilted_sum, self.epsilon, u), _sum_tails(self.untilted_sum, self.epsilon, u)
-        likely = plain[0] > LIKELY
-        return np.where(likely, plain[0], near[0]), np.where(likely, plain[1], near[1])
+        """Return P(S > u) and E[e^{ε − S}; S > u]."""
+        tilted, untilted = _sum_tails(self.tilted_sum, self.epsilon, u), _sum_tails(self.untilted_sum, self.epsilon, u)
+        use_untilted = untilted[0] > UNTILTED_FROM
+        return np.where(use_untilted, untilted[0], tilted[0]), np.where(use_untilted, untilted[1], tilted[1])
 
 
 def _sum_tails(total: TiltedSum, epsilon: float, u: Floats) -> tuple[Floats, Floats]:
+    """Return P(S > u) and E[e^{ε − S}; S > u] of one sum."""
     masses = total.untilted_masses
-    places = np.searchsorted(total.losses, u, side="right")
+    positions = np.searchsorted(total.losses, u, side="right")
     above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
     weighted = masses * np.exp(np.minimum(epsilon - total.losses, 300.0))
-    below = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)
-    return above[places], below[places]
+    weighted_above = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)
+    return above[positions], weighted_above[positions]

@@ -1,9 +1,14 @@
 """The least noise of several equal releases: families tuned by the exact composed curve, then the table itself.
 
 Under composition the best distribution changes (theory §4.3): Laplace for few releases, Gaussian for many, and where
-the two cross a distribution between them needs 14–16 % less variance than either. All candidates are tuned in floats;
-the best ones become integer tables, are certified from those, and the cheapest certified table is the answer. So it
-never costs more than a classic family. Optimality is local: for two releases or more the problem is not convex.
+both need the same noise a distribution between them needs 14–16 % less variance than either. All candidates are tuned
+in floats; the best ones are converted to integer tables and certified, and the result is the cheapest certified table.
+So it never costs more than a classic family. Optimality is local: for two releases or more the problem is not convex.
+
+1. Families with a shape (``best_shape``).
+2. Releases with δ = 0 (``cheapest_staircase``).
+3. The weights for two releases (``optimize_pair``).
+4. The choice among all candidates (``composed_noise``).
 """
 
 from __future__ import annotations
@@ -45,98 +50,98 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer
 from tightrope.randomness.alias_sampler import TOTAL
 
-# The best shape of a family with two knobs, and the least size for it.
+# 1. The best shape of a family with two parameters, and the least size for it.
 
-COMPETING_WITHIN = 1e-6
+TRIAL_TOLERANCE = 1e-6
 """Relative tolerance of the least size while shapes are compared."""
-NEAREST = 2e-3
+SHAPE_TOLERANCE = 2e-3
 """Tolerance of the best shape."""
 
 
-def best_shape(question: CompositionProblem, family: ShapedFamily) -> tuple[float, Candidate]:
+def best_shape(problem: CompositionProblem, family: ShapedFamily) -> tuple[float, Candidate]:
     """Return the best shape and its distribution; ``InsufficientBudgetError`` if all shapes fail."""
-    found: dict[float, Candidate] = {}
+    candidates: dict[float, Candidate] = {}
 
     def cost_at_shape(shape: float) -> float:
         try:
-            # The size with the standard deviation of the nearest shape that is known, or of the Gaussian.
-            wanted = family.with_shape(shape).relative_deviation
-            if not found:
-                guess = question.gaussian_scale / wanted
+            # Start with the standard deviation of the nearest evaluated shape, or of the Gaussian.
+            deviation = family.with_shape(shape).relative_deviation
+            if not candidates:
+                guess = problem.gaussian_scale / deviation
             else:
-                nearest = min(found, key=lambda other: abs(other - shape))
-                guess = found[nearest].size * family.with_shape(nearest).relative_deviation / wanted
-            found[shape] = law_at_least_size(question, family.with_shape(shape), guess, COMPETING_WITHIN)
+                nearest_shape = min(candidates, key=lambda other: abs(other - shape))
+                guess = candidates[nearest_shape].size * family.with_shape(nearest_shape).relative_deviation / deviation
+            candidates[shape] = law_at_least_size(problem, family.with_shape(shape), guess, TRIAL_TOLERANCE)
         except InsufficientBudgetError:
             return math.inf
-        return found[shape].cost
+        return candidates[shape].cost
 
     if not math.isfinite(min(map(cost_at_shape, family.shape_grid))):
-        raise InsufficientBudgetError(f"no {family.name} keeps {list(question.points)}; measure in coarser units")
+        raise InsufficientBudgetError(f"no {family.name} noise meets {list(problem.points)}; use coarser units")
     low, high = family.shape_bounds
     ordered = sorted({low, *family.shape_grid, high}, reverse=True)
-    place = ordered.index(min(found, key=lambda shape: found[shape].cost))
-    around = (ordered[min(place + 1, len(ordered) - 1)], ordered[max(place - 1, 0)])
-    scipy.optimize.minimize_scalar(cost_at_shape, bounds=around, method="bounded", options={"xatol": NEAREST})
-    best = min(found, key=lambda shape: found[shape].cost)
-    return best, law_at_least_size(question, family.with_shape(best), found[best].size)
+    best_index = ordered.index(min(candidates, key=lambda shape: candidates[shape].cost))
+    bounds = (ordered[min(best_index + 1, len(ordered) - 1)], ordered[max(best_index - 1, 0)])
+    scipy.optimize.minimize_scalar(cost_at_shape, bounds=bounds, method="bounded", options={"xatol": SHAPE_TOLERANCE})
+    best = min(candidates, key=lambda shape: candidates[shape].cost)
+    return best, law_at_least_size(problem, family.with_shape(best), candidates[best].size)
 
 
 def law_at_least_size(
-    question: CompositionProblem, family: ShapedFamily, guess: float, within: float = SIZE_TOLERANCE
+    problem: CompositionProblem, family: ShapedFamily, guess: float, within: float = SIZE_TOLERANCE
 ) -> Candidate:
-    """The distribution of this shape at its least size."""
-    depth = repeated_releases(question).tail_depth
+    """Return the distribution of this shape at its least size."""
+    depth = repeated_releases(problem).tail_depth
     return candidate_at_least_size(
-        question, family.name, SizedWeights(lambda scale: family.listed_weights(scale, depth), guess), within
+        problem, family.name, SizedWeights(lambda scale: family.listed_weights(scale, depth), guess), within
     )
 
 
-# Least noise of several releases where some δ_i = 0: every loss is bounded, and the noise never ends.
+# 2. The least noise of several releases if some δ_i = 0: every loss is bounded, and the noise is unbounded.
 #
-# k releases keep (ε, 0) exactly if no loss of any of them exceeds ε/k: each is (ε/k, 0)-private by itself. For that
-# the staircase is best (geometric noise at sensitivity 1, theory §4.1), unless a further point asks for more.
+# k releases meet (ε, 0) exactly if each is (ε/k, 0)-private. For that the staircase is best (geometric noise at
+# sensitivity 1, theory §4.1), unless a further point requires more noise.
 
-HALVINGS = 60
-PURE_WITHIN = 1e-9
-MOST_COMPOSED_STAIRS = 32
-UNLIKELY = 1e-40
+MAX_HALVINGS = 60
+EPSILON_TOLERANCE = 1e-9
+MAX_FIRST_WIDTHS = 32
+NEGLIGIBLE_TAIL = 1e-40
 """Costs of rarer errors are left out; costs grow at most like x⁴."""
 
 
-def cheapest_staircase(question: CompositionProblem) -> tuple[str, NoiseTable]:
-    """The name and the table of the cheapest staircase that meets all points."""
-    tables = [_steepest_staircase(question, high) for high in first_widths(question.shift, MOST_COMPOSED_STAIRS)]
-    name = LaplaceFamily.name if question.shift < StaircaseFamily.smallest_shift else StaircaseFamily.name
-    return name, min(tables, key=lambda table: expected_cost(table, question.cost))
+def cheapest_staircase(problem: CompositionProblem) -> tuple[str, NoiseTable]:
+    """Return the name and the table of the cheapest staircase that meets all points."""
+    tables = [_steepest_staircase(problem, high) for high in first_widths(problem.shift, MAX_FIRST_WIDTHS)]
+    name = LaplaceFamily.name if problem.shift < StaircaseFamily.smallest_shift else StaircaseFamily.name
+    return name, min(tables, key=lambda table: expected_cost(table, problem.cost))
 
 
-def _steepest_staircase(question: CompositionProblem, high: int) -> NoiseTable:
-    """Return the steepest staircase with this first width: at most ε/k, and less where another point binds."""
-    top = min(epsilon for epsilon, delta in question.points if delta == 0) / question.releases
+def _steepest_staircase(problem: CompositionProblem, high: int) -> NoiseTable:
+    """Return the steepest staircase with this first width: ε/k, or less if another point binds."""
+    max_epsilon = min(epsilon for epsilon, delta in problem.points if delta == 0) / problem.releases
 
     def staircase_at(epsilon: float) -> NoiseTable:
-        return staircase_table(epsilon, question.shift, high)
+        return staircase_table(epsilon, problem.shift, high)
 
-    if table_keeps_points(staircase_at(top), question):
-        return staircase_at(top)
-    good, bad = top / 2, top
-    for _ in range(HALVINGS):
-        if table_keeps_points(staircase_at(good), question):
+    if table_keeps_points(staircase_at(max_epsilon), problem):
+        return staircase_at(max_epsilon)
+    good, bad = max_epsilon / 2, max_epsilon
+    for _ in range(MAX_HALVINGS):
+        if table_keeps_points(staircase_at(good), problem):
             break
         good, bad = good / 2, good
     else:
         raise InsufficientBudgetError(
-            f"no endless noise keeps {list(question.points)} after {question.releases} releases"
+            f"no unbounded noise meets {list(problem.points)} after {problem.releases} releases"
         )
-    while bad > good * (1 + PURE_WITHIN):
+    while bad > good * (1 + EPSILON_TOLERANCE):
         middle = math.sqrt(good * bad)
-        good, bad = (middle, bad) if table_keeps_points(staircase_at(middle), question) else (good, middle)
+        good, bad = (middle, bad) if table_keeps_points(staircase_at(middle), problem) else (good, middle)
     return staircase_at(good)
 
 
 def expected_cost(table: NoiseTable, cost: ErrorCost) -> float:
-    """E φ(|X|) from the integer weights: exact for |x| and x², otherwise summed up to negligible terms."""
+    """Return E φ(|X|) from the integer weights: exact for |x| and x², otherwise without negligible terms."""
     if cost.power == 1:
         return table.mean_absolute
     if cost.power == 2:
@@ -146,168 +151,203 @@ def expected_cost(table: NoiseTable, cost: ErrorCost) -> float:
     else:
         cost.check_growth(1.0 + table.mean_absolute)
         last = len(table.half) + 1
-        while table.survival_probability(last) > UNLIKELY:
+        while table.survival_probability(last) > NEGLIGIBLE_TAIL:
             last *= 2
     above = np.array([float(table.survival_probability(x)) for x in range(last)])
     values = cost.values_at(np.arange(last + 1, dtype=np.float64))
     return float(values[0] + 2 * np.dot(np.diff(values), above))
 
 
-# Two releases: δ is piecewise quadratic in the weights, with kinks where two losses add up to ε.
+# 3. Two releases: δ is piecewise quadratic in the weights, with kinks where two losses add up to ε.
 #
-# Good distributions sit on the kinks (losses of ε/2), where Newton's method of ``polish_weights`` does not see them.
-# With D(x,
-# y) = p_x p_y − e^ε p_{x−Δ} p_{y−Δ} δ is Σ D₊ over all pairs. Each step makes every D linear and keeps the positive
-# parts: a linear program in a box around p. The distribution is then made flatter or steeper until it meets the points,
-# exactly but for rounding; a step is taken if it costs less. So the result is at least as good as the start; the
-# optimum is local.
+# Good distributions are at the kinks (losses of ε/2), where Newton's method of ``polish_weights`` does not apply. With
+# D(x, y) = p_x p_y − e^ε p_{x−Δ} p_{y−Δ}, δ is the sum of max(D, 0) over all pairs. Each step linearizes every D: a
+# linear program in a box around p. The distribution is then tempered (p → p^τ) until it meets the points, exactly but
+# for rounding; the step is accepted if the cost decreases. So the result costs at most as much as the start; it is a
+# local optimum.
 
-MOST_PAIR_CELLS = 45
+MAX_PAIR_CELLS = 45
 """Distributions with more cells per side have too many pairs."""
-MOST_STEPS = 20
-WIDEST, NARROWEST = 0.5, 1e-5
-"""Sides of the box, in parts of the weights."""
-FIRST, WIDER, NARROWER = 0.3, 1.5, 3.0
-LEAST_GAIN = 1e-6
-FRESH = 1e-3
-"""Weights may also grow by this part of the least δ, however small they are."""
-FAINT_MASS = 1e-30
-TEMPERS = (1.6, 1.3, 1.15, 1.07, 1.03, 1.01, 1.003, 1.001, 1.0, 0.999, 0.997, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6)
-TWO_RELEASES_HALVINGS = 40
-KEPT_OF_DELTA = 1 - 1e-12
-"""This part of every δ is kept in floats."""
+MAX_PAIR_STEPS = 20
+WIDEST_BOX, NARROWEST_BOX = 0.5, 1e-5
+"""Largest and smallest half-width of the box, relative to the weights; the search ends at the smallest."""
+FIRST_BOX, BOX_GROWTH, BOX_SHRINKAGE = 0.3, 1.5, 3.0
+"""Initial half-width of the box, its factor after an accepted step, and its divisor after a rejected one."""
+MIN_GAIN = 1e-6
+"""Relative decrease of the cost for which a step is accepted."""
+GROWTH_ALLOWANCE = 1e-3
+"""The box is wider by this fraction of the least δ, so that weights near 0 can grow."""
+SMALLEST_WEIGHT = 1e-30
+"""Smallest weight of a cell."""
+TEMPER_POWERS = (
+    1.6,
+    1.3,
+    1.15,
+    1.07,
+    1.03,
+    1.01,
+    1.003,
+    1.001,
+    1.0,
+    0.999,
+    0.997,
+    0.99,
+    0.97,
+    0.93,
+    0.87,
+    0.8,
+    0.7,
+    0.6,
+)
+"""The values of τ that are tried, before bisection between two neighbors."""
+TEMPER_HALVINGS = 40
+DELTA_FACTOR = 1 - 1e-12
+"""Every δ is multiplied by this, as a margin for rounding in floats."""
 
 
-def optimize_pair(question: CompositionProblem, half: Floats) -> Floats | None:
-    """Return tempered weights of 0, 1, … that meet the points at less cost than ``half``; None if tempering fails."""
-    law = temper_exactly(question, half)
-    if law is None or not len(law) <= MOST_PAIR_CELLS:
-        return law
-    box, best = FIRST, question.cost_of_weights(law)
-    for _ in range(MOST_STEPS):
+def optimize_pair(problem: CompositionProblem, half: Floats) -> Floats | None:
+    """Return tempered weights of 0, 1, … that meet the points and cost at most as much as ``half``, tempered.
+
+    Returns None if tempering fails, and the tempered ``half`` if it has too many cells.
+    """
+    weights = temper_exactly(problem, half)
+    if weights is None or not len(weights) <= MAX_PAIR_CELLS:
+        return weights
+    box, best = FIRST_BOX, problem.cost_of_weights(weights)
+    for _ in range(MAX_PAIR_STEPS):
         # The optimum of the linear program around the distribution, tempered.
-        program = _PairProgram.around_weights(question, law, box)
-        found = scipy.optimize.linprog(**program.linprog_arguments(question, law, box), method="highs")
-        moved = None if found.x is None else np.maximum(law + found.x[: len(law)], FAINT_MASS)
-        tried = None if moved is None else temper_exactly(question, moved)
-        cost = math.inf if tried is None else question.cost_of_weights(tried)
-        if tried is None or not cost < best * (1 - LEAST_GAIN):
-            box /= NARROWER
+        program = _PairProgram.around_weights(problem, weights, box)
+        solution = scipy.optimize.linprog(**program.linprog_arguments(problem, weights, box), method="highs")
+        moved = None if solution.x is None else np.maximum(weights + solution.x[: len(weights)], SMALLEST_WEIGHT)
+        tempered = None if moved is None else temper_exactly(problem, moved)
+        cost = math.inf if tempered is None else problem.cost_of_weights(tempered)
+        if tempered is None or not cost < best * (1 - MIN_GAIN):
+            box /= BOX_SHRINKAGE
         else:
-            law, best, box = tried, cost, min(box * WIDER, WIDEST)
-        if box < NARROWEST:
+            weights, best, box = tempered, cost, min(box * BOX_GROWTH, WIDEST_BOX)
+        if box < NARROWEST_BOX:
             break
-    return law
+    return weights
 
 
-def temper_exactly(question: CompositionProblem, half: Floats) -> Floats | None:
+def temper_exactly(problem: CompositionProblem, half: Floats) -> Floats | None:
     """Return p^τ with the largest τ tried that meets the points; None if all fail."""
-    logs = np.log(np.maximum(half, FAINT_MASS) / half[0])
+    logs = np.log(np.maximum(half, SMALLEST_WEIGHT) / half[0])
 
-    def power_keeps_points(power: float) -> bool:
-        keeps_half = normalize_half_weights(np.exp(logs * power))
-        p, q = shifted_pair(keeps_half, question.shift)
-        both, other = np.outer(p, p), np.outer(q, q)
+    def power_meets_points(power: float) -> bool:
+        tempered = normalize_half_weights(np.exp(logs * power))
+        p, q = shifted_pair(tempered, problem.shift)
+        pair_p, pair_q = np.outer(p, p), np.outer(q, q)
         return all(
-            float(np.maximum(both - math.exp(epsilon) * other, 0).sum()) <= delta * KEPT_OF_DELTA
-            for epsilon, delta in question.points
+            float(np.maximum(pair_p - math.exp(epsilon) * pair_q, 0).sum()) <= delta * DELTA_FACTOR
+            for epsilon, delta in problem.points
         )
 
-    if power_keeps_points(TEMPERS[0]):
-        return normalize_half_weights(np.exp(logs * TEMPERS[0]))
-    ends = next(((high, low) for high, low in pairwise(TEMPERS) if power_keeps_points(low)), None)
-    if ends is None:
+    if power_meets_points(TEMPER_POWERS[0]):
+        return normalize_half_weights(np.exp(logs * TEMPER_POWERS[0]))
+    bracket = next(((high, low) for high, low in pairwise(TEMPER_POWERS) if power_meets_points(low)), None)
+    if bracket is None:
         return None
-    high, low = ends
-    for _ in range(TWO_RELEASES_HALVINGS):
+    high, low = bracket
+    for _ in range(TEMPER_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if power_keeps_points(middle) else (low, middle)
+        low, high = (middle, high) if power_meets_points(middle) else (low, middle)
     return normalize_half_weights(np.exp(logs * low))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PairProgram:
-    """Rows: D linear less its slack ≤ 0 for pairs that may be positive, Σ slacks ≤ δ for each point."""
+    """The linear program: linearized D − slack ≤ 0 for pairs whose D may be positive, Σ slacks ≤ δ for each point."""
 
     constraint_matrix: scipy.sparse.csr_array
     right_sides: Floats
     slack_count: int
 
     @classmethod
-    def around_weights(cls, question: CompositionProblem, half: Floats, box: float) -> _PairProgram:
-        cells, shift = len(half), question.shift
-        # |x| and |x − shift| for x = −N..N, N + 1 for what is outside; its weight, 0, is the last of ``wide``.
+    def around_weights(cls, problem: CompositionProblem, half: Floats, box: float) -> _PairProgram:
+        cells, shift = len(half), problem.shift
+        # |x| and |x − shift| for x = −N..N, or N + 1 outside; its weight, 0, is the last of ``padded``.
         x = np.arange(1 - cells, cells)
         near, far = np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
         first, second = np.triu_indices(2 * cells - 1)
-        wide = np.append(half, 0.0)
-        mine = wide[near[first]] * wide[near[second]]
-        # Of each point: coefficients of the changes of weights and of the slacks, and right-hand sides.
+        padded = np.append(half, 0.0)
+        products_p = padded[near[first]] * padded[near[second]]
+        # For each point: coefficients of the weight changes and of the slacks, and right-hand sides.
         blocks: list[tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Floats]] = []
-        for epsilon, delta in question.points:
+        for epsilon, delta in problem.points:
             gamma = math.exp(epsilon)
-            theirs = gamma * wide[far[first]] * wide[far[second]]
-            may = np.flatnonzero(mine * (1 + box) ** 2 + FAINT_MASS > theirs * (1 - box) ** 2)
-            i, j = first[may], second[may]
-            entries = np.concatenate([wide[near[j]], wide[near[i]], -gamma * wide[far[j]], -gamma * wide[far[i]]])
-            rows, columns = np.tile(np.arange(len(may)), 4), np.concatenate([near[i], near[j], far[i], far[j]])
-            change_rows = scipy.sparse.csr_array((entries, (rows, columns)), shape=(len(may) + 1, cells + 1))[:, :cells]
-            twice = scipy.sparse.csr_array(np.where(i == j, 1.0, 2.0)[None, :])
-            slack_rows = scipy.sparse.csr_array(scipy.sparse.vstack([-scipy.sparse.eye_array(len(may)), twice]))
-            blocks.append((change_rows, slack_rows, np.append(theirs[may] - mine[may], delta)))
+            products_q = gamma * padded[far[first]] * padded[far[second]]
+            possible = np.flatnonzero(products_p * (1 + box) ** 2 + SMALLEST_WEIGHT > products_q * (1 - box) ** 2)
+            i, j = first[possible], second[possible]
+            entries = np.concatenate(
+                [padded[near[j]], padded[near[i]], -gamma * padded[far[j]], -gamma * padded[far[i]]]
+            )
+            rows, columns = np.tile(np.arange(len(possible)), 4), np.concatenate([near[i], near[j], far[i], far[j]])
+            change_rows = scipy.sparse.csr_array((entries, (rows, columns)), shape=(len(possible) + 1, cells + 1))[
+                :, :cells
+            ]
+            multiplicities = scipy.sparse.csr_array(np.where(i == j, 1.0, 2.0)[None, :])
+            slack_rows = scipy.sparse.csr_array(
+                scipy.sparse.vstack([-scipy.sparse.eye_array(len(possible)), multiplicities])
+            )
+            blocks.append((change_rows, slack_rows, np.append(products_q[possible] - products_p[possible], delta)))
         changes = scipy.sparse.vstack([block[0] for block in blocks])
         slacks = scipy.sparse.block_diag([block[1] for block in blocks])
         above = np.concatenate([block[2] for block in blocks])
         matrix = scipy.sparse.csr_array(scipy.sparse.hstack([changes, slacks]))
         if shift > 1:
-            # And p_{x+1} ≤ p_x: then the largest shift says all.
+            # And p_{x+1} ≤ p_x: then the largest shift dominates all others.
             shape = (len(half) - 1, matrix.shape[1])
-            falls = scipy.sparse.eye_array(*shape, k=1) - scipy.sparse.eye_array(*shape)
+            unimodality = scipy.sparse.eye_array(*shape, k=1) - scipy.sparse.eye_array(*shape)
             matrix, above = (
-                scipy.sparse.csr_array(scipy.sparse.vstack([matrix, falls])),
+                scipy.sparse.csr_array(scipy.sparse.vstack([matrix, unimodality])),
                 np.append(above, -np.diff(half)),
             )
         return cls(matrix, above, slacks.shape[1])
 
-    def linprog_arguments(self, question: CompositionProblem, half: Floats, box: float) -> dict[str, Any]:
+    def linprog_arguments(self, problem: CompositionProblem, half: Floats, box: float) -> dict[str, Any]:
         """Return the arguments for ``scipy.optimize.linprog``."""
         count, pad = len(half), np.zeros(self.slack_count)
-        ways = np.where(np.arange(count) == 0, 1.0, 2.0)
-        costs = ways * question.cost.values_at(np.arange(count, dtype=np.float64))
-        room = box * (half + FRESH * question.least_delta)
-        bounds = [(max(-most, -weight), most) for most, weight in zip(room.tolist(), half.tolist(), strict=True)]
+        multiplicities = np.where(np.arange(count) == 0, 1.0, 2.0)
+        costs = multiplicities * problem.cost.values_at(np.arange(count, dtype=np.float64))
+        box_sizes = box * (half + GROWTH_ALLOWANCE * problem.least_delta)
+        bounds = [
+            (max(-largest, -weight), largest) for largest, weight in zip(box_sizes.tolist(), half.tolist(), strict=True)
+        ]
         return {
             "c": np.concatenate([costs, pad]),
             "A_ub": self.constraint_matrix,
             "b_ub": self.right_sides,
-            "A_eq": np.concatenate([ways, pad])[None, :],
+            "A_eq": np.concatenate([multiplicities, pad])[None, :],
             "b_eq": [0.0],
             "bounds": bounds + [(0, None)] * self.slack_count,
         }
 
 
-MOST_RELEASES = 10**6
-MOST_POLISHED = 300
+# 4. The choice among all candidates.
+
+MAX_RELEASES = 10**6
+MAX_POLISHED_RELEASES = 300
 """Weights are not optimized for more releases: the gain is below 0.05 %."""
-MOST_POLISHED_CELLS = 4000
+MAX_POLISHED_CELLS = 4000
 """Tables with more cells per side, times the sensitivity, are not optimized: the best family is used."""
-NEAR_BEST = 1e-4
+COMPARED_GAP = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""
 POLISHED = "optimized table"
 CLOSED_FORM = "least noise (closed form)"
-STARTS, FIRST_DELTA = (0.4, 0.45, 0.5, 0.55), 0.3
-"""Two releases are searched from the optima of one at these parts of ε and δ ..."""
-DROP = 2.0
-"""... and two more cells, each e² times less likely."""
-FINER = 16
-"""Weights of two releases are rounded to a lattice this many times as fine: losses that add up to ε keep doing so."""
-NEVER = 1e-22
+START_FRACTIONS, FIRST_DELTA = (0.4, 0.45, 0.5, 0.55), 0.3
+"""The search for two releases starts from the optima of one release at these multiples of ε and δ ..."""
+EXTRA_CELL_NATS = 2.0
+"""... with two more cells, each e² times less likely than the one before."""
+LATTICE_REFINEMENT = 16
+"""Weights for two releases are rounded to a lattice this many times as fine, so that losses of ε/2 stay exact."""
+NEGLIGIBLE_DELTA = 1e-22
 """A smaller δ per release is replaced by 0: it is below the precision of 128-bit tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedNoise:
-    """The table of one release, E φ(|X|) of it, the family it is from, and each candidate's cost or reason of failure.
+    """The table of one release, its family, its cost E φ(|X|), and each candidate's cost or the reason why it failed.
 
     ``weights_optimized``: the weights themselves were optimized.
     """
@@ -324,14 +364,15 @@ def composed_noise(
 ) -> ComposedNoise:
     """Return noise for each of ``releases`` answers so that together δ(ε_i) ≤ δ_i for every point of the budget.
 
-    Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost``: "absolute",
-    "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
-    Gaussian noise. One release of sensitivity 1 gets the optimal closed form of theory §4.1.
-    With δ_i = 0 (or below 10⁻²² a release) every loss is bounded by ε_i/k: an unbounded staircase. ε above 40 a
-    release is replaced by that. The costs of other candidates are searched in floats, right to about 1e−5.
+    Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost`` is "absolute",
+    "squared", or a non-decreasing function of |x|; it is at most that of Laplace, truncated Laplace, staircase and
+    Gaussian noise. One release of sensitivity 1 gets the optimal closed form of theory §4.1. If δ_i = 0 (or below 10⁻²²
+    per release), every loss is bounded by ε_i/k, and the noise is an unbounded staircase. ε above 40 per release is
+    replaced by 40. The costs of other candidates are computed in floats, with a relative error of about 1e−5.
 
-    Neighbors: as defined by the sensitivity; releases may be adaptive, with this noise fixed in advance. Raises
-    ``InputError`` for invalid arguments, ``InsufficientBudgetError`` if no integer table meets the budget.
+    Two datasets are neighbors if each answer differs by at most ``sensitivity``; releases may be adaptive, with this
+    noise fixed in advance. Raises ``InputError`` for invalid arguments, ``InsufficientBudgetError`` if no integer table
+    meets the budget.
 
     >>> found = composed_noise(Budget(epsilon=1, delta=1e-6), releases=10)
     >>> found.family, found.cost < 158.61, found.cost < 0.89 * found.candidates["discrete Gaussian"]
@@ -340,106 +381,105 @@ def composed_noise(
     True
     """
     releases = check_integer("releases", releases)
-    if not releases <= MOST_RELEASES:
-        raise InputError("releases", releases, f"at most {MOST_RELEASES}", "for more releases, use Gaussian noise")
+    if not releases <= MAX_RELEASES:
+        raise InputError("releases", releases, f"at most {MAX_RELEASES}", "for more releases, use Gaussian noise")
     points = tuple(_supported_point(point, releases) for point in PrivacyTarget.from_budget(budget).points)
-    question = CompositionProblem(
+    problem = CompositionProblem(
         points, releases, check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
     )
-    if question.releases == 1 and question.shift == 1:
-        table = optimal_table(question.points)
-        return _single_candidate(CLOSED_FORM, table, question)
-    if any(delta == 0 for _, delta in question.points):
-        return _single_candidate(*cheapest_staircase(question), question)
-    found, refused = _family_candidates(question)
-    if not found:
-        raise InsufficientBudgetError("; ".join(sorted({str(reason) for reason in refused.values()})))
-    best = min(found, key=lambda one: one.cost)
+    if problem.releases == 1 and problem.shift == 1:
+        table = optimal_table(problem.points)
+        return _single_candidate(CLOSED_FORM, table, problem)
+    if any(delta == 0 for _, delta in problem.points):
+        return _single_candidate(*cheapest_staircase(problem), problem)
+    candidates, failures = _family_candidates(problem)
+    if not candidates:
+        raise InsufficientBudgetError("; ".join(sorted({str(reason) for reason in failures.values()})))
+    best = min(candidates, key=lambda candidate: candidate.cost)
     # The weights themselves are optimized only for finite tables and few releases.
-    if question.releases <= MOST_POLISHED and len(best.half_weights) * question.shift <= MOST_POLISHED_CELLS:
-        found.append(_optimized_candidate(question, best))
-    winner, table = _cheapest_certified(question, sorted(found, key=lambda one: one.cost))
-    costs: dict[str, float | str] = {one.family_name: one.cost for one in found}
-    realized = expected_cost(table, question.cost)
-    return ComposedNoise(table, winner, realized, {**costs, **refused, winner: realized}, winner == POLISHED)
+    if problem.releases <= MAX_POLISHED_RELEASES and len(best.half_weights) * problem.shift <= MAX_POLISHED_CELLS:
+        candidates.append(_optimized_candidate(problem, best))
+    winner, table = _cheapest_certified(problem, sorted(candidates, key=lambda candidate: candidate.cost))
+    costs: dict[str, float | str] = {candidate.family_name: candidate.cost for candidate in candidates}
+    realized = expected_cost(table, problem.cost)
+    return ComposedNoise(table, winner, realized, {**costs, **failures, winner: realized}, winner == POLISHED)
 
 
 def _supported_point(point: tuple[float, float], releases: int) -> tuple[float, float]:
-    """Return the question with ε within the precision of tables, and a negligible δ replaced by 0."""
+    """Return the point with ε within the precision of tables, and a negligible δ replaced by 0."""
     epsilon, delta = point
-    if delta >= NEVER * releases:
+    if delta >= NEGLIGIBLE_DELTA * releases:
         return min(epsilon, LARGEST_STEP * releases), delta
     if not epsilon > 0:
-        raise InputError("epsilon", epsilon, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
+        raise InputError("epsilon", epsilon, "above 0 if delta = 0", "no noise meets it; try epsilon=1")
     return min(epsilon, LARGEST_STEP * releases), 0.0
 
 
-def _single_candidate(name: str, table: NoiseTable, question: CompositionProblem) -> ComposedNoise:
+def _single_candidate(name: str, table: NoiseTable, problem: CompositionProblem) -> ComposedNoise:
     """Return the result for a single candidate."""
-    realized = expected_cost(table, question.cost)
+    realized = expected_cost(table, problem.cost)
     return ComposedNoise(table, name, realized, {name: realized}, False)
 
 
-def _family_candidates(question: CompositionProblem) -> tuple[list[Candidate], dict[str, str]]:
+def _family_candidates(problem: CompositionProblem) -> tuple[list[Candidate], dict[str, str]]:
     """Return every family at its least size, and the reasons why others failed."""
-    found, refused = [], {}
+    candidates, failures = [], {}
     for family in registered_families():
-        most = family.max_releases
-        if question.shift < family.smallest_shift or (most is not None and question.releases > most):
+        max_releases = family.max_releases
+        if problem.shift < family.smallest_shift or (max_releases is not None and problem.releases > max_releases):
             continue
         try:
-            found.append(
-                best_shape(question, family)[1]
-                if isinstance(family, ShapedFamily)
-                else best_candidate(question, family)
+            candidates.append(
+                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
             )
         except InsufficientBudgetError as error:
-            refused[family.name] = str(error)
-    return found, refused
+            failures[family.name] = str(error)
+    return candidates, failures
 
 
-def _optimized_candidate(question: CompositionProblem, best: Candidate) -> Candidate:
-    """The best weights found from the best distribution; for two releases on a lattice that has ε/2."""
-    half = polish_weights(question, best.half_weights)
-    if question.releases != 2:
-        return Candidate(POLISHED, half, question.cost_of_weights(half), math.inf)
-    # Further starts: optima of one release at about half the guarantee, plateaus as wide as the shift, with room to
-    # grow.
+def _optimized_candidate(problem: CompositionProblem, best: Candidate) -> Candidate:
+    """Return the best weights found from the best candidate; for two releases on a lattice that contains ε/2."""
+    half = polish_weights(problem, best.half_weights)
+    if problem.releases != 2:
+        return Candidate(POLISHED, half, problem.cost_of_weights(half), math.inf)
+    # Further starts: optima of one release at about half the guarantee, stretched to the shift, with two more cells.
     starts = [half]
-    for share in STARTS:
-        table = optimal_table([(epsilon * share, delta * FIRST_DELTA) for epsilon, delta in question.points])
-        if table.tail is not None or len(table.half) * question.shift > MOST_PAIR_CELLS - 2:
+    for fraction in START_FRACTIONS:
+        table = optimal_table([(epsilon * fraction, delta * FIRST_DELTA) for epsilon, delta in problem.points])
+        if table.tail is not None or len(table.half) * problem.shift > MAX_PAIR_CELLS - 2:
             continue
         levels = np.array([table.center, *table.half], dtype=np.float64) / TOTAL
-        places = (np.arange(len(levels) * question.shift) + question.shift // 2) // question.shift
-        start = levels[np.minimum(places, len(levels) - 1)]
-        starts.append(np.concatenate([start, start[-1] * np.exp(-DROP * np.arange(1.0, 3.0))]))
-    laws = [law for start in starts if (law := optimize_pair(question, start)) is not None]
-    half = min([half, *laws], key=question.cost_of_weights)
-    main = max(question.points)[0] / 2
-    step = question.lattice_step(HEIGHT_VARIANCE) / FINER
-    step = main / math.ceil(main / step) if main > 0 else step
+        indices = (np.arange(len(levels) * problem.shift) + problem.shift // 2) // problem.shift
+        start = levels[np.minimum(indices, len(levels) - 1)]
+        starts.append(np.concatenate([start, start[-1] * np.exp(-EXTRA_CELL_NATS * np.arange(1.0, 3.0))]))
+    optimized = [weights for start in starts if (weights := optimize_pair(problem, start)) is not None]
+    half = min([half, *optimized], key=problem.cost_of_weights)
+    half_epsilon = max(problem.points)[0] / 2
+    step = problem.lattice_step(HEIGHT_VARIANCE) / LATTICE_REFINEMENT
+    step = half_epsilon / math.ceil(half_epsilon / step) if half_epsilon > 0 else step
     return Candidate(
         POLISHED,
         half,
-        question.cost_of_weights(half),
+        problem.cost_of_weights(half),
         1 / step,
         LatticeWeights.from_rounded_weights(half, step).heights,
     )
 
 
-def _cheapest_certified(question: CompositionProblem, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:
-    """The cheapest certified table among the candidates that are nearly the best."""
+def _cheapest_certified(problem: CompositionProblem, candidates: Sequence[Candidate]) -> tuple[str, NoiseTable]:
+    """Return the cheapest certified table, and its family, among the candidates that are nearly the best."""
     tables: list[tuple[float, str, NoiseTable]] = []
-    for found in ordered:
-        if tables and found.cost > min(tables)[0] * (1 + NEAR_BEST):
+    for candidate in candidates:
+        if tables and candidate.cost > min(tables)[0] * (1 + COMPARED_GAP):
             break
         try:
-            table = LatticeWeights.from_candidate(question, found).with_largest_step(question).certified_table(question)
+            table = (
+                LatticeWeights.from_candidate(problem, candidate).with_largest_step(problem).certified_table(problem)
+            )
         except InsufficientBudgetError:
             continue
-        tables.append((expected_cost(table, question.cost), found.family_name, table))
+        tables.append((expected_cost(table, problem.cost), candidate.family_name, table))
     if not tables:
-        raise InsufficientBudgetError(f"no integer table keeps {list(question.points)}; raise delta")
-    _, name, table = min(tables, key=lambda one: one[:2])
+        raise InsufficientBudgetError(f"no integer table meets {list(problem.points)}; use a larger delta")
+    _, name, table = min(tables, key=lambda entry: entry[:2])
     return name, table

@@ -20,7 +20,7 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.noise.program.closed_form import cost_from_tails, least_tails, round_up
 from tightrope.noise.program.dual import Costs, DualMultiplier, proven_least
-from tightrope.noise.program.request import DOUBLINGS, GROWTH, ErrorCost, PrivacyTarget, Shape
+from tightrope.noise.program.request import DOUBLINGS, MAX_GROWTH, ErrorCost, PrivacyTarget, Shape
 from tightrope.noise.program.search import least_table, proving_multipliers, steep_noise
 from tightrope.noise.program.steep_noise import SteepNoise
 from tightrope.numerics.arrays import Floats
@@ -28,11 +28,12 @@ from tightrope.randomness.alias_sampler import TOTAL
 
 # The cost of a table: E φ(|X|) from the sampled integer weights, rounded up.
 
-DEEP = Fraction(1, 1 << 60)
+SMALL_TAIL = Fraction(1, 1 << 60)
+"""The sum of costs is exact up to an error with at most this tail probability, and bounded beyond it."""
 
 
 def certified_cost(table: NoiseTable, cost: ErrorCost) -> float:
-    """E φ(|X|), rounded up. Raises ``InputError`` for a cost that grows too fast where the noise never ends.
+    """Return E φ(|X|), rounded up; ``InputError`` if the cost grows too fast for unbounded noise.
 
     >>> certified_cost(NoiseTable(2**127, (2**126,)), ErrorCost.from_argument("absolute"))
     0.5
@@ -47,20 +48,24 @@ def certified_cost(table: NoiseTable, cost: ErrorCost) -> float:
     # φ grows at most sixteenfold where the error doubles (checked), and the tail is geometric: the last term of the
     # sum, taken twice, covers all further ones.
     last = 1
-    while table.survival_probability(last) > DEEP:
+    while table.survival_probability(last) > SMALL_TAIL:
         last *= 2
     cost.check_growth(float(last))
     values = [Fraction(value) for value in cost.values_at(np.arange(last + 1.0)).tolist()]
-    inside = sum((b - a) * table.survival_probability(k) for k, (a, b) in enumerate(pairwise(values)))
-    terms = [Fraction(int(GROWTH)) ** (j + 1) * table.survival_probability(last << j) for j in range(DOUBLINGS // 2)]
-    return round_up(values[0] + 2 * inside + 2 * values[-1] * (sum(terms) + terms[-1]))
+    inner_sum = sum((b - a) * table.survival_probability(k) for k, (a, b) in enumerate(pairwise(values)))
+    outer_terms = [
+        Fraction(int(MAX_GROWTH)) ** (j + 1) * table.survival_probability(last << j) for j in range(DOUBLINGS // 2)
+    ]
+    return round_up(values[0] + 2 * inner_sum + 2 * values[-1] * (sum(outer_terms) + outer_terms[-1]))
 
 
 def finite_table_cost(table: NoiseTable, values: Floats) -> Fraction:
-    """Σ p_x c_|x| for a table that ends, exactly, from the float costs c_0..c_N."""
+    """Return the exact Σ p_x c_|x| of a bounded table, from the float costs c_0..c_N."""
     costs = [Fraction(value) for value in values.tolist()]
     return Fraction(sum(2 * w * c for w, c in zip(table.half, costs[1:], strict=True)) + table.center * costs[0], TOTAL)
 
+
+# Certificates: the bound on the cost, its argument, and the realized guarantee.
 
 THEOREM = (
     "For every noise that keeps the points at shift 1, P(|X| >= k) >= 2 G_k with G_1 = max_i (1 - delta_i) / "
@@ -88,11 +93,11 @@ class CertifiedMechanism(Mechanism):
 
 
 class CertificateBuilder(ABC):
-    """The data about one noise from which its certificate is written."""
+    """The data from which the certificate of a noise is built, on demand."""
 
     @abstractmethod
     def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
-        """The certificate of the table that is sampled."""
+        """Return the certificate of the table that is sampled."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +110,16 @@ class CostBound:
 
     @cached_property
     def dual_multipliers(self) -> tuple[DualMultiplier, ...]:
-        """Numbers that prove it for a sensitivity above 1: the linear program over all shifts."""
+        """Multipliers that prove the bound for a sensitivity above 1, from the linear program over all shifts."""
         return proving_multipliers(self.privacy_target, self.sensitivity, self.error_costs)
 
     def error_costs(self, last: int) -> Floats:
-        """c_0..c_last."""
+        """Return the costs c_0..c_last."""
         return self.cost.values_at(np.arange(last + 1.0))
 
     @cached_property
     def steep_closed_form(self) -> SteepNoise:
-        """The closed form of a large ε and its bound, beyond the precision of multipliers in floats."""
+        """The closed form for large ε and its bound, where multipliers in floats are too inaccurate."""
         return steep_noise(self.privacy_target, self.sensitivity, self.error_costs)
 
     @cached_property
@@ -124,7 +129,7 @@ class CostBound:
 
     @cached_property
     def lower_bound(self) -> float:
-        """The bound, rounded down."""
+        """The lower bound on the cost, rounded down."""
         if self.sensitivity == 1:
             return cost_from_tails(least_tails(self.privacy_target.without_cap.points), self.cost)
         return max(self._dual_bound, self.steep_closed_form.lower_bound)
@@ -142,7 +147,10 @@ class CostBound:
 
 @dataclass(frozen=True)
 class SingleReleaseProof(CertificateBuilder):
-    """One release: the bound, the shape of the noise, and the numbers of its own program where there was one."""
+    """Builds the certificate of noise for one release.
+
+    ``shape_multipliers`` are those of the linear program for noise of this shape; empty without a program.
+    """
 
     bound: CostBound
     shape: Shape
@@ -150,32 +158,35 @@ class SingleReleaseProof(CertificateBuilder):
 
     def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
         upper = certified_cost(table, self.bound.cost)
-        proven = (self.bound.lower_bound, self.bound.bound_argument)
-        found = table_certificate(table, self.bound, proven, upper, self.shape, self._unimodal_price(upper))
-        return replace(found, shape_lower=min(upper, max(found.lower, self._shape_lower)))
+        bound_and_argument = (self.bound.lower_bound, self.bound.bound_argument)
+        certificate = table_certificate(
+            table, self.bound, bound_and_argument, upper, self.shape, self._unimodal_price(upper)
+        )
+        return replace(certificate, shape_lower=min(upper, max(certificate.lower, self._shape_lower)))
 
     @property
     def _shape_lower(self) -> float:
-        """A lower bound on the cost of noise of the same shape, from the program's own multipliers."""
+        """A lower bound on the cost of noise of the same shape; 0 without multipliers."""
         return (
             proven_least(self.shape_multipliers, self.bound.error_costs, self.shape) if self.shape_multipliers else 0.0
         )
 
     def _unimodal_price(self, upper: float) -> float:
-        """Return an upper bound on the additional cost of the least unimodal noise."""
+        """Return an upper bound on the relative additional cost of the best unimodal noise."""
         bound = self.bound
         if bound.sensitivity == 1:
             return 0.0
-        own = self.shape == "unimodal"
-        other = upper if own else certified_cost(self._least_unimodal_table(), bound.cost)
-        return other / bound.lower_bound - 1 if bound.lower_bound > 0 else (0.0 if other == 0 else math.inf)
+        unimodal_cost = upper if self.shape == "unimodal" else certified_cost(self._least_unimodal_table(), bound.cost)
+        if bound.lower_bound > 0:
+            return unimodal_cost / bound.lower_bound - 1
+        return 0.0 if unimodal_cost == 0 else math.inf
 
     def _least_unimodal_table(self) -> NoiseTable:
         return least_table(self.bound.privacy_target, self.bound.sensitivity, self.bound.error_costs, "unimodal").table
 
 
 def dual_argument(multipliers: Sequence[DualMultiplier], costs: Costs) -> Argument:
-    """The numbers of a dual bound, with the costs of the errors that they look at."""
+    """Return the argument of a dual bound: its multipliers, and the costs of the errors up to their reach."""
     reach = max((m.index_reach for m in multipliers), default=1)
     numbers = {"costs": costs(reach + 1).tolist(), "multipliers": [m.to_data() for m in multipliers]}
     return Argument("dual", DUAL, numbers)
@@ -184,16 +195,16 @@ def dual_argument(multipliers: Sequence[DualMultiplier], costs: Costs) -> Argume
 def table_certificate(
     table: NoiseTable,
     bound: CostBound,
-    proven: tuple[float, Argument],
+    bound_and_argument: tuple[float, Argument],
     upper: float,
     shape: str,
     price: float | None = None,
     releases: int = 1,
 ) -> NoiseCertificate:
-    """The certificate of a table for one or more releases of what ``bound`` asks; ``proven`` is its lower bound."""
+    """Return the certificate of a table for one or more releases; ``bound_and_argument`` is the proven lower bound."""
     guarantee, realized = realized_guarantee(releases * table.loss(bound.sensitivity), bound.privacy_target)
     return NoiseCertificate(
-        lower=min(proven[0], upper),
+        lower=min(bound_and_argument[0], upper),
         upper=upper,
         guarantee=guarantee,
         realized=realized,
@@ -203,7 +214,7 @@ def table_certificate(
         mean_absolute_error=table.mean_absolute,
         mean_squared_error=table.mean_squared,
         worst_error=table.largest_magnitude,
-        argument=proven[1],
+        argument=bound_and_argument[1],
         unimodal_price=price,
         releases=releases,
         table=table_document(table),
@@ -216,9 +227,9 @@ def table_document(table: NoiseTable) -> TablePart:
 
 
 def realized_guarantee(
-    loss: PrivacyLoss, promise: PrivacyTarget
+    loss: PrivacyLoss, target: PrivacyTarget
 ) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
-    """The triple that a loss realizes at the promised ε, and (ε, δ promised, δ realized) for every point."""
-    realized = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in promise.points)
-    epsilon = promise.main_point[0]
+    """Return the realized (ε, δ, η) at the main point's ε, and (ε, requested δ, realized δ) of every point."""
+    realized = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in target.points)
+    epsilon = target.main_point[0]
     return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()), realized

@@ -15,14 +15,16 @@ from tightrope.numerics.arrays import Floats
 
 Shape = Literal["unimodal", "any"]
 
-CERTAIN = 16.0
-"""A loss beyond this many nats, odds of nine million to one, counts as certain failure in noise design: this costs less
-than a millionth, and much larger ones exceed the range of solvers."""
+CERTAIN_LOSS = 16.0
+"""In noise design a loss above this many nats (odds of nine million to one) counts as infinite: the noise grows by less
+than a millionth, and solvers cannot handle much larger losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyTarget:
-    """δ(ε_i) ≤ δ_i for all points, ε_i ≥ 0 ascending; (0, η) is a total variation of η. ``main`` is what is stated.
+    """The points (ε_i, δ_i) that noise must meet, ε_i ≥ 0 ascending; (0, η) is a total variation of η.
+
+    ``main_point`` is the one at which certificates state the guarantee.
 
     Decimals are rounded down: the realized guarantee is at least as strong as requested.
     """
@@ -30,12 +32,13 @@ class PrivacyTarget:
     points: tuple[tuple[float, float], ...]
     main_point: tuple[float, float]
     cap_point: tuple[float, float] | None = None
-    """The point of the cap on certain failure: noise meets it, bounds omit it."""
+    """The point of the cap on infinite loss: noise meets it, lower bounds omit it."""
 
     @classmethod
     def from_budget(cls, budget: Budget) -> Self:
-        """The budget's points, without those that others imply; its cap on certain failure, where no point implies it,
-        is the point (``CERTAIN``, δ).
+        """Return the budget's points, without those that others imply.
+
+        The cap on infinite loss, if no point implies it, is the point (``CERTAIN_LOSS``, δ).
 
         Raises ``InputError`` for anything but a budget of points, and for infeasible budgets.
 
@@ -44,14 +47,14 @@ class PrivacyTarget:
         """
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        asked, cap = list(budget.rounded_points), at_most(budget.delta)
-        implied = any(delta <= cap for _, delta in asked)
-        certain = None if implied else (max(CERTAIN, *(epsilon for epsilon, _ in asked)), cap)
-        asked += [certain] if certain else []
-        if (0.0, 0.0) in asked:
-            raise InputError("epsilon", 0.0, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
-        main = min(asked, key=lambda point: (point[1], point[0]))
-        return cls(tuple(sorted({point for point in asked if not _is_implied(point, asked)})), main, certain)
+        points, cap = list(budget.rounded_points), at_most(budget.delta)
+        is_implied = any(delta <= cap for _, delta in points)
+        cap_point = None if is_implied else (max(CERTAIN_LOSS, *(epsilon for epsilon, _ in points)), cap)
+        points += [cap_point] if cap_point else []
+        if (0.0, 0.0) in points:
+            raise InputError("epsilon", 0.0, "above 0 if delta = 0", "no noise meets it; try epsilon=1")
+        main_point = min(points, key=lambda point: (point[1], point[0]))
+        return cls(tuple(sorted({point for point in points if not _is_implied(point, points)})), main_point, cap_point)
 
     @property
     def is_endless(self) -> bool:
@@ -60,25 +63,25 @@ class PrivacyTarget:
 
     @property
     def without_cap(self) -> Self:
-        """The request without the point of the cap: it is weaker, so a lower bound for it is one for the budget."""
+        """The target without the point of the cap: it is weaker, so lower bounds for it hold for the budget."""
         return replace(self, points=tuple(p for p in self.points if p != self.cap_point) or self.points, cap_point=None)
 
     @property
     def smallest_positive_epsilon(self) -> float:
-        """The least positive ε_i, or 0: weights fall by about e^−ε_i per sensitivity."""
+        """The least positive ε_i, or 0: weights fall by about e^{−ε_i} per sensitivity."""
         return min((epsilon for epsilon, _ in self.without_cap.points if epsilon > 0), default=0.0)
 
 
-def _is_implied(point: tuple[float, float], asked: list[tuple[float, float]]) -> bool:
-    """Return whether another point implies it: δ' + (1−δ') tanh(ε'/2) ≤ δ at ε = 0, else ε' ≤ ε and δ' ≤ δ."""
-    others = [other for other in asked if other != point]
+def _is_implied(point: tuple[float, float], points: list[tuple[float, float]]) -> bool:
+    """Return whether another point implies it: δ' + (1−δ') tanh(ε'/2) < δ if ε = 0, otherwise ε' ≤ ε and δ' ≤ δ."""
+    others = [other for other in points if other != point]
     if point[0] == 0:
         return any(d + (1 - d) * math.tanh(e / 2) * (1 + 1e-15) < point[1] for e, d in others)
     return any(e <= point[0] and d <= point[1] for e, d in others)
 
 
 def parse_shape(shape: object) -> Shape:
-    """Which shape was requested; raises ``InputError`` for anything else."""
+    """Return the shape; raises ``InputError`` for anything but "unimodal" and "any"."""
     if shape == "unimodal":
         return "unimodal"
     if shape == "any":
@@ -86,12 +89,13 @@ def parse_shape(shape: object) -> Shape:
     raise InputError("shape", shape, "'unimodal' or 'any'", "unimodal noise usually costs less than a percent more")
 
 
-# What an error costs: any non-decreasing function of its size.
+# The cost of an error: any non-decreasing function of its size.
 
-GROWTH = 16.0
+MAX_GROWTH = 16.0
 """Assumed maximal growth of a cost when the error doubles (like x⁴), for unbounded noise."""
 DOUBLINGS = 12
-NAMED: dict[str, tuple[Callable[[float], float], int]] = {
+"""Number of doublings for which the growth is checked."""
+NAMED_COSTS: dict[str, tuple[Callable[[float], float], int]] = {
     "absolute": (lambda size: size, 1),
     "squared": (lambda size: size * size, 2),
 }
@@ -99,9 +103,9 @@ NAMED: dict[str, tuple[Callable[[float], float], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorCost:
-    """φ(|x|), non-decreasing and ≥ 0; ``power`` is p for |x|^p, None for any other function.
+    """A cost φ(|x|), non-decreasing and ≥ 0; ``power`` is p for |x|^p, None for any other function.
 
-    That a callable does not decrease is checked wherever it is evaluated, and assumed elsewhere.
+    A callable is checked to be non-decreasing at the points where it is evaluated.
     """
 
     name: str
@@ -110,13 +114,13 @@ class ErrorCost:
 
     @classmethod
     def from_argument(cls, cost: Any) -> Self:
-        """From "absolute", "squared" or a function; raises ``InputError`` for anything else.
+        """Return the cost for "absolute", "squared" or a function; raises ``InputError`` for anything else.
 
         >>> ErrorCost.from_argument("squared").values_at(np.array([0.0, 3.0])).tolist()
         [0.0, 9.0]
         """
-        if isinstance(cost, str) and cost in NAMED:
-            return cls(cost, *NAMED[cost])
+        if isinstance(cost, str) and cost in NAMED_COSTS:
+            return cls(cost, *NAMED_COSTS[cost])
         if not callable(cost):
             raise InputError("cost", cost, "'absolute', 'squared' or a function of |x|", "try cost=lambda x: x**1.5")
         return cls(str(getattr(cost, "__name__", "callable")), cost, None)
@@ -126,25 +130,25 @@ class ErrorCost:
         if self.power is not None:
             return np.asarray(sizes**self.power, dtype=np.float64)
         values = np.array([self._value_at(size) for size in sizes.tolist()], dtype=np.float64)
-        falls = np.flatnonzero(~(np.diff(values) >= 0))
-        if len(falls):
-            where = float(sizes[falls[0]])
+        decreases = np.flatnonzero(~(np.diff(values) >= 0))
+        if len(decreases):
+            where = float(sizes[decreases[0]])
             raise InputError(
                 "cost", where, f"non-decreasing: it falls after |x| = {where:g}", "larger errors cost no less"
             )
         return values
 
     def scaled_by(self, width: float) -> ErrorCost:
-        """The cost of x as φ(width · x)."""
+        """Return the cost x ↦ φ(width · x)."""
         return ErrorCost(self.name, lambda size: self.function(width * size), None)
 
     def check_growth(self, size: float) -> None:
-        """Raises ``InputError`` where φ more than sixteenfolds as the error doubles, from ``size`` on."""
+        """Raise ``InputError`` if φ grows more than sixteenfold when an error ≥ ``size`` doubles."""
         if self.power is not None:
             return
         values = self.values_at(size * np.exp2(np.arange(DOUBLINGS, dtype=np.float64)))
-        if not np.all(values[1:] <= GROWTH * values[:-1]):
-            raise InputError("cost", self.name, "one that grows at most like x**4 where delta = 0", "ask for a delta")
+        if not np.all(values[1:] <= MAX_GROWTH * values[:-1]):
+            raise InputError("cost", self.name, "one that grows at most like x**4 if delta = 0", "use a positive delta")
 
     def _value_at(self, size: float) -> float:
         try:

@@ -1,15 +1,15 @@
-"""Noise of a large ε for a sensitivity Δ in closed form: stairs that fall by e^{−ε} and end, and a bound next to them.
+"""Noise for a large ε and sensitivity Δ in closed form: stairs that fall by e^{−ε} and end, and a lower bound.
 
 **Noise.** P(X = x) = v_0 for |x| < r, then L plateaus of Δ cells with v_1, v_1 e^{−ε}, …, and 0 beyond. At shift Δ,
 which binds for unimodal distributions, the excess is n (v_0 − e^ε v_1) + Δ v_1 e^{−(L−1)ε}, n = min(2r − 1, Δ): the
-last plateau and what the center may have more than e^ε v_1. Where the last plateau alone is at most δ, v_1 follows from
-the excess being δ.
+excess of the center over e^ε v_1, and the last plateau. If the last plateau alone is at most δ, v_1 is the solution of
+excess = δ.
 
 **Bound.** P(X = 0) ≤ e^ε P(X = ±d) + δ for all d ≤ Δ. Weights w_d = e^{−ε}(c_d − c_0 − λ) for these inequalities with
 λ = 2 e^{−ε} Σ (c_d − c_0) / (1 + 2 Δ e^{−ε}), if λ ≤ c_1 − c_0, prove E c ≥ c_0 + (1 − δ) λ.
 
-Both together leave a gap of about 4 e^{−ε} of |x|, 8 e^{−ε} of x²: where e^ε is too large for the sums of a linear
-program in floats, this is the optimum to six digits and more. All is computed in integers
+The gap between the two is about 4 e^{−ε} for the cost |x| and 8 e^{−ε} for x²: if e^ε is too large for the sums of a
+linear program in floats, this is the optimum to six digits or more. All numbers are integers
 (``docs/proofs/optimal-noise.md``).
 """
 
@@ -29,13 +29,15 @@ from tightrope.noise.program.dual import Costs
 from tightrope.noise.program.repair import holds_at_all_shifts
 
 STEEP = 6.0
-"""From this ε on stairs of this kind are tried."""
+"""These stairs are tried for ε of at least this."""
 TIGHT = 1e-6
 """If the relative gap between bound and cost is at most this, the program is not solved."""
 MOST_STAIRS = 12
-MORE_STAIRS = 2
-"""Plateaus beyond the fewest that meet δ: each may cost less than it saves near zero."""
+"""Maximal number of plateaus."""
+EXTRA_STAIRS = 2
+"""Number of plateaus that are tried beyond the fewest that meet δ: each may cost less than it saves near zero."""
 MOST_STEEP_CELLS = 1 << 17
+"""Maximal number of cells on each side."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -50,7 +52,9 @@ class SteepNoise:
 
     @classmethod
     def from_points(cls, points: Points, bounding: Points, sensitivity: int, costs: Costs, first: int = 1) -> Self:
-        """Return stairs for all ``points`` and the bound for the weaker ``bounding``; ``first`` is tried as r, too.
+        """Return the cheapest stairs that meet all ``points``, and the bound for the weaker points ``bounding``.
+
+        ``first`` is a value of r that is tried in addition to 1.
 
         >>> import numpy as np
         >>> found = SteepNoise.from_points([(18.0, 1e-8)], [(18.0, 1e-8)], 10, lambda n: np.arange(n + 1.0))
@@ -84,24 +88,24 @@ def steep_bound(points: Points, sensitivity: int, costs: Costs) -> float:
     1.6753
     """
     least, *others = (Fraction(value) for value in costs(sensitivity).tolist())
-    above = sum((value - least for value in others), Fraction(0))
-    found = least
+    cost_increase = sum((value - least for value in others), Fraction(0))
+    bound = least
     for epsilon, delta in points:
         decay = Fraction(max(0, fixed_point_exponential(Fraction(epsilon)) - 1), ONE)
-        level = 2 * above * decay / (1 + 2 * sensitivity * decay)
+        level = 2 * cost_increase * decay / (1 + 2 * sensitivity * decay)
         if level <= others[0] - least:
-            found = max(found, least + (1 - Fraction(delta)) * level)
-    return round_down(found)
+            bound = max(bound, least + (1 - Fraction(delta)) * level)
+    return round_down(bound)
 
 
 def _tables_within_budget(
     epsilon: float, delta: float, points: Points, sensitivity: int, high: int
 ) -> Iterator[NoiseTable]:
-    """Staircases of one point, unbounded and truncated, that meet all points; ``high`` cells per side on top."""
-    endless = staircase_table(epsilon, sensitivity, high)
-    if holds_at_all_shifts(endless, points, sensitivity):
-        yield endless
-    more = 0
+    """Yield staircases for one point, unbounded and truncated, that meet all points; r = ``high``."""
+    unbounded = staircase_table(epsilon, sensitivity, high)
+    if holds_at_all_shifts(unbounded, points, sensitivity):
+        yield unbounded
+    found_count = 0
     for stairs in range(1, MOST_STAIRS + 1 if delta > 0 else 1):
         for margin in MARGINS:
             raw = _raw_weights(
@@ -111,30 +115,30 @@ def _tables_within_budget(
                 break
             table = build_noise_table(raw, steps=(epsilon * (1 - margin),))
             if holds_at_all_shifts(table, points, sensitivity):
-                more += 1
+                found_count += 1
                 yield table
                 break
-        if more > MORE_STAIRS:
+        if found_count > EXTRA_STAIRS:
             break
 
 
 def _raw_weights(epsilon: float, delta: Fraction, sensitivity: int, high: int, stairs: int) -> list[int] | None:
-    """Weights of 0, 1, …; None where the last plateau alone is more than δ, or the weights would rise."""
+    """Return the weights of 0, 1, …; None if the last plateau alone exceeds δ, or if the weights would increase."""
     decay = Fraction(fixed_point_exponential(Fraction(epsilon)) + 1, ONE)
     levels = [decay**j for j in range(stairs)]
-    both = 2 * high - 1
-    share = Fraction(min(both, sensitivity), both)
-    inner = 2 * sensitivity * share * sum(levels) - sensitivity * levels[-1]
-    first = decay * (share - delta) / (share * both + decay * inner)
-    center = (1 - 2 * sensitivity * first * sum(levels)) / both
+    center_cells = 2 * high - 1
+    excess_fraction = Fraction(min(center_cells, sensitivity), center_cells)
+    inner = 2 * sensitivity * excess_fraction * sum(levels) - sensitivity * levels[-1]
+    first = decay * (excess_fraction - delta) / (excess_fraction * center_cells + decay * inner)
+    center = (1 - 2 * sensitivity * first * sum(levels)) / center_cells
     if not (center >= first > 0 and sensitivity * first * levels[-1] <= delta):
         return None
-    raised = [-(-(first * level).numerator * ONE // (first * level).denominator) for level in levels]
-    return [int(center * ONE)] * high + [level for level in raised for _ in range(sensitivity)]
+    rounded_levels = [-(-(first * level).numerator * ONE // (first * level).denominator) for level in levels]
+    return [int(center * ONE)] * high + [level for level in rounded_levels for _ in range(sensitivity)]
 
 
 def _approximate_cost(table: NoiseTable, costs: Costs) -> float:
-    """E c in floats; of an unbounded distribution as far as its weights are above 2⁻¹²⁸."""
+    """Return E c in floats; for an unbounded distribution, the sum down to tails of 2⁻¹²⁸."""
     tails, k = [], 0
     while (tail := float(table.survival_probability(k))) > 2.0**-128 and k < MOST_STEEP_CELLS:
         tails.append(tail)

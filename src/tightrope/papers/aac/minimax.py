@@ -349,7 +349,7 @@ testing_items = (
         AAC,
         "Corollary 4, sharper",
         "largest exponent of any (1, 0.01)-LDP test of two coins",
-        "local.limits.testing(Guarantee(1, .01), p0, p1).exponent",
+        "local.limits.testing(Guarantee(1, .01), p0, p1).error_exponent",
         lambda effort: limits.testing(ONE_NAT, P0, P1).error_exponent,
         lambda effort: (1 - 0.99 * math.exp(-1)) * kl_divergence(P0, P1),
         sharper_bound(),

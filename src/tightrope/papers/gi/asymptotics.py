@@ -167,7 +167,7 @@ items = (
         GI,
         "Appendix B: kl, κ₂, κ₃",
         "first three moments of the loss of (ε, 0, η): εη, ηε² coth(ε/2), ηε³ coth(ε/2)",
-        "extremal.dominating_channel(...).divergence",
+        "extremal.dominating_channel(...).output_divergence",
         lambda effort: [
             value for e, eta in EPSILON_AND_ETA
             for value in (

@@ -154,6 +154,11 @@ def page_view(document: Json) -> ReleasePage:
     answers = [
         answer_view(answer, place) for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
+    # The statement on intervals is the same for most answers: show it once.
+    first_with = {answer.statement: answer.anchor for answer in reversed(answers)}
+    answers = [
+        answer if first_with[answer.statement] == answer.anchor else replace(answer, statement="") for answer in answers
+    ]
     left_out, privacy = sentences.bias_statements(document), privacy_view(certificate)
     said = page_model_promise(certificate)
     guesses = guess_dots(said.guesses) if said.guesses else []
@@ -331,7 +336,7 @@ def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
     pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
     named = [
         ("ε, exact", text_at(certificate, "epsilon_exact")),
-        ("δ, exact", text_at(certificate, "delta_exact")),
+        ("δ, exact", _typed(text_at(certificate, "delta_exact"))),
         ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
         ("Budget", " and ".join(f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in pairs)),
         ("Probability of unbounded loss, at most", _typed(text_at(budget, "delta"))),

@@ -168,5 +168,5 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
         delta=delta_text,
         delta_meaning=delta_meaning,
         protected=escape_control_chars(text_at(neighbors, "statement")).rstrip("."),
-        facts=[f"one {person.unit_noun}: {person.rows_words}", *person.limits_text] if neighbors else [],
+        facts=[f"privacy unit: {person.rows_words}", *person.limits_text] if neighbors else [],
     )

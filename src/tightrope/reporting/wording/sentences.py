@@ -15,7 +15,7 @@ STATISTICS = {
     "count": "number of rows",
     "usable values": "number of non-missing values",
     "usable rows": "number of rows without missing values",
-    "ones or zeros": "number of true rows, and number of false rows",
+    "ones or zeros": "numbers of true and of false rows",
     "different values": "number of different values",
     "rows by block": "number of rows in each block of cells",
     "rows by cell": "number of rows in each cell",
@@ -160,7 +160,7 @@ def noise_lines(answer: Answer) -> list[dict[str, str]]:
             "typical": significant_text(number_at(noise, "mean_absolute_error"), 2, UP),
             "half_width": significant_text(number_at(noise, "half_width_95"), 2, UP),
             "worst": "unbounded" if worst is None else significant_text(worst, 3, UP),
-            "unit": text_at(noise, "unit"),
+            "unit": text_at(noise, "unit").replace("e-0", "e-"),
         }
         for noise in answer.noise
         for worst in [number_at(noise, "worst_error")]

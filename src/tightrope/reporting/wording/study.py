@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from tightrope.documents.numbers import DOWN, UP, decimals_for, fixed_text, percent_text, significant_text, times_text
+from tightrope.documents.numbers import (
+    DOWN,
+    UP,
+    decimals_for,
+    fixed_text,
+    percent_text,
+    significant_text,
+    times_text,
+    typed_text,
+)
 from tightrope.documents.study import Estimate, FindingsDocument
 from tightrope.documents.wording import RANDOM_GUESSING
 from tightrope.reporting.wording.answers import key_text
@@ -105,7 +114,7 @@ def effort_words(document: FindingsDocument) -> str:
 def limits_words(document: FindingsDocument) -> str:
     """Return both lower bounds, or the one that holds for both kinds of mechanisms, and the gap to this study."""
     alone, in_turn = document.effort.least_people, document.effort.least_people_interactive
-    factor = f"gap: factor {significant_text(document.effort.people / in_turn, 2, UP)}"
+    factor = f"gap: factor {significant_text(document.effort.people / in_turn, 3, UP)}"
     if alone == in_turn:
         return f"{fixed_text(in_turn, 0)} people (lower bound; {factor})"
     return (
@@ -147,10 +156,11 @@ def bits_words(bits: int) -> str:
 
 def repeated_words(document: FindingsDocument) -> list[str]:
     """Return sentences on repeated collection: copies reveal nothing more, independent reports compose."""
-    rows = [row for row in repeated_reports(document) if row.reports != "1"]
     fresh = [
-        f"{row.reports} reports have epsilon {row.epsilon} at delta {row.delta} (attack success at most {row.success})"
-        for row in rows
+        f"{row.reports} reports have epsilon {row.epsilon} at delta {typed_text(one.delta, 2, UP)} (attack success at "
+        f"most {row.success})"
+        for row, one in zip(repeated_reports(document), document.privacy.repeated, strict=True)
+        if one.reports != 1
     ]
     return [MEMOISE, f"Independent reports of one answer compose: {'; '.join(fresh)}."]
 

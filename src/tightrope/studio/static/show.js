@@ -1,16 +1,16 @@
-// Shows the server's figures; words and numbers are already rounded to the private side.
+// Shows the server's figures; numbers are already rounded conservatively.
 import {drawn, el} from "./parts.js";
 
 export function means(figures) {
   const right = figures.guesses;
-  const dots = el("div", {class: "guesses", role: "img", "aria-label": `At most ${right} of 100 guesses are right; a coin is right in 50.`});
+  const dots = el("div", {class: "guesses", role: "img", "aria-label": `At most ${right} of 100 guesses are right; of random guesses, 50.`});
   for (let n = 0; n < 100; n += 1) dots.append(el("span", {class: n < 50 ? "coin" : n < right ? "more" : ""}));
   return [
     el("p", {class: "large"}, "An attacker who guesses whether a person is in the data is right at most ",
-      el("strong", {}, figures.success), " of the time. A coin flip is right 50\u00a0% of the time."),
+      el("strong", {}, figures.success), " of the time (random guessing: 50\u00a0%)."),
     dots,
-    el("p", {class: "hint"}, "Of 100 guesses: grey, what a coin gets right; colored, what your answers may add."),
-    el("p", {}, `Every result is at most ${figures.likelier} times as likely with a person as without, up to a slack of ${figures.slack}.`),
+    el("p", {class: "hint"}, "Of 100 guesses: gray, correct by random guessing; colored, more that can be correct because of your answers."),
+    el("p", {}, `Any set of answers is at most ${figures.likelier} times as likely with a person's data as without${figures.slack === "never" ? "" : `, plus a probability of at most ${figures.slack}`}.`),
     el("p", {class: "hint"}, `Total variation ${figures.total_variation}, epsilon ${figures.epsilon} at delta ${figures.delta}. ${figures.protected}.`),
   ];
 }
@@ -20,7 +20,7 @@ export function errors(figures) {
 }
 
 function one(answer, figures) {
-  const people = figures.max_rows > 1 ? `, with at most ${figures.max_rows} rows a person` : "";
+  const people = figures.max_rows > 1 ? `, with at most ${figures.max_rows} rows per person` : "";
   const card = el("article", {class: "card", "data-question": answer.name}, el("h3", {}, answer.question));
   if (answer.uniform) {
     card.append(el("p", {class: "within"}, `± ${answer.within}`),
@@ -44,15 +44,15 @@ function sizes(answer) {
 
 export function curve(figures) {
   const points = figures.curve.map(([x, y]) => `${(100 * x).toFixed(2)},${(100 - 100 * y).toFixed(2)}`).join(" ");
-  const picture = drawn("svg", {viewBox: "0 0 100 100", role: "img", "aria-label": "People recognized against false alarms"},
+  const picture = drawn("svg", {viewBox: "0 0 100 100", role: "img", "aria-label": "True positive rate by false positive rate"},
     drawn("polygon", {class: "gain", points: `0,100 ${points}`}),
     drawn("rect", {class: "frame", x: 0, y: 0, width: 100, height: 100}),
     drawn("polyline", {class: "chance", points: "0,100 100,0"}),
     drawn("polyline", {class: "attack", points: `0,100 ${points}`}));
   return [
-    el("div", {class: "plot"}, el("span", {class: "up"}, "people recognized, at most"), picture,
-      el("span", {class: "along"}, "false alarms: other people mistaken for them")),
-    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is blind guessing. Each corner of the curve is the upper limit for every attacker."),
+    el("div", {class: "plot"}, el("span", {class: "up"}, "true positive rate, at most"), picture,
+      el("span", {class: "along"}, "false positive rate")),
+    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is random guessing. Each corner of the curve is an upper limit for every attacker."),
   ];
 }
 
@@ -63,10 +63,10 @@ export function table(kept, forget) {
   const found = (plan, name) => plan.figures.answers.find((answer) => answer.name === name);
   const close = (answer) => (answer.uniform ? `± ${answer.within}` : `± ${answer.sizes.at(-2).within} at ${answer.sizes.at(-2).rows} rows`);
   return [el("div", {class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "h-kept"}, el("table", {},
-    el("thead", {}, line("promise", (plan) => plan.words)),
-    el("tbody", {}, line("a guess is right at most", (plan) => plan.figures.success),
+    el("thead", {}, line("budget", (plan) => plan.words)),
+    el("tbody", {}, line("attacker's success, at most", (plan) => plan.figures.success),
       line("epsilon", (plan) => plan.figures.epsilon),
-      ...names.map((name) => line(name, (plan) => (found(plan, name) ? close(found(plan, name)) : "not asked"))),
+      ...names.map((name) => line(name, (plan) => (found(plan, name) ? close(found(plan, name)) : "no such question"))),
       ...names.map((name) => line(`${name}: rows needed`, (plan) => found(plan, name)?.needed ?? "–")),
       line("", (plan) => el("button", {type: "button", class: "small", onclick: () => forget(plan)}, "Forget")))))];
 }

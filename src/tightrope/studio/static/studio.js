@@ -5,8 +5,8 @@ import {curve, errors, means, table} from "./show.js";
 
 const at = (id) => document.getElementById(id);
 const SAID = {
-  attack_success: "how often a guess may be right",
-  total_variation: "how much better than a coin it may be",
+  attack_success: "attacker's success rate",
+  total_variation: "total variation (attacker's advantage)",
   epsilon: "epsilon",
 };
 const SOON = 180;
@@ -15,7 +15,7 @@ let start, wishes, shown = null, kept = [], asking = false, changed = false, tic
 const percent = (said) => `${+(100 * Number(said)).toPrecision(6)} %`;
 const value = (said, stop) => (said === "epsilon" ? `epsilon ${stop}` : percent(said === "total_variation" ? stop : stop));
 const chance = (stop) => `1 in ${Number((1 / Number(stop)).toPrecision(6)).toLocaleString("en")}`;
-const promised = () => (wishes.promise ? `${value(wishes.promise.said, wishes.promise.value)}, slack ${chance(wishes.promise.delta)}` : "the plan's");
+const promised = () => (wishes.promise ? `${value(wishes.promise.said, wishes.promise.value)}, delta ${chance(wishes.promise.delta)}` : "the plan's");
 
 function people() {
   const who = wishes.who;
@@ -23,18 +23,18 @@ function people() {
   const say = (facts) => { Object.assign(who, facts); look(); };
   const again = (facts) => { say(facts); people(); };
   const now = who.column ? "column" : who.each_row ? "row" : null;
-  const parts = [el("fieldset", {}, el("legend", {}, "Whose rows are hidden together?"),
-    radio("who", "A column says whose row it is", "column", now,
+  const parts = [el("fieldset", {}, el("legend", {}, "Which rows belong to one person?"),
+    radio("who", "A column identifies the person", "column", now,
       () => again({column: columns[0][0], each_row: false, max_rows: 1})),
     radio("who", "Each row is a person (one row per person)", "row", now,
       () => again({column: null, each_row: true, max_rows: null, max_rows_per_group: null, max_groups: null})))];
   if (who.column) {
     const whole = (name) => (said) => say({[name]: said === null ? null : Math.trunc(said)});
-    parts.push(el("div", {class: "fields"}, choice("That column", columns, who.column, (column) => say({column})),
-      number("Rows of one person that count, at most", who.max_rows, whole("max_rows"), {min: 1, step: 1}),
-      number("of them in one group, at most", who.max_rows_per_group, whole("max_rows_per_group"), {min: 1, step: 1, placeholder: "all"}),
-      number("groups of one person, at most", who.max_groups, whole("max_groups"), {min: 1, step: 1, placeholder: "all"})),
-    el("p", {class: "hint"}, "More rows use more of the data, and need more noise."));
+    parts.push(el("div", {class: "fields"}, choice("Column", columns, who.column, (column) => say({column})),
+      number("Maximum rows per person", who.max_rows, whole("max_rows"), {min: 1, step: 1}),
+      number("Maximum rows per person in a group", who.max_rows_per_group, whole("max_rows_per_group"), {min: 1, step: 1, placeholder: "all"}),
+      number("Maximum groups per person", who.max_groups, whole("max_groups"), {min: 1, step: 1, placeholder: "all"})),
+    el("p", {class: "hint"}, "A larger maximum uses more of the data, but needs more noise."));
   }
   at("who").replaceChildren(...parts);
 }
@@ -117,13 +117,13 @@ function promise() {
   const now = wishes.promise;
   const parts = [];
   if (!now) {
-    parts.push(el("p", {}, "The promise is the plan's own, with several points."),
-      el("button", {type: "button", onclick: () => { wishes.promise = {said: "attack_success", value: "0.6", delta: "1E-8"}; promise(); look(); }}, "Choose another one"));
+    parts.push(el("p", {}, "The plan has its own budget, with several points."),
+      el("button", {type: "button", onclick: () => { wishes.promise = {said: "attack_success", value: "0.6", delta: "1E-8"}; promise(); look(); }}, "Choose another budget"));
   } else {
     const stops = start.ladders[now.said], deltas = start.ladders.delta;
     const nearest = (list, said) => list.reduce((best, stop, place) => (Math.abs(Number(stop) - Number(said)) < Math.abs(Number(list[best]) - Number(said)) ? place : best), 0);
     parts.push(
-      el("fieldset", {}, el("legend", {}, "Express it as"), ...Object.entries(SAID).map(([said, words]) => radio("said", words, said, now.said, () => {
+      el("fieldset", {}, el("legend", {}, "State it as"), ...Object.entries(SAID).map(([said, words]) => radio("said", words, said, now.said, () => {
         const list = start.ladders[said];
         now.value = list[nearest(list, said === "epsilon" ? 1 : said === "attack_success" ? 0.6 : 0.2)];
         now.said = said;
@@ -131,12 +131,12 @@ function promise() {
         look();
       }))),
       slider(SAID[now.said][0].toUpperCase() + SAID[now.said].slice(1), stops, nearest(stops, now.value), (stop) => value(now.said, stop), (stop) => { now.value = stop; look(); }),
-      slider("Slack: how probable a failure may be (delta)", deltas, deltas.indexOf(now.delta) < 0 ? nearest(deltas, now.delta) : deltas.indexOf(now.delta), chance, (stop) => { now.delta = stop; look(); }),
-      el("p", {class: "hint"}, "Choose it well below one over the number of people: 1 in 100,000,000 is suitable for up to a million."));
+      slider("delta: the additional probability", deltas, deltas.indexOf(now.delta) < 0 ? nearest(deltas, now.delta) : deltas.indexOf(now.delta), chance, (stop) => { now.delta = stop; look(); }),
+      el("p", {class: "hint"}, "Choose delta well below 1/(number of people): 1 in 100,000,000 is suitable for up to a million people."));
   }
   const shares = [["1", "all of it"], ["0.5", "half"], ["0.25", "a quarter"], ["0.1", "a tenth"]];
   if (!shares.some(([share]) => Number(share) === Number(wishes.budget_fraction))) shares.push([wishes.budget_fraction, wishes.budget_fraction]);
-  parts.push(choice("Part of this budget for a release of this plan", shares, shares.find(([share]) => Number(share) === Number(wishes.budget_fraction))[0], (share) => { wishes.budget_fraction = share; look(); }));
+  parts.push(choice("Fraction of this budget for a release of this plan", shares, shares.find(([share]) => Number(share) === Number(wishes.budget_fraction))[0], (share) => { wishes.budget_fraction = share; look(); }));
   at("promise").replaceChildren(...parts);
 }
 
@@ -168,7 +168,7 @@ function show(answer) {
   const problem = answer.problem ?? null;
   at("problem").hidden = problem === null;
   at("problem").textContent = problem ?? "";
-  const words = {exact: "", working: "Working …", bound: `These figures are for a stricter promise (${answer.at ? value(answer.at.said, answer.at.value) : ""}), whose noise would be enough; the exact ones follow.`};
+  const words = {exact: "", working: "Working …", bound: `These figures are for a stricter budget (${answer.at ? value(answer.at.said, answer.at.value) : ""}). The figures for your budget are being computed.`};
   at("state").textContent = problem ? "" : words[answer.state];
   document.body.dataset.state = problem ? "problem" : answer.state;
   at("shown").classList.toggle("old", answer.state === "working" || problem !== null);
@@ -223,7 +223,7 @@ at("agree").addEventListener("click", async () => {
   at("agree").textContent = "Releasing …";
   const answer = await ask("release", {ticket, agreed: true});
   ticket = null;
-  at("agree").textContent = "Spend it and release";
+  at("agree").textContent = "Charge the budget and release";
   at("cancel").disabled = false;
   at("refused").hidden = !answer.problem;
   at("refused").textContent = answer.problem ?? "";

@@ -1,1 +1,1 @@
-"""Declared differences between the engines, and their column types; independent of requests and persons."""
+"""The engines' differences as data, and their column types; independent of requests and persons."""

@@ -1,6 +1,6 @@
-"""From an engine's types to the kinds that users see, and to a form in which equal means equal.
+"""Conversions of ibis columns: their kinds as users see them, and comparable forms of keys and persons.
 
-Works on ibis' data types and expressions.
+In a comparable form the engine's ``=`` is the equality of values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("is_decimal", "number"),
     ("is_string", "text"),
     ("is_uuid", "text"),
-    ("is_null", "text"),  # a column of nothing but NULLs
+    ("is_null", "text"),  # a column in which all values are NULL
     ("is_date", "date"),
     ("is_timestamp", "timestamp"),
 )
@@ -40,33 +40,33 @@ _ARROW_KINDS: tuple[tuple[str, Kind], ...] = (
     ("is_date", "date"),
     ("is_timestamp", "timestamp"),
 )
-WIDEST_DECIMAL = 38
+MAX_DECIMAL_DIGITS = 38
 NANOSECONDS = 9
 DIGEST = 64
-"""Letters of a digest: SHA-256 in hexadecimal digits. A text with fewer letters stands for itself."""
+"""Characters of a digest: SHA-256 in hexadecimal digits. Shorter texts are not replaced by a digest."""
 
 
 def schema_of(columns: sch.Schema) -> Schema:
-    """The names and kinds of an ibis schema."""
+    """Return the names and kinds of an ibis schema."""
     return Schema(tuple(Column(name, kind_of(dtype)) for name, dtype in columns.items()))
 
 
 def kind_of(dtype: dt.DataType) -> Kind:
-    """The kind of an ibis type; decimals without fraction are integers (DuckDB's HUGEINT arrives as one)."""
+    """Return the kind of an ibis type; decimals without fraction, such as DuckDB's HUGEINT, are integers."""
     if is_wide(dtype):
         return "integer"
     return next((kind for test, kind in _KINDS if getattr(dtype, test)()), "other")
 
 
 def arrow_kind(given: Any) -> Kind:
-    """Return the kind of an Arrow type as stored, the kind of its ibis type, without loading ibis.
+    """Return the kind of a stored Arrow type: that of its ibis type, without loading ibis.
 
-    A ``decimal256`` is "other" for every precision: DuckDB reads none.
+    A ``decimal256`` is "other", because DuckDB cannot read it.
     """
     types = load_library("pyarrow").types
     if types.is_decimal(given):
-        held = not types.is_decimal256(given) and given.precision <= WIDEST_DECIMAL and given.scale >= 0
-        return "other" if not held else "integer" if given.scale == 0 else "number"
+        is_supported = not types.is_decimal256(given) and given.precision <= MAX_DECIMAL_DIGITS and given.scale >= 0
+        return "other" if not is_supported else "integer" if given.scale == 0 else "number"
     return next((kind for test, kind in _ARROW_KINDS if getattr(types, test)(given)), "other")
 
 
@@ -76,33 +76,37 @@ def is_wide(dtype: dt.DataType) -> bool:
 
 
 def to_portable_types(rows: ir.Table) -> ir.Table:
-    """The rows in types that Arrow carries without loss: what has no Arrow type of its own travels as text.
+    """Return the rows in types that Arrow represents exactly; columns of other types are cast to text.
 
-    Casts are not functions, so a macro cannot replace one.
+    A cast is not a function, so the user's macros cannot replace it.
     """
     columns = {name: rows[name] for name in rows.columns}
     return rows.select(
-        **{name: column.cast("string") if _as_text(column) else column for name, column in columns.items()}
+        **{name: column.cast("string") if _needs_text(column) else column for name, column in columns.items()}
     )
 
 
-def _as_text(column: ir.Column) -> bool:
+def _needs_text(column: ir.Column) -> bool:
+    """Return whether a column is read as text: integers beyond 64 bits, UUIDs, and columns without a type."""
     dtype = column.type()
     return bool(is_wide(dtype) or dtype.is_uuid() or dtype.is_null())
 
 
 def to_comparable(column: ir.Column) -> ir.Column:
-    """The column in a form in which the engine's ``=`` is the equality of keys and persons.
+    """Return the column in a form in which the engine's ``=`` is the equality of keys and persons.
 
-    NaN is NULL, -0.0 is 0.0, wide integers, UUIDs and enums are text (128 bits do not fit in a decimal), instants are
-    in UTC (in local time the hour that autumn repeats would be one key) and have microseconds; days outside the
-    calendar are NULL. Injective but for these rules.
+    - NaN is NULL, and -0.0 is 0.0;
+    - wide integers (128 bits do not fit in a decimal), UUIDs and enums are text;
+    - instants have microseconds and are in UTC (in local time the repeated hour in autumn would be one key);
+    - days and instants outside the calendar are NULL.
+
+    Apart from these rules, different values stay different.
     """
     dtype = column.type()
     if dtype.is_floating():
         wide = column.cast("float64")
         return load_library("ibis").ifelse(wide.isnan(), None, wide + 0.0)
-    if _as_text(column):
+    if _needs_text(column):
         return column.cast("string")
     if dtype.is_timestamp() and (dtype.scale != NANOSECONDS or dtype.timezone is not None):
         return _within_calendar(column.try_cast(dtype.copy(scale=6, timezone=dtype.timezone and "UTC")))
@@ -110,10 +114,10 @@ def to_comparable(column: ir.Column) -> ir.Column:
 
 
 def shorten_texts(column: ir.Column) -> ir.Column:
-    """A ``to_comparable`` column in at most 63 letters a value: texts of more are their digests, all else is as it is.
+    """Return a ``to_comparable`` column with texts of more than 63 characters replaced by their SHA-256 digests.
 
-    Different texts stay different: shorter texts are not digests, and it is infeasible to find two texts with
-    one SHA-256. So what is sorted, hashed and grouped is small, however long one person's texts are.
+    Different texts stay different: shorter texts are not digests, and it is infeasible to find two texts with the same
+    digest. So the values that are sorted, hashed and grouped are small, however long one person's texts are.
     """
     if not column.type().is_string():
         return column
@@ -121,7 +125,7 @@ def shorten_texts(column: ir.Column) -> ir.Column:
 
 
 def shorten_text(text: str) -> str:
-    """``shorten_texts`` of one text.
+    """Return one text as ``shorten_texts`` does in the engine.
 
     >>> shorten_text("Oslo"), shorten_text("x" * 64)[:8]
     ('Oslo', '7ce10097')
@@ -130,21 +134,22 @@ def shorten_text(text: str) -> str:
 
 
 def person_identity(column: ir.Column) -> ir.Column:
-    """``to_comparable`` for persons: a float that is not an integer, or too large to differ from the next, is NULL.
+    """Return a column of persons in comparable form; a float that may have been rounded is NULL.
 
-    Two people whose numbers were rounded to one float would be bounded as one, and who leaves could bring back rows of
-    the other.
+    These are floats that are not integers, and those from 2^53 on (in 32 bits: 2^24). Two persons whose numbers were
+    rounded to one float would be bounded as one person, so that removing one of them could add rows of the other.
     """
-    made = shorten_texts(to_comparable(column))
+    identity = shorten_texts(to_comparable(column))
     if not column.type().is_floating():
-        return made
+        return identity
     end = 2.0**24 if column.type().is_float32() or column.type().is_float16() else 2.0**53
-    near = load_library("ibis").ifelse(made.abs() < end, made, None)  # first: Spark cannot floor beyond 64-bit integers
-    return load_library("ibis").ifelse(near == near.floor(), near, None)
+    ibis = load_library("ibis")
+    exact = ibis.ifelse(identity.abs() < end, identity, None)  # before floor, which fails on Spark beyond 64 bits
+    return ibis.ifelse(exact == exact.floor(), exact, None)
 
 
 def _within_calendar(column: ir.Column) -> ir.Column:
-    """Days outside the years 1 to 9999, and infinite ones, are NULL: a row with one must not stop the others."""
+    """Return days or instants with those outside the years 1 to 9999 as NULL, so that they cannot cause an error."""
     dtype = column.type()
     zone = datetime.UTC if dtype.is_timestamp() and dtype.timezone else None
     first, last = datetime.datetime(1, 1, 1, tzinfo=zone), datetime.datetime(9999, 12, 31, tzinfo=zone)
@@ -153,7 +158,7 @@ def _within_calendar(column: ir.Column) -> ir.Column:
 
 
 def decode_key(value: Any, kind: Kind) -> object:
-    """A key as it came from the engine's ``to_comparable`` column, as the Python value of its kind."""
+    """Return the Python value of a key entry that the engine returned from a ``to_comparable`` column."""
     if value is None or kind != "integer":
         return value
     return int(Decimal(value)) if isinstance(value, str) else int(value)

@@ -1,4 +1,4 @@
-"""DuckDB: connections, the optimizer rules that it must not use, and how it streams."""
+"""DuckDB: private connections, optimizer rules that must be off, and a reader of batches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from tightrope.tables.files import spill_folder
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-
 MISLEADING = ("statistics_propagation", "type_pushdown")
 """Optimizer rules of DuckDB 2.0 that give wrong answers, found by tests/tables.
 
-``statistics_propagation``: a Parquet file's minimum and maximum leave NaN out, so DuckDB concludes that nothing is NaN,
-takes ``isnan(x)`` for false, and would clamp NaN to the upper bound instead of dropping it.
+``statistics_propagation``: a Parquet file's minimum and maximum ignore NaN, so DuckDB concludes that no value is NaN,
+replaces ``isnan(x)`` by false, and would clamp NaN to the upper bound instead of dropping it.
 ``type_pushdown``: turns TRY_CAST of a CSV column into a CAST while reading, which fails on what should become NULL.
 """
 
-MEMORY = "700MB"
-"""Memory limit of our connections; the rest is spilled to disk, in a folder only this user can open.
+MEMORY_LIMIT = "700MB"
+"""Memory limit of our connections; the rest is spilled to disk, in a folder that only this user can open.
 
-Not encrypted: DuckDB 2.0 writes encrypted files only with an extension that would have to be installed.
+Spilled rows are not encrypted, because DuckDB 2.0 needs an extension for that, which would have to be installed.
 """
 
 
@@ -45,40 +44,41 @@ def open_connection(database: Path | None = None) -> Any:
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "temp_directory": str(spill_folder(database)),
-        "memory_limit": MEMORY,
+        "memory_limit": MEMORY_LIMIT,
         "disabled_optimizers": ",".join(MISLEADING),
     }
-    place = ":memory:" if database is None else database
-    backend = ibis.duckdb.connect(place, read_only=database is not None, **settings)
+    path = ":memory:" if database is None else database
+    backend = ibis.duckdb.connect(path, read_only=database is not None, **settings)
     backend.raw_sql("SET enable_progress_bar = false")
-    if database is not None:  # views in the file are run: they see no other file
+    if database is not None:  # views in the file are run, and must not read other files
         backend.raw_sql("SET enable_external_access = false")
     return backend
 
 
 def seal_connection(backend: Any) -> None:
-    """From here on the connection opens no file and changes no setting, for any query."""
+    """Forbid the connection to open files and to change settings from now on."""
     backend.raw_sql("SET enable_external_access = false")
     backend.raw_sql("SET lock_configuration = true")
 
 
 @dataclass(slots=True)
 class _RuleOverride:
-    """Number of readers of a user's database that need the rules off, and the user's settings before the first."""
+    """The number of readers that need the rules off in a user's connection, and its setting before the first one."""
 
     readers: int
     original_rules: str
 
 
-_careful: dict[int, _RuleOverride] = {}
-_turn = threading.Lock()
+_rule_overrides: dict[int, _RuleOverride] = {}
+"""By the ``id`` of the connection."""
+_rule_lock = threading.Lock()
 
 
 @contextmanager
 def without_misleading_rules(backend: Any) -> Iterator[None]:
-    """Within it the rules are off; when the last of those who need it leaves, the connection is as it was.
+    """Turn the rules off inside the context; the last thread to leave it restores the connection's setting.
 
-    Raises ``EngineError`` where the setting cannot be changed.
+    Raises ``EngineError`` if the setting cannot be changed.
     """
     engine_call("change the settings", lambda: _disable_rules(backend))
     try:
@@ -88,26 +88,26 @@ def without_misleading_rules(backend: Any) -> Iterator[None]:
 
 
 def _disable_rules(backend: Any) -> None:
-    with _turn:
-        found = _careful.get(id(backend.con))
-        if found is not None:
-            found.readers += 1
+    with _rule_lock:
+        override = _rule_overrides.get(id(backend.con))
+        if override is not None:
+            override.readers += 1
             return
-        before = _disabled_rules(backend)
-        named = [*filter(None, before.split(","))]
-        if not set(MISLEADING) <= set(named):
-            backend.settings["disabled_optimizers"] = ",".join(dict.fromkeys((*named, *MISLEADING)))
-        _careful[id(backend.con)] = _RuleOverride(1, before)
+        original = _disabled_rules(backend)
+        disabled = [*filter(None, original.split(","))]
+        if not set(MISLEADING) <= set(disabled):
+            backend.settings["disabled_optimizers"] = ",".join(dict.fromkeys((*disabled, *MISLEADING)))
+        _rule_overrides[id(backend.con)] = _RuleOverride(1, original)
 
 
 def _restore_rules(backend: Any) -> None:
-    with _turn:
-        found = _careful[id(backend.con)]
-        found.readers -= 1
-        if found.readers == 0:
-            del _careful[id(backend.con)]
-            if _disabled_rules(backend) != found.original_rules:
-                backend.settings["disabled_optimizers"] = found.original_rules
+    with _rule_lock:
+        override = _rule_overrides[id(backend.con)]
+        override.readers -= 1
+        if override.readers == 0:
+            del _rule_overrides[id(backend.con)]
+            if _disabled_rules(backend) != override.original_rules:
+                backend.settings["disabled_optimizers"] = override.original_rules
 
 
 def _disabled_rules(backend: Any) -> str:
@@ -116,9 +116,9 @@ def _disabled_rules(backend: Any) -> str:
 
 
 def arrow_reader(backend: Any, rows: ir.Table, size: int) -> Any:
-    """A reader of record batches that runs the query once, as it is read.
+    """Return a reader of record batches that runs the query once, while it is read.
 
-    Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
+    It avoids ``to_pyarrow_batches`` of ibis 12, which fails with DuckDB 2 and would hold the whole result in memory.
     """
     query = engine_call("prepare the rows", lambda: backend.con.sql(compile_sql(backend, rows)))
     return engine_call("read the rows", lambda: query.to_arrow_reader(size))

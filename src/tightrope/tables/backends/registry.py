@@ -1,4 +1,4 @@
-"""The engines that differ from what ibis does by itself; the only place that asks for a back end's name."""
+"""The registry of engines whose behavior differs from ibis' defaults, by their names in ibis."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tightrope.tables.backends.postgres import POSTGRES
 from tightrope.tables.backends.spark import SPARK
 
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (DUCKDB, POSTGRES, SPARK)}
-"""By ibis' name; ``register_backend`` adds to it."""
+"""The engines by their names in ibis; ``register_backend`` adds to it."""
 
 
 def register_backend(backend: Backend) -> None:
-    """Let an engine be used; raises ``InputError`` where another one has the name."""
+    """Register an engine; raises ``InputError`` if another one has this name."""
     if BACKENDS.setdefault(backend.name, backend) is not backend:
         raise InputError("name", backend.name, "a name that no other engine has", "it is what ibis calls the engine")
 
 
 def backend_for(backend: Any) -> Backend:
-    """Return the declared facts of an ibis back end; the defaults of ibis if it is not declared."""
+    """Return the ``Backend`` of an ibis back end; one with ibis' defaults if the engine is not registered."""
     return BACKENDS.get(backend.name) or Backend(backend.name)

@@ -1,4 +1,4 @@
-"""Spark: results without pandas, cached rows in place of temporary tables, and jobs that its workers do."""
+"""Spark: results without pandas, cached rows instead of temporary tables, snapshots, and jobs on its workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 EXTRA = "spark"
-_TYPES = {
+_SPARK_TYPES = {
     "int8": ("ByteType", "int8"),
     "int16": ("ShortType", "int16"),
     "int32": ("IntegerType", "int32"),
@@ -32,18 +32,21 @@ _TYPES = {
     "uint64": ("LongType", "int64"),
     "string": ("StringType", "string"),
 }
-"""Spark's type and its Arrow form, for Arrow types of results: Spark has no unsigned numbers. All others are binary."""
+"""Spark's type and its Arrow form, by Arrow types of results; Spark has no unsigned types. Others become binary."""
 _BINARY = ("BinaryType", "binary")
 
 
 def fetch_arrow(backend: Any, rows: ir.Table) -> Any:
-    """The rows as an Arrow table; not by ibis, whose way leads through pandas, where decimals fail."""
+    """Return the rows as an Arrow table; ibis would convert them to pandas, where decimals fail."""
     return backend.raw_sql(compile_sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
 
 
 @contextmanager
 def cached_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
-    """Spark has no temporary tables: a view of cached rows. What is lost may be computed again: the same, no noise."""
+    """Yield a view of cached rows, in place of a temporary table, which Spark lacks.
+
+    Rows that are lost with a worker are computed again; they are the same, because no noise is drawn here.
+    """
     name = f"tightrope_{uuid.uuid4().hex}"
     frame = engine_call(step, lambda: backend.raw_sql(compile_sql(backend, rows)).cache())
     try:
@@ -56,64 +59,65 @@ def cached_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 @contextmanager
 def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
-    """The rows as they are now, and our own session, without functions or settings of the user.
+    """Yield the back end of a separate Spark session, without the user's functions and settings, and the current rows.
 
-    They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
-    error, where cached ones would be computed again, perhaps otherwise. Speculation is refused, for two tries of a task
-    may keep different rows. At the end the rows must have the fingerprint that they had in the beginning.
+    The rows are computed once and disconnected from their source by a local checkpoint: rows that are lost with a
+    worker are an error, while cached rows would be computed again, perhaps with another result. Speculative execution
+    is rejected, because two attempts of a task may keep different rows. At the end the rows must have the same
+    fingerprint as in the beginning.
     """
     frame = _lazy_frame(backend, rows)
-    _refuse_speculation(frame.sparkSession)
+    _reject_speculation(frame.sparkSession)
 
-    # A session separate from the user's: functions, settings and views of its own, and the same workers.
+    # A new session has its own functions, settings and views, and the same workers.
     def open_session() -> Any:
         try:
             return frame.sparkSession.newSession()
         except (AttributeError, NotImplementedError):
             return None
 
-    second = engine_call("open a session of our own", open_session)
-    if second is None:
+    new_session = engine_call("open a new session", open_session)
+    if new_session is None:
         expected = "a frame of a Spark session that can open a second one (newSession)"
         raise InputError(
             "source", type(frame.sparkSession), expected, "use a classic session, or write the rows to Parquet parts"
         )
-    kept = engine_call("hold the rows", lambda: _with_binary_collation(frame).localCheckpoint(eager=True))
-    first = _row_fingerprint(kept)
+    rows_frame = engine_call("hold the rows", lambda: _with_binary_collation(frame).localCheckpoint(eager=True))
+    fingerprint = _row_fingerprint(rows_frame)
     name = f"tightrope_{uuid.uuid4().hex}"
-    engine_call("name the rows", lambda: kept.createGlobalTempView(name))
+    engine_call("name the rows", lambda: rows_frame.createGlobalTempView(name))
     try:
-        ours = engine_call("open a session of our own", lambda: _prepare_session(second, name))
-        yield (
-            ours,
-            engine_call("find the rows", lambda: drop_long_texts(with_instants(ours.table(name), kept), longest)),
+        own_backend = engine_call("open a new session", lambda: _prepare_session(new_session, name))
+        table = engine_call(
+            "find the rows", lambda: drop_long_texts(with_instants(own_backend.table(name), rows_frame), longest)
         )
-        if _row_fingerprint(kept) != first:
+        yield own_backend, table
+        if _row_fingerprint(rows_frame) != fingerprint:
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
     finally:
         engine_call("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
-def _prepare_session(ours: Any, name: str) -> Any:
-    """The materialized rows in our own session; overflows are errors there, for every cluster setting."""
-    ours.conf.set("spark.sql.ansi.enabled", "true")
-    ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
-    backend = load_library("ibis").pyspark.connect(ours)
-    backend._register_in_memory_table = partial(_register_table, ours)
+def _prepare_session(session: Any, name: str) -> Any:
+    """Return ibis' back end of the session, with a view of the rows; overflows are errors, whatever the settings."""
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.table(f"global_temp.{name}").createOrReplaceTempView(name)
+    backend = load_library("ibis").pyspark.connect(session)
+    backend._register_in_memory_table = partial(_register_table, session)
     return backend
 
 
 def _register_table(session: Any, table: Any) -> None:
-    """A table in memory under its name; not by ibis, whose way leads through pandas: no decimals, no NULL in integers.
+    """Register a table in memory; ibis would convert it to pandas, which loses decimals and NULL in integers.
 
-    The hook is not public: ibis is held below 13.
+    The hook is private in ibis, whose version is therefore kept below 13.
     """
     rows = table.data.to_pyarrow(table.schema)
     session.createDataFrame(rows).createOrReplaceTempView(table.name)
 
 
 def with_instants(table: ir.Table, frame: Any) -> ir.Table:
-    """The table with instants as instants: ibis takes Spark's two kinds of timestamp for times without a zone."""
+    """Return the table with Spark's TIMESTAMP columns as instants in UTC, which ibis takes for times without a zone."""
     types = load_library("pyspark.sql.types", EXTRA)
     instants = {field.name for field in frame.schema if isinstance(field.dataType, types.TimestampType)}
     kinds = {name: kind.copy(timezone="UTC") if name in instants else kind for name, kind in table.schema().items()}
@@ -121,7 +125,7 @@ def with_instants(table: ir.Table, frame: Any) -> ir.Table:
 
 
 def drop_long_texts(table: ir.Table, longest: int | None) -> ir.Table:
-    """The table without texts of more bytes than this: they are missing. Spark stores the length with each."""
+    """Return the table with texts of more than ``longest`` bytes missing."""
     if longest is None:
         return table
     ibis = load_library("ibis")
@@ -135,12 +139,12 @@ def drop_long_texts(table: ir.Table, longest: int | None) -> ir.Table:
 
 
 def octet_length(text: str) -> int:
-    """Spark's function of this name, said in Python: the bytes of a text in UTF-8."""
+    """Return the bytes of a text in UTF-8; stands for Spark's function of this name in ibis expressions."""
     return len(text.encode())
 
 
 def _with_binary_collation(frame: Any) -> Any:
-    """The rows with text that is compared byte by byte: under a collation one person's spelling is another's."""
+    """Return the rows with text that is compared byte by byte; a collation may treat two persons' texts as equal."""
     types, functions = load_library("pyspark.sql.types", EXTRA), load_library("pyspark.sql.functions", EXTRA)
     text = types.StringType()
     collated = [
@@ -164,17 +168,17 @@ def _row_fingerprint(frame: Any) -> tuple[int, int]:
 
 
 def write_on_workers(backend: Any, rows: ir.Table, job: WriteJob, destination: str) -> int:
-    """A folder of Parquet parts of what the job makes of the rows; how many there are, as they were written."""
+    """Write the job's result as a folder of Parquet parts; return the number of rows, read from the parts."""
     frame = _lazy_frame(backend, rows)
     session = frame.sparkSession
-    _refuse_speculation(session)
-    made = engine_call(
+    _reject_speculation(session)
+    results = engine_call(
         "prepare the job", lambda: frame.mapInArrow(_write_worker(job), _spark_schema(job, frame.schema))
     )
     try:
-        engine_call("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
-    except BaseException:  # an interruption, too
-        # A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files.
+        engine_call("write the Parquet parts", lambda: results.write.mode("error").parquet(destination))
+    except BaseException:  # also an interruption
+        # Remove the folder that a failed job left on this machine, if it holds only Spark's hidden files.
         folder = Path(destination)
         if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
@@ -183,24 +187,24 @@ def write_on_workers(backend: Any, rows: ir.Table, job: WriteJob, destination: s
 
 
 def sum_on_workers(backend: Any, rows: ir.Table, job: SumJob) -> Totals:
-    """The sum of what the job makes of the rows: workers add up theirs, Spark adds up what they send."""
-    made = engine_call(
-        "prepare the job", lambda: _lazy_frame(backend, rows).mapInArrow(_sum_worker(job), "place long, total long")
+    """Return the sum of the job's results: workers sum over their batches, Spark sums over the workers."""
+    worker_sums = engine_call(
+        "prepare the job", lambda: _lazy_frame(backend, rows).mapInArrow(_sum_worker(job), "position long, total long")
     )
-    sums = made.groupBy("place").sum("total")
-    places, totals = engine_call("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
-    out = np.zeros(job.length, dtype=np.int64)
-    out[places] = totals
-    return out
+    sums = worker_sums.groupBy("position").sum("total")
+    positions, totals = engine_call("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
+    result = np.zeros(job.length, dtype=np.int64)
+    result[positions] = totals
+    return result
 
 
 def _lazy_frame(backend: Any, rows: ir.Table) -> Any:
-    """The rows as a Spark frame: a plan, not yet run."""
+    """Return the rows as a Spark frame, which is not yet computed."""
     return engine_call("prepare the rows", lambda: backend.raw_sql(compile_sql(backend, rows)))
 
 
-def _refuse_speculation(session: Any) -> None:
-    """A speculative copy of a task would draw a second report for each of its rows."""
+def _reject_speculation(session: Any) -> None:
+    """Raise ``InputError`` if Spark may run a task twice: it would draw two reports for each of its rows."""
     setting = engine_call("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
     if str(setting).lower() != "false":
         raise InputError("spark.speculation", setting, "false", "set it so when the Spark session is made")
@@ -208,37 +212,39 @@ def _refuse_speculation(session: Any) -> None:
 
 def _spark_schema(job: WriteJob, given: Any) -> Any:
     types = load_library("pyspark.sql.types", EXTRA)
-    made = [types.StructField(field.name, getattr(types, _spark_type(field.type)[0])()) for field in job.schema]
-    return types.StructType([*made, *(given[name] for name in job.kept_columns)])
+    result_fields = [
+        types.StructField(field.name, getattr(types, _spark_type(field.type)[0])()) for field in job.schema
+    ]
+    return types.StructType([*result_fields, *(given[name] for name in job.kept_columns)])
 
 
 def _spark_type(arrow_type: Any) -> tuple[str, str]:
-    return _TYPES.get(str(arrow_type), _BINARY)
+    return _SPARK_TYPES.get(str(arrow_type), _BINARY)
 
 
 def _write_worker(job: WriteJob) -> Any:
-    """The function that workers run; only objects that it refers to are sent."""
+    """Return the function that workers run to write batches; it must refer only to objects that can be sent."""
 
     def write_batches(batches: Iterator[Any]) -> Iterator[Any]:
         arrow = load_library("pyarrow")
         for batch in split_batches(batches, job.rows):
             columns, names = job.output_columns(batch), [*job.schema.names, *job.kept_columns]
-            forms = [arrow.type_for_alias(_spark_type(field.type)[1]) for field in job.schema]
-            cast = [column.cast(form) for column, form in zip(columns, forms, strict=False)]
+            arrow_types = [arrow.type_for_alias(_spark_type(field.type)[1]) for field in job.schema]
+            cast = [column.cast(arrow_type) for column, arrow_type in zip(columns, arrow_types, strict=False)]
             yield arrow.RecordBatch.from_arrays([*cast, *columns[len(cast) :]], names=names)
 
     return write_batches
 
 
 def _sum_worker(job: SumJob) -> Any:
-    """The function that workers run: the places and totals that are not 0."""
+    """Return the function that workers run to sum batches; it yields the positions and values of nonzero totals."""
 
     def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
         arrow = load_library("pyarrow")
         total = job.sum_batches(batches)
-        places = np.flatnonzero(total)
-        schema = arrow.schema([("place", arrow.int64()), ("total", arrow.int64())])
-        yield make_record_batch([arrow.array(places), arrow.array(total[places])], schema)
+        positions = np.flatnonzero(total)
+        schema = arrow.schema([("position", arrow.int64()), ("total", arrow.int64())])
+        yield make_record_batch([arrow.array(positions), arrow.array(total[positions])], schema)
 
     return sum_batches
 

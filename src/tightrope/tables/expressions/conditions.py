@@ -395,7 +395,7 @@ class Calendar(ExpressionTree):
         return f"{self.unit}({self.part})"
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
-        """The range of the unit."""
+        """Return the range of the unit."""
         kind = self.part.infer_facts(schema).kind
         kinds = TIME_KINDS[1:] if self.unit == "hour" else TIME_KINDS
         if kind not in kinds:

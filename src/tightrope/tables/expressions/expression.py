@@ -64,9 +64,9 @@ FOREIGN_OPERATOR_TIPS = {
     r"(?<![<>=!])=(?!=)": "say == to compare",
     r"(?i)\bis\s+not\s+null\b": "say x is not None",
     r"(?i)\bis\s+null\b": "say x is None",
-    r"\bAND\b": "say and, in small letters",
-    r"\bOR\b": "say or, in small letters",
-    r"\bNOT\b(?!\s+NULL)": "say not, in small letters",
+    r"\bAND\b": "say and, in lower case",
+    r"\bOR\b": "say or, in lower case",
+    r"\bNOT\b(?!\s+NULL)": "say not, in lower case",
     r"\bIN\b": "say x in ['a', 'b']",
     r"(?i)\bbetween\b": "say 0 <= x <= 5",
     r"`": 'a column whose name has blanks is column("my col")',
@@ -201,10 +201,12 @@ class _NodeReader:
 
     def read_call(self, node: ast.Call, depth: int) -> ExpressionTree:
         name = node.func.id if isinstance(node.func, ast.Name) else self.source_text(node.func)
-        known = tuple(FUNCTIONS)
-        if name not in known or not isinstance(node.func, ast.Name):
-            nearest = suggest_nearest(name, known)
-            text = f"there is no function {name!r}; {f'{nearest} ' if nearest else ''}functions: {quoted_names(known)}"
+        functions = tuple(FUNCTIONS)
+        if name not in functions or not isinstance(node.func, ast.Name):
+            nearest = suggest_nearest(name, functions)
+            text = (
+                f"there is no function {name!r}; {f'{nearest} ' if nearest else ''}functions: {quoted_names(functions)}"
+            )
             raise InputError.from_text("expression", text)
         if node.keywords:
             raise InputError(
@@ -446,10 +448,9 @@ def facts_of(term: Term, schema: Schema) -> ValueFacts:
 
 def term_columns(*terms: Term | None) -> tuple[str, ...]:
     """Return the columns of the table that the terms read, each once, in order."""
-    names_by_term = [
-        tree_columns(term) if isinstance(term, ExpressionTree) else (term,) for term in terms if term is not None
-    ]
-    return tuple(dict.fromkeys(name for names in names_by_term for name in names))
+    given_terms = (term for term in terms if term is not None)
+    names = [tree_columns(term) if isinstance(term, ExpressionTree) else (term,) for term in given_terms]
+    return tuple(dict.fromkeys(name for term_names in names for name in term_names))
 
 
 def engine_column(term: Term, rows: SourceRows) -> ir.Column:

@@ -130,7 +130,7 @@ def to_literal(value: object) -> Value:
     if isinstance(plain, str) and _is_storable_text(plain):
         return Value(str(plain), "text")
     expected = "a finite number of 64 bits, a text, true or false"
-    remedy = "write x is None to test for a missing value" if plain is None else ""
+    remedy = "test for a missing value with is_missing(), in a text with x is None" if plain is None else ""
     raise InputError("literal", _short_value(plain), expected, remedy)
 
 

@@ -1,8 +1,8 @@
-"""Text forms of numbers, days and instants, in CSV fields and in folders' names: all other texts are missing.
+"""Accepted text forms of numbers, days and instants in CSV fields and folder names; other texts are missing values.
 
-A list of *refused* forms would depend on the numbers that a library accepts today: underscores, odd
-blanks, ``epoch``. Here is what *fits*, as patterns for a whole text that Python and RE2 read alike; what is matched
-means the same to Python's and DuckDB's own casts.
+Forms are accepted by patterns that Python and RE2 match alike; Python's and DuckDB's casts give the same value for each
+accepted text. A list of *rejected* forms would depend on what a library happens to accept: underscores, unusual spaces,
+``epoch``.
 """
 
 from __future__ import annotations
@@ -17,43 +17,42 @@ BLANKS = " \t"
 """Characters ignored around values other than text."""
 INTEGER_DIGITS = r"[+-]?[0-9]+"
 """The part of an integer to the left of its point."""
-SCALED = "e"
+EXPONENT_MARK = "e"
 """The start of an exponent, in upper or lower case."""
-DAY_LETTERS = 10
-EXACT_BELOW = 2.0**53
+DAY_LENGTH = 10
+EXACT_INTEGER_END = 2.0**53
 """Doubles hold every integer below."""
 _POINT = "[.]"
-_SHORT = rf"[+-]?([0-9]|{_POINT}){{1,15}}[eE][+]?[0-9]+"
-"""With no more digits than tell doubles apart: its double is a whole number only if it is the same one. R writes
-100000 so."""
+_SHORT_SCALED = rf"[+-]?([0-9]|{_POINT}){{1,15}}[eE][+]?[0-9]+"
+"""Numbers with an exponent and at most 15 digits: such a number is an integer if its double is. R writes 1e+05."""
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _MIDNIGHT = r"00:00(:00(\.0{1,9})?)?"
 _OFFSET = r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
-"""Nowhere on Earth is a clock sixteen hours from UTC; engines take more, and differ in it."""
+"""Offsets from UTC below 16 hours; larger ones are in use nowhere, and engines disagree about them."""
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
 
 
 def _any_case(*words: str) -> str:
-    """Match upper and lower case. Not ``(?i)``, which also matches a long s as s."""
-    spelled = ("".join(f"[{letter.upper()}{letter.lower()}]" for letter in word) for word in words)
-    return f"({'|'.join(spelled)})"
+    """Return a pattern for words in upper or lower case; unlike ``(?i)`` it does not match a long s as s."""
+    patterns = ("".join(f"[{letter.upper()}{letter.lower()}]" for letter in word) for word in words)
+    return f"({'|'.join(patterns)})"
 
 
-_NO_DIGITS = _any_case("inf", "infinity", "nan")
-_SPELLED: Mapping[str, str] = {
-    "integer": rf"{INTEGER_DIGITS}({_POINT}0*)?|{_SHORT}",
-    "number": rf"[+-]?(([0-9]+({_POINT}[0-9]*)?|{_POINT}[0-9]+)([eE][+-]?[0-9]+)?|{_NO_DIGITS})",
-    "exact": rf"{INTEGER_DIGITS}({_POINT}0*)?|[+-]?{_POINT}0+|{_SHORT}",
+_SPECIAL_NUMBER = _any_case("inf", "infinity", "nan")
+_KIND_PATTERNS: Mapping[str, str] = {
+    "integer": rf"{INTEGER_DIGITS}({_POINT}0*)?|{_SHORT_SCALED}",
+    "number": rf"[+-]?(([0-9]+({_POINT}[0-9]*)?|{_POINT}[0-9]+)([eE][+-]?[0-9]+)?|{_SPECIAL_NUMBER})",
+    "exact": rf"{INTEGER_DIGITS}({_POINT}0*)?|[+-]?{_POINT}0+|{_SHORT_SCALED}",
     "boolean": rf"{_any_case('true', 'false')}|[01]",
     "date": rf"{_DAY}([ T]{_MIDNIGHT})?",
     "timestamp": rf"{_DAY}([ T]{_TIME}{_OFFSET}?)?",
     "zoned": rf"{_DAY}[ T]{_TIME}{_OFFSET}",
 }
-"""``exact``: numbers that are, if their double is a whole number below 2^53, that whole number. Others would be,
-rounded, another person's. ``zoned``: timestamps with an offset from UTC."""
-_DIRECTIVES: Mapping[str, str] = {
+"""Patterns by kind, and two more. ``exact``: numbers that are integers if their double is an integer below 2^53; others
+must not be rounded to an integer, which may be another person. ``zoned``: timestamps with an offset from UTC."""
+_DIRECTIVE_PATTERNS: Mapping[str, str] = {
     "Y": "[0-9]{1,4}",
     "f": "[0-9]{1,6}",
     "j": "[0-9]{1,3}",
@@ -64,19 +63,22 @@ _DIRECTIVES: Mapping[str, str] = {
     "%": "%",
     **dict.fromkeys("mdHMSyI", "[0-9]{1,2}"),
 }
-"""Patterns that directives of a format accept at most; the engine checks the calendar."""
+"""Patterns of the texts that each directive of a format accepts; the engine checks the calendar."""
 
 
 def pattern_of_kind(kind: str, mark: str = ".") -> str:
-    """The pattern of a whole text of that kind, with the mark that numbers have for a point."""
-    return _anchor_pattern(_SPELLED[kind].replace(_POINT, f"[{mark}]"))
+    """Return the pattern of a complete text of that kind; ``mark`` is the decimal mark of numbers."""
+    return _anchor_pattern(_KIND_PATTERNS[kind].replace(_POINT, f"[{mark}]"))
 
 
-def pattern_of_format(said: str) -> str:
-    """The pattern of a whole text in a format such as ``%d.%m.%Y``, of directives that ``Dialect`` lets through."""
-    pieces = re.findall(r"%-?(.)|( +)|([^% ])", said, re.DOTALL)
+def pattern_of_format(text_format: str) -> str:
+    """Return the pattern of a complete text in a format such as ``%d.%m.%Y``, with the directives of ``Dialect``."""
+    pieces = re.findall(r"%-?(.)|( +)|([^% ])", text_format, re.DOTALL)
     return _anchor_pattern(
-        "".join(_DIRECTIVES[name] if name else " +" if gap else re.escape(own) for name, gap, own in pieces)
+        "".join(
+            _DIRECTIVE_PATTERNS[directive] if directive else " +" if spaces else re.escape(literal)
+            for directive, spaces, literal in pieces
+        )
     )
 
 
@@ -92,38 +94,42 @@ def parse_value(value: str | None, kind: str) -> Any:
     (7, None, datetime.date(2024, 2, 29), '007')
     """
     if value is None or kind == "text":
-        return value and (None if any("\ud800" <= letter <= "\udfff" for letter in value) else value)
+        return value and (None if any("\ud800" <= character <= "\udfff" for character in value) else value)
     if not re.fullmatch(pattern_of_kind(kind), value):
         return None
     try:
-        return _MADE[kind](value.strip(BLANKS))
-    except (ValueError, OverflowError):  # the 30th of February; an instant that in UTC is after the last one
+        return _PARSERS[kind](value.strip(BLANKS))
+    except (ValueError, OverflowError):  # the 30th of February; an instant that is beyond the calendar in UTC
         return None
 
 
 def _parse_integer(text: str) -> int | None:
-    if SCALED in text.lower():
+    if EXPONENT_MARK in text.lower():
         number = _parse_number(text)
-        return int(number) if number is not None and abs(number) < EXACT_BELOW and number.is_integer() else None
-    made = int(text.partition(".")[0])
-    return made if -(1 << 63) <= made < 1 << 63 else None
+        return int(number) if number is not None and abs(number) < EXACT_INTEGER_END and number.is_integer() else None
+    value = int(text.partition(".")[0])
+    return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 def _parse_number(text: str) -> float | None:
-    made = float(text)
-    stray = abs(made) < EXACT_BELOW and made == math.floor(made) and not re.fullmatch(pattern_of_kind("exact"), text)
-    return None if stray else made
+    value = float(text)
+    was_rounded = (
+        abs(value) < EXACT_INTEGER_END
+        and value == math.floor(value)
+        and not re.fullmatch(pattern_of_kind("exact"), text)
+    )
+    return None if was_rounded else value
 
 
 def _parse_timestamp(text: str) -> datetime.datetime:
-    made = datetime.datetime.fromisoformat(text)
-    return made if made.tzinfo is None else made.astimezone(datetime.UTC).replace(tzinfo=None)
+    value = datetime.datetime.fromisoformat(text)
+    return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-_MADE: Mapping[str, Callable[[str], Any]] = {
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
     "integer": _parse_integer,
     "number": _parse_number,
     "boolean": lambda text: text.lower() in ("true", "1"),
-    "date": lambda text: datetime.date.fromisoformat(text[:DAY_LETTERS]),
+    "date": lambda text: datetime.date.fromisoformat(text[:DAY_LENGTH]),
     "timestamp": _parse_timestamp,
 }

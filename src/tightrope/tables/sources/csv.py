@@ -28,19 +28,29 @@ from tightrope.tables.table import Table, check_names, table_from_stream
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# How a CSV file is written: declared, never sniffed, because a guess would depend on private values.
-
+CSV_BLOCK = 1 << 22
+MAX_RECORD_BYTES = 1 << 26
+NEWLINE, CARRIAGE_RETURN = 10, 13
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+INDEX_COLUMN = "index"
+FIELDS_VIEW = "fields"
 ENCODINGS = ("utf-8", "latin-1", "windows-1252")
-_DIRECTIVES = re.compile(r"(?:[^%]|%(?:-?[mdHMSyIj]|[YfbBpz%]))*")
+_OTHER_DELIMITERS = (";", "\t", "|")
+_FORMAT_PATTERN = re.compile(r"(?:[^%]|%(?:-?[mdHMSyIj]|[YfbBpz%]))*")
+"""Formats of dates and timestamps whose directives Python and DuckDB interpret alike."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line is one record; a field is plain, or in quotes from its first to its last character, quotes doubled.
+    """The form of a CSV file. It is declared, because a guess from the file would depend on private values.
 
-    ``header`` is True where the first line names the columns, or the names where no line does. ``quote=""``: quotes
-    mean nothing. ``decimal`` is the mark in numbers; no mark stands between thousands. ``date_format`` and
-    ``timestamp_format`` are like ``%d.%m.%Y``; left out, days are 2024-12-31. With ``newlines`` a field in quotes may
-    go over several lines: a stray quote then swallows lines up to the next one, so say it only of a file that needs it.
+    One line is one record. A field is plain, or in quotes from its first to its last character with quotes doubled.
+
+    - ``header``: True if the first line names the columns, otherwise the names.
+    - ``quote``: the quote character; with ``""`` quotes have no special meaning.
+    - ``decimal``: the decimal mark of numbers; there is no mark between thousands.
+    - ``date_format`` and ``timestamp_format``: such as ``%d.%m.%Y``; by default days are written as 2024-12-31.
+    - ``newlines``: True if a field in quotes may contain line ends. A stray quote then swallows all lines up to the
+      next quote, so declare it only if the file needs it.
 
     >>> Dialect.from_entries({"delimiter": ";", "decimal": ","}).delimiter
     ';'
@@ -57,13 +67,13 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_entries(cls, entries: Mapping[str, object] | Dialect) -> Dialect:
-        """From declared entries; ``InputError`` for one that is unknown or cannot be."""
+        """Build from declared entries; ``InputError`` for an unknown name or an invalid value."""
         if isinstance(entries, Dialect):
             return entries
-        known = cls.__struct_fields__
+        fields = cls.__struct_fields__
         for name in entries:
-            if name not in known:
-                raise InputError("dialect", name, f"one of {quoted_names(known)}", suggest_nearest(name, known))
+            if name not in fields:
+                raise InputError("dialect", name, f"one of {quoted_names(fields)}", suggest_nearest(name, fields))
         header = entries.get("header", True)
         names = tuple(header) if isinstance(header, Sequence) and not isinstance(header, str) else header
         try:
@@ -77,13 +87,17 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _check_entry("quote", self.quote, self.quote != self.delimiter, "another letter than the delimiter")
         _check_entry("decimal", self.decimal, self.decimal in (".", ","), "'.' or ','")
         _check_entry("encoding", self.encoding, self.encoding in ENCODINGS, f"one of {quoted_names(ENCODINGS)}")
-        named = isinstance(self.header, tuple) and len(self.header) > 0
-        _check_entry("header", self.header, self.header is True or named, "True, or the names of the columns")
+        has_names = isinstance(self.header, tuple) and len(self.header) > 0
+        _check_entry("header", self.header, self.header is True or has_names, "True, or the names of the columns")
         _check_entry("newlines", self.newlines, isinstance(self.newlines, bool), "True or False")
         for name in ("date_format", "timestamp_format"):
-            said = getattr(self, name)
-            fits = said is None or (isinstance(said, str) and "%" in said and _DIRECTIVES.fullmatch(said) is not None)
-            _check_entry(name, said, fits, "a format such as '%d.%m.%Y'")
+            declared_format = getattr(self, name)
+            fits = declared_format is None or (
+                isinstance(declared_format, str)
+                and "%" in declared_format
+                and _FORMAT_PATTERN.fullmatch(declared_format) is not None
+            )
+            _check_entry(name, declared_format, fits, "a format such as '%d.%m.%Y'")
 
 
 def _check_entry(name: str, value: object, fits: bool, expected: str) -> None:
@@ -95,24 +109,17 @@ def _is_mark(mark: object) -> bool:
     return isinstance(mark, str) and len(mark) == 1 and mark.isascii() and mark not in "\r\n\0" and not mark.isalnum()
 
 
-# The lines of a CSV file, checked before parsing, so that the boundaries of records are certain.
-#
-# Readers of CSV differ in what they make of a stray quote. Here a file is refused unless all of them must agree: a
-# quote opens a field at its first letter, closes it at its last, and is doubled within; a record has as many fields
-# as the header; a field goes over several lines only where that is declared.
-
-CSV_BLOCK = 1 << 22
-LONGEST = 1 << 26
-"""Bytes of one record, at most."""
-NEWLINE, RETURN = 10, 13
-BOM = b"\xef\xbb\xbf"
-INDEX = "index"
-_OTHER_DELIMITERS = (";", "\t", "|")
+# Lines are checked before they are parsed, because CSV readers interpret stray quotes differently. A file is rejected
+# unless all readers must agree: a quote opens a field as its first character, closes it as its last one, and is doubled
+# inside; every record has as many fields as the header; a field contains line ends only if that is declared.
 
 
 @dataclass(frozen=True, slots=True)
 class CsvLines:
-    """Whole records as bytes in UTF-8 (but for what the encoding has no letter for), and how many they are."""
+    """Complete records as bytes, and their number.
+
+    The bytes are UTF-8, except where the file has bytes that are not valid in its encoding.
+    """
 
     text: bytes
     count: int
@@ -120,23 +127,23 @@ class CsvLines:
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """A file and how it is written."""
+    """A CSV file and its form."""
 
     path: Path
     dialect: Dialect
 
     def read_first_line(self) -> bytes:
-        """The first line, without its end; the rest of the file has no effect here, for all declared marks."""
+        """Return the first line, without its end; the rest of the file has no effect on the result."""
         with engine_call("open the CSV file", lambda: self.path.open("rb")) as file:
-            waiting = b""
+            text = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
-                waiting += block
-                if b"\n" in block or len(waiting) > LONGEST:
+                text += block
+                if b"\n" in block or len(text) > MAX_RECORD_BYTES:
                     break
-        return waiting.partition(b"\n")[0].removesuffix(b"\r")
+        return text.partition(b"\n")[0].removesuffix(b"\r")
 
     def column_names(self) -> tuple[str, ...]:
-        """The declared names, or those in the first line; no other line is read."""
+        """Return the declared names, or those in the first line; no other line is read."""
         header, dialect = self.dialect.header, self.dialect
         if isinstance(header, tuple):
             check_names(header)
@@ -150,29 +157,30 @@ class CsvFile:
         if names is None:
             expected = f"a CSV file in {dialect.encoding} with a header line"
             raise InputError("source", str(self.path), expected, "convert it to UTF-8, or declare dialect={...}")
-        # One column whose name holds what separates columns elsewhere.
+        # A single column whose name contains another common delimiter: the declared one is probably wrong.
         for mark in _OTHER_DELIMITERS:
             if len(names) == 1 and mark in names[0]:
-                typed = "\\t" if mark == "\t" else mark
-                remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
+                escaped = "\\t" if mark == "\t" else mark
+                remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={escaped}' on a command line"
                 raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
-        named = _name_index_column(names)
-        check_names(named)
-        return named
+        all_names = _name_index_column(names)
+        check_names(all_names)
+        return all_names
 
     def read_lines(self, fields: int) -> Iterator[CsvLines]:
-        """All records but the header, in blocks. Raises ``InputError``, without a word of the file, where one is not
-        as declared.
+        """Yield all records without the header, in blocks.
+
+        Raises ``InputError``, which quotes nothing of the file, if a record does not have the declared form.
         """
-        skip = self.dialect.header is True
-        for text in self._whole_records():
-            body = text.partition(b"\n")[2] if skip else text
-            skip = False
-            if body:
-                yield CsvLines(body, self._count_records(body, fields))
+        has_header = self.dialect.header is True
+        for text in self._record_blocks():
+            records = text.partition(b"\n")[2] if has_header else text
+            has_header = False
+            if records:
+                yield CsvLines(records, self._count_records(records, fields))
 
     def read_texts(self, lines: CsvLines, names: Sequence[str], chosen: Sequence[str]) -> Any:
-        """The chosen columns of some records as written: bytes, or NULL for an empty field without quotes."""
+        """Return the chosen columns as an Arrow batch of texts; an empty field without quotes is NULL."""
         arrow, reader = load_library("pyarrow"), load_library("pyarrow.csv")
         dialect = self.dialect
         read = reader.ReadOptions(column_names=list(names), block_size=len(lines.text) + 1, use_threads=False)
@@ -196,20 +204,20 @@ class CsvFile:
         texts = [drop_invalid_utf8(column.combine_chunks().view("string")) for column in table.columns]
         return arrow.RecordBatch.from_arrays(texts, names=list(chosen))
 
-    def _whole_records(self) -> Iterator[bytes]:
-        """Blocks that end where a record does."""
+    def _record_blocks(self) -> Iterator[bytes]:
+        """Yield the file in blocks of complete records."""
         with engine_call("open the CSV file", lambda: self.path.open("rb")) as file:
-            waiting = b""
+            pending = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
-                waiting += block
-                end = self._last_record_end(waiting)
+                pending += block
+                end = self._last_record_end(pending)
                 if end:
-                    yield waiting[:end]
-                    waiting = waiting[end:]
-                elif len(waiting) > LONGEST:
+                    yield pending[:end]
+                    pending = pending[end:]
+                elif len(pending) > MAX_RECORD_BYTES:
                     raise self._malformed_error()
-            if waiting:
-                yield waiting
+            if pending:
+                yield pending
 
     def _last_record_end(self, text: bytes) -> int:
         """Return the position after the last line end outside quotes, or 0."""
@@ -221,23 +229,23 @@ class CsvFile:
         return int(outside[-1]) + 1 if outside.size else 0
 
     def _count_records(self, text: bytes, fields: int) -> int:
-        """Return the number of records in whole lines."""
+        """Return the number of records; raises ``InputError`` if one does not have the declared form."""
         data = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
         quotes = self._quote_positions(data)
         marks = np.flatnonzero((data == ord(self.dialect.delimiter)) | (data == NEWLINE))
         inside = self._inside_quotes(quotes, marks) == 1
-        sound = (
+        well_quoted = (
             quotes.size % 2 == 0
             and self._quotes_in_place(data, quotes)
             and self._returns_in_place(data, quotes)
             and (self.dialect.newlines or not np.any(data[marks[inside]] == NEWLINE))
         )
         ends = data[marks[~inside]] == NEWLINE
-        regular = False
-        if sound and ends.size % fields == 0:
+        is_valid = False
+        if well_quoted and ends.size % fields == 0:
             records = ends.reshape(-1, fields)  # the marks of each record are delimiters and then a line end
-            regular = bool(np.all(records[:, -1]) and not np.any(records[:, :-1]))
-        if not regular:
+            is_valid = bool(np.all(records[:, -1]) and not np.any(records[:, :-1]))
+        if not is_valid:
             raise self._malformed_error()
         return int(ends.size // fields)
 
@@ -246,26 +254,26 @@ class CsvFile:
         return np.flatnonzero(data == ord(quote)) if quote else np.empty(0, np.intp)
 
     @staticmethod
-    def _inside_quotes(quotes: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """1 for places in quotes, 0 for others."""
-        return np.searchsorted(quotes, places) % 2
+    def _inside_quotes(quotes: NDArray[np.intp], positions: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return 1 for positions inside quotes, 0 for others."""
+        return np.searchsorted(quotes, positions) % 2
 
     def _quotes_in_place(self, data: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
-        """Each quote opens a field at its start or closes it at its end; a doubled one does both."""
+        """Return whether each quote opens a field at its start or closes it at its end; a doubled quote does both."""
         quote, delimiter = ord(self.dialect.quote or "\0"), ord(self.dialect.delimiter)
         opening, closing = quotes[::2], quotes[1::2]
         before = data[opening[opening > 0] - 1]
         after = data[closing + 1]  # the block ends with a line end
         return bool(
             np.all(np.isin(before, (delimiter, NEWLINE, quote)))
-            and np.all(np.isin(after, (delimiter, NEWLINE, RETURN, quote)))
+            and np.all(np.isin(after, (delimiter, NEWLINE, CARRIAGE_RETURN, quote)))
         )
 
     def _returns_in_place(self, data: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
-        """A carriage return stands before a line end, or in quotes where lines may."""
-        returns = np.flatnonzero(data[:-1] == RETURN)
-        alone = returns[data[returns + 1] != NEWLINE]
-        return alone.size == 0 or (self.dialect.newlines and bool(np.all(self._inside_quotes(quotes, alone))))
+        """Return whether each carriage return precedes a newline, or is in quotes and line ends are allowed there."""
+        returns = np.flatnonzero(data[:-1] == CARRIAGE_RETURN)
+        single = returns[data[returns + 1] != NEWLINE]
+        return single.size == 0 or (self.dialect.newlines and bool(np.all(self._inside_quotes(quotes, single))))
 
     def _malformed_error(self) -> InputError:
         expected = (
@@ -277,71 +285,71 @@ class CsvFile:
 
 
 def _utf8_blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
-    """The bytes of the file in UTF-8, without a byte order mark."""
-    convert = _CONVERT[encoding]
+    """Yield the bytes of the file in UTF-8, without a byte order mark."""
+    convert = _UTF8_CONVERTERS[encoding]
     block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK)).removeprefix(
-        BOM if encoding == "utf-8" else b""
+        BYTE_ORDER_MARK if encoding == "utf-8" else b""
     )
     while block:
         yield convert(block)
         block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK))
 
 
-_CONVERT: dict[str, Callable[[bytes], bytes]] = {
+_UTF8_CONVERTERS: dict[str, Callable[[bytes], bytes]] = {
     "utf-8": lambda block: block,
     "latin-1": lambda block: block.decode("latin-1").encode("utf-8"),
-    # Bytes that the encoding has no letter for stay as they are, which no UTF-8 is: fields with them are missing.
+    # Bytes that are not valid in the encoding stay unchanged and are invalid UTF-8, so that their fields are missing.
     "windows-1252": lambda block: block.decode("windows-1252", "surrogateescape").encode("utf-8", "surrogateescape"),
 }
 
-# A field of a CSV file as its declared kind: what fits (``canonical_text``) is cast, the rest is missing.
-#
-# Arrow looks what fits and DuckDB casts it: the pattern is looked at once, however often a cast needs its text.
+# A field in the form of its declared kind (see ``canonical_text``) is cast, any other field is missing. Arrow matches
+# the patterns and DuckDB casts, so that each pattern is matched once, however often a cast uses the text.
 
 
 def select_matching_texts(texts: Any, kind: str, dialect: Dialect) -> Any:
-    """The Arrow texts in the format of the kind, without surrounding spaces; NULL for the others."""
+    """Return the texts that have the form of the kind, without surrounding spaces; NULL for the others."""
     if kind == "text":
         return texts
-    arrow, compute, said = load_library("pyarrow"), load_library("pyarrow.compute"), _declared_format(kind, dialect)
+    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
+    declared_format = _declared_format(kind, dialect)
     pattern = (
         canonical_text.pattern_of_kind(kind, dialect.decimal)
-        if said is None
-        else canonical_text.pattern_of_format(said)
+        if declared_format is None
+        else canonical_text.pattern_of_format(declared_format)
     )
     fits = compute.match_substring_regex(texts, pattern)
     return compute.if_else(fits, compute.ascii_trim(texts, canonical_text.BLANKS), arrow.scalar(None, texts.type))
 
 
 def cast_field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
-    """A column of fitting texts as its kind, NULL for invalid values such as February 30."""
-    said = _declared_format(kind, dialect)
+    """Cast a column of texts that have the form of the kind; values such as February 30 become NULL."""
+    declared_format = _declared_format(kind, dialect)
     if kind == "text":
         return text
     ibis = load_library("ibis")
-    if said is not None:
-        # DuckDB's own function, which ibis has no word for; with ``%z`` it gives an instant in a zone.
-        def try_strptime(text: str, said: str) -> Any: ...
+    if declared_format is not None:
+        # A function of DuckDB that ibis lacks; with ``%z`` it returns an instant with a zone.
+        def try_strptime(text: str, declared_format: str) -> Any: ...
 
         signature = (("string", "string"), "timestamp('UTC', 6)")
-        instant = ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, said)
+        instant = ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, declared_format)
         return _keep_calendar_years(_to_utc(instant)).cast(kind)
     if kind == "number":
         return _cast_number(text, dialect.decimal)
     if kind == "integer":
-        # Digits as written; with an exponent by way of the double, as far as doubles are exact.
+        # Digits are cast directly; a number with an exponent is cast to a double first, and kept if that is exact.
         number = _cast_number(text, dialect.decimal)
-        plain = text.re_extract(canonical_text.INTEGER_DIGITS, 0).try_cast("int64")
-        scaled = ibis.ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
-        return ibis.ifelse(text.lower().contains(canonical_text.SCALED), scaled, plain)
+        digits = text.re_extract(canonical_text.INTEGER_DIGITS, 0).try_cast("int64")
+        with_exponent = ibis.ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
+        return ibis.ifelse(text.lower().contains(canonical_text.EXPONENT_MARK), with_exponent, digits)
     if kind == "boolean":
         return text.lower().isin(("true", "1"))
     if kind == "date":
-        value = text.left(canonical_text.DAY_LETTERS).try_cast("date")
+        value = text.left(canonical_text.DAY_LENGTH).try_cast("date")
     else:
-        # An instant in UTC if an offset is written; otherwise as written.
-        zoned, bare = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
-        value = ibis.ifelse(text.re_search(canonical_text.pattern_of_kind("zoned")), _to_utc(zoned), bare)
+        # An instant in UTC if the text has an offset; otherwise a time without a zone.
+        zoned, zoneless = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
+        value = ibis.ifelse(text.re_search(canonical_text.pattern_of_kind("zoned")), _to_utc(zoned), zoneless)
     return _keep_calendar_years(value)
 
 
@@ -350,44 +358,42 @@ def _declared_format(kind: str, dialect: Dialect) -> str | None:
 
 
 def _cast_number(text: ir.Column, mark: str) -> ir.Column:
-    """The nearest double, unless it is a whole number that was not written."""
+    """Return the nearest double; NULL if it is an integer and the text is not: rounding could merge persons."""
     number = (text if mark == "." else text.replace(mark, ".")).try_cast("float64")
     exact = text.re_search(canonical_text.pattern_of_kind("exact", mark))
     return load_library("ibis").ifelse(_is_exact_integer(number) & ~exact, None, number)
 
 
 def _is_exact_integer(number: ir.Column) -> Any:
-    """True for integers that doubles distinguish from their neighbors; no cast of a larger one can fail."""
-    return (number.abs() < canonical_text.EXACT_BELOW) & (number == number.try_cast("int64"))
+    """Return whether a double is an integer below 2^53; larger values are not cast to integers, so no cast fails."""
+    return (number.abs() < canonical_text.EXACT_INTEGER_END) & (number == number.try_cast("int64"))
 
 
 def _keep_calendar_years(value: ir.Column) -> ir.Column:
-    """Keep values in the years of Python's calendar."""
+    """Return values in the years 1 to 9999; others become NULL."""
     return load_library("ibis").ifelse(value.year().between(datetime.MINYEAR, datetime.MAXYEAR), value, None)
 
 
 def _to_utc(instant: ir.Column) -> Any:
-    """Convert to UTC without a zone, in any zone of the connection: by its microseconds."""
-    ibis, zoned = load_library("ibis"), (("timestamp('UTC', 6)",), "int64")
+    """Return an instant as UTC time without a zone, by its microseconds, whatever the connection's time zone is."""
+    ibis, signature = load_library("ibis"), (("timestamp('UTC', 6)",), "int64")
 
     def epoch_us(instant: Any) -> Any: ...
 
     def make_timestamp(microseconds: int) -> Any: ...
 
-    ticks = ibis.udf.scalar.builtin(epoch_us, signature=zoned)(instant)
+    ticks = ibis.udf.scalar.builtin(epoch_us, signature=signature)(instant)
     return ibis.udf.scalar.builtin(make_timestamp, signature=(("int64",), "timestamp(6)"))(ticks)
 
 
-FIELDS = "fields"
-
-
 def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
-    """A CSV file, by default in UTF-8 with commas, double quotes and a header line; ``Dialect`` says what else can be.
+    """Open a CSV file, by default in UTF-8 with commas, double quotes and a header line; see ``Dialect``.
 
-    Types are declared, never guessed from the data: a column without a type is text. A field that is not spelled as
-    ``canonical_text`` says of its kind is NULL (spaces around it are ignored, booleans are true/false/1/0); "1.0" is an
-    integer, "1.7" is not. An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with
-    a record that is not as declared is an ``InputError`` before anything else is done.
+    Types are declared, never guessed from the data; a column without a type is text. A field that does not have the
+    form of its kind (see ``canonical_text``) is NULL: "1.0" is an integer, "1.7" is not, and booleans are
+    true/false/1/0. Spaces around values other than text are ignored. An empty field without quotes is NULL for every
+    type, ``""`` is the empty text. A record that does not have the declared form raises ``InputError`` when the rows
+    are read.
     """
     file, stamped = CsvFile(path, dialect), StampedFiles.from_paths(path)
     names = file.column_names()
@@ -397,52 +403,52 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     schema = arrow.schema([arrow.field(name, arrow.type_for_alias(ARROW_TYPES[kind])) for name, kind in kinds.items()])
 
     def read_columns(chosen: Sequence[str]) -> RowSource:
-        wanted = arrow.schema([schema.field(name) for name in chosen])
-        asked = {name: kinds[name] for name in chosen}
+        chosen_schema = arrow.schema([schema.field(name) for name in chosen])
+        chosen_kinds = {name: kinds[name] for name in chosen}
 
         def typed_batches() -> Iterator[Any]:
-            given = (file.read_texts(lines, names, chosen) for lines in file.read_lines(len(names)))
-            return _cast_batches(stamped.checked_batches(given), wanted, asked, file)
+            texts = (file.read_texts(lines, names, chosen) for lines in file.read_lines(len(names)))
+            return _cast_batches(stamped.checked_batches(texts), chosen_schema, chosen_kinds, file)
 
-        return RowSource(wanted, typed_batches)
+        return RowSource(chosen_schema, typed_batches)
 
     return table_from_stream("csv", schema, read_columns, lambda _: stamped.check_unchanged())
 
 
 def _name_index_column(names: tuple[str, ...]) -> tuple[str, ...]:
-    """A first column without a name is what pandas and R write of a frame's index, and is called so.
+    """Return the names with a nameless first column, the index of a frame written by pandas or R, called "index".
 
     >>> _name_index_column(("", "city")), _name_index_column(("", "index"))
     (('index', 'city'), ('', 'index'))
     """
-    taken = INDEX in (name.casefold() for name in names)
-    return (INDEX, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
+    taken = INDEX_COLUMN in (name.casefold() for name in names)
+    return (INDEX_COLUMN, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
 
 
 def _cast_batches(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: CsvFile) -> Iterator[Any]:
-    """The batches in their declared types, cast in a connection of its own."""
+    """Yield the batches of texts cast to their declared types, in a separate connection."""
     backend = engine_call("open a connection", open_connection)
-    places = [f"c{place}" for place in range(len(kinds))]
+    field_names = [f"c{index}" for index in range(len(kinds))]
+    arrow = load_library("pyarrow")
     try:
-        empty = load_library("pyarrow").table({place: load_library("pyarrow").array([], "string") for place in places})
-        engine_call("name the fields", lambda: backend.con.register(FIELDS, empty))
+        empty = arrow.table({name: arrow.array([], "string") for name in field_names})
+        engine_call("name the fields", lambda: backend.con.register(FIELDS_VIEW, empty))
 
         def compile_casts() -> str:
-            fields = backend.table(FIELDS)
-            chosen = {
-                f"t{place}": cast_field(fields[f"c{place}"], kind, file.dialect)
-                for place, kind in enumerate(kinds.values())
+            fields = backend.table(FIELDS_VIEW)
+            casts = {
+                f"t{index}": cast_field(fields[f"c{index}"], kind, file.dialect)
+                for index, kind in enumerate(kinds.values())
             }
-            return compile_sql(backend, fields.select(**chosen))
+            return compile_sql(backend, fields.select(**casts))
 
         query = engine_call("prepare the casts", compile_casts)
         for batch in batches:
-            texts = [
-                select_matching_texts(*known, file.dialect) for known in zip(batch.columns, kinds.values(), strict=True)
-            ]
-            renamed = load_library("pyarrow").Table.from_arrays(texts, names=places)
-            engine_call("name the fields", partial(backend.con.register, FIELDS, renamed))
-            made = engine_call("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
-            yield from made.rename_columns(schema.names).cast(schema).to_batches()
+            columns = zip(batch.columns, kinds.values(), strict=True)
+            texts = [select_matching_texts(column, kind, file.dialect) for column, kind in columns]
+            renamed = arrow.Table.from_arrays(texts, names=field_names)
+            engine_call("name the fields", partial(backend.con.register, FIELDS_VIEW, renamed))
+            table = engine_call("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
+            yield from table.rename_columns(schema.names).cast(schema).to_batches()
     finally:
         engine_call("close the connection", backend.disconnect)

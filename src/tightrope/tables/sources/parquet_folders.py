@@ -1,6 +1,6 @@
-"""Which files a folder or a pattern stands for, and what the names of their folders say: ``year=2024/city=Oslo``.
+"""The Parquet files of a folder or a pattern, and the column values in their folder names: ``year=2024/city=Oslo``.
 
-Names below the path that was given may be values of the data: no error repeats one.
+Names below the given path may be values of the data, so errors do not repeat them.
 """
 
 from __future__ import annotations
@@ -18,72 +18,75 @@ from urllib.parse import unquote
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.engine_calls import engine_call
 
-HIDDEN = (".", "_")
-"""First characters of hidden names, for Spark and others: patterns that match one are refused."""
+HIDDEN_PREFIXES = (".", "_")
+"""First characters of names that Spark and others hide; a pattern that matches such a file is rejected."""
 MARKERS = ("_SUCCESS", "._SUCCESS.crc", "_metadata", "_common_metadata", ".DS_Store")
-FOOTERS = ("_metadata", "_common_metadata")
-CHECKSUM = ".crc"
-"""Files that writers leave next to the parts, by name; and any empty file that is not called .parquet."""
-ENDING = ".parquet"
-MARKS = (b"PAR1", b"PARE")
+FOOTER_FILES = ("_metadata", "_common_metadata")
+CHECKSUM_SUFFIX = ".crc"
+"""The suffix of checksum files. They, ``MARKERS`` and empty files without the suffix .parquet are not parts."""
+PARQUET_SUFFIX = ".parquet"
+PARQUET_MARKS = (b"PAR1", b"PARE")
 """The first bytes of Parquet files, plain and encrypted."""
-AROUND = 12
-"""The bytes of a Parquet file that are neither rows nor footer: a mark at each end, and the footer's length."""
-MISSING = "__HIVE_DEFAULT_PARTITION__"
-UNFINISHED = "_temporary"
-"""The name in a folder that Spark is still writing."""
-_NAMED = re.compile(r"[^=]+=.*", re.DOTALL)
-_REMEDY = "move what is no part of the table elsewhere, unpack what is compressed, and follow links yourself"
-_ALIKE = "write the parts alike, each in folders called column=value, in one order"
-Names = tuple[str, ...]
-"""The names of a file and its folders, below a path."""
+FRAME_BYTES = 12
+"""Bytes of a Parquet file that are neither rows nor footer: a mark at each end, and the footer's length."""
+MISSING_VALUE = "__HIVE_DEFAULT_PARTITION__"
+UNFINISHED_FOLDER = "_temporary"
+"""A folder of this name exists while Spark is writing."""
+_COLUMN_VALUE = re.compile(r"[^=]+=.*", re.DOTALL)
+_OTHER_FILES_REMEDY = (
+    "move what is no part of the table elsewhere, unpack what is compressed, and follow links yourself"
+)
+_SAME_COLUMNS_REMEDY = "write the parts alike, each in folders called column=value, in one order"
+PathNames = tuple[str, ...]
+"""The names of a file's folders and of the file itself, below a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """A file, and the names and values that its folders have; None for a missing value."""
+    """A file, and the column names and values in its folder names; None for a missing value."""
 
     path: Path
     folder_values: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that the folders name."""
+        """The columns that the folder names give."""
         return tuple(name for name, _ in self.folder_values)
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether it is a pattern, not an existing path, such as ``data/*.parquet``."""
+    """Return whether a path is a pattern such as ``data/*.parquet``; an existing path is not a pattern."""
     return glob.has_magic(str(path)) and not engine_call("look for the source", path.exists)
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether such a file or folder exists, or one that matches the pattern."""
-    there = engine_call("look for the source", path.exists)
-    return there or (
+    """Return whether this file or folder exists, or one that matches the pattern."""
+    exists = engine_call("look for the source", path.exists)
+    return exists or (
         is_pattern(path) and engine_call("look for the parts", lambda: any(_match_names(*_split_pattern(path))))
     )
 
 
 def parts_in_folder(folder: Path) -> tuple[tuple[ParquetPart, ...], int]:
-    """The files in a folder and in folders called ``column=value`` below it, and how many are but writers' markers.
+    """Return the parts in a folder and in folders ``column=value`` below it, and the number of writers' markers.
 
-    Every other file is a part, under any name, hidden or not. Raises ``InputError`` for a folder without parts,
-    one that is still being written, and files that are not Parquet, with their number; ``SchemaError`` where the
-    folders below are called otherwise or differ in their columns.
+    Every file that is not a marker is a part, whatever its name. Raises ``InputError`` for a folder without parts, for
+    one that is still being written, and for files that are not Parquet, with their number. Raises ``SchemaError`` if
+    folders have other names or differ in their columns.
     """
     paths = engine_call("look for the parts", lambda: sorted(_walk_files(folder)))
     parts = engine_call("look at the parts", lambda: [path for path in paths if not _is_marker(path)])
-    # A part is a file, and Parquet by its name or first bytes. Reading a pipe would block.
+    # A part is a regular file (reading a pipe would block), and Parquet by its name or first bytes.
     others = engine_call(
         "look at the parts",
         lambda: sum(
-            not (path.is_file() and (path.suffix.lower() == ENDING or first_bytes(path) in MARKS)) for path in parts
+            not (path.is_file() and (path.suffix.lower() == PARQUET_SUFFIX or first_bytes(path) in PARQUET_MARKS))
+            for path in parts
         ),
     )
     if others:
         expected = f"a folder of Parquet files, but {others} of {len(parts)} files in it are something else"
-        raise InputError("source", str(folder), expected, _REMEDY)
+        raise InputError("source", str(folder), expected, _OTHER_FILES_REMEDY)
     return _build_parts(folder, folder, [path.relative_to(folder).parts for path in parts]), len(paths) - len(parts)
 
 
@@ -92,7 +95,7 @@ def first_bytes(path: Path) -> bytes:
     if not engine_call("look for the parts", path.is_file):
         return b""
     with engine_call("open the Parquet file", lambda: path.open("rb")) as file:
-        return engine_call("read the Parquet file", lambda: file.read(len(MARKS[0])))
+        return engine_call("read the Parquet file", lambda: file.read(len(PARQUET_MARKS[0])))
 
 
 def _walk_files(folder: Path) -> Iterator[Path]:
@@ -102,22 +105,23 @@ def _walk_files(folder: Path) -> Iterator[Path]:
         raise error
 
     for root, folders, files in os.walk(folder, onerror=raise_error):
-        place = Path(root)
-        yield from (place / name for name in files)
-        yield from (place / name for name in folders if (place / name).is_symlink())
+        parent = Path(root)
+        yield from (parent / name for name in files)
+        yield from (parent / name for name in folders if (parent / name).is_symlink())
 
 
 def _is_marker(path: Path) -> bool:
-    """The name is not enough: files that may hold rows, and checksums without their file, do not count."""
+    """Return whether a file is a marker, by name and content; a file that may hold rows is not one."""
     if not path.is_file():
         return False
     size = path.stat().st_size
-    if path.name in FOOTERS:
-        return first_bytes(path) not in MARKS or footer_length(path) + AROUND == size
-    if path.suffix == CHECKSUM and not os.path.lexists(path.parent / path.stem.removeprefix(".")):
+    if path.name in FOOTER_FILES:
+        return first_bytes(path) not in PARQUET_MARKS or footer_length(path) + FRAME_BYTES == size
+    if path.suffix == CHECKSUM_SUFFIX and not os.path.lexists(path.parent / path.stem.removeprefix(".")):
         return False
-    known = path.name in MARKERS or path.suffix == CHECKSUM
-    return first_bytes(path) not in MARKS if known else path.suffix.lower() != ENDING and size == 0
+    if path.name in MARKERS or path.suffix == CHECKSUM_SUFFIX:
+        return first_bytes(path) not in PARQUET_MARKS
+    return path.suffix.lower() != PARQUET_SUFFIX and size == 0
 
 
 def footer_length(path: Path) -> int:
@@ -128,40 +132,42 @@ def footer_length(path: Path) -> int:
 
 
 def parts_by_pattern(pattern: Path) -> tuple[ParquetPart, ...]:
-    """The Parquet files that fit a pattern; ``**`` goes through folders, and the ending may be in capitals.
+    """Return the Parquet files that match a pattern; ``**`` matches any folders, and the suffix may be in capitals.
 
-    Folders from the first that is a pattern on may be called ``column=value``. What fits is read or refused: raises
-    ``InputError`` for hidden files and folders, folders of parts, links to folders below ``**``, and non-files.
+    Folders from the first part of the pattern with a wildcard on may be called ``column=value``. Every match is read or
+    rejected: raises ``InputError`` for hidden files and folders, folders of parts, links to folders below ``**``, and
+    anything that is not a regular file.
     """
-    if pattern.suffix.lower() != ENDING:
+    if pattern.suffix.lower() != PARQUET_SUFFIX:
         raise InputError("source", str(pattern), "a pattern for .parquet files", "say 'folder/*.parquet'")
     root, below = _split_pattern(pattern)
-    found = engine_call("look for the parts", lambda: sorted(set(_match_names(root, below))))
-    fit = [names for names in found if engine_call("look for the parts", partial(_is_visible_file, root, names))]
-    if len(fit) < len(found):
-        expected = (
-            f"a pattern for Parquet files, but {len(found) - len(fit)} of {len(found)} that fit are something else"
-        )
-        raise InputError("source", str(pattern), expected, _REMEDY)
-    return _build_parts(pattern, root, fit)
+    matches = engine_call("look for the parts", lambda: sorted(set(_match_names(root, below))))
+    files = [names for names in matches if engine_call("look for the parts", partial(_is_visible_file, root, names))]
+    if len(files) < len(matches):
+        others = len(matches) - len(files)
+        expected = f"a pattern for Parquet files, but {others} of {len(matches)} that match are something else"
+        raise InputError("source", str(pattern), expected, _OTHER_FILES_REMEDY)
+    return _build_parts(pattern, root, files)
 
 
-def _is_visible_file(root: Path, names: Names) -> bool:
-    """Return whether it is a file without hidden folders above it; a folder ``_k=1`` is a partition."""
+def _is_visible_file(root: Path, names: PathNames) -> bool:
+    """Return whether it is a file, not hidden and not in a hidden folder; ``_k=1`` is a partition, not hidden."""
     folders = (name.removeprefix("_") if "=" in name else name for name in names[:-1])
-    return root.joinpath(*names).is_file() and not any(name.startswith(HIDDEN) for name in (*folders, names[-1]))
+    return root.joinpath(*names).is_file() and not any(
+        name.startswith(HIDDEN_PREFIXES) for name in (*folders, names[-1])
+    )
 
 
-def _split_pattern(pattern: Path) -> tuple[Path, Names]:
-    """The folder up to which nothing is a pattern, and the pattern below it."""
-    fixed = next(place for place, part in enumerate(pattern.parts) if glob.has_magic(part))
+def _split_pattern(pattern: Path) -> tuple[Path, PathNames]:
+    """Return the folder above the first wildcard, and the pattern below it."""
+    fixed = next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
     return Path(*pattern.parts[:fixed]), pattern.parts[fixed:]
 
 
-def _match_names(root: Path, pattern: Names, below: Names = ()) -> Iterator[Names]:
-    """Yield the names of matches, of contents of folders that match as files, and of links that ``**`` skips.
+def _match_names(root: Path, pattern: PathNames, below: PathNames = ()) -> Iterator[PathNames]:
+    """Yield the names of all matches: files, folders with contents, and links to folders that ``**`` does not follow.
 
-    A folder that may not be listed raises: ``Path.glob`` leaves it out.
+    Raises ``OSError`` for a folder that cannot be listed, which ``Path.glob`` would skip silently.
     """
     first, rest = pattern[0], pattern[1:]
     if first == "**":
@@ -175,7 +181,7 @@ def _match_names(root: Path, pattern: Names, below: Names = ()) -> Iterator[Name
                 yield from _match_names(root, pattern, names)
             elif entry.is_dir():
                 yield names
-        elif not _matches_name(entry.name, first, ending=not rest):
+        elif not _matches_name(entry.name, first, is_last=not rest):
             continue
         elif rest:
             yield from _match_names(root, rest, names) if entry.is_dir() else ()
@@ -183,25 +189,32 @@ def _match_names(root: Path, pattern: Names, below: Names = ()) -> Iterator[Name
             yield names
 
 
-def _matches_name(name: str, pattern: str, *, ending: bool) -> bool:
-    """As a shell has it, but for the capitals of a file's ending."""
-    if ending and name.lower().endswith(ENDING):
-        name, pattern = (text[: -len(ENDING)] + ENDING for text in (name, pattern))
+def _matches_name(name: str, pattern: str, *, is_last: bool) -> bool:
+    """Return whether a name matches a shell pattern; the suffix of the last name may be in capitals."""
+    if is_last and name.lower().endswith(PARQUET_SUFFIX):
+        name, pattern = (text[: -len(PARQUET_SUFFIX)] + PARQUET_SUFFIX for text in (name, pattern))
     return fnmatch.fnmatchcase(name, pattern)
 
 
-def _build_parts(asked: Path, root: Path, found: Sequence[Names]) -> tuple[ParquetPart, ...]:
-    if not found or engine_call("look for the parts", (root / UNFINISHED).exists):
-        raise InputError("source", str(asked), "a folder of .parquet parts that were all written", "write it again")
-    if not all(_NAMED.fullmatch(folder) for names in found for folder in names[:-1]):
-        raise SchemaError("source", str(asked), "a path below which each folder is called column=value", _ALIKE)
-    parts = tuple(ParquetPart(root.joinpath(*names), tuple(map(parse_folder_name, names[:-1]))) for names in found)
+def _build_parts(given_path: Path, root: Path, files: Sequence[PathNames]) -> tuple[ParquetPart, ...]:
+    """Return the parts for files below ``root``; ``given_path`` is named in errors."""
+    if not files or engine_call("look for the parts", (root / UNFINISHED_FOLDER).exists):
+        raise InputError(
+            "source", str(given_path), "a folder of .parquet parts that were all written", "write it again"
+        )
+    if not all(_COLUMN_VALUE.fullmatch(folder) for names in files for folder in names[:-1]):
+        raise SchemaError(
+            "source", str(given_path), "a path below which each folder is called column=value", _SAME_COLUMNS_REMEDY
+        )
+    parts = tuple(ParquetPart(root.joinpath(*names), tuple(map(parse_folder_name, names[:-1]))) for names in files)
     if any(part.column_names != parts[0].column_names for part in parts):
-        raise SchemaError("source", str(asked), "parts in folders that name the same columns", _ALIKE)
+        raise SchemaError(
+            "source", str(given_path), "parts in folders that name the same columns", _SAME_COLUMNS_REMEDY
+        )
     return parts
 
 
 def parse_folder_name(folder: str) -> tuple[str, str | None]:
-    """The column and the value that a folder's name says."""
+    """Return the column and the value in a folder name ``column=value``; None for a missing value."""
     name, _, value = folder.partition("=")
-    return unquote(name), None if value == MISSING else unquote(value, errors="surrogateescape")
+    return unquote(name), None if value == MISSING_VALUE else unquote(value, errors="surrogateescape")

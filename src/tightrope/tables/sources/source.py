@@ -1,4 +1,4 @@
-"""Opens users' tables: anything that can be read becomes a ``Table``."""
+"""``open_source`` opens every supported kind of source as a ``Table``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from tightrope.tables.sources.csv import Dialect
 from tightrope.tables.sources.parquet_folders import is_pattern
 from tightrope.tables.table import Table, check_names
 
-# Which ibis expressions are tables row by row: only operations known to use one row alone are accepted.
-
-RELATIONS = (
+ROW_WISE_RELATIONS = (
     "DatabaseTable",
     "InMemoryTable",
     "UnboundTable",
@@ -29,39 +27,49 @@ RELATIONS = (
     "DropNull",
     "FillNull",
 )
-"""Relations in which whether and how a row appears depends on that row alone."""
-ROOMS = ("numeric", "logical", "strings", "temporal", "arrays", "structs", "maps", "json", "histograms", "geospatial")
-"""Modules of ibis whose operations compute a value from values of the same row."""
-SINGLE = (
+"""Operations of ibis on tables in which each row of the result depends on one row alone; others are rejected."""
+ROW_WISE_MODULES = (
+    "numeric",
+    "logical",
+    "strings",
+    "temporal",
+    "arrays",
+    "structs",
+    "maps",
+    "json",
+    "histograms",
+    "geospatial",
+)
+"""Modules of ibis whose operations compute a value from the same row."""
+ROW_WISE_OPERATIONS = (
     "Alias", "Field", "Literal", "Cast", "TryCast", "Coalesce", "Greatest", "Least", "NullIf", "IsNull", "NotNull",
     "SearchedCase", "SimpleCase", "TypeOf", "Hash", "HashBytes", "HexDigest", "Pi", "E", "Constant",
 )  # fmt: skip
-"""Operations of other modules that do. Not among them: functions of the user or of the engine, ``rowid``, ``now()``."""
-BEYOND_A_ROW = ("Impure", "Reduction", "Analytic", "Subquery")
+"""Operations of other modules that do so too. Functions of users or of engines, ``rowid`` and ``now()`` do not."""
+CROSS_ROW_OPERATIONS = ("Impure", "Reduction", "Analytic", "Subquery")
 
 
 def operations_across_rows(expression: Any) -> list[str]:
-    """The operations of an expression through which one person's rows reach another's, or that change as time does."""
+    """Return the operations of an expression that may use other rows of the table, or depend on the time."""
     operations = load_library("ibis.expr.operations")
-    relations = {type(node).__name__ for node in expression.op().find(operations.Relation)} - set(RELATIONS)
-    beyond_a_row = tuple(getattr(operations, kind) for kind in BEYOND_A_ROW)
+    relations = {type(node).__name__ for node in expression.op().find(operations.Relation)} - set(ROW_WISE_RELATIONS)
+    cross_row_types = tuple(getattr(operations, kind) for kind in CROSS_ROW_OPERATIONS)
     values = set()
     for node in expression.op().find(operations.Value):
         name, module = type(node).__name__, type(node).__module__.rpartition(".")[2]
-        if isinstance(node, beyond_a_row) or (name not in SINGLE and module not in ROOMS):
+        if isinstance(node, cross_row_types) or (name not in ROW_WISE_OPERATIONS and module not in ROW_WISE_MODULES):
             values.add(name)
     return sorted(relations | values)
 
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
-POSTGRES, PARTS = SCHEMES[0], "parts"
+POSTGRES, PARQUET_FOLDER = SCHEMES[0], "parts"
 SOURCES = (
     "a path to a .parquet, .csv or .duckdb file, a folder of .parquet parts or a pattern for them, a postgresql:// "
     "URL, a pandas, polars or Spark frame, a pyarrow table, a DuckDB relation or an ibis table"
 )
-
-
-Kind = str | tuple[str, str]
+SourceKind = str | tuple[str, str]
+"""The suffix of a file, the scheme of a URL, ``PARQUET_FOLDER``, or the library and the name of a class."""
 
 
 def open_source(
@@ -71,7 +79,7 @@ def open_source(
     types: Mapping[str, str] | None = None,
     dialect: Mapping[str, object] | Dialect | None = None,
 ) -> Table:
-    """The table in a source, of which only the schema is read now.
+    """Open a source as a table; only its schema is read now.
 
     Parameters:
         source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file, or to a folder of
@@ -79,18 +87,18 @@ def open_source(
             (``data/*.parquet``); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark ``DataFrame``
             (its session's time zone becomes UTC), pyarrow ``Table``; a DuckDB relation; an ibis table expression on any
             back end but PostgreSQL; or the URL of a PostgreSQL database, ``postgresql://role@host/database``, without
-            a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table`` is given back as it is.
+            a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table`` is returned unchanged.
         table: the name of the table, ``table`` or ``schema.table``, in a DuckDB file or a PostgreSQL database.
         types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
             (others are text) and columns of a pandas frame that hold objects. A value that does not fit is missing.
         dialect: how a CSV file is written, if it is not UTF-8 with commas, double quotes and a header line: any of
             ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines``.
 
-    An ibis expression must treat rows one by one (select, filter, mutate): through a limit, sample, join, window,
-    aggregate or set operation one person can decide what another's row says, and it is refused. A view, a
-    DuckDB relation and a lazy polars frame are taken as the tables that they compute.
+    An ibis expression must treat rows one by one (select, filter, mutate). A limit, sample, join, window, aggregate or
+    set operation is rejected, because one person's rows could change those of another. A view, a DuckDB relation and a
+    lazy polars frame are accepted as the tables that they compute.
 
-    Raises ``InputError`` or ``SchemaError`` for what cannot be read, ``MissingExtraError`` without ibis.
+    Raises ``InputError`` or ``SchemaError`` for sources that cannot be read, ``MissingExtraError`` without ibis.
 
     >>> import pyarrow
     >>> open_source(pyarrow.table({"city": ["Oslo"], "income": [52_000.0]})).schema.column_names
@@ -99,14 +107,14 @@ def open_source(
     if isinstance(source, Table):
         return source
     kind = _source_kind(source)
-    # An option that has no meaning for the source would be ignored silently: refuse it.
+    # Reject options that do not apply to the source, instead of ignoring them.
     given = {"table": table, "types": types, "dialect": dialect}
     for name, value in given.items():
-        allowed, where = _OPTIONS[name]
+        allowed, sources = _OPTIONS[name]
         if value is not None and kind not in allowed:
-            raise InputError(name, value, f"None unless the source is {where}", "leave it out")
+            raise InputError(name, value, f"None unless the source is {sources}", "leave it out")
     if isinstance(kind, tuple):
-        return _FRAMES[kind](source, types or {})
+        return _OPENERS[kind](source, types or {})
     if kind == POSTGRES:
         url = str(source)
         if table is None:
@@ -117,37 +125,41 @@ def open_source(
     return _open_file(Path(str(source)), kind, table, (types or {}, Dialect.from_entries(dialect or {})))
 
 
-def _source_kind(source: object) -> Kind:
-    """Return the kind that selects how it is opened: the scheme of a URL, the end of a path, or a class."""
+def _source_kind(source: object) -> SourceKind:
+    """Return the kind of a source, which selects the function that opens it."""
     if isinstance(source, str) and source.startswith(SCHEMES):
         return POSTGRES
     if isinstance(source, (str, Path)):
         path = Path(source)
-        is_folder = path.is_dir() and path != Path()  # not where an empty text leads
-        return PARTS if is_folder or is_pattern(path) else path.suffix.lower()
-    # The library and name of the class that we know the source by.
+        is_folder = path.is_dir() and path != Path()  # an empty text is not the current folder
+        return PARQUET_FOLDER if is_folder or is_pattern(path) else path.suffix.lower()
+    # The library and name of the first class of the source that can be opened.
     classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
-    known = next((known for known in classes if known in _FRAMES), None)
-    if known is None:
+    openable = next((name for name in classes if name in _OPENERS), None)
+    if openable is None:
         raise InputError("source", type(source), SOURCES)  # not the value: its repr may hold data
-    return known
+    return openable
 
 
 PANDAS = ("pandas", "DataFrame")
-_OPTIONS: Mapping[str, tuple[tuple[Kind, ...], str]] = {
+_OPTIONS: Mapping[str, tuple[tuple[SourceKind, ...], str]] = {
     "table": ((*DUCKDB_SUFFIXES, POSTGRES), "a DuckDB file or a PostgreSQL database"),
-    "types": ((".csv", PANDAS, PARTS), "a CSV file, a pandas frame or a folder of partitions"),
+    "types": ((".csv", PANDAS, PARQUET_FOLDER), "a CSV file, a pandas frame or a folder of partitions"),
     "dialect": ((".csv",), "a CSV file"),
 }
-"""The kinds of source to which an option applies."""
+"""The kinds of source to which each option applies, and how errors name them."""
 
 
-_UNPACK, _LETTERS = "unpack it first", "call it .csv and declare its delimiter: dialect={'delimiter': '\\t'}"
-_REMEDIES = {**dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), _UNPACK), ".tsv": _LETTERS, ".txt": _LETTERS}
+_UNPACK, _DECLARE_DELIMITER = "unpack it first", "call it .csv and declare its delimiter: dialect={'delimiter': '\\t'}"
+_REMEDIES = {
+    **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), _UNPACK),
+    ".tsv": _DECLARE_DELIMITER,
+    ".txt": _DECLARE_DELIMITER,
+}
 
 
 def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mapping[str, str], Dialect]) -> Table:
-    if suffix == PARTS:
+    if suffix == PARQUET_FOLDER:
         return parquet.open_parquet(path, written[0])
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
         raise InputError("source", redact_secret(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
@@ -162,18 +174,20 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
 
 
 def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
-    stray = operations_across_rows(expression)
-    if stray:
-        raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
+    cross_row = operations_across_rows(expression)
+    if cross_row:
+        raise InputError("source", cross_row, "an ibis table that treats rows one by one", "create the table first")
     check_names(expression.columns)
     backend = engine_call("find the back end of the ibis table", expression.get_backend)
-    instead = backend_for(backend).alternative_source
-    if instead:
-        raise InputError("source", f"an ibis table on {backend.name}", "rows that we read ourselves", f"say {instead}")
+    alternative = backend_for(backend).alternative_source
+    if alternative:
+        raise InputError(
+            "source", f"an ibis table on {backend.name}", "rows that we read ourselves", f"say {alternative}"
+        )
     return Table(schema_of(expression.schema()), "ibis", lambda: backend, lambda _: expression)
 
 
-_FRAMES: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
+_OPENERS: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
     PANDAS: frames.open_pandas,
     ("polars", "DataFrame"): lambda frame, _: frames.open_polars(frame),
     ("polars", "LazyFrame"): lambda frame, _: frames.open_polars_lazy(frame),
@@ -182,4 +196,4 @@ _FRAMES: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
     ("duckdb", "DuckDBPyRelation"): lambda relation, _: databases.open_relation(relation),
     ("ibis", "Table"): _open_ibis,
 }
-"""By library and class, so that no library is imported to ask whether it is the source's."""
+"""Functions that open a source, by the library and the name of its class, so that no library is imported to check."""

@@ -1,4 +1,4 @@
-"""Detection of files that changed since they were opened: by place on disk, size, time, and both ends."""
+"""Detection of files that changed since they were opened, by inode, size, modification time, and both ends."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from tightrope.errors import InputError
 from tightrope.tables.engine_calls import engine_call
 
-END = 1 << 16
-"""Bytes of each end that are looked at; a Parquet file's footer, wherever it begins, is covered too."""
-PARQUET = b"PAR1"
+HASHED_END_BYTES = 1 << 16
+"""Bytes at each end that are hashed; of a Parquet file, at least the footer."""
+PARQUET_MARK = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """Facts of one file; equal for two readings of an unchanged file."""
+    """The state of a file; two stamps of an unchanged file are equal."""
 
     device: int
     inode: int
@@ -28,57 +28,61 @@ class FileStamp:
 
     @classmethod
     def from_path(cls, path: Path) -> FileStamp:
-        """Raises ``EngineError`` where the file cannot be read."""
-        return engine_call("look at the file", lambda: cls._read_stamp(path))
+        """Return the stamp of a file; raises ``EngineError`` if it cannot be read."""
+        return engine_call("read the file's state", lambda: cls._read_stamp(path))
 
     @classmethod
     def _read_stamp(cls, path: Path) -> FileStamp:
-        facts = path.stat()
+        status = path.stat()
         with path.open("rb") as file:
-            head = file.read(END)
-            # The last bytes that count: all of a Parquet file's footer, whose length precedes its last mark.
-            file.seek(max(0, facts.st_size - 8))
+            head = file.read(HASHED_END_BYTES)
+            # A Parquet file ends with the length of its footer and a mark; all of the footer is hashed.
+            file.seek(max(0, status.st_size - 8))
             length, mark = file.read(4), file.read(4)
-            tail = max(END, int.from_bytes(length, "little") + 8) if mark == PARQUET else END
-            file.seek(max(0, facts.st_size - tail))
+            tail = (
+                max(HASHED_END_BYTES, int.from_bytes(length, "little") + 8)
+                if mark == PARQUET_MARK
+                else HASHED_END_BYTES
+            )
+            file.seek(max(0, status.st_size - tail))
             ends = hashlib.blake2b(head + file.read(), digest_size=16).digest()
-        return cls(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, ends)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, ends)
 
 
-def numbered_parts(*places: int, of: int) -> str:
-    """Return the names of files below a path for errors, by the order of their paths: real names may hold values.
+def numbered_parts(*indices: int, of: int) -> str:
+    """Return how errors name files below a path: by number in the order of paths, because names may hold values.
 
     >>> numbered_parts(6, of=12), numbered_parts(0, 6, of=12), numbered_parts(0, of=1)
     ('part 7 of 12', 'parts 1 and 7 of 12', 'it')
     """
-    said = " and ".join(str(place + 1) for place in places)
-    return f"{'part' if len(places) == 1 else 'parts'} {said} of {of}" if of > 1 else "it"
+    numbers = " and ".join(str(index + 1) for index in indices)
+    return f"{'part' if len(indices) == 1 else 'parts'} {numbers} of {of}" if of > 1 else "it"
 
 
 @dataclass(frozen=True, slots=True)
 class StampedFiles:
-    """Files as they were when they were opened, and the path given for them."""
+    """Files with their stamps from when they were opened, and the path that the user gave."""
 
     given_path: Path
     paths: tuple[Path, ...]
     stamps: tuple[FileStamp, ...]
 
     @classmethod
-    def from_paths(cls, asked: Path, *parts: Path) -> StampedFiles:
-        """As they are, the parts or the one file itself; raises ``EngineError`` where one cannot be read."""
-        paths = parts or (asked,)
-        return cls(asked, paths, tuple(map(FileStamp.from_path, paths)))
+    def from_paths(cls, given_path: Path, *parts: Path) -> StampedFiles:
+        """Stamp the parts of a path, or the file itself; raises ``EngineError`` if one cannot be read."""
+        paths = parts or (given_path,)
+        return cls(given_path, paths, tuple(map(FileStamp.from_path, paths)))
 
     def check_unchanged(self) -> None:
-        """Raise ``InputError`` where one has changed, and ``EngineError`` where one may no longer be looked at."""
-        for place, (path, stamp) in enumerate(zip(self.paths, self.stamps, strict=True)):
+        """Raise ``InputError`` if a file has changed, ``EngineError`` if one can no longer be read."""
+        for index, (path, stamp) in enumerate(zip(self.paths, self.stamps, strict=True)):
             if not engine_call("look for the file", path.is_file) or FileStamp.from_path(path) != stamp:
-                which = numbered_parts(place, of=len(self.paths))
+                which = numbered_parts(index, of=len(self.paths))
                 expected = f"the file that was opened, but {which} has changed since"
                 raise InputError("source", str(self.given_path), expected, "open it again")
 
     def checked_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The batches, if the files are what they were before the first and after the last."""
+        """Yield the batches, and check that the files are unchanged before the first and after the last one."""
         self.check_unchanged()
         yield from batches
         self.check_unchanged()

@@ -1,7 +1,7 @@
 """Transport costs: one interface, and the plain matrix.
 
-A cost computes its pairs; ``optimal`` selects the solver. ``points``, ``line``, ``grid`` and ``graph`` represent the
-same as a matrix in linear memory.
+A cost computes c_ij for pairs of points; ``optimal`` selects the solver. ``points``, ``line``, ``grid`` and ``graph``
+represent a matrix of costs in linear memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.distributions import check_probabilities, in_doubles, normalize_distribution
 
-PAIRS_AT_ONCE = 1 << 17
+PAIRS_PER_BLOCK = 1 << 17
 """Number of pairs computed at a time: one megabyte, which fits the cache."""
 
-LOG_LARGEST = 700.0
-"""Floats end at exp(709.8); sums of two costs must fit too."""
+MAX_LOG_COST = 700.0
+"""Largest logarithm of a cost: floats overflow at exp(709.8), and sums of two costs must not."""
 
 
 Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -37,18 +37,18 @@ class Cost(ABC):
     @property
     @abstractmethod
     def matrix_shape(self) -> tuple[int, int]:
-        """(n, m)."""
+        """The numbers of sources and targets, (n, m)."""
 
     @abstractmethod
     def cost_upper_bound(self) -> float:
         """Return an upper bound on all c_ij, computed quickly."""
 
     def locations_differ(self, rows: Integers, columns: Integers) -> Marks:
-        """Return whether source and target are different locations, even if the cost underflows to 0."""
+        """Return for each pair whether source and target are different locations, even if the cost underflows to 0."""
         return np.asarray(self.pair_costs(rows, columns) > 0)
 
     def smallest_exact_cost(self) -> float:
-        """Return the smallest cost with full precision; smaller positive costs may have lost digits."""
+        """Return the smallest cost with full precision; smaller positive costs may be inexact."""
         return float(np.finfo(float).tiny)
 
     @abstractmethod
@@ -74,20 +74,20 @@ class Cost(ABC):
     def row_blocks(self) -> Iterator[tuple[Integers, Floats]]:
         """Yield blocks of rows, so that the matrix is never built: their indices and c_ij."""
         rows, columns = self.matrix_shape
-        step = max(1, PAIRS_AT_ONCE // columns)
+        step = max(1, PAIRS_PER_BLOCK // columns)
         for start in range(0, rows, step):
-            some = np.arange(start, min(start + step, rows))
-            yield some, self.row_costs(some)
+            indices = np.arange(start, min(start + step, rows))
+            yield indices, self.row_costs(indices)
 
     def column_potentials(self, u: Floats, lowered: float = 0.0) -> Floats:
         """Return min_i c_ij − u_i for every j: the largest feasible v for u (the c-transform).
 
         ``lowered``: relative reduction of all costs.
         """
-        found = np.full(self.matrix_shape[1], np.inf)
+        potentials = np.full(self.matrix_shape[1], np.inf)
         for rows, costs in self.row_blocks():
-            np.minimum(found, (_reduce_costs(costs, lowered) - u[rows, None]).min(axis=0), out=found)
-        return found
+            np.minimum(potentials, (_reduce_costs(costs, lowered) - u[rows, None]).min(axis=0), out=potentials)
+        return potentials
 
     def row_potentials(self, v: Floats, lowered: float = 0.0) -> Floats:
         """Return min_j c_ij − v_j for every i: the largest feasible u for v."""
@@ -126,8 +126,8 @@ class Matrix(Cost):
         return self.values
 
 
-def _reduce_costs(costs: Floats, share: float) -> Floats:
-    return costs * (1 - share) if share else costs
+def _reduce_costs(costs: Floats, fraction: float) -> Floats:
+    return costs * (1 - fraction) if fraction else costs
 
 
 CostLike = Cost | ArrayLike
@@ -141,8 +141,8 @@ def raise_cost_to_power(cost: Cost, exponent: float) -> Cost:
     [[8.0]]
     """
     largest = cost.cost_upper_bound()
-    if largest > 0 and not exponent * abs(math.log(largest)) < LOG_LARGEST:
-        remedy = "give costs in a unit near the largest, or ask for p=math.inf"
+    if largest > 0 and not exponent * abs(math.log(largest)) < MAX_LOG_COST:
+        remedy = "give costs in a unit near the largest, or use p=math.inf"
         raise InputError("p", exponent, f"small enough for {largest:.3g} to the power p to be a float", remedy)
     return cost.to_power(exponent)
 
@@ -163,7 +163,9 @@ def as_cost(cost: CostLike) -> Cost:
     except (TypeError, ValueError):
         raise InputError("cost", cost, expected, "for example transport.grid((100, 100))") from None
     if values.ndim != 2 or values.size == 0:
-        raise InputError("cost", cost, expected, "one row a source, one column a target; neither may be empty")
+        raise InputError(
+            "cost", cost, expected, "one row for each source, one column for each target, at least one of each"
+        )
     wrong = ~((values >= 0) & (values < np.inf))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
@@ -203,19 +205,19 @@ def whole_masses(masses: Floats, bits: int) -> Integers:
     [6, 5, 5]
     """
     total = 1 << bits
-    found = np.rint(np.ldexp(masses, bits)).astype(np.int64)
-    found[(found == 0) & (masses > 0)] = 1
-    missing = total - int(found.sum())
+    integers = np.rint(np.ldexp(masses, bits)).astype(np.int64)
+    integers[(integers == 0) & (masses > 0)] = 1
+    missing = total - int(integers.sum())
     while missing:
-        # Give at most one part of `missing` to each of the larger half. Negative parts (`missing` < 0) are taken from
-        # masses above one unit and leave at least one unit.
-        able = np.flatnonzero(found > (0 if missing > 0 else 1))
-        half = max(1, len(able) // 2)
-        if half < len(able):
-            able = able[np.argpartition(-found[able], half - 1)[:half]]
-        part = max(1, abs(missing) // len(able))
-        chosen = np.sort(able)[: abs(missing) // part]
-        given = np.full(len(chosen), part) if missing > 0 else -np.minimum(part, found[chosen] - 1)
-        found[chosen] += given
-        missing -= int(given.sum())
-    return found
+        # Change each of the larger half of the masses by at most one part of `missing`. If it is negative, masses are
+        # reduced to one unit at the least.
+        candidates = np.flatnonzero(integers > (0 if missing > 0 else 1))
+        half_count = max(1, len(candidates) // 2)
+        if half_count < len(candidates):
+            candidates = candidates[np.argpartition(-integers[candidates], half_count - 1)[:half_count]]
+        part = max(1, abs(missing) // len(candidates))
+        selected = np.sort(candidates)[: abs(missing) // part]
+        changes = np.full(len(selected), part) if missing > 0 else -np.minimum(part, integers[selected] - 1)
+        integers[selected] += changes
+        missing -= int(changes.sum())
+    return integers

@@ -1,6 +1,6 @@
 """The metric of a graph: the length of the shortest path.
 
-Mass moves along edges only, so that transport has one variable an edge instead of one a pair of points (theory §6).
+Mass moves along edges only: transport has one variable per edge instead of one per pair of points (theory §6).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tightrope.transport.costs.points import METRICS, Points, check_metric
 class Graph(Cost):
     """c_ij = length of the shortest path from node i to node j of a connected, undirected graph.
 
-    Edge k joins ``tails``[k] and ``heads``[k] and is ``lengths``[k] > 0 long. ``places``: the same metric in closed
-    form if the graph is a grid.
+    Edge k joins ``tails``[k] and ``heads``[k] and has length ``lengths``[k] > 0. ``places`` is the same metric in
+    closed form if the graph is a grid, otherwise None.
     """
 
     nodes: int
@@ -45,15 +45,15 @@ class Graph(Cost):
     def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
         if self.places is not None:
             return self.places.pair_costs(rows, columns)
-        some, position = np.unique(rows, return_inverse=True)
-        found: Floats = self.row_costs(some)[position, columns]
-        return found
+        distinct_rows, position = np.unique(rows, return_inverse=True)
+        costs: Floats = self.row_costs(distinct_rows)[position, columns]
+        return costs
 
     def row_costs(self, rows: Integers) -> Floats:
         if self.places is not None:
             return self.places.row_costs(rows)
-        found: Floats = dijkstra(self._adjacency_table(), directed=False, indices=rows)
-        return found
+        costs: Floats = dijkstra(self._adjacency_table(), directed=False, indices=rows)
+        return costs
 
     def select_points(self, rows: Integers, columns: Integers) -> Cost:
         if self.places is not None:
@@ -64,8 +64,8 @@ class Graph(Cost):
         """Return the power as a cost between points: it is in general not the metric of a graph."""
         if exponent == 1:
             return self
-        whole: Cost = Matrix(self.to_matrix()) if self.places is None else self.places
-        return whole.to_power(exponent)
+        cost: Cost = Matrix(self.to_matrix()) if self.places is None else self.places
+        return cost.to_power(exponent)
 
     def _adjacency_table(self) -> csr_array:
         return csr_array((self.lengths, (self.tails, self.heads)), shape=self.matrix_shape)
@@ -96,20 +96,20 @@ def graph(adjacency: object) -> Graph:
         k = int(np.argmax(wrong))
         name = f"adjacency[{table.row[k]}, {table.col[k]}]"
         raise InputError(name, float(table.data[k]), "a finite length > 0", "leave out missing edges")
-    uneven = coo_array(table - table.T)
-    uneven.eliminate_zeros()
-    if uneven.nnz:
-        i, j = int(uneven.row[0]), int(uneven.col[0])
-        name, value = f"adjacency[{i}, {j}] - adjacency[{j}, {i}]", float(uneven.data[0])
+    asymmetry = coo_array(table - table.T)
+    asymmetry.eliminate_zeros()
+    if asymmetry.nnz:
+        i, j = int(asymmetry.row[0]), int(asymmetry.col[0])
+        name, value = f"adjacency[{i}, {j}] - adjacency[{j}, {i}]", float(asymmetry.data[0])
         raise InputError(name, value, "zero: a metric is symmetric", "use (A + A.T) / 2, or np.maximum(A, A.T)")
-    parts, label = connected_components(table, directed=False)
-    if parts > 1:
-        away = int(np.argmax(label != label[0]))
-        remedy = f"add an edge to node {away}, or treat each of the {parts} parts as a problem of its own"
+    part_count, labels = connected_components(table, directed=False)
+    if part_count > 1:
+        other_node = int(np.argmax(labels != labels[0]))
+        remedy = f"add an edge to node {other_node}, or treat each of the {part_count} parts as a problem of its own"
         raise InputError("adjacency", adjacency, "a connected graph", remedy)
-    above = table.row < table.col
-    tails, heads = (index[above].astype(np.int64) for index in (table.row, table.col))
-    return Graph(table.shape[0], tails, heads, table.data[above])
+    is_upper = table.row < table.col
+    tails, heads = (index[is_upper].astype(np.int64) for index in (table.row, table.col))
+    return Graph(table.shape[0], tails, heads, table.data[is_upper])
 
 
 # Grids in any dimension: points are numbered as numpy flattens an array of that shape.
@@ -128,20 +128,20 @@ def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
     sizes = tuple(check_integer(f"shape[{k}]", size) for k, size in enumerate(np.atleast_1d(shape).tolist()))
     if not sizes:
         raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
-    places = np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
-    clouds = Points(places, places, metric)
+    cells = np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
+    point_cost = Points(cells, cells, metric)
     dimension, steps = len(sizes), list[tuple[int, ...]]()
     if metric == "cityblock":
         steps = [tuple(int(k == axis) for k in range(dimension)) for axis in range(dimension)]
     elif metric == "chebyshev":  # one of each pair of opposite moves of a king
         steps = [step for step in product((-1, 0, 1), repeat=dimension) if step > (0,) * dimension]
     else:
-        return clouds
-    numbers = np.arange(len(places), dtype=np.int64).reshape(sizes)
-    joined = []
-    for step in steps:  # all pairs of cells that differ by it
-        here = tuple(slice(max(0, -d), size - max(0, d)) for d, size in zip(step, sizes, strict=True))
-        there = tuple(slice(max(0, d), size - max(0, -d)) for d, size in zip(step, sizes, strict=True))
-        joined.append((numbers[here].ravel(), numbers[there].ravel()))
-    tails, heads = (np.concatenate(ends) for ends in zip(*joined, strict=True))
-    return Graph(len(places), tails, heads, np.ones(len(tails)), clouds)
+        return point_cost
+    node_numbers = np.arange(len(cells), dtype=np.int64).reshape(sizes)
+    edges = []
+    for step in steps:  # all pairs of cells that differ by this step
+        start_cells = tuple(slice(max(0, -d), size - max(0, d)) for d, size in zip(step, sizes, strict=True))
+        end_cells = tuple(slice(max(0, d), size - max(0, -d)) for d, size in zip(step, sizes, strict=True))
+        edges.append((node_numbers[start_cells].ravel(), node_numbers[end_cells].ravel()))
+    tails, heads = (np.concatenate(ends) for ends in zip(*edges, strict=True))
+    return Graph(len(cells), tails, heads, np.ones(len(tails)), point_cost)

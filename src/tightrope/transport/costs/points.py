@@ -69,12 +69,12 @@ def line(x: object, y: object | None = None) -> Line:
     >>> line([1, 2, 3]).to_matrix().tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
-    places = _parse_line_points("x", x)
-    return Line(places, places if y is None else _parse_line_points("y", y))
+    sources = _parse_line_points("x", x)
+    return Line(sources, sources if y is None else _parse_line_points("y", y))
 
 
 def _parse_line_points(name: str, values: object) -> Floats:
-    return finite_array(name, values, 1, "a list of finite numbers", "places in the plane: transport.points")
+    return finite_array(name, values, 1, "a list of finite numbers", "for points in the plane, use transport.points")
 
 
 Lengths = Callable[[Floats], Floats]
@@ -91,8 +91,8 @@ METRICS: dict[str, Lengths] = {
     "euclidean": lambda steps: np.sqrt(_squared_lengths(steps)),
     "sqeuclidean": _squared_lengths,
 }
-SQUARED = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}
-"""Shorter distances may have lost digits, as their squares underflow."""
+SMALLEST_EXACT_DISTANCES = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}
+"""Smaller distances may be inexact, because squares underflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,9 +119,9 @@ class Points(Cost):
         return np.asarray((self.x[rows] != self.y[columns]).any(axis=1))
 
     def smallest_exact_cost(self) -> float:
-        """Return the smallest exact cost: squares of steps lose their digits first."""
-        steps = SQUARED.get(self.metric, float(np.finfo(float).tiny))
-        return max(float(np.finfo(float).tiny), power_or_infinity(steps, self.exponent))
+        """Return the smallest exact cost: for smaller ones, squares of coordinate differences underflow."""
+        smallest_distance = SMALLEST_EXACT_DISTANCES.get(self.metric, float(np.finfo(float).tiny))
+        return max(float(np.finfo(float).tiny), power_or_infinity(smallest_distance, self.exponent))
 
     def pair_costs(self, rows: Integers, columns: Integers) -> Floats:
         return raise_distances(METRICS[self.metric](self.x[rows] - self.y[columns]), self.exponent)
@@ -140,7 +140,7 @@ class Points(Cost):
 
 
 def points(x: object, y: object | None = None, *, metric: str = "euclidean") -> Points:
-    """Return the cost d(x_i, y_j) between points, one a row of coordinates; ``y`` defaults to ``x``.
+    """Return the cost d(x_i, y_j) between points, one for each row of coordinates; ``y`` defaults to ``x``.
 
     ``metric``: "euclidean", "cityblock", "chebyshev" or "sqeuclidean". Raises ``InputError`` for another metric, for
     coordinates that are not finite, and if x and y have different dimensions.
@@ -149,11 +149,11 @@ def points(x: object, y: object | None = None, *, metric: str = "euclidean") -> 
     [[0.0, 5.0], [5.0, 0.0]]
     """
     check_metric(metric, METRICS)
-    here = _parse_coordinates("x", x)
-    there = here if y is None else _parse_coordinates("y", y)
-    if here.shape[1] != there.shape[1]:
-        raise InputError("y", there.shape, f"points with {here.shape[1]} coordinates, as x has")
-    return Points(here, there, metric)
+    source_points = _parse_coordinates("x", x)
+    target_points = source_points if y is None else _parse_coordinates("y", y)
+    if source_points.shape[1] != target_points.shape[1]:
+        raise InputError("y", target_points.shape, f"points with {source_points.shape[1]} coordinates, as x has")
+    return Points(source_points, target_points, metric)
 
 
 def check_metric(metric: str, known: dict[str, Lengths]) -> None:
@@ -164,5 +164,9 @@ def check_metric(metric: str, known: dict[str, Lengths]) -> None:
 
 def _parse_coordinates(name: str, values: object) -> Floats:
     return finite_array(
-        name, values, 2, "a table of finite coordinates, one row a point", "real numbers on a line: transport.line"
+        name,
+        values,
+        2,
+        "a table of finite coordinates, one row for each point",
+        "for numbers on a line, use transport.line",
     )

@@ -1,4 +1,12 @@
-"""The coupling mechanism: outputs of every group have the same distribution, at the smallest distortion."""
+"""The coupling mechanism: outputs of every group have the same distribution, at the smallest distortion.
+
+1. Groups of many values (``encode_groups``).
+2. Persons whose draws are remembered (``person_names``).
+3. Couplings of least maximum cost (``bottleneck_plan``).
+4. The parts of a mechanism: target, plan and tables.
+5. The mechanism (``CouplingMechanism``).
+6. The distances by which it moves values (``moves``).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +33,7 @@ from tightrope.transport.exact.tables import GroupTables, RowTables
 from tightrope.transport.solvers.barycenter import barycenter
 from tightrope.transport.solvers.optimal import coupling
 
-# Groups of many values: one name for all, or one name a value.
+# 1. Groups of many values: one name for all, or one name for each value.
 
 MembershipGroup = Any
 Codes = NDArray[np.int32]
@@ -49,54 +57,56 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
         return np.broadcast_to(np.int32(number), (count,))
     # An object array if numpy would change the names: it turns numbers next to strings into strings and tuples into
     # arrays, and drops NULs at the end of strings.
-    kinds = set(map(type, group)) if isinstance(group, list) else set()
-    if len(kinds) > 1 or tuple in kinds or (kinds == {str} and "\0" in "".join(group)):
-        mixed = np.empty(len(group), dtype=object)
-        mixed[:] = group
-        given = mixed
+    types = set(map(type, group)) if isinstance(group, list) else set()
+    if len(types) > 1 or tuple in types or (types == {str} and "\0" in "".join(group)):
+        objects = np.empty(len(group), dtype=object)
+        objects[:] = group
+        given = objects
     else:
         given = array_of("group", group, "one name, or a name for each value")
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
-    found = _encode_array(given, names)
-    unknown = int(np.count_nonzero(found < 0))
+    codes = _encode_array(given, names)
+    unknown = int(np.count_nonzero(codes < 0))
     if unknown:
         expected = f"0 of {count}, each one of {list(names)}"
         raise InputError("unknown groups", unknown, expected, "leave these values out")
-    return found
+    return codes
 
 
 def _encode_array(given: NDArray[Any], names: Sequence[MembershipGroup]) -> Codes:
     """Return the index of each entry among the names, −1 for others; ``InputError`` for entries without a hash."""
     # Names and values can be compared by numpy if all are strings, or all are 64-bit integers: binary search.
-    kind = {"U": str, "i": int}.get(given.dtype.kind)
-    if kind is not None and all(type(name) is kind for name in names):
-        known = np.array(names)
-        if known.dtype.kind == given.dtype.kind and known.tolist() == list(names):  # numpy drops NULs at the end
-            order = np.argsort(known)
-            nearest = order[np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)]
-            return np.where(known[nearest] == given, nearest, -1).astype(np.int32)
-    places = {name: number for number, name in enumerate(names)}
+    common_type = {"U": str, "i": int}.get(given.dtype.kind)
+    if common_type is not None and all(type(name) is common_type for name in names):
+        known_names = np.array(names)
+        if known_names.dtype.kind == given.dtype.kind and known_names.tolist() == list(
+            names
+        ):  # numpy drops NULs at the end
+            order = np.argsort(known_names)
+            nearest = order[np.minimum(np.searchsorted(known_names, given, sorter=order), len(known_names) - 1)]
+            return np.where(known_names[nearest] == given, nearest, -1).astype(np.int32)
+    code_by_name = {name: number for number, name in enumerate(names)}
     entries = list(given) if given.dtype.kind in "Mm" else given.tolist()
     try:
-        return np.array([places.get(entry, -1) for entry in entries], dtype=np.int32)
+        return np.array([code_by_name.get(entry, -1) for entry in entries], dtype=np.int32)
     except TypeError:
         raise InputError("group", "lists or tables", "a name for each value", "names must be hashable") from None
 
 
-# Names under which draws are remembered: valid and invalid ones.
+# 2. Persons whose draws are remembered: which names are valid.
 
 EQUAL_TYPES = frozenset({int, str, bytes, UUID})
-"""Types whose values are equal only if they are the same."""
-EXPECTED = "made of whole numbers, strings, bytes, UUIDs or tuples of them"
-OWN_NAMES = "1, 1.0 and True are equal, NaN is not even equal to itself: give every value a name of its own"
+"""Types whose values are equal exactly if they are the same name."""
+EXPECTED_PERSON = "made of whole numbers, strings, bytes, UUIDs or tuples of them"
+PERSON_REMEDY = "1, 1.0 and True are equal, and NaN differs from itself: give every person an integer or a text as name"
 
 
 def person_names(person: Any, count: int) -> list[Any]:
     """Return the person of each of ``count`` values: one name for all, or a list, tuple or array, shape [count].
 
-    Names are integers, strings, bytes, UUIDs or (in a list) tuples of these. Others are refused: floats, booleans and
+    Names are integers, strings, bytes, UUIDs or (in a list) tuples of these. Others are rejected: floats, booleans and
     missing values (None, NaN) could be one name for several people, or several names for one. Raises ``InputError``,
     which reports types and never a name.
 
@@ -105,17 +115,17 @@ def person_names(person: Any, count: int) -> list[Any]:
     """
     # The names of a list, tuple or array; None if `person` is one name.
     if isinstance(person, (list, tuple)):
-        found = [_to_python_scalar(name) for name in person]
+        names = [_to_python_scalar(name) for name in person]
     elif not getattr(person, "ndim", 0):
-        found = None
+        names = None
     else:
         array: NDArray[Any] = np.asarray(person)
-        found = list(array) if array.dtype.kind in "Mm" else array.tolist()
-    if found is None:
+        names = list(array) if array.dtype.kind in "Mm" else array.tolist()
+    if names is None:
         return _check_names([_to_python_scalar(person)]) * count
-    if len(found) != count:
-        raise InputError("person", f"{len(found)} people", f"one person, or one for each of {count} values")
-    return _check_names(found)
+    if len(names) != count:
+        raise InputError("person", f"{len(names)} people", f"one person, or one for each of {count} values")
+    return _check_names(names)
 
 
 def _to_python_scalar(name: Any) -> Any:
@@ -123,55 +133,59 @@ def _to_python_scalar(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
-def _check_names(found: list[Any]) -> list[Any]:
-    odd = {kind for kind in map(type, found) if kind not in EQUAL_TYPES}
-    if tuple in odd and all(_is_whole(name) for name in found if isinstance(name, tuple)):
-        odd.remove(tuple)
-    if odd:
-        raise InputError("types in person", sorted(kind.__name__ for kind in odd), EXPECTED, OWN_NAMES)
-    return found
+def _check_names(names: list[Any]) -> list[Any]:
+    invalid_types = {kind for kind in map(type, names) if kind not in EQUAL_TYPES}
+    if tuple in invalid_types and all(_has_valid_parts(name) for name in names if isinstance(name, tuple)):
+        invalid_types.remove(tuple)
+    if invalid_types:
+        raise InputError(
+            "types in person", sorted(kind.__name__ for kind in invalid_types), EXPECTED_PERSON, PERSON_REMEDY
+        )
+    return names
 
 
-def _is_whole(name: tuple[Any, ...]) -> bool:
-    return all(type(part) in EQUAL_TYPES or (isinstance(part, tuple) and _is_whole(part)) for part in name)
+def _has_valid_parts(name: tuple[Any, ...]) -> bool:
+    return all(type(part) in EQUAL_TYPES or (isinstance(part, tuple) and _has_valid_parts(part)) for part in name)
 
 
-# Couplings with the smallest maximum cost, and among them the smallest mean cost: exact, to the last unit of mass.
+# 3. Couplings of least maximum cost, and among them of least mean cost: exact, to the last unit of mass.
 
-MOST_PAIRS = 1 << 22
-"""Number of pairs of points up to which ties are broken; beyond, the table of costs and exact flows take too long."""
+MAX_PAIRS = 1 << 22
+"""For more pairs of points the mean cost is not minimized: the table of costs and exact flows would take too long."""
 
 
 def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cost) -> ExactPlan:
     """Return the coupling of least mean cost among those with the least possible maximum cost r.
 
-    r refers to the distributions as rationals, so it can exceed W_∞ computed in floats by what rounding requires. Above
-    2²² pairs of points: any coupling of least r in floats, and the rounding remainder may move further.
+    r is that of the distributions as rationals, so rounding can make it larger than W_∞ in floats. Above 2²² pairs of
+    points the result is any coupling of least r in floats, whose rounding remainder may move further.
     """
-    found = coupling(law.float_masses, target.float_masses, cost, p=math.inf)
-    if cost.matrix_shape[0] * cost.matrix_shape[1] > MOST_PAIRS:
-        return exact_plan(found.plan, law, target)
+    bottleneck = coupling(law.float_masses, target.float_masses, cost, p=math.inf)
+    if cost.matrix_shape[0] * cost.matrix_shape[1] > MAX_PAIRS:
+        return exact_plan(bottleneck.plan, law, target)
     costs = cost.to_matrix()
-    far = 1 + 2 * found.cost * sum(costs.shape)  # no detour within r costs as much
-    near = coupling(law.float_masses, target.float_masses, np.where(costs <= found.cost, costs, far)).plan
-    plan = plan_within(costs <= found.cost, law, target, near)
+    forbidden_cost = 1 + 2 * bottleneck.cost * sum(costs.shape)  # more than any detour along pairs of cost at most r
+    float_plan = coupling(
+        law.float_masses, target.float_masses, np.where(costs <= bottleneck.cost, costs, forbidden_cost)
+    ).plan
+    plan = plan_within(costs <= bottleneck.cost, law, target, float_plan)
     if plan is not None:
         return plan
     # The smallest cost above r that suffices for the exact distributions.
-    levels = np.unique(costs[costs > found.cost]).tolist()
+    levels = np.unique(costs[costs > bottleneck.cost]).tolist()
     low, high = 0, len(levels) - 1
-    best = exact_plan(near, law, target)  # feasible at the last level
+    best = exact_plan(float_plan, law, target)  # feasible at the last level
     while low <= high:
         middle = (low + high) // 2
-        tried = plan_within(costs <= levels[middle], law, target, near)
-        if tried is None:
+        exact = plan_within(costs <= levels[middle], law, target, float_plan)
+        if exact is None:
             low = middle + 1
         else:
-            best, high = tried, middle - 1
+            best, high = exact, middle - 1
     return best
 
 
-# The parts of an optimal coupling mechanism: distributions, their target, a plan for each group, and its tables.
+# 4. The parts of an optimal coupling mechanism: distributions, their target, a plan for each group, and its tables.
 
 Objective = Literal["expected", "worst"]
 NAMED_ORDERS = {"expected": 1.0, "worst": math.inf}
@@ -202,10 +216,10 @@ def normalize_group_weights(
         return [1 / len(laws)] * len(laws)
     if not isinstance(weights, Mapping) or set(weights) != set(laws):
         raise InputError("weights", weights, f"one weight for each of {list(laws)}")
-    found = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
-    if not sum(found) > 0:
+    values = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
+    if not sum(values) > 0:
         raise InputError("weights", weights, "weights with a positive sum")
-    return [weight / sum(found) for weight in found]
+    return [weight / sum(values) for weight in values]
 
 
 def resolve_target(
@@ -217,9 +231,9 @@ def resolve_target(
     """
     size = cost.matrix_shape[1]
     if target is None or (isinstance(target, str) and target == "barycenter"):
-        found = np.maximum(barycenter([law.float_masses for law in laws.values()], cost, weights=weights).law, 0.0)
+        masses = np.maximum(barycenter([law.float_masses for law in laws.values()], cost, weights=weights).law, 0.0)
         return ExactDistribution.from_probabilities(
-            "barycenter", np.where(found < SUM_TOLERANCE / (1000 * size), 0.0, found), size
+            "barycenter", np.where(masses < SUM_TOLERANCE / (1000 * size), 0.0, masses), size
         )
     if isinstance(target, str):
         raise InputError("target", target, "a law, 'barycenter' or None")
@@ -243,10 +257,12 @@ def plan_loss(plan: ExactPlan, cost: Cost, order: float) -> float:
 
 
 def plan_tables(plan: ExactPlan, law: ExactDistribution, target: ExactDistribution) -> RowTables:
-    """Return the rows of the plan; a point without mass gets the target distribution."""
-    whole = dict(enumerate(target.masses))
-    return RowTables.from_weights([row or whole for row in plan.weights_by_source(len(law))], len(target))
+    """Return the rows of the plan as sampling tables; the row of a point without mass is the target distribution."""
+    target_weights = dict(enumerate(target.masses))
+    return RowTables.from_weights([row or target_weights for row in plan.weights_by_source(len(law))], len(target))
 
+
+# 5. The mechanism.
 
 Group = Any
 
@@ -302,14 +318,14 @@ class CouplingMechanism:
         >>> mechanism.loss["a"], mechanism.output_law("a").tolist()
         (0.5, [0.25, 0.5, 0.25])
         """
-        table = as_cost(cost)
-        laws, order = parse_group_laws(groups, table.matrix_shape[0]), wasserstein_order(objective)
-        common = resolve_target(target, laws, table, normalize_group_weights(laws, weights))
-        plans = {group: optimal_plan(law, common, table, order) for group, law in laws.items()}
-        loss = {group: plan_loss(plan, table, order) for group, plan in plans.items()}
-        tables = {group: plan_tables(plan, laws[group], common) for group, plan in plans.items()}
+        checked_cost = as_cost(cost)
+        laws, order = parse_group_laws(groups, checked_cost.matrix_shape[0]), wasserstein_order(objective)
+        common_target = resolve_target(target, laws, checked_cost, normalize_group_weights(laws, weights))
+        plans = {group: optimal_plan(law, common_target, checked_cost, order) for group, law in laws.items()}
+        loss = {group: plan_loss(plan, checked_cost, order) for group, plan in plans.items()}
+        tables = {group: plan_tables(plan, laws[group], common_target) for group, plan in plans.items()}
         stray = max(plan.stray for plan in plans.values())
-        return cls(laws, common, GroupTables.from_tables(tables), loss, objective, stray)
+        return cls(laws, common_target, GroupTables.from_tables(tables), loss, objective, stray)
 
     def apply(
         self,
@@ -341,24 +357,24 @@ class CouplingMechanism:
         if outside:
             remedy = "give the support every value that can occur, or map the others to it"
             raise InputError(f"values outside 0..{self.tables.points - 1}", outside, f"0 of {array.size}", remedy)
-        places = array.astype(np.int64)
-        members = encode_groups(group, list(self.tables), len(places))
+        points = array.astype(np.int64)
+        members = encode_groups(group, list(self.tables), len(points))
         if person is None:
-            return self.tables.draw_outcomes(members, places, randomness)
-        keys = list(zip(person_names(person, len(places)), places.tolist(), strict=True))
-        return self._draw_with_memory(keys, places, members, randomness)
+            return self.tables.draw_outcomes(members, points, randomness)
+        keys = list(zip(person_names(person, len(points)), points.tolist(), strict=True))
+        return self._draw_with_memory(keys, points, members, randomness)
 
     def _draw_with_memory(
-        self, keys: list[tuple[Any, int]], places: Integers, members: Codes, randomness: Source | None
+        self, keys: list[tuple[Any, int]], points: Integers, members: Codes, randomness: Source | None
     ) -> Integers:
         """Draw for each new key, at its first index; of two threads, the first to store a draw wins."""
-        firsts: dict[tuple[Any, int], int] = {}
-        for place, key in enumerate(keys):
+        first_index_by_key: dict[tuple[Any, int], int] = {}
+        for index, key in enumerate(keys):
             if key not in self.memory:
-                firsts.setdefault(key, place)
-        new = np.array(list(firsts.values()), dtype=np.int64)
-        drawn = self.tables.draw_outcomes(members[new], places[new], randomness)
-        for key, outcome in zip(firsts, drawn.tolist(), strict=True):
+                first_index_by_key.setdefault(key, index)
+        new = np.array(list(first_index_by_key.values()), dtype=np.int64)
+        drawn = self.tables.draw_outcomes(members[new], points[new], randomness)
+        for key, outcome in zip(first_index_by_key, drawn.tolist(), strict=True):
             self.memory.setdefault(key, outcome)
         return np.array([self.memory[key] for key in keys], dtype=np.int64)
 
@@ -384,7 +400,7 @@ class CouplingMechanism:
 
     def output_law(self, group: Group, actual_law: ArrayLike | ExactDistribution | None = None) -> Floats:
         """Return ``exact_output_law``, each probability correctly rounded; shape [m]."""
-        return np.array([float(share) for share in self.exact_output_law(group, actual_law)])
+        return np.array([float(probability) for probability in self.exact_output_law(group, actual_law)])
 
     def plan_matrix(self, group: Group) -> sparse.csr_array:
         """Return the plan γ_s[x, y] = λ_s[x] P(y | x) of the actual sampling tables, shape [n, m]."""
@@ -399,7 +415,7 @@ class CouplingMechanism:
 
     @property
     def target_error(self) -> Fraction:
-        """The largest |P(output = y) − μ[y]| over groups and points, exactly: the rounding to 2⁻¹²⁸ a row."""
+        """The largest |P(output = y) − μ[y]| over groups and points, exactly: from rounding each row to 2⁻¹²⁸."""
         gaps = (
             abs(share - self.target[y]) for group in self.groups for y, share in enumerate(self.exact_output_law(group))
         )
@@ -412,17 +428,17 @@ class CouplingMechanism:
             raise InputError("group", group, f"one of {list(self.tables)}", "fit the mechanism with its law") from None
 
 
-# Distances by which a coupling mechanism moves the values of one group: from the actual sampling tables.
+# 6. Distances by which a coupling mechanism moves the values of one group, from the actual sampling tables.
 
 NEGLIGIBLE_MASS = 2e-12
-"""Mass that is ignored: roundings of a plan of least mean cost move and leave behind up to this much."""
+"""Mass that is ignored: rounding a plan of least mean cost changes at most this mass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Distance of a value from its output: on average, and at most with probability 1 − 2e−12.
+    """The distances of values from their outputs: ``mean``, and ``largest`` except with probability 2e−12.
 
-    ``kept``: the fraction of values that stay at their point, 0 if it is at most that mass.
+    ``kept`` is the fraction of values that stay at their point, 0 if it is at most 2e−12.
     """
 
     mean: float
@@ -431,19 +447,19 @@ class Moves:
 
 
 def moves(mechanism: CouplingMechanism, group: Group, cost: CostLike) -> Moves:
-    """Return E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y) beyond 2e−12, for X as fitted.
+    """Return E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y), for X with the fitted distribution.
 
     >>> mechanism = CouplingMechanism.fit({"a": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[0.25, 0.75])
     >>> moves(mechanism, "a", [[0, 1], [1, 0]])
     Moves(mean=0.25, largest=1.0, kept=0.75)
     """
-    rows, columns, shares = plan_entries(mechanism, group)
+    rows, columns, masses = plan_entries(mechanism, group)
     costs = as_cost(cost).pair_costs(rows, columns)
-    dearest = np.argsort(-costs, kind="stable")
-    beyond = costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS]
-    kept = math.fsum(shares[rows == columns].tolist())
-    stays = min(1.0, kept) if kept > NEGLIGIBLE_MASS else 0.0
-    return Moves(math.fsum((costs * shares).tolist()), float(beyond[0]), stays)
+    by_cost = np.argsort(-costs, kind="stable")
+    relevant_costs = costs[by_cost][np.cumsum(masses[by_cost]) > NEGLIGIBLE_MASS]
+    staying_mass = math.fsum(masses[rows == columns].tolist())
+    kept = min(1.0, staying_mass) if staying_mass > NEGLIGIBLE_MASS else 0.0
+    return Moves(math.fsum((costs * masses).tolist()), float(relevant_costs[0]), kept)
 
 
 def plan_entries(

@@ -1,4 +1,9 @@
-"""Convert a float plan into an integer coupling whose marginals are exactly the distributions."""
+"""Distributions and couplings in integers, so that marginals and checks are exact.
+
+1. Distributions (``ExactDistribution``).
+2. A float plan as an exact coupling (``exact_plan``).
+3. The largest mass on allowed pairs, by a maximum flow (``plan_within``).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.distributions import check_probabilities
 
-# Distributions over a finite support as integers: the exact values of the floats, so that checks are free of rounding.
+# 1. Distributions over a finite support as integers: the exact values of the floats.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +59,16 @@ class ExactDistribution:
 def whole_masses(values: Floats) -> list[int]:
     """Return integers in exactly the proportions of non-negative floats, with no common factor 2."""
     mantissas, exponents = np.frexp(values)
-    wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
-    lowest = int(exponents[values > 0].min())
-    shifted = [w << (e - lowest) if w else 0 for w, e in zip(wholes, exponents.tolist(), strict=True)]
-    common = min((mass & -mass).bit_length() - 1 for mass in shifted if mass)
-    return [mass >> common for mass in shifted]
+    integers = np.ldexp(mantissas, 53).astype(np.int64).tolist()
+    smallest_exponent = int(exponents[values > 0].min())
+    shifted = [w << (e - smallest_exponent) if w else 0 for w, e in zip(integers, exponents.tolist(), strict=True)]
+    common_zeros = min((mass & -mass).bit_length() - 1 for mass in shifted if mass)
+    return [mass >> common_zeros for mass in shifted]
 
 
-MOST_MOVED = 1e-9
+# 2. A float plan as an exact coupling.
+
+MAX_MISSING_MASS = 1e-9
 """Largest mass that may be missing from a float plan; otherwise the solver failed."""
 
 Entries = dict[tuple[int, int], int]
@@ -80,10 +87,10 @@ class ExactPlan:
 
     def weights_by_source(self, size: int) -> list[dict[int, int]]:
         """Return the targets of each source point with their weights."""
-        out: list[dict[int, int]] = [{} for _ in range(size)]
+        weights: list[dict[int, int]] = [{} for _ in range(size)]
         for (x, y), weight in self.entries.items():
-            out[x][y] = weight
-        return out
+            weights[x][y] = weight
+        return weights
 
 
 def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) -> ExactPlan:
@@ -105,9 +112,9 @@ def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) 
     for axis, bounds in ((0, rows), (1, columns)):
         shrink_to_bounds(entries, axis, bounds)
     rows, columns = missing_masses(entries, 0, rows), missing_masses(entries, 1, columns)
-    if not sum(rows) <= Fraction(MOST_MOVED) * total:
-        lost = float(Fraction(sum(rows), total))
-        raise PrecisionError(f"the plan misses its marginals by {lost:.3g} of the mass; expected at most 1e-9")
+    if not sum(rows) <= Fraction(MAX_MISSING_MASS) * total:
+        missing = float(Fraction(sum(rows), total))
+        raise PrecisionError(f"the plan misses its marginals by {missing:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
         fill_pair(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
@@ -122,52 +129,53 @@ def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) 
 
 def float_entries(plan: Any, total: int) -> Entries:
     """Return the positive entries of a sparse matrix in units of 1 / total, rounded down."""
-    found = plan.tocoo()
-    triples = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
-    out: Entries = {}
+    sparse = plan.tocoo()
+    triples = zip(sparse.row.tolist(), sparse.col.tolist(), sparse.data.tolist(), strict=True)
+    entries: Entries = {}
     for x, y, value in triples:
         if value > 0:
-            top, bottom = value.as_integer_ratio()
-            out[x, y] = out.get((x, y), 0) + top * total // bottom
-    return out
+            numerator, denominator = value.as_integer_ratio()
+            entries[x, y] = entries.get((x, y), 0) + numerator * total // denominator
+    return entries
 
 
 def _marginal_sums(entries: Entries, axis: int, size: int) -> list[int]:
-    out = [0] * size
+    """Return the sum of each row (``axis`` 0) or column."""
+    sums = [0] * size
     for pair, weight in entries.items():
-        out[pair[axis]] += weight
-    return out
+        sums[pair[axis]] += weight
+    return sums
 
 
 def shrink_to_bounds(entries: Entries, axis: int, bounds: list[int]) -> None:
     """Scale down the rows (``axis`` 0) or columns that exceed their bounds, rounding down."""
     sums = _marginal_sums(entries, axis, len(bounds))
     for pair, weight in entries.items():
-        place = pair[axis]
-        if sums[place] > bounds[place]:
-            entries[pair] = weight * bounds[place] // sums[place]
+        index = pair[axis]
+        if sums[index] > bounds[index]:
+            entries[pair] = weight * bounds[index] // sums[index]
 
 
 def missing_masses(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
     """Return the shortfall of each row or column from its bound."""
-    return [bound - held for bound, held in zip(bounds, _marginal_sums(entries, axis, len(bounds)), strict=True)]
+    return [bound - mass for bound, mass in zip(bounds, _marginal_sums(entries, axis, len(bounds)), strict=True)]
 
 
 def fill_pair(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
-    """Add, in place, as much mass to this pair as both its row and its column lack."""
+    """Add to this pair, in place, the smaller of its row's and its column's missing mass; reduce both by it."""
     x, y = pair
-    more = min(rows[x], columns[y])
-    if more:
-        entries[pair] = entries.get(pair, 0) + more
-        rows[x] -= more
-        columns[y] -= more
+    added = min(rows[x], columns[y])
+    if added:
+        entries[pair] = entries.get(pair, 0) + added
+        rows[x] -= added
+        columns[y] -= added
 
 
-# The largest mass on allowed pairs: a maximum flow in integers, exact to the last unit, from a float plan.
+# 3. The largest mass on allowed pairs: a maximum flow in integers, exact to the last unit, from a float plan.
 
 Allowed = NDArray[np.bool_]
-Way = list[tuple[int, int]]
-"""Pairs (x, y), x₀ y₀, x₁ y₀, x₁ y₁, …: mass is added to every second one and removed from the others."""
+FlowPath = list[tuple[int, int]]
+"""Pairs (x₀, y₀), (x₁, y₀), (x₁, y₁), …: mass is added to the first, third, … and removed from the others."""
 
 
 def least_mass_outside(allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any) -> Fraction:
@@ -181,8 +189,8 @@ def least_mass_outside(allowed: Allowed, source: ExactDistribution, target: Exac
     >>> least_mass_outside(np.eye(2, dtype=bool), half, ExactDistribution.from_probabilities("law", [0.25, 0.75]), none)
     Fraction(1, 4)
     """
-    _, left, _ = _largest_allowed_flow(allowed, source, target, plan)
-    return Fraction(sum(left), source.total * target.total)
+    _, missing_rows, _ = _largest_allowed_flow(allowed, source, target, plan)
+    return Fraction(sum(missing_rows), source.total * target.total)
 
 
 def plan_within(allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any) -> ExactPlan | None:
@@ -195,8 +203,8 @@ def plan_within(allowed: Allowed, source: ExactDistribution, target: ExactDistri
     >>> plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
     Fraction(0, 1)
     """
-    entries, left, _ = _largest_allowed_flow(allowed, source, target, plan)
-    if any(left):
+    entries, missing_rows, _ = _largest_allowed_flow(allowed, source, target, plan)
+    if any(missing_rows):
         return None
     total = source.total * target.total
     used = {pair for pair, weight in float_entries(plan, total).items() if weight}
@@ -217,47 +225,48 @@ def _largest_allowed_flow(
     rows, columns = missing_masses(entries, 0, rows), missing_masses(entries, 1, columns)
     for pair in list(entries):
         fill_pair(entries, pair, rows, columns)
-    goals = [np.flatnonzero(row).tolist() for row in allowed]
-    while way := _shortest_path(goals, entries, rows, columns):
+    allowed_columns = [np.flatnonzero(row).tolist() for row in allowed]
+    while path := _shortest_path(allowed_columns, entries, rows, columns):
         # The largest amount that the ends and the reduced pairs of the path allow.
-        (first, _), (_, last) = way[0], way[-1]
-        amount = min(rows[first], columns[last], *(entries[send_pair] for send_pair in way[1::2]))
-        for number, send_pair in enumerate(way):
-            entries[send_pair] = entries.get(send_pair, 0) + (-amount if number % 2 else amount)
+        (first, _), (_, last) = path[0], path[-1]
+        amount = min(rows[first], columns[last], *(entries[pair] for pair in path[1::2]))
+        for number, pair in enumerate(path):
+            entries[pair] = entries.get(pair, 0) + (-amount if number % 2 else amount)
         rows[first] -= amount
         columns[last] -= amount
     return entries, rows, columns
 
 
-def _shortest_path(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
+def _shortest_path(allowed_columns: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> FlowPath:
     """Return a shortest path from a row with mass left to a column that lacks some; empty if none exists."""
     # The rows that send mass to each column.
-    users: dict[int, set[int]] = {}
-    for (users_x, users_y), weight in entries.items():
+    rows_by_column: dict[int, set[int]] = {}
+    for (x, y), weight in entries.items():
         if weight:
-            users.setdefault(users_y, set()).add(users_x)
-    came: dict[int, tuple[int, int | None]] = {}  # column -> (row before it, column before that)
-    waiting: deque[tuple[int, int | None]] = deque((x, None) for x, left in enumerate(rows) if left)
+            rows_by_column.setdefault(y, set()).add(x)
+    predecessors: dict[int, tuple[int, int | None]] = {}  # column -> (row before it, column before that)
+    waiting: deque[tuple[int, int | None]] = deque((x, None) for x, mass in enumerate(rows) if mass)
     seen = {x for x, _ in waiting}
     while waiting:
-        x, before = waiting.popleft()
-        for y in goals[x]:
-            if y in came:
+        x, previous_column = waiting.popleft()
+        for y in allowed_columns[x]:
+            if y in predecessors:
                 continue
-            came[y] = (x, before)
+            predecessors[y] = (x, previous_column)
             if columns[y]:
-                return _trace_path(came, y)
-            fresh = users.get(y, set()) - seen
-            seen |= fresh
-            waiting.extend((other, y) for other in sorted(fresh))
+                return _trace_path(predecessors, y)
+            new_rows = rows_by_column.get(y, set()) - seen
+            seen |= new_rows
+            waiting.extend((other, y) for other in sorted(new_rows))
     return []
 
 
-def _trace_path(came: dict[int, tuple[int, int | None]], end: int) -> Way:
-    way: Way = []
-    last: int | None = end
-    while last is not None:
-        x, before = came[last]
-        way += [(x, last)] if before is None else [(x, last), (x, before)]
-        last = before
-    return way[::-1]
+def _trace_path(predecessors: dict[int, tuple[int, int | None]], end: int) -> FlowPath:
+    """Return the path that ends in column ``end``."""
+    path: FlowPath = []
+    column: int | None = end
+    while column is not None:
+        x, previous_column = predecessors[column]
+        path += [(x, column)] if previous_column is None else [(x, column), (x, previous_column)]
+        column = previous_column
+    return path[::-1]

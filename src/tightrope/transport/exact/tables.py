@@ -1,4 +1,4 @@
-"""A randomized map on a finite set, as integer weights: one alias table a row, sampled for all rows at once."""
+"""A randomized map on a finite set, as integer weights: one alias table per row, sampled for all rows at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tightrope.randomness.loops import Loop, compiled_loop
 
 
 def choose_by_row(words: Words, rows: NDArray[np.int64], layout: tuple[Any, ...], out: NDArray[np.int64]) -> int:
-    """Write outcomes of each row's alias table into ``out``; return how many words equal an edge.
+    """Write one outcome of each row's alias table into ``out``; return how many words equal an edge.
 
     ``layout`` is (first column and shift of each row; edge, own and other outcome of each column).
     """
@@ -62,42 +62,48 @@ class RowTables:
         >>> tables.row_weights(0) == {0: 2**126, 2: 3 * 2**126}, tables.draw_outcomes(np.array([1, 1])).tolist()
         (True, [1, 1])
         """
-        laid: dict[tuple[tuple[int, int], ...], int] = {}
+        table_by_weights: dict[tuple[tuple[int, int], ...], int] = {}
         tables: list[Row] = []
-        known: dict[int, int] = {}  # by identity: a map repeats one long row for all points without mass
+        table_by_row: dict[int, int] = {}  # by identity: mechanisms repeat one long row for all points without mass
         for row in rows:
-            if id(row) in known:
+            if id(row) in table_by_row:
                 continue
             weights = quantize_weights(row)
             key = tuple(weights.items())
-            if key not in laid:
-                laid[key] = len(tables)
-                columns_weights = list(weights.values())
+            if key not in table_by_weights:
+                table_by_weights[key] = len(tables)
+                row_weights = list(weights.values())
                 tables.append(
                     (
                         tuple(weights),
                         build_constant_table(0)
-                        if len(columns_weights) == 1
-                        else build_alias_table(Wide.from_integers(columns_weights)),
+                        if len(row_weights) == 1
+                        else build_alias_table(Wide.from_integers(row_weights)),
                     )
                 )
-            known[id(row)] = laid[key]
+            table_by_row[id(row)] = table_by_weights[key]
         # Concatenate the tables; each row gets the start and shift of its table.
-        numbers = np.array([known[id(row)] for row in rows])
+        numbers = np.array([table_by_row[id(row)] for row in rows])
         layout_bits = np.array([columns.bits for _, columns in tables])
         layout_starts = np.concatenate([[0], np.cumsum(1 << layout_bits)[:-1]]).astype(np.uint64)
         layout_edges = Wide(
             np.concatenate([columns.edges.high for _, columns in tables]),
             np.concatenate([columns.edges.low for _, columns in tables]),
         )
-        layout_outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
+        layout_outcomes = [np.array(row_outcomes, dtype=np.int32) for row_outcomes, _ in tables]
         layout_own, layout_other = [], []
-        for named, (_, columns) in zip(layout_outcomes, tables, strict=True):
+        for row_outcomes, (_, columns) in zip(layout_outcomes, tables, strict=True):
             # Padding columns have an empty lower part.
-            places = np.arange(1 << columns.bits)
-            above = named[columns.other]
-            layout_own.append(np.where(places < len(named), named[np.minimum(places, len(named) - 1)], above))
-            layout_other.append(above)
+            positions = np.arange(1 << columns.bits)
+            other_outcomes = row_outcomes[columns.other]
+            layout_own.append(
+                np.where(
+                    positions < len(row_outcomes),
+                    row_outcomes[np.minimum(positions, len(row_outcomes) - 1)],
+                    other_outcomes,
+                )
+            )
+            layout_other.append(other_outcomes)
         layout_shifts = (64 - layout_bits).astype(np.uint64)
         return cls(
             *(
@@ -116,10 +122,10 @@ class RowTables:
     def row_weights(self, row: int) -> dict[int, int]:
         """Return outcome → weight of one row, summed over the sampling columns; they sum to 2¹²⁸."""
         bits = 64 - int(self.shifts[row])
-        places = slice(int(self.starts[row]), int(self.starts[row]) + (1 << bits))
+        columns = slice(int(self.starts[row]), int(self.starts[row]) + (1 << bits))
         capacity = TOTAL >> bits
         totals: dict[int, int] = {}
-        parts = (self.edges.high[places], self.edges.low[places], self.own[places], self.other[places])
+        parts = (self.edges.high[columns], self.edges.low[columns], self.own[columns], self.other[columns])
         ends = zip(*(part.tolist() for part in parts), strict=True)
         for number, (high, low, own, other) in enumerate(ends):
             below = (high << 64) + low - number * capacity
@@ -139,8 +145,8 @@ class RowTables:
     def _fill_outcomes(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
         words = randomness.random_words(len(rows))
         layout = (self.starts, self.shifts, self.edges.high, self.own, self.other)
-        ready = loop if loop is not None and words.flags.writeable else _choose_by_row
-        if ready(words, rows, layout, out):
+        choose = loop if loop is not None and words.flags.writeable else _choose_by_row
+        if choose(words, rows, layout, out):
             self._resolve_ties(out, rows, words, randomness)
 
     def _resolve_ties(self, out: Integers, rows: Integers, words: Words, randomness: Source) -> None:
@@ -153,17 +159,17 @@ class RowTables:
 
 
 def quantize_weights(row: Mapping[int, int]) -> dict[int, int]:
-    """Return weights that sum to 2¹²⁸, proportional to ``row`` within one unit: the largest remainders go up.
+    """Return weights that sum to 2¹²⁸, proportional to ``row`` within one unit; the largest remainders are rounded up.
 
     Raises ``InputError`` for a row without weight or with a negative one.
     """
-    whole = sum(row.values())
-    if not row or not whole > 0 or not min(row.values()) >= 0:
+    total = sum(row.values())
+    if not row or not total > 0 or not min(row.values()) >= 0:
         raise InputError("row", dict(row), "weights >= 0, at least one of them > 0")
-    parts = {outcome: divmod(weight * TOTAL, whole) for outcome, weight in sorted(row.items())}
-    short = TOTAL - sum(quotient for quotient, _ in parts.values())
-    raised = set(sorted(parts, key=lambda outcome: -parts[outcome][1])[:short])
-    weights = {outcome: quotient + (outcome in raised) for outcome, (quotient, _) in parts.items()}
+    divided = {outcome: divmod(weight * TOTAL, total) for outcome, weight in sorted(row.items())}
+    missing_units = TOTAL - sum(quotient for quotient, _ in divided.values())
+    rounded_up = set(sorted(divided, key=lambda outcome: -divided[outcome][1])[:missing_units])
+    weights = {outcome: quotient + (outcome in rounded_up) for outcome, (quotient, _) in divided.items()}
     return {outcome: weight for outcome, weight in weights.items() if weight}
 
 
@@ -173,7 +179,7 @@ def _choose_by_row(
     layout: tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]],
     out: Integers,
 ) -> int:
-    """NumPy version of ``choose_by_row``."""
+    """Write the same outcomes as ``choose_by_row``, with NumPy."""
     starts, shifts, edges, own, other = layout
     columns = (starts[rows] + (words >> shifts[rows])).astype(np.int64)
     edge = edges[columns]
@@ -181,7 +187,7 @@ def _choose_by_row(
     return int(np.count_nonzero(words == edge))
 
 
-# The concatenated tables of all groups of a mechanism: values of many groups are drawn at once.
+# The concatenated tables of all groups of a mechanism: outcomes for values of many groups are drawn at once.
 
 Group = Any
 
@@ -199,7 +205,7 @@ class GroupTables(Mapping[Group, RowTables]):
 
     @classmethod
     def from_tables(cls, tables: Mapping[Group, RowTables]) -> Self:
-        """Return the concatenation of one table a group, all with the same numbers of rows and outcomes.
+        """Return the concatenation of one table per group, all with the same numbers of rows and outcomes.
 
         >>> one, two = RowTables.from_weights([{0: 1}, {1: 1}], 2), RowTables.from_weights([{1: 1}, {0: 1}], 2)
         >>> joined = GroupTables.from_tables({"a": one, "b": two})
@@ -237,6 +243,6 @@ class GroupTables(Mapping[Group, RowTables]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def draw_outcomes(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
-        """Return one independent outcome for each value; ``groups`` and ``places`` are unchecked indices, shape [k]."""
-        return self.joined.draw_outcomes(groups.astype(np.int64) * self.points + places, randomness)
+    def draw_outcomes(self, groups: NDArray[Any], points: Integers, randomness: Source | None = None) -> Integers:
+        """Return one independent outcome for each value; ``groups`` and ``points`` are unchecked indices, shape [k]."""
+        return self.joined.draw_outcomes(groups.astype(np.int64) * self.points + points, randomness)

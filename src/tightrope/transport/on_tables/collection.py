@@ -1,6 +1,6 @@
 """Apply a coupling to tables of any size: each value is replaced by a draw for its value and group, in batches.
 
-Points have names (``PointNames``) or are cells of numbers (``Cells``).
+Points are given by names (``PointNames``) or are cells of numeric columns (``Cells``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.errors import EngineError, InputError, SchemaError, quoted_names
 from tightrope.numerics.arrays import Integers
 from tightrope.tables import Labels, Table, open_source, sum_over_batches
 from tightrope.tables.jobs import write_sorted_columns
@@ -56,7 +56,7 @@ def apply_table(
     """Write, for each row of a table, the name of a draw for its value and group; return the number of rows.
 
     Parameters:
-        source: a ``Table``, or anything that ``open_source`` takes.
+        source: a ``Table``, or any argument of ``open_source``.
         value, group: the columns with the names of points and of the mechanism's groups, text or integers.
         destination: a ``.parquet`` file, on Spark a folder; it must not exist.
         points: the names of the source points in order, as they stand in the column; ``PointNames`` if the target
@@ -132,7 +132,7 @@ class NamedPoints:
 
     column: str
     names: PointNames
-    remedy: ClassVar[str] = "give the support every value that can occur, or map the others to it; NULL is no value"
+    remedy: ClassVar[str] = "list them with --points when fitting, or recode them; NULL values are refused"
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class CellPoints:
     """Points given by cells of numeric columns; their centers are written."""
 
     cells: Cells
-    remedy: ClassVar[str] = "NULL and NaN have no cell: leave these rows out first"
+    remedy: ClassVar[str] = "NULL and NaN have no cell: remove these rows first"
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -175,7 +175,8 @@ class CellPoints:
         for column in self.column_names:
             kind = table.schema.find_column(column).kind
             if kind not in ("integer", "number"):
-                raise SchemaError("column", column, f"numeric to be cut into cells, but it is {kind}", "cast it first")
+                text = f"must be numeric to be cut into cells, but it is {kind}; cast the column"
+                raise SchemaError.from_text(f"column {column!r}", text)
 
     def point_numbers(self, columns: Sequence[Any]) -> Integers:
         import pyarrow
@@ -192,7 +193,7 @@ class CellPoints:
 
 @dataclass(frozen=True, slots=True)
 class DrawJob:
-    """Job on a batch of values and groups: a draw for each row. Randomness is drawn on the worker."""
+    """Job on a batch of values and groups: return a draw for each row. Randomness is drawn on the worker."""
 
     mechanism: CouplingMechanism
     points: NamedPoints | CellPoints
@@ -235,52 +236,54 @@ class DrawJob:
             batch.column(batch.num_columns - 1)
         )
 
-    def check_strays(self, found: Integers) -> None:
+    def check_strays(self, counts: Integers) -> None:
         """Raise ``StrayRowsError`` if ``_count_strays`` found any."""
-        total, groups, values = found.tolist()
+        total, groups, values = counts.tolist()
         if groups:
-            remedy = "leave them out, or name the groups that the mechanism was fitted with"
-            raise StrayRowsError("rows of unknown groups", groups, f"0 of {total}", remedy)
+            text = f"{groups} of {total} rows have unknown groups, for which the mechanism was not fitted"
+            raise StrayRowsError.from_text("group", f"{text}; remove or recode these rows")
         if values:
-            raise StrayRowsError("rows with values outside the points", values, f"0 of {total}", self.points.remedy)
+            text = f"{values} of {total} rows have values that are not among the points of the mechanism"
+            raise StrayRowsError.from_text("value", f"{text}; {self.points.remedy}")
 
 
 @dataclass(frozen=True, slots=True)
 class StrayCountJob:
-    """Job on the same batches without draws: ``_count_strays`` of each."""
+    """Job on the same batches without draws: return ``_count_strays`` of each."""
 
-    drawing: DrawJob
+    draw_job: DrawJob
 
     def __call__(self, batch: Any) -> Integers:
-        return _count_strays(*self.drawing.point_and_group_numbers(batch))
+        return _count_strays(*self.draw_job.point_and_group_numbers(batch))
 
 
 def _apply_job(
-    table: Table, work: DrawJob, destination: str | Path, keep: Sequence[str], progress: Progress | None
+    table: Table, job: DrawJob, destination: str | Path, keep: Sequence[str], progress: Progress | None
 ) -> int:
-    if set(work.column_names) & set(keep):
-        expected = f"columns other than {work.column_names}"
-        raise InputError("keep", tuple(keep), expected, "together with a draw they undo what it hides")
-    work.points.check_table(table)
-    _check_named(table, work.group, work.groups)
+    if set(job.column_names) & set(keep):
+        hidden = quoted_names(tuple(job.column_names))
+        raise InputError.from_text("keep", f"cannot include a value column or the group column ({hidden})")
+    job.points.check_table(table)
+    _check_named(table, job.group, job.groups)
     try:
         return write_sorted_columns(
-            table, work.column_names, work, work.draw_schema, destination, keep=keep, progress=progress
+            table, job.column_names, job, job.draw_schema, destination, keep=keep, progress=progress
         )
     except (StrayRowsError, EngineError):
-        work.check_strays(
-            sum_over_batches(table, work.column_names, StrayCountJob(work), 3)
+        job.check_strays(
+            sum_over_batches(table, job.column_names, StrayCountJob(job), 3)
         )  # the backend may not report the cause
         raise
 
 
 def _check_named(table: Table, column: str, labels: Labels) -> None:
-    wanted = "text" if isinstance(labels.names[0], str) else "integer"
+    expected_kind = "text" if isinstance(labels.names[0], str) else "integer"
     kind = table.schema.find_column(column).kind
-    if kind != wanted:
-        raise SchemaError("column", column, f"of kind {wanted} like its names, but it is {kind}", "cast the column")
+    if kind != expected_kind:
+        text = f"must be of type {expected_kind}, as when the mechanism was fitted, but it is {kind}; cast the column"
+        raise SchemaError.from_text(f"column {column!r}", text)
 
 
 def _count_strays(values: Integers, groups: Integers) -> Integers:
-    """Return the number of rows, of unknown groups, and of rows without a point."""
+    """Return the numbers of all rows, of rows with an unknown group, and of rows with a value outside the points."""
     return np.array([len(values), np.count_nonzero(groups < 0), np.count_nonzero(values < 0)], dtype=np.int64)

@@ -22,7 +22,7 @@ from tightrope.documents.coupling import (
     read_coupling,
 )
 from tightrope.documents.document import Triple
-from tightrope.errors import InputError
+from tightrope.errors import InputError, quoted_names
 from tightrope.mechanisms.laplace import discrete_laplace
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_positive
@@ -31,23 +31,23 @@ from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.tables.labels import Labels, Name
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
-from tightrope.transport.exact.plan import MOST_MOVED, ExactDistribution
+from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantize_weights
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
 from tightrope.transport.on_tables.supports import Categories, Counts, Support, support_from_document
 
 TARGET_TOLERANCE = Fraction(1, 1 << 100)
-"""Largest distance of an output distribution from the target at a point: fitted ones are within 2⁻¹²⁸ a point."""
-LOSS_ERROR = 1e-9
-"""Error of sums of rounded masses, relative to the largest cost."""
+"""Largest difference between an output distribution and the target at a point: 2⁻¹²⁸ for fitted mechanisms."""
+LOSS_TOLERANCE = 1e-9
+"""Largest difference between a stored and a recomputed loss, relative to the largest cost: from rounded masses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedCoupling:
     """A mechanism, the names of its points and groups in a table, and the origin of its distributions.
 
-    ``group`` is the column of groups, ``metric`` the distance over the points, ``origin`` as stated. The mechanism's
-    memory of persons is not saved: it is as secret as their values.
+    ``group`` is the column of groups, ``metric`` the distance between the points, ``origin`` the stated one. The
+    mechanism's memory of persons is not saved: it is as secret as their values.
     """
 
     mechanism: CouplingMechanism
@@ -67,17 +67,17 @@ class SavedCoupling:
         >>> found.target, SavedCoupling.from_document(found).mechanism.loss
         (('1', '3'), {'f': 0.25})
         """
-        fitted = self.mechanism
-        above, below = fitted.stray.as_integer_ratio()
+        mechanism = self.mechanism
+        numerator, denominator = mechanism.stray.as_integer_ratio()
         return CouplingDocument(
             document="coupling",
             version=1,
             support=self.support.document_part(self.metric),
-            group=GroupColumn(column=self.group, names=tuple(fitted.groups)),
-            objective=fitted.objective,
-            target=_hex_texts(fitted.target.masses),
-            stray=(f"{above:x}", f"{below:x}"),
-            groups=tuple(_group_part(fitted, name) for name in fitted.groups),
+            group=GroupColumn(column=self.group, names=tuple(mechanism.groups)),
+            objective=mechanism.objective,
+            target=_hex_texts(mechanism.target.masses),
+            stray=(f"{numerator:x}", f"{denominator:x}"),
+            groups=tuple(_group_part(mechanism, name) for name in mechanism.groups),
             origin=self.origin,
         )
 
@@ -90,17 +90,19 @@ class SavedCoupling:
         """
         support, metric = support_from_document(document.support), document.support.metric
         cost = support.transport_cost(metric)
-        by_name = dict(zip(Labels.from_names(document.group.names).names, document.groups, strict=True))
-        groups = {name: _parse_law(f"law of {name!r}", one.law, len(support)) for name, one in by_name.items()}
+        part_by_group = dict(zip(Labels.from_names(document.group.names).names, document.groups, strict=True))
+        groups = {name: _parse_law(f"law of {name!r}", part.law, len(support)) for name, part in part_by_group.items()}
         target = _parse_law("target", document.target, len(support))
-        tables = {name: _parse_tables(name, one, len(support)) for name, one in by_name.items()}
+        tables = {name: _parse_tables(name, part, len(support)) for name, part in part_by_group.items()}
         joined = GroupTables.from_tables(tables)
-        loss = {name: one.loss for name, one in by_name.items()}
-        above, below = _parse_hex_integers(document.stray)
-        if not (below > 0 and above <= below):
+        loss = {name: part.loss for name, part in part_by_group.items()}
+        numerator, denominator = _parse_hex_integers(document.stray)
+        if not (denominator > 0 and numerator <= denominator):
             fraction = "/".join(text[:20] for text in document.stray)
-            raise InputError("stray", fraction, "a share of the mass", AGAIN)
-        mechanism = CouplingMechanism(groups, target, joined, loss, document.objective, Fraction(above, below))
+            raise InputError("stray", fraction, "a fraction of the mass, between 0 and 1", AGAIN)
+        mechanism = CouplingMechanism(
+            groups, target, joined, loss, document.objective, Fraction(numerator, denominator)
+        )
         check_recomputed(mechanism, cost)
         return cls(mechanism, support, document.group.column, metric, document.origin)
 
@@ -110,20 +112,20 @@ class SavedCoupling:
         return cls.from_document(read_coupling(text))
 
 
-def _group_part(fitted: CouplingMechanism, name: Name) -> GroupPart:
+def _group_part(mechanism: CouplingMechanism, name: Name) -> GroupPart:
     """Return the distribution, the loss, each different table once, and the table of each point."""
-    tables, numbers = fitted.tables[name], dict[int, int]()
+    tables, number_by_start = mechanism.tables[name], dict[int, int]()
     rows: list[RowTable] = []
     for x, start in enumerate(tables.starts.tolist()):
-        if start not in numbers:
-            numbers[start] = len(rows)
+        if start not in number_by_start:
+            number_by_start[start] = len(rows)
             weights = tables.row_weights(x)
             rows.append(RowTable(outcomes=tuple(weights), weights=_hex_texts(weights.values())))
     return GroupPart(
-        law=_hex_texts(fitted.groups[name].masses),
-        loss=fitted.loss[name],
+        law=_hex_texts(mechanism.groups[name].masses),
+        loss=mechanism.loss[name],
         tables=tuple(rows),
-        rows=tuple(numbers[start] for start in tables.starts.tolist()),
+        rows=tuple(number_by_start[start] for start in tables.starts.tolist()),
     )
 
 
@@ -142,44 +144,46 @@ def _parse_law(name: str, texts: Iterable[str], size: int) -> ExactDistribution:
     return ExactDistribution(masses, sum(masses))
 
 
-def _parse_tables(group: Name, own: GroupPart, size: int) -> RowTables:
+def _parse_tables(group: Name, part: GroupPart, size: int) -> RowTables:
     """Return the tables of a group; weights must sum to 2¹²⁸ because ``RowTables`` rescales others."""
     name, tables = f"weights of {group!r}", list[dict[int, int]]()
-    for table in own.tables:
+    for table in part.tables:
         weights = _parse_hex_integers(table.weights)
         if not max(table.outcomes) < size:
             raise InputError(name, max(table.outcomes), f"for points in 0..{size - 1}", AGAIN)
         if sum(weights) != TOTAL or not min(weights) > 0:
             raise InputError(name, f"sum {sum(weights):x}", f"> 0 and {TOTAL:x} in total", AGAIN)
         tables.append(dict(zip(table.outcomes, weights, strict=True)))
-    if len(own.rows) != size:
-        raise InputError(f"rows of {group!r}", f"{len(own.rows)} rows", f"{size} rows, one a point", AGAIN)
-    return RowTables.from_weights([tables[row] for row in own.rows], size)
+    if len(part.rows) != size:
+        raise InputError(f"rows of {group!r}", f"{len(part.rows)} rows", f"{size} rows, one a point", AGAIN)
+    return RowTables.from_weights([tables[row] for row in part.rows], size)
 
 
 def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
     """Raise ``InputError`` unless output distributions, rows of excluded points and losses match the weights."""
-    if not mechanism.stray <= Fraction(MOST_MOVED):
-        raise _tampered_error("stray", float(mechanism.stray), f"at most {MOST_MOVED:g}")
+    if not mechanism.stray <= Fraction(MAX_MISSING_MASS):
+        raise _tampered_error("stray", float(mechanism.stray), f"at most {MAX_MISSING_MASS:g}")
     for group in mechanism.groups:
-        gaps = [abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))]
-        if not max(gaps) <= TARGET_TOLERANCE:
+        differences = [
+            abs(probability - mechanism.target[y]) for y, probability in enumerate(mechanism.exact_output_law(group))
+        ]
+        if not max(differences) <= TARGET_TOLERANCE:
             raise _tampered_error(
-                f"output law of {group!r}", f"{float(max(gaps)):.3g} off", "the target, to 2^-100 a point"
+                f"output law of {group!r}", f"{float(max(differences)):.3g} off", "the target, to 2^-100 at each point"
             )
-        # A point without mass does not show in the output distribution; its row must not depend on it.
+        # The output distribution does not depend on the row of a point without mass, so check that it is the target.
         law, tables = mechanism.groups[group], mechanism.tables[group]
-        whole = quantize_weights(dict(enumerate(mechanism.target.masses)))
-        seen: set[int] = set()
+        target_weights = quantize_weights(dict(enumerate(mechanism.target.masses)))
+        checked_starts: set[int] = set()
         for x, mass in enumerate(law.masses):
             start = int(tables.starts[x])
-            if not mass and start not in seen and tables.row_weights(x) != whole:
+            if not mass and start not in checked_starts and tables.row_weights(x) != target_weights:
                 raise _tampered_error(f"row of point {x}, which {group!r} excludes", "another law", "the target")
             if not mass:
-                seen.add(start)
-        found = moves(mechanism, group, cost)
-        loss = found.mean if mechanism.objective == "expected" else found.largest
-        if not abs(loss - mechanism.loss[group]) <= LOSS_ERROR * cost.cost_upper_bound():
+                checked_starts.add(start)
+        distances = moves(mechanism, group, cost)
+        loss = distances.mean if mechanism.objective == "expected" else distances.largest
+        if not abs(loss - mechanism.loss[group]) <= LOSS_TOLERANCE * cost.cost_upper_bound():
             raise _tampered_error(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, computed from its weights")
 
 
@@ -187,21 +191,28 @@ def _tampered_error(name: str, value: object, expected: str) -> InputError:
     return InputError(name, value, expected, "the file was changed or damaged: fit again")
 
 
-# Group distributions and their sources: a public table, the protected table itself, or private counts of it.
+# Group distributions by source: a public table, the protected table itself, or private counts of it.
 
-ASKED_AT = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Values of ε at which the remaining guarantee is recorded."""
-PLAIN = re.compile(r"0|-?[1-9][0-9]{0,17}")
+RECORDED_EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0)
+"""Values of ε at which the guarantee of a draw is recorded."""
+INTEGER_TEXT = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownLaws:
-    """``laws[group]``, shape [d], over the points of ``support``; ``kind`` and ``learning`` as in ``Origin``."""
+    """Each group's distribution ``laws[group]``, shape [d], over the points of ``support``, and its origin.
+
+    ``kind`` and ``learning`` are those of ``Origin``.
+
+    ``unused_rows`` of the ``total_rows`` of a table were not used; both are 0 for other kinds.
+    """
 
     support: Support
     laws: Mapping[Name, Floats]
     kind: Literal["table", "public", "private"]
     learning: Learning | None = None
+    unused_rows: int = 0
+    total_rows: int = 0
 
     def stated_origin(self, target: str) -> Origin:
         """Return the origin that a document states."""
@@ -215,9 +226,10 @@ def laws_from_counts(counts: Counts) -> KnownLaws:
     """
     empty = [group for group, cells in counts.cells.items() if not cells.sum() > 0]
     if empty:
-        raise InputError("groups", empty, "groups with at least one row that has a value", "leave these out")
+        names = quoted_names(tuple(map(str, empty)))
+        raise InputError.from_text("groups", f"groups without rows that have a listed value: {names}; leave them out")
     laws = {group: cells / int(cells.sum()) for group, cells in counts.cells.items()}
-    return KnownLaws(counts.support, laws, "table")
+    return KnownLaws(counts.support, laws, "table", unused_rows=counts.unused_rows, total_rows=counts.total_rows)
 
 
 def private_laws_from_counts(counts: Counts, epsilon: float, *, person: str | None) -> KnownLaws:
@@ -229,16 +241,16 @@ def private_laws_from_counts(counts: Counts, epsilon: float, *, person: str | No
     if not 1e-6 <= epsilon <= 40:
         raise InputError("epsilon", epsilon, "between 0.000001 and 40", "1 is usual")
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
-    # Only triples with a smaller δ than the previous ones; δ never exceeds η.
-    bounds = map(learned.one_draw, ASKED_AT)
-    found: list[Triple] = []
-    for one in bounds:
-        delta = min(one.delta, one.total_variation)
-        if not found or delta < found[-1].delta:
-            found.append(Triple(epsilon=one.epsilon, delta=delta, total_variation=one.total_variation))
-    left = tuple(found)
-    who = "each row" if person is None else person
-    learning = Learning(epsilon=epsilon, person=who, confidence=1 - learned.failure, left=left)
+    # Record only triples with a smaller δ than the previous ones; δ is at most η.
+    bounds = map(learned.one_draw, RECORDED_EPSILONS)
+    triples: list[Triple] = []
+    for draw in bounds:
+        delta = min(draw.delta, draw.total_variation)
+        if not triples or delta < triples[-1].delta:
+            triples.append(Triple(epsilon=draw.epsilon, delta=delta, total_variation=draw.total_variation))
+    recorded = tuple(triples)
+    protected_unit = "each row" if person is None else person
+    learning = Learning(epsilon=epsilon, person=protected_unit, confidence=1 - learned.failure, left=recorded)
     return KnownLaws(counts.support, learned.laws_by_group, "private", learning)
 
 
@@ -253,21 +265,22 @@ def laws_from_entries(entries: Sequence[tuple[str, str, float]], support: Suppor
     (('Oslo', 'Bergen'), [1.0, 0.0])
     """
     if not entries:
-        raise InputError("laws", entries, "a table with at least one line", "columns point, group, mass")
-    found = support or Categories(column, Labels.from_names(_parse_names([point for point, _, _ in entries])))
+        raise InputError.from_text("laws", "the table has no lines; each line has a point, a group and a mass")
+    points = support or Categories(column, Labels.from_names(_parse_names([point for point, _, _ in entries])))
     groups = _parse_names([group for _, group, _ in entries])
-    laws = {group: np.zeros(len(found)) for group in groups}
-    places = {str(name): place for place, name in enumerate(found.point_names)}
-    by_text, seen = {str(group): group for group in groups}, set()
+    laws = {group: np.zeros(len(points)) for group in groups}
+    index_by_text = {str(name): index for index, name in enumerate(points.point_names)}
+    by_text, seen_pairs = {str(group): group for group in groups}, set()
     for point, group, mass in entries:
-        if point not in places:
-            raise InputError("point", point, f"one of {len(places)} points", "cells are numbered 0, 1, … row by row")
-        if (point, group) in seen:
-            raise InputError("laws", (point, group), "a point and a group only once")
-        seen.add((point, group))
-        laws[by_text[group]][places[point]] = mass
+        if point not in index_by_text:
+            text = f"is not one of the {len(index_by_text)} points; cells are numbered 0, 1, … row by row"
+            raise InputError.from_text(f"point {point!r}", text)
+        if (point, group) in seen_pairs:
+            raise InputError.from_text(f"point {point!r} of group {group!r}", "occurs twice; list each pair only once")
+        seen_pairs.add((point, group))
+        laws[by_text[group]][index_by_text[point]] = mass
     checked = {group: check_probabilities(f"law of {group!r}", law) for group, law in laws.items()}
-    return KnownLaws(found, checked, "public")
+    return KnownLaws(points, checked, "public")
 
 
 def align_groups(known: KnownLaws, groups: Sequence[Name]) -> dict[Name, Floats]:
@@ -277,7 +290,9 @@ def align_groups(known: KnownLaws, groups: Sequence[Name]) -> dict[Name, Floats]
     """
     by_text = {str(group): law for group, law in known.laws.items()}
     if set(by_text) != {str(group) for group in groups}:
-        raise InputError("groups of the laws", sorted(by_text), f"{[str(group) for group in groups]}")
+        given, expected = (quoted_names(tuple(map(str, names))) for names in (sorted(by_text), groups))
+        text = f"the distributions are for the groups {given}, but the mechanism was fitted for {expected}"
+        raise InputError.from_text("groups", text)
     return {group: by_text[str(group)] for group in groups}
 
 
@@ -293,10 +308,11 @@ def target_law(known: KnownLaws, target: str) -> NDArray[np.float64] | None:
     for group, law in known.laws.items():
         if str(group) == target:
             return law
-    raise InputError("target", target, f"'barycenter', 'uniform' or a group, of {[*map(str, known.laws)][:20]}")
+    groups = quoted_names(tuple(map(str, known.laws)), most=20)
+    raise InputError.from_text(f"target {target!r}", f"give 'barycenter', 'uniform' or one of the groups: {groups}")
 
 
 def _parse_names(texts: Sequence[str]) -> list[Name]:
     """Return distinct names in order; as integers if all are written as integers."""
-    found = list(dict.fromkeys(texts))
-    return [int(text) for text in found] if all(map(PLAIN.fullmatch, found)) else list(found)
+    names = list(dict.fromkeys(texts))
+    return [int(text) for text in names] if all(map(INTEGER_TEXT.fullmatch, names)) else list(names)

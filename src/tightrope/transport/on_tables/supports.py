@@ -15,15 +15,15 @@ from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.arrays import Integers
 from tightrope.tables import ContributionBounds, Measure, Request, Table
 from tightrope.tables.group_keys import key_sort_order
-from tightrope.tables.labels import CELL, MOST_CELLS, Axis, Labels, Name, add_cell_column
+from tightrope.tables.labels import CELL, MAX_CELLS, Axis, Labels, Name, add_cell_column
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.costs.points import line
 from tightrope.transport.solvers.discrete import DiscreteCost
 
 DISCRETE = "discrete"
-MOST_CATEGORIES = 10_000
-"""Limit for the table of distances that the smallest maximum move requires."""
+MAX_CATEGORIES = 10_000
+"""Maximal number of categories: a least maximum cost requires a table of all distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Categories:
         >>> Categories("city", Labels.from_names(["Bergen", "Oslo"])).transport_cost().to_matrix().tolist()
         [[0.0, 1.0], [1.0, 0.0]]
         """
-        chosen = self.default_metric if metric is None else metric
-        if chosen == DISCRETE:
-            if not len(self) <= MOST_CATEGORIES:
-                raise InputError("categories", len(self), f"at most {MOST_CATEGORIES}", "group rare ones together")
+        chosen_metric = self.default_metric if metric is None else metric
+        if chosen_metric == DISCRETE:
+            if not len(self) <= MAX_CATEGORIES:
+                raise InputError("categories", len(self), f"at most {MAX_CATEGORIES}", "group rare ones together")
             return DiscreteCost(len(self))
-        if chosen != "cityblock" or self.default_metric == DISCRETE:
-            known = "'discrete', or 'cityblock' for whole numbers"
-            raise InputError("metric", chosen, known, "text has only the discrete distance")
+        if chosen_metric != "cityblock" or self.default_metric == DISCRETE:
+            expected = "'discrete', or 'cityblock' for whole numbers"
+            raise InputError("metric", chosen_metric, expected, "text has only the discrete distance")
         return line([float(name) for name in self.point_names])
 
     def document_part(self, metric: str) -> CategoriesPart:
@@ -84,9 +84,9 @@ class Cells:
 
     def __post_init__(self) -> None:
         if not self.axes or len({axis.column for axis in self.axes}) < len(self.axes):
-            raise InputError("axes", [axis.column for axis in self.axes], "one axis or more, each of its own column")
-        if not prod(self.grid_shape) <= MOST_CELLS:
-            raise InputError("cells", self.grid_shape, f"at most {MOST_CELLS} in all", "take larger ones")
+            raise InputError("axes", [axis.column for axis in self.axes], "at least one axis, each with another column")
+        if not prod(self.grid_shape) <= MAX_CELLS:
+            raise InputError("cells", self.grid_shape, f"at most {MAX_CELLS} in total", "use larger cells")
 
     def __len__(self) -> int:
         return prod(self.grid_shape)
@@ -124,24 +124,24 @@ class Cells:
         >>> Cells((Axis("age", 0, 100, 2),)).transport_cost().to_matrix().tolist()
         [[0.0, 50.0], [50.0, 0.0]]
         """
-        chosen = self.default_metric if metric is None else metric
+        chosen_metric = self.default_metric if metric is None else metric
         if len(self.axes) > 1:
-            return grid(self.grid_shape, metric=chosen)
-        if chosen not in ("cityblock", "euclidean"):
-            raise InputError("metric", chosen, "'cityblock' or the equivalent 'euclidean' on a line")
+            return grid(self.grid_shape, metric=chosen_metric)
+        if chosen_metric not in ("cityblock", "euclidean"):
+            raise InputError("metric", chosen_metric, "'cityblock' or the equivalent 'euclidean' on a line")
         return line(self.axes[0].cell_centers)
 
     def cell_numbers(self, values: list[NDArray[np.float64]]) -> Integers:
         """Return the cell of each value, one array an axis, shape [n] each; −1 if one of them is NaN."""
         parts = [axis.cell_numbers(column) for axis, column in zip(self.axes, values, strict=True)]
-        known = np.all([part >= 0 for part in parts], axis=0)
-        joined = np.ravel_multi_index(tuple(np.maximum(part, 0) for part in parts), self.grid_shape)
-        return np.where(known, joined, -1)
+        has_cell = np.all([part >= 0 for part in parts], axis=0)
+        numbers = np.ravel_multi_index(tuple(np.maximum(part, 0) for part in parts), self.grid_shape)
+        return np.where(has_cell, numbers, -1)
 
     def cell_centers(self, numbers: Integers) -> list[NDArray[np.float64]]:
         """Return the center of each cell, one array an axis, shape [n] each."""
-        places = np.unravel_index(numbers, self.grid_shape)
-        return [axis.cell_centers[place] for axis, place in zip(self.axes, places, strict=True)]
+        indices = np.unravel_index(numbers, self.grid_shape)
+        return [axis.cell_centers[index] for axis, index in zip(self.axes, indices, strict=True)]
 
     def document_part(self, metric: str) -> CellsPart:
         """Return the part of a document."""
@@ -161,22 +161,28 @@ def support_from_document(part: CategoriesPart | CellsPart) -> Support:
 
 # Number of rows of each group with each value, counted by the backend: the input for learning distributions.
 
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
+"""Maximal number of groups that are read from a table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """``cells[group]``: the number of people of the group at each point of ``support``, shape [d]. Private data."""
+    """``cells[group]``: the number of people of the group at each point of ``support``, shape [d]. Private data.
+
+    ``unused_rows`` of ``total_rows`` are not counted: their value or group is missing or not listed.
+    """
 
     support: Support
     cells: Mapping[Name, Integers]
+    unused_rows: int = 0
+    total_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """The population: the column of groups, and of persons if one may have several rows.
+    """The population: the column of groups, and the column of persons if one person may have several rows.
 
-    One row of each person counts, chosen by a hash of that person's rows. ``groups``: the names that count; required if
+    One row of each person counts, chosen by a hash of that person's rows. Only ``groups`` count; they are required if
     the counts are protected, because the set of groups in a table is private, too.
     """
 
@@ -197,48 +203,54 @@ def count_points(table: Table, support: Cells | str | Categories, population: Po
     >>> count_points(rows, "city", Population(group="sex")).cells["m"].tolist()
     [1, 1]
     """
-    binned = add_cell_column(table, support.axes) if isinstance(support, Cells) else table
+    prepared_table = add_cell_column(table, support.axes) if isinstance(support, Cells) else table
     column = CELL if isinstance(support, Cells) else support if isinstance(support, str) else support.column
-    found = _collect_counts(binned, column, population)
-    groups = _group_names(found, population)
-    known = (
-        Categories(support, _sorted_labels(column, [point for point, _ in found]))
+    counts, missing = _collect_counts(prepared_table, column, population)
+    groups = _group_names(counts, population)
+    points = (
+        Categories(support, _sorted_labels(column, [point for point, _ in counts]))
         if isinstance(support, str)
         else support
     )
-    places = {name: place for place, name in enumerate(known.point_names)}
-    cells = {group: np.zeros(len(known), dtype=np.int64) for group in groups}
-    for (point, group), count in found.items():
-        if group in cells and point in places:
-            cells[group][places[point]] = count
-    return Counts(known, cells)
+    index_by_name = {name: index for index, name in enumerate(points.point_names)}
+    cells = {group: np.zeros(len(points), dtype=np.int64) for group in groups}
+    for (point, group), count in counts.items():
+        if group in cells and point in index_by_name:
+            cells[group][index_by_name[point]] = count
+    total = missing + sum(counts.values())
+    used = sum(int(one.sum()) for one in cells.values())
+    return Counts(points, cells, total - used, total)
 
 
-def _collect_counts(table: Table, column: str, population: Population) -> dict[tuple[Any, Any], int]:
-    """Return (point, group) → rows, without NULLs; ``SchemaError`` unless both columns are text or integers."""
+def _collect_counts(table: Table, column: str, population: Population) -> tuple[dict[tuple[Any, Any], int], int]:
+    """Return (point, group) → rows, and the number of rows with NULL in one of them.
+
+    Raises ``SchemaError`` unless both columns are text or integers.
+    """
     for name in (column, population.group):
         kind = table.schema.find_column(name).kind
         if kind not in ("text", "integer"):
-            remedy = "cut numbers into cells with --bins or --grid" if kind == "number" else "cast the column first"
-            raise SchemaError("column", name, f"text or whole numbers, but it is {kind}", remedy)
+            advice = "cut numbers into cells with --bins or --grid" if kind == "number" else "cast the column first"
+            raise SchemaError.from_text(f"column {name!r}", f"must be text or integers, but it is {kind}; {advice}")
     bounds = ContributionBounds(population.person, 1, 1, 1)
     request = Request((column, population.group), None, bounds, (Measure("rows", None, None),))
     grouped = table.collect_totals(request)
-    pairs = zip(grouped.keys, grouped.values["rows"], strict=True)
-    return {(point, group): rows for (point, group), rows in pairs if point is not None and group is not None}
+    pairs = list(zip(grouped.keys, grouped.values["rows"], strict=True))
+    found = {(point, group): rows for (point, group), rows in pairs if point is not None and group is not None}
+    return found, sum(int(rows) for _, rows in pairs) - sum(map(int, found.values()))
 
 
-def _group_names(found: Mapping[tuple[Any, Any], int], population: Population) -> tuple[Name, ...]:
+def _group_names(counts: Mapping[tuple[Any, Any], int], population: Population) -> tuple[Name, ...]:
     if population.groups is not None:
         return Labels.from_names(population.groups).names
-    names = _sorted_labels(population.group, [group for _, group in found])
-    if not len(names) <= MOST_GROUPS:
-        remedy = "is this the column of groups? Name some with --groups"
-        raise InputError("groups", len(names), f"at most {MOST_GROUPS}", remedy)
+    names = _sorted_labels(population.group, [group for _, group in counts])
+    if not len(names) <= MAX_GROUPS:
+        text = f"{len(names)} groups, at most {MAX_GROUPS} are possible; check the column, or list groups with --groups"
+        raise InputError.from_text(f"column {population.group!r}", text)
     return names.names
 
 
 def _sorted_labels(column: str, entries: Sequence[Name]) -> Labels:
     if not entries:
-        raise InputError("rows", 0, f"at least one with a value and a group, in column {column!r} too")
+        raise InputError.from_text(f"column {column!r}", "no row has both a value and a group")
     return Labels.from_names([name for (name,) in sorted({(entry,) for entry in entries}, key=key_sort_order)])

@@ -1,7 +1,8 @@
-"""Transport between many points: solve on few arcs, price all pairs with the duals, add violated pairs, repeat.
+"""Couplings by the network simplex: on a whole table, or by column generation for many points.
 
-If u_i + v_j ≤ c_ij for all pairs, the coupling is optimal. The matrix is never built: a pass over the pairs holds one
-block of it. Five thousand points take six rounds, the first on eighteen arcs a point, the others on eight.
+For many points: solve on few arcs, price all pairs with the dual potentials, add violated pairs, repeat. If
+u_i + v_j ≤ c_ij for all pairs, the coupling is optimal. The matrix is computed in blocks. Five thousand points take six
+rounds, the first on eighteen arcs per point, the others on eight.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tightrope.transport.solvers.result import (
     sparse_plan,
 )
 
-# Costs small enough for a table: the north-west corner rule if it is optimal, else POT.
+# 1. Costs small enough for a table: the north-west corner rule if it is optimal, otherwise POT.
 
 
 def table_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:
@@ -42,8 +43,8 @@ def north_west_coupling(cost: Matrix, source: Floats, target: Floats) -> Couplin
     """Return the coupling of the north-west corner rule: without a solver, for any order of magnitude (KM §5)."""
     stairs = north_west_staircase(source, target)
 
-    def long_costs(some: Integers, others: Integers) -> LongFloats:
-        return cost.values[some, others].astype(np.longdouble)
+    def long_costs(row_indices: Integers, column_indices: Integers) -> LongFloats:
+        return cost.values[row_indices, column_indices].astype(np.longdouble)
 
     u, _, _ = staircase_potentials(stairs, long_costs)
     plan = sparse_plan(stairs.rows, stairs.columns, stairs.masses, cost.matrix_shape)
@@ -52,11 +53,11 @@ def north_west_coupling(cost: Matrix, source: Floats, target: Floats) -> Couplin
 
 
 def simplex_coupling(cost: Matrix, source: Floats, target: Floats) -> Coupling:
-    """Return the coupling of the network simplex on rows and columns with mass, with repaired flow rounding."""
+    """Return the coupling of the network simplex on rows and columns with mass; its marginals are repaired."""
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
-    some = np.ascontiguousarray(cost.values[np.ix_(rows, columns)])
-    unit = float(some.max()) or 1.0
-    flows, u, _ = network_simplex(source[rows], target[columns], some / unit)
+    used_costs = np.ascontiguousarray(cost.values[np.ix_(rows, columns)])
+    unit = float(used_costs.max()) or 1.0
+    flows, u, _ = network_simplex(source[rows], target[columns], used_costs / unit)
     plan = repair_marginals(expand_plan(flows, rows, columns, cost.matrix_shape), source, target)
     proof = feasible_dual(cost, rows, u * unit, source, target)
     return Coupling(plan, plan_cost(cost, plan), proof, 1.0, "network simplex")
@@ -72,62 +73,72 @@ def capped_simplex_coupling(cost: Cost, source: Floats, target: Floats) -> Coupl
     from tightrope.transport.solvers.bottleneck import bottleneck_coupling
 
     table = Matrix(cost.to_matrix())
-    most = 2 * min(np.count_nonzero(source), np.count_nonzero(target)) * bottleneck_coupling(table, source, target).cost
-    found = simplex_coupling(Matrix(np.minimum(table.values, most)), source, target)
-    return replace(found, cost=plan_cost(table, found.plan))
+    cap = 2 * min(np.count_nonzero(source), np.count_nonzero(target)) * bottleneck_coupling(table, source, target).cost
+    capped = simplex_coupling(Matrix(np.minimum(table.values, cap)), source, target)
+    return replace(capped, cost=plan_cost(table, capped.plan))
 
 
 def expand_plan(flows: csr_array, rows: Integers, columns: Integers, shape: tuple[int, int]) -> csr_array:
-    """Return a plan between a subset of the points as one between all."""
+    """Return the plan between all points for a plan between some of them."""
     entries = flows.tocoo()
-    some, others = entry_indices(entries)
-    return sparse_plan(rows[some], columns[others], np.asarray(entries.data), shape)
+    entry_rows, entry_columns = entry_indices(entries)
+    return sparse_plan(rows[entry_rows], columns[entry_columns], np.asarray(entries.data), shape)
 
 
-# An initial solution for arc pricing: solve between boxes of points, then price points with the boxes' potentials.
+# 2. An initial solution for arc pricing: solve between boxes of points, then price points with the boxes' potentials.
 
 BOXES = 576
 """Approximate number of boxes: 24 × 24 in the plane."""
 NEIGHBORS = 12
-"""Arcs of least reduced cost for every point."""
+"""Number of arcs of least reduced cost for every point."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
-    """Points in boxes: the box of every point, and the mass and center of mass of every box."""
+    """Points in boxes: ``home`` is the box of every point; ``mass`` and ``center`` of mass are those of every box."""
 
     home: Integers
     mass: Floats
     center: Floats
 
 
-def group_into_boxes(places: Floats, masses: Floats) -> Boxes:
+def group_into_boxes(points: Floats, masses: Floats) -> Boxes:
     """Return boxes of equal size that cover the points, without empty ones."""
-    low, span = places.min(axis=0), np.ptp(places, axis=0)
-    sides = max(2, round(BOXES ** (1 / places.shape[1])))
-    steps = np.minimum(((places - low) / np.where(span > 0, span, 1) * sides).astype(np.int64), sides - 1)
-    _, home = np.unique(steps, axis=0, return_inverse=True)
+    low, span = points.min(axis=0), np.ptp(points, axis=0)
+    boxes_per_side = max(2, round(BOXES ** (1 / points.shape[1])))
+    grid_cells = np.minimum(
+        ((points - low) / np.where(span > 0, span, 1) * boxes_per_side).astype(np.int64), boxes_per_side - 1
+    )
+    _, home = np.unique(grid_cells, axis=0, return_inverse=True)
     home = home.ravel()
     mass = np.bincount(home, masses).astype(np.float64, copy=False)
-    center = np.stack([np.bincount(home, masses * axis) / mass for axis in places.T], axis=1)
+    center = np.stack([np.bincount(home, masses * axis) / mass for axis in points.T], axis=1)
     return Boxes(home, mass, center)
 
 
 def first_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, Integers]:
     """Return arcs that support a coupling, and for every point the arcs of least reduced cost by box potentials."""
-    here, there = group_into_boxes(cost.x, source), group_into_boxes(cost.y, target)
-    between = Matrix(Points(here.center, there.center, cost.metric, cost.exponent).to_matrix())
-    _, coarse, _ = network_simplex(here.mass, there.mass, between.values)
-    rows = Points(cost.x, there.center, cost.metric, cost.exponent).row_potentials(between.column_potentials(coarse))
-    columns = cost.column_potentials(rows)
+    source_boxes, target_boxes = group_into_boxes(cost.x, source), group_into_boxes(cost.y, target)
+    box_costs = Matrix(Points(source_boxes.center, target_boxes.center, cost.metric, cost.exponent).to_matrix())
+    _, box_potentials, _ = network_simplex(source_boxes.mass, target_boxes.mass, box_costs.values)
+    row_potentials = Points(cost.x, target_boxes.center, cost.metric, cost.exponent).row_potentials(
+        box_costs.column_potentials(box_potentials)
+    )
+    column_potentials = cost.column_potentials(row_potentials)
     mirrored = Points(cost.y, cost.x, cost.metric, cost.exponent)
-    near, far = _cheapest_arcs(cost, columns), _cheapest_arcs(mirrored, rows)
+    arcs_from_sources, arcs_from_targets = (
+        _cheapest_arcs(cost, column_potentials),
+        _cheapest_arcs(mirrored, row_potentials),
+    )
     # The north-west corner rule with points in the order of their boxes makes the first problem feasible.
-    some, others = np.argsort(here.home, kind="stable"), np.argsort(there.home, kind="stable")
-    stairs = north_west_staircase(source[some], target[others])
+    source_order, target_order = (
+        np.argsort(source_boxes.home, kind="stable"),
+        np.argsort(target_boxes.home, kind="stable"),
+    )
+    stairs = north_west_staircase(source[source_order], target[target_order])
     return (
-        np.concatenate([some[stairs.rows], near[0], far[1]]),
-        np.concatenate([others[stairs.columns], near[1], far[0]]),
+        np.concatenate([source_order[stairs.rows], arcs_from_sources[0], arcs_from_targets[1]]),
+        np.concatenate([target_order[stairs.columns], arcs_from_sources[1], arcs_from_targets[0]]),
     )
 
 
@@ -139,15 +150,17 @@ def _cheapest_arcs(cost: Cost, v: Floats) -> tuple[Integers, Integers]:
     return np.repeat(np.arange(cost.matrix_shape[0]), count), np.concatenate(columns).ravel()
 
 
+# 3. Arc pricing.
+
 PRICING_ROUNDS = 200
-CLOSED = 1e-11
+GAP_TOLERANCE = 1e-11
 """The proof is complete at this relative gap: ten times the solver's own rounding."""
-MOST = 8
-"""Maximum number of new arcs a point in one round: those with the largest violation."""
-KEPT = 3
-"""Number of arcs a point kept after the first round; others return if they are violated."""
-HELD = 4
-"""Violated pairs are pruned beyond this multiple of the limit, as they could fill the whole matrix."""
+MAX_NEW_ARCS = 8
+"""Maximum number of new arcs per point in one round: those with the largest violation."""
+KEPT_ARCS = 3
+"""Number of arcs per point that are kept after the first round; others return if they are violated."""
+PRUNING_FACTOR = 4
+"""Violated pairs are pruned if there are this many times the maximum: they could fill the whole matrix."""
 Pairs = tuple[Integers, Integers]
 
 
@@ -157,10 +170,10 @@ def arc_pricing(cost: Points, source: Floats, target: Floats) -> Coupling:
     Raises ``PrecisionError`` after two hundred rounds; ten usually suffice.
     """
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
-    some = cost.select_points(rows, columns)
-    flows, u, v = _solve_by_pricing(some, source[rows], target[columns])
+    used_cost = cost.select_points(rows, columns)
+    flows, u, v = _solve_by_pricing(used_cost, source[rows], target[columns])
     plan = repair_marginals(expand_plan(flows, rows, columns, cost.matrix_shape), source, target)
-    if some.matrix_shape == cost.matrix_shape:  # every pair has been priced
+    if used_cost.matrix_shape == cost.matrix_shape:  # every pair has been priced
         proof = certify_dual(u - rounding_margin(u, v), v, source, target)
     else:
         proof = feasible_dual(cost, rows, u, source, target)
@@ -170,19 +183,19 @@ def arc_pricing(cost: Points, source: Floats, target: Floats) -> Coupling:
 def _solve_by_pricing(cost: Points, source: Floats, target: Floats) -> tuple[csr_array, Floats, Floats]:
     """Return a plan and its potentials, feasible up to rounding."""
     arcs = np.unique(_encode_pairs(first_arcs(cost, source, target), cost))
-    for k in range(PRICING_ROUNDS):
-        ends = np.divmod(arcs, cost.matrix_shape[1])
+    for round_number in range(PRICING_ROUNDS):
+        pairs = np.divmod(arcs, cost.matrix_shape[1])
         # Zeros become the smallest float, because POT drops zero entries.
-        costs = np.maximum(cost.pair_costs(*ends), np.finfo(float).tiny)
-        table = coo_array((costs, ends), shape=cost.matrix_shape)
+        costs = np.maximum(cost.pair_costs(*pairs), np.finfo(float).tiny)
+        table = coo_array((costs, pairs), shape=cost.matrix_shape)
         unit = float(table.data.max()) or 1.0
         flows, u, v = network_simplex(source, target, coo_array(table / unit))
         u, v = u * unit, v * unit
-        better, over = profitable_pairs(cost, u, v)
-        more = np.union1d(arcs, better)
-        if over @ target <= CLOSED * float(u @ source + v @ target) or len(more) == len(arcs):
-            return flows, u, v - over
-        arcs = more if k else _prune_arcs(cost, more, (u, v), flows)
+        violated, excess = profitable_pairs(cost, u, v)
+        extended = np.union1d(arcs, violated)
+        if excess @ target <= GAP_TOLERANCE * float(u @ source + v @ target) or len(extended) == len(arcs):
+            return flows, u, v - excess
+        arcs = extended if round_number else _prune_arcs(cost, extended, (u, v), flows)
     raise PrecisionError(
         f"no proof of optimality after {PRICING_ROUNDS} rounds of pricing; give fewer points or a coarser cost"
     )
@@ -192,9 +205,9 @@ def _prune_arcs(cost: Points, arcs: Integers, duals: tuple[Floats, Floats], flow
     """Return the used arcs and the arcs of least reduced cost; the initial arcs are no longer needed."""
     (u, v), (rows, columns) = duals, np.divmod(arcs, cost.matrix_shape[1])
     reduced = cost.pair_costs(rows, columns) - u[rows] - v[columns]
-    count = KEPT * sum(cost.matrix_shape)
-    least = arcs if count >= len(arcs) else arcs[np.argpartition(reduced, count)[:count]]
-    return np.union1d(least, _encode_pairs(entry_indices(coo_array(flows)), cost))
+    count = KEPT_ARCS * sum(cost.matrix_shape)
+    cheapest = arcs if count >= len(arcs) else arcs[np.argpartition(reduced, count)[:count]]
+    return np.union1d(cheapest, _encode_pairs(entry_indices(coo_array(flows)), cost))
 
 
 def _encode_pairs(pairs: Pairs, cost: Cost) -> Integers:
@@ -203,27 +216,29 @@ def _encode_pairs(pairs: Pairs, cost: Cost) -> Integers:
 
 
 def profitable_pairs(cost: Cost, u: Floats, v: Floats) -> tuple[Integers, Floats]:
-    """Return the pairs with the largest u_i + v_j − c_ij > 0, at most ``MOST`` a point; and the excess of each v_j.
+    """Return the pairs with the largest u_i + v_j − c_ij > 0, and the largest such excess of each column.
+
+    There are at most ``MAX_NEW_ARCS`` pairs per point.
 
     A pair is encoded as i m + j.
     """
-    most, over = MOST * sum(cost.matrix_shape), np.zeros(cost.matrix_shape[1])
+    limit, excess = MAX_NEW_ARCS * sum(cost.matrix_shape), np.zeros(cost.matrix_shape[1])
     found: list[tuple[Integers, Floats]] = []
-    held = 0
+    count = 0
     for rows, costs in cost.row_blocks():
-        saved = np.subtract(u[rows, None], costs, out=costs)
-        saved += v
-        np.maximum(over, saved.max(axis=0), out=over)
-        flat = np.flatnonzero(saved > 0)
-        found.append((rows[0] * cost.matrix_shape[1] + flat, saved.ravel()[flat]))
-        held += len(flat)
-        if held > HELD * most:
-            found, held = [_most_profitable(found, most)], most
-    return _most_profitable(found, most)[0], over
+        violation = np.subtract(u[rows, None], costs, out=costs)
+        violation += v
+        np.maximum(excess, violation.max(axis=0), out=excess)
+        flat = np.flatnonzero(violation > 0)
+        found.append((rows[0] * cost.matrix_shape[1] + flat, violation.ravel()[flat]))
+        count += len(flat)
+        if count > PRUNING_FACTOR * limit:
+            found, count = [_most_profitable(found, limit)], limit
+    return _most_profitable(found, limit)[0], excess
 
 
-def _most_profitable(found: list[tuple[Integers, Floats]], most: int) -> tuple[Integers, Floats]:
-    """Return at most ``most`` pairs, those with the largest violation."""
-    pairs, saved = (np.concatenate(part) for part in zip(*found, strict=True))
-    chosen = np.argpartition(-saved, most)[:most] if len(saved) > most else slice(None)
-    return pairs[chosen], saved[chosen]
+def _most_profitable(found: list[tuple[Integers, Floats]], limit: int) -> tuple[Integers, Floats]:
+    """Return at most ``limit`` pairs, those with the largest violation."""
+    pairs, violation = (np.concatenate(part) for part in zip(*found, strict=True))
+    selected = np.argpartition(-violation, limit)[:limit] if len(violation) > limit else slice(None)
+    return pairs[selected], violation[selected]

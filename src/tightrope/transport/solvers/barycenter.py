@@ -1,7 +1,7 @@
 """The barycenter of several distributions: the common target of least total cost (theory §6, choosing μ).
 
-The linear program's solution is not trusted: it is normalized, each group is coupled to it with a proof, and the
-multipliers become feasible potentials, hence a lower bound on the cost of every distribution.
+The linear program may be solved inexactly: its solution is normalized, each group is coupled to it with a proof, and
+the multipliers are converted to feasible potentials, hence to a lower bound on the cost of every distribution.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ SOLVER_TOLERANCE = 1e-10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearProgram:
-    """Minimize ``costs`` · x over x ≥ 0 with ``table`` x = ``sides``; the first ``targets`` variables are the result.
+    """Minimize ``costs`` · x for x ≥ 0 with ``table`` x = ``right_sides``; the first ``targets`` variables are the law.
 
-    ``priced`` [groups, targets]: the rows whose multipliers are the weighted potentials of the targets, up to ``sign``.
+    The multipliers of the rows ``potential_rows`` [groups, targets], times ``sign``, are the potentials of the targets,
+    weighted by group.
     """
 
     costs: Floats
     table: csr_array
-    sides: Floats
+    right_sides: Floats
     targets: int
-    priced: np.ndarray[tuple[int, int], np.dtype[np.intp]]
+    potential_rows: np.ndarray[tuple[int, int], np.dtype[np.intp]]
     sign: int
 
 
@@ -51,59 +52,61 @@ def solve_barycenter(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats
     """Return the distribution of least weighted cost, and potentials v [groups, targets], within solver tolerance."""
     if isinstance(cost, DiscreteCost):
         return median_law(groups, shares)
-    counted = np.flatnonzero(shares)
-    edges = cost if isinstance(cost, Graph) else None
+    positive_groups = np.flatnonzero(shares)
+    graph = cost if isinstance(cost, Graph) else None
     # A line with equal sources and targets is a path.
     if isinstance(cost, Line) and cost.exponent == 1 and cost.x is cost.y and len(np.unique(cost.x)) == len(cost.x):
         order = np.argsort(cost.x)
-        edges = Graph(len(order), order[:-1], order[1:], np.diff(cost.x[order]))
-    some = groups[counted], shares[counted]
-    program = pairs_program(*some, cost) if edges is None else edges_program(*some, edges)
+        graph = Graph(len(order), order[:-1], order[1:], np.diff(cost.x[order]))
+    weighted_groups = groups[positive_groups], shares[positive_groups]
+    program = pairs_program(*weighted_groups, cost) if graph is None else edges_program(*weighted_groups, graph)
     unit = float(program.costs.max()) or 1.0
     options = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
     solve: Any = linprog  # its stubs lack sparse tables
-    solved_found = solve(program.costs / unit, A_eq=program.table, b_eq=program.sides, method="highs", options=options)
+    solved_found = solve(
+        program.costs / unit, A_eq=program.table, b_eq=program.right_sides, method="highs", options=options
+    )
     if solved_found.status != 0:
         raise PrecisionError(
             f"no barycenter found ({solved_found.message}); give fewer points, or a grid or graph as cost"
         )
     found, multipliers = solved_found.x, solved_found.eqlin.marginals * unit
     prices = np.zeros((len(groups), program.targets))
-    prices[counted] = program.sign * multipliers[program.priced] / shares[counted, None]
+    prices[positive_groups] = program.sign * multipliers[program.potential_rows] / shares[positive_groups, None]
     masses = np.maximum(found[: program.targets], 0)
     return masses / masses.sum(), prices
 
 
 def pairs_program(groups: Floats, shares: Floats, cost: Cost) -> LinearProgram:
-    """Rows: Σ_j γ_sij = λ_si, and Σ_i γ_sij − μ_j = 0. Columns: μ, then γ."""
+    """Return the program over pairs. Rows: Σ_j γ_sij = λ_si, and Σ_i γ_sij − μ_j = 0. Columns: μ, then γ."""
     (count, n), m = groups.shape, cost.matrix_shape[1]
-    plans = kron(eye_array(count * n), np.ones((1, m)))
-    landed = kron(eye_array(count), kron(np.ones((1, n)), eye_array(m)))
-    law = kron(np.ones((count, 1)), -eye_array(m))
-    table = vstack([hstack([csr_array((count * n, m)), plans]), hstack([law, landed])])
+    row_sums = kron(eye_array(count * n), np.ones((1, m)))
+    column_sums = kron(eye_array(count), kron(np.ones((1, n)), eye_array(m)))
+    target_columns = kron(np.ones((count, 1)), -eye_array(m))
+    table = vstack([hstack([csr_array((count * n, m)), row_sums]), hstack([target_columns, column_sums])])
     costs = np.concatenate([np.zeros(m), np.outer(shares, cost.to_matrix().ravel()).ravel()])
-    sides = np.concatenate([groups.ravel(), np.zeros(count * m)])
-    priced = count * n + np.arange(count * m).reshape(count, m)
-    return LinearProgram(costs, csr_array(table), sides, m, priced, 1)
+    right_sides = np.concatenate([groups.ravel(), np.zeros(count * m)])
+    potential_rows = count * n + np.arange(count * m).reshape(count, m)
+    return LinearProgram(costs, csr_array(table), right_sides, m, potential_rows, 1)
 
 
 def edges_program(groups: Floats, shares: Floats, graph: Graph) -> LinearProgram:
-    """Rows: outflow minus inflow of a node, plus μ, is λ_s. Columns: μ, then the flows both ways."""
+    """Return the program over edges. Rows: outflow − inflow + μ = λ_s at a node. Columns: μ, then flows both ways."""
     count, nodes = groups.shape
     edges = len(graph.lengths)
-    ends = np.concatenate([graph.tails, graph.heads]), np.tile(np.arange(edges), 2)
-    leaving = coo_array((np.repeat([1.0, -1.0], edges), ends), shape=(nodes, edges))
-    flows = block_diag([hstack([leaving, -leaving])] * count)
-    law = kron(np.ones((count, 1)), eye_array(nodes))
-    both = np.concatenate([graph.lengths, graph.lengths])
-    costs = np.concatenate([np.zeros(nodes), np.outer(shares, both).ravel()])
-    priced = np.arange(count * nodes).reshape(count, nodes)
-    return LinearProgram(costs, csr_array(hstack([law, flows])), groups.ravel(), nodes, priced, -1)
+    nodes_and_edges = np.concatenate([graph.tails, graph.heads]), np.tile(np.arange(edges), 2)
+    incidence = coo_array((np.repeat([1.0, -1.0], edges), nodes_and_edges), shape=(nodes, edges))
+    flows = block_diag([hstack([incidence, -incidence])] * count)
+    target_columns = kron(np.ones((count, 1)), eye_array(nodes))
+    both_lengths = np.concatenate([graph.lengths, graph.lengths])
+    costs = np.concatenate([np.zeros(nodes), np.outer(shares, both_lengths).ravel()])
+    potential_rows = np.arange(count * nodes).reshape(count, nodes)
+    return LinearProgram(costs, csr_array(hstack([target_columns, flows])), groups.ravel(), nodes, potential_rows, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barycenter:
-    """``law`` [m] on the targets of the cost; ``couplings``: from each group's distribution to it, in the given order.
+    """``law`` [m] on the targets of the cost, and a coupling of each group's distribution with it, in the given order.
 
     ``cost`` = Σ_s w_s W_p(λ_s, law)^p, and every distribution costs at least ``lower``, rounding included.
     """
@@ -133,24 +136,29 @@ def barycenter(
     >>> found.law.round(9).tolist(), round(found.cost, 9)
     ([0.0, 1.0, 0.0], 0.666666667)
     """
-    table, order = as_cost(cost), check_order(p)
+    checked_cost, order = as_cost(cost), check_order(p)
     if math.isinf(order):
-        raise InputError(
-            "p", p, "a finite number >= 1", "for worst-case loss give a target: every one has its own W_inf"
-        )
+        raise InputError("p", p, "a finite number >= 1", "there is no barycenter for the largest cost: give a target")
     if not isinstance(laws, (Sequence, np.ndarray)) or isinstance(laws, str) or len(laws) == 0:
         raise InputError("laws", laws, "a list of laws, one a group", "for example [[0.2, 0.8], [0.5, 0.5]]")
     groups = np.stack(
-        [normalize_distribution(f"laws[{s}]", values, table.matrix_shape[0]) for s, values in enumerate(laws)]
+        [normalize_distribution(f"laws[{s}]", values, checked_cost.matrix_shape[0]) for s, values in enumerate(laws)]
     )
     shares = group_shares(weights, len(groups))
-    raised = raise_cost_to_power(table, order)
-    found, prices = solve_barycenter(groups, raised, shares)
-    couplings = tuple(coupling(one, found, table, p=order) for one in groups)
-    spent = float(sum(share * one.cost for share, one in zip(shares, couplings, strict=True)))
+    powered_cost = raise_cost_to_power(checked_cost, order)
+    law, potentials = solve_barycenter(groups, powered_cost, shares)
+    couplings = tuple(coupling(group, law, checked_cost, p=order) for group in groups)
+    total_cost = float(sum(share * group.cost for share, group in zip(shares, couplings, strict=True)))
     # Σ_s w_s Σ_i u_si λ_si + min_j Σ_s w_s v_sj for u_s = c-transform of v_s: a bound for every distribution.
-    rooms = np.stack([raised.row_potentials(v) - rounding_margin(raised.row_potentials(v), v) for v in prices])
-    terms = shares[:, None] * rooms * groups
-    least = float((shares[:, None] * prices).sum(axis=0).min())
-    size = float(np.abs(terms).sum() + (shares[:, None] * np.abs(prices)).sum(axis=0).max())
-    return Barycenter(found, spent, float(terms.sum()) + least - (len(groups) + 8) * DUAL_ROUNDING * size, couplings)
+    source_potentials = np.stack(
+        [powered_cost.row_potentials(v) - rounding_margin(powered_cost.row_potentials(v), v) for v in potentials]
+    )
+    terms = shares[:, None] * source_potentials * groups
+    least_target_term = float((shares[:, None] * potentials).sum(axis=0).min())
+    magnitude = float(np.abs(terms).sum() + (shares[:, None] * np.abs(potentials)).sum(axis=0).max())
+    return Barycenter(
+        law,
+        total_cost,
+        float(terms.sum()) + least_target_term - (len(groups) + 8) * DUAL_ROUNDING * magnitude,
+        couplings,
+    )

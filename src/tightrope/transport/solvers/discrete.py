@@ -1,7 +1,7 @@
 """The discrete metric, cost 1 for any change: plans and barycenters in closed form.
 
-W_1 is the total variation: common mass stays, and the destination of the rest does not matter. The barycenter is a
-level for each point, filled up from below, the steepest parts first.
+W_1 is the total variation: common mass stays, and the destination of the rest does not matter. The barycenter is found
+greedily: mass is placed where it reduces the cost most.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.solvers.result import Coupling, feasible_dual, plan_cost, refill_marginals
 
 SLOPE_DIGITS = 12
-"""Decimal places at which sums of weights are the same slope."""
+"""Sums of weights that agree to this many decimal places count as the same slope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class DiscreteCost(Cost):
 
 
 def stay_in_place_coupling(cost: DiscreteCost, source: Floats, target: Floats) -> Coupling:
-    """Return the coupling in which min(source, target) stays at each point; the rest fills what is missing.
+    """Return the coupling in which min(source, target) stays at each point; the rest fills the missing marginals.
 
     The proof: u = 1 where the source has more, v = −u, of value Σ (source − target)₊, the total variation.
     """
@@ -89,24 +89,24 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     slopes = np.round(np.cumsum(weights[::-1], axis=0)[::-1], SLOPE_DIGITS)
     lengths = np.diff(np.take_along_axis(laws, order, axis=0), axis=0, prepend=0.0)
     # The slope at which the mass 1 is used up, and the used fraction of that slope's length.
-    levels, places = np.unique(-slopes, return_inverse=True)
-    totals = np.bincount(places.ravel(), lengths.ravel(), len(levels))
-    held = np.cumsum(totals)
-    last_slope_last = min(int(np.searchsorted(held, 1.0)), len(levels) - 1)
-    room = 1.0 - (held[last_slope_last] - totals[last_slope_last])
-    last, share = (
-        -float(levels[last_slope_last]),
-        min(1.0, max(0.0, room / totals[last_slope_last])) if totals[last_slope_last] else 1.0,
-    )
-    law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)
+    negative_slopes, slope_indices = np.unique(-slopes, return_inverse=True)
+    totals = np.bincount(slope_indices.ravel(), lengths.ravel(), len(negative_slopes))
+    cumulative = np.cumsum(totals)
+    last_index = min(int(np.searchsorted(cumulative, 1.0)), len(negative_slopes) - 1)
+    remaining_mass = 1.0 - (cumulative[last_index] - totals[last_index])
+    last_slope = -float(negative_slopes[last_index])
+    fraction = min(1.0, max(0.0, remaining_mass / totals[last_index])) if totals[last_index] else 1.0
+    law = np.where(slopes > last_slope, lengths, 0.0).sum(axis=0) + fraction * np.where(
+        slopes == last_slope, lengths, 0.0
+    ).sum(axis=0)
     potentials = np.empty_like(laws)
     # Degree to which each distribution, by rank, counts as above μ: 1 or 0, and a fraction for the one that μ reaches.
-    # At every point, the weights above then add up to `last`.
-    above = (slopes <= last).astype(np.float64)
-    reached = np.count_nonzero(slopes > last, axis=0) - 1
-    points = np.flatnonzero(reached >= 0)
-    ranks = reached[points]
-    lacking = last - (weights * above).sum(axis=0)[points]
-    above[ranks, points] = np.clip(lacking / weights[ranks, points], 0.0, 1.0)
-    np.put_along_axis(potentials, order, -above, axis=0)
+    # At every point, the weights above then add up to `last_slope`.
+    degree_above = (slopes <= last_slope).astype(np.float64)
+    reached_rank = np.count_nonzero(slopes > last_slope, axis=0) - 1
+    points = np.flatnonzero(reached_rank >= 0)
+    ranks = reached_rank[points]
+    missing_weight = last_slope - (weights * degree_above).sum(axis=0)[points]
+    degree_above[ranks, points] = np.clip(missing_weight / weights[ranks, points], 0.0, 1.0)
+    np.put_along_axis(potentials, order, -degree_above, axis=0)
     return law / law.sum(), potentials

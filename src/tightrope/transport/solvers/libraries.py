@@ -1,4 +1,4 @@
-"""Interface to POT, the network simplex for dense and sparse tables (extra ``transport``)."""
+"""Interfaces to solvers: POT for the network simplex, OR-tools for flows in integers (extra ``transport``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from tightrope.errors import MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
 
-PIVOTS = 10**9
+MAX_PIVOTS = 10**9
 """Iteration limit of the solver; problems that fit in memory stay far below."""
 
 
@@ -22,15 +22,15 @@ def network_simplex(source: Floats, target: Floats, costs: Floats | coo_array) -
     Marginals are exact to rounding errors of the solver's sums. Raises ``PrecisionError`` if the solver fails,
     ``MissingExtraError`` if POT is not installed.
     """
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         try:
             from ot.lp import emd
         except ImportError:
             raise MissingExtraError("POT", "transport") from None
-        plan, log = emd(source, target, costs, numItermax=PIVOTS, log=True)
+        plan, log = emd(source, target, costs, numItermax=MAX_PIVOTS, log=True)
     if log.get("result_code", 1) != 1 or log.get("warning"):
-        reason = log.get("warning") or "; ".join(str(one.message) for one in said)
+        reason = log.get("warning") or "; ".join(str(warning.message) for warning in caught_warnings)
         raise PrecisionError(f"the network simplex found no optimum ({reason}); scale the costs to about 1")
     return csr_array(plan), np.asarray(log["u"]), np.asarray(log["v"])
 
@@ -68,10 +68,11 @@ def largest_flow(arcs: Arcs, capacities: Integers, start: int, end: int) -> tupl
     return flows, np.asarray(problem.get_source_side_min_cut(), dtype=np.int64)
 
 
-def _require_solved(solved: bool, what: str) -> None:
-    if not solved:
+def _require_solved(is_solved: bool, kind: str) -> None:
+    """Raise ``PrecisionError`` if the solver failed."""
+    if not is_solved:
         raise PrecisionError(
-            f"OR-tools found no flow of {what}; edge lengths may differ by too many orders of magnitude"
+            f"OR-tools found no flow of {kind}; edge lengths may differ by too many orders of magnitude"
         )
 
 

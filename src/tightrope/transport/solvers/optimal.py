@@ -32,16 +32,16 @@ from tightrope.transport.solvers.discrete import DiscreteCost, stay_in_place_cou
 from tightrope.transport.solvers.monotone import MASS_BITS, line_cost, north_west_staircase
 from tightrope.transport.solvers.result import MARGINAL_TOLERANCE, Coupling, entry_indices
 
-LARGE = 1 << 20
-"""Number of pairs from which points are priced by arcs; below, the table is as fast (1000 points: 0.2 s either way)."""
+ARC_PRICING_PAIRS = 1 << 20
+"""From this many pairs on, points use arc pricing; below, a table is as fast (1000 points: 0.2 s either way)."""
 FIRST_GAP = 1e-9
 """Relative gap up to which the first method's proof suffices."""
 PROOF_TOLERANCE = 1e-6
 """Largest relative gap of an accepted proof."""
-EXACT_PAIRS = 1 << 12
-"""Number of pairs up to which exact integers take a second or two."""
-TABLE_PAIRS = 1 << 24
-"""Number of pairs up to which a cost table may be built."""
+MAX_EXACT_PAIRS = 1 << 12
+"""Maximal number of pairs for exact integers: a second or two."""
+MAX_TABLE_PAIRS = 1 << 24
+"""Maximal number of pairs of a cost table."""
 
 
 def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> Coupling:
@@ -49,12 +49,12 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
 
     ``cost``: a table [n, m] or ``grid``, ``points``, ``line``, ``graph``. Distributions that sum to 1 within 1e−9 are
     divided by their sum. The plan's marginals are exact to 1e−12; ``.dual`` proves optimality, ``.gap`` bounds the
-    error. p = ∞ ignores a total mass of 1e−12, so that it does not depend on rounding of the distributions; yet every
-    point with mass, however little, moves at most the distance, so that no entry of the plan costs more.
+    error. p = ∞ ignores a total mass of 1e−12, so that it does not depend on rounding of the distributions; still, no
+    entry of the plan, however small, costs more than the result.
 
     Raises ``InputError`` for invalid distributions and costs, and p below 1; ``PrecisionError`` if optimality cannot be
-    proven to 1e−6 of the cost (1e−12 is typical), nor to the uncertainty from marginals of 1e−12 if hardly any mass
-    moves; ``MissingExtraError`` without the extra ``transport``, which lines do not need.
+    proven to 1e−6 of the cost (1e−12 is typical) or, if very little mass moves, to the uncertainty from marginals of
+    1e−12; ``MissingExtraError`` without the extra ``transport``, which lines do not need.
 
     >>> found = coupling([0.2, 0.5, 0.3], [0.3, 0.2, 0.5], [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     >>> found.plan.toarray().round(12).tolist()
@@ -63,28 +63,28 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
     (0.3, 0.3)
     """
     order = check_order(p)
-    table = as_cost(cost)
-    begin, end = (
-        normalize_law("source", source, table.matrix_shape[0]),
-        normalize_law("target", target, table.matrix_shape[1]),
+    checked_cost = as_cost(cost)
+    source_masses, target_masses = (
+        normalize_law("source", source, checked_cost.matrix_shape[0]),
+        normalize_law("target", target, checked_cost.matrix_shape[1]),
     )
     if math.isinf(order):
         from tightrope.transport.solvers.bottleneck import bottleneck_coupling
 
-        return bottleneck_coupling(table, begin, end)
-    raised = raise_cost_to_power(table, order)
-    found = replace(_solve_with_proof(raised, begin, end), p=order)
-    # Smaller costs may have lost digits; the plan fails if so much mass pays them that its cost is uncertain.
-    least = raised.smallest_exact_cost()
-    if not least <= PROOF_TOLERANCE * found.cost:  # else even all of the mass would not matter
-        entries = coo_array(found.plan)
+        return bottleneck_coupling(checked_cost, source_masses, target_masses)
+    powered_cost = raise_cost_to_power(checked_cost, order)
+    result = replace(_solve_with_proof(powered_cost, source_masses, target_masses), p=order)
+    # Smaller positive costs may be inexact; raise an error if so much mass has them that the total is uncertain.
+    smallest_exact = powered_cost.smallest_exact_cost()
+    if not smallest_exact <= PROOF_TOLERANCE * result.cost:  # otherwise they cannot matter
+        entries = coo_array(result.plan)
         pairs = entry_indices(entries)
-        lost = table.locations_differ(*pairs) & (raised.pair_costs(*pairs) < least)
-        if float(entries.data[lost].sum()) * least > PROOF_TOLERANCE * found.cost:
+        is_inexact = checked_cost.locations_differ(*pairs) & (powered_cost.pair_costs(*pairs) < smallest_exact)
+        if float(entries.data[is_inexact].sum()) * smallest_exact > PROOF_TOLERANCE * result.cost:
             raise PrecisionError(
-                f"costs that are paid are below {least:.3g} and have lost their digits; give them in a larger unit"
+                f"costs below {smallest_exact:.3g} are inexact and matter here; give all costs in a larger unit"
             )
-    return found
+    return result
 
 
 def check_order(p: Real) -> float:
@@ -96,13 +96,13 @@ def check_order(p: Real) -> float:
 
 
 def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
-    """Return the plan of the first method with a close proof, else the closest one if it is close enough."""
+    """Return the first plan with a small gap, otherwise the one with the smallest gap if that is acceptable."""
     best: Coupling | None = None
     reasons: list[str] = []
-    moving = int(np.count_nonzero(source) * np.count_nonzero(target))
-    for method in _candidate_methods(moving, math.prod(cost.matrix_shape)):
+    used_pairs = int(np.count_nonzero(source) * np.count_nonzero(target))
+    for method in _candidate_methods(used_pairs, math.prod(cost.matrix_shape)):
         try:
-            found = method(cost, source, target)
+            result = method(cost, source, target)
         except PrecisionError as error:
             reasons.append(str(error))
             continue
@@ -110,8 +110,8 @@ def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
             if best is None:
                 raise
             continue
-        best = found if best is None or abs(found.gap) < abs(best.gap) else best
-        if abs(best.gap) <= FIRST_GAP * best.cost or (moving > EXACT_PAIRS and _gap_is_explained(best, cost)):
+        best = result if best is None or abs(result.gap) < abs(best.gap) else best
+        if abs(best.gap) <= FIRST_GAP * best.cost or (used_pairs > MAX_EXACT_PAIRS and _gap_is_explained(best, cost)):
             return best
     if best is None:
         raise PrecisionError(f"no method found a plan of least cost ({'; '.join(reasons)}); {_REMEDY}")
@@ -123,31 +123,34 @@ def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
 Method = Callable[[Cost, Floats, Floats], Coupling]
 _REMEDY = (
     "costs differ by too many orders of magnitude: give them in a unit near the typical distance, and forbid a move by "
-    "a cost of not more than a million times the largest that is paid"
+    "a cost of at most a million times the largest one that is used"
 )
 
 
-def _candidate_methods(moving: int, pairs: int) -> Iterator[Method]:
-    """Yield the method for the cost, and methods for any order of magnitude if the problem is small enough."""
+def _candidate_methods(used_pairs: int, pairs: int) -> Iterator[Method]:
+    """Yield the usual method for the cost, then methods for any order of magnitude if the problem is small enough."""
     yield _solve_finite_order
-    if pairs <= TABLE_PAIRS:
+    if pairs <= MAX_TABLE_PAIRS:
         from tightrope.transport.solvers.arc_pricing import capped_simplex_coupling
         from tightrope.transport.solvers.flow import exact_paths
 
-        yield from (exact_paths, capped_simplex_coupling) if moving <= EXACT_PAIRS else (capped_simplex_coupling,)
+        yield from (
+            (exact_paths, capped_simplex_coupling) if used_pairs <= MAX_EXACT_PAIRS else (capped_simplex_coupling,)
+        )
 
 
-def _gap_is_explained(found: Coupling, cost: Cost) -> bool:
-    """Return whether the gap is within the uncertainty of marginals of 1e−12: that mass, moved a short distance."""
+def _gap_is_explained(result: Coupling, cost: Cost) -> bool:
+    """Return whether the gap is at most the cost of moving a mass of 1e−12 (the marginals' error) to a neighbor."""
     # The cost of a move to a neighbor: the median, over some sources, of the least positive cost.
     rows = np.unique(np.linspace(0, cost.matrix_shape[0] - 1, 64).astype(np.int64))
     costs = cost.row_costs(rows)
-    least = np.where(costs > 0, costs, np.inf).min(axis=1)
-    least = least[least < np.inf]
-    return abs(found.gap) <= MARGINAL_TOLERANCE * (float(np.median(least)) if len(least) else 0.0)
+    neighbor_costs = np.where(costs > 0, costs, np.inf).min(axis=1)
+    neighbor_costs = neighbor_costs[neighbor_costs < np.inf]
+    return abs(result.gap) <= MARGINAL_TOLERANCE * (float(np.median(neighbor_costs)) if len(neighbor_costs) else 0.0)
 
 
 def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
+    """Return the coupling of least mean cost by the usual method for the type of the cost."""
     if isinstance(cost, Line):
         from tightrope.transport.solvers.monotone import monotone_coupling
 
@@ -158,7 +161,7 @@ def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
         return edge_flow(cost, source, target)
     if isinstance(cost, DiscreteCost):
         return stay_in_place_coupling(cost, source, target)
-    if isinstance(cost, Points) and np.count_nonzero(source) * np.count_nonzero(target) >= LARGE:
+    if isinstance(cost, Points) and np.count_nonzero(source) * np.count_nonzero(target) >= ARC_PRICING_PAIRS:
         from tightrope.transport.solvers.arc_pricing import arc_pricing
 
         return arc_pricing(cost, source, target)
@@ -169,7 +172,8 @@ def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
 
 # The Wasserstein distance W_p, without the plan.
 
-SURE = 1e-7
+LINE_TOLERANCE = 1e-7
+"""Largest relative error of the result for a line without a plan and its proof."""
 
 
 def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> float:
@@ -182,21 +186,21 @@ def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real
     >>> round(wasserstein([0.2, 0.5, 0.3], [0.3, 0.2, 0.5], transport.line([1, 2, 3])), 12)
     0.3
     """
-    table, order = as_cost(cost), check_order(p)
-    if isinstance(table, Line) and not math.isinf(order):
-        # A line needs neither plan nor potentials: monotone rearrangement is optimal for every p. None if rounding of
-        # the masses, at the largest cost, might change more than 1e−7 of the answer: then the plan and its proof
-        # decide.
-        begin, end = (
-            normalize_law("source", source, table.matrix_shape[0]),
-            normalize_law("target", target, table.matrix_shape[1]),
+    checked_cost, order = as_cost(cost), check_order(p)
+    if isinstance(checked_cost, Line) and not math.isinf(order):
+        # Monotone rearrangement is optimal for every p. If rounding of the masses, at the largest cost, could change
+        # more than 1e−7 of the result, use the plan with its proof instead.
+        source_masses, target_masses = (
+            normalize_law("source", source, checked_cost.matrix_shape[0]),
+            normalize_law("target", target, checked_cost.matrix_shape[1]),
         )
-        raised = raise_cost_to_power(table, order)
-        rows, columns = np.argsort(table.x, kind="stable"), np.argsort(table.y, kind="stable")
-        stairs = north_west_staircase(begin[rows], end[columns])
-        spent = line_cost(raised, stairs, rows, columns)
-        astray = stairs.entry_count * 2.0**-MASS_BITS + abs(math.fsum(begin) - 1) + abs(math.fsum(end) - 1)
-        known = float(spent ** (1 / order)) if astray * raised.cost_upper_bound() <= SURE * spent else None
-        if known is not None:
-            return known
-    return coupling(source, target, table, p=order).wasserstein_distance
+        powered_cost = raise_cost_to_power(checked_cost, order)
+        rows, columns = np.argsort(checked_cost.x, kind="stable"), np.argsort(checked_cost.y, kind="stable")
+        stairs = north_west_staircase(source_masses[rows], target_masses[columns])
+        total_cost = line_cost(powered_cost, stairs, rows, columns)
+        mass_error = (
+            stairs.entry_count * 2.0**-MASS_BITS + abs(math.fsum(source_masses) - 1) + abs(math.fsum(target_masses) - 1)
+        )
+        if mass_error * powered_cost.cost_upper_bound() <= LINE_TOLERANCE * total_cost:
+            return float(total_cost ** (1 / order))
+    return coupling(source, target, checked_cost, p=order).wasserstein_distance

@@ -11,14 +11,14 @@ from scipy.sparse import coo_array, csr_array
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost
 
-# Proofs that a coupling is optimal: dual potentials for a sum of costs, a cut for the largest cost.
+# 1. Proofs that a coupling is optimal: dual potentials for a sum of costs, a cut for the largest cost.
 #
-# The solver need not be trusted: that u_i + v_j ≤ c_ij for all pairs, or that the targets near a set of sources hold
-# less than the set, can be checked in exact arithmetic with a few lines of code.
+# They do not depend on the solver: that u_i + v_j ≤ c_ij for all pairs, or that the targets near a set of sources have
+# less mass than the set, can be checked in exact arithmetic with a few lines of code.
 
 DUAL_ROUNDING = 2.0**-52
-SPLIT = 2.0**27 + 1
-LOST = 2.0**-1070
+DEKKER_FACTOR = 2.0**27 + 1
+UNDERFLOW_ERROR = 2.0**-1070
 """Upper bound on the underflow of a product and its halves."""
 
 
@@ -42,33 +42,33 @@ def certify_dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
     >>> 1.5 - 1e-14 < certify_dual(np.array([1.0, 2.0]), np.array([0.0, 0.0]), law, law).value < 1.5
     True
     """
-    heights, masses = np.concatenate([u, v]), np.concatenate([source, target])
-    counted = (heights != 0) & (masses != 0)
-    if not counted.any():
+    potentials, masses = np.concatenate([u, v]), np.concatenate([source, target])
+    is_used = (potentials != 0) & (masses != 0)
+    if not is_used.any():
         return Dual(u, v, 0.0)
-    _, power = math.frexp(float(np.abs(heights[counted]).max()))
-    # Numbers whose sum is Σ one_i other_i, up to underflow: products and their rounding errors. Factors are at most 1,
-    # split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which cancel in the sum, take
-    # no digits from it.
-    one = np.ldexp(heights[counted], -power)
-    other = masses[counted]
-    product = one * other
-    (high, low), (long, short) = _split_halves(one), _split_halves(other)
-    lost = ((high * long - product) + high * short + low * long) + low * short
-    terms = np.concatenate([product, lost])
-    value = math.fsum(terms) - LOST * len(terms)
-    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
+    _, exponent = math.frexp(float(np.abs(potentials[is_used]).max()))
+    # Numbers whose sum is the value, up to underflow: products and their rounding errors. Factors are at most 1,
+    # split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which cancel in the sum,
+    # do not reduce its precision.
+    scaled_potentials = np.ldexp(potentials[is_used], -exponent)
+    used_masses = masses[is_used]
+    product = scaled_potentials * used_masses
+    (high, low), (mass_high, mass_low) = _split_halves(scaled_potentials), _split_halves(used_masses)
+    product_errors = ((high * mass_high - product) + high * mass_low + low * mass_high) + low * mass_low
+    terms = np.concatenate([product, product_errors])
+    value = math.fsum(terms) - UNDERFLOW_ERROR * len(terms)
+    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), exponent), -math.inf))
 
 
 def _split_halves(values: Floats) -> tuple[Floats, Floats]:
-    wide = values * SPLIT
+    wide = values * DEKKER_FACTOR
     high = wide - (wide - values)
     return high, values - high
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A set S of sources whose targets nearer than ``value`` hold less than S: some mass moves ``value`` or further.
+    """A set S of sources with more mass than all targets nearer than ``value``: some mass moves ``value`` or further.
 
     ``sources`` [n] marks S, ``targets`` [m] marks at least every target (with mass) with a cost below ``value`` from a
     source in S, and ``surplus`` = source(S) − target(marked) is positive (Hall's condition, or the minimum cut).
@@ -79,6 +79,8 @@ class Cut:
     surplus: float
     value: float
 
+
+# 2. Couplings, and the repair of their marginals.
 
 MARGINAL_TOLERANCE = 1e-12
 """Tolerance of the marginals, summed over all points."""
@@ -116,9 +118,9 @@ class Coupling:
 
 
 def sparse_plan(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
-    """Return a sparse plan from its entries; duplicates are added, entries without mass left out."""
-    moved = masses > 0
-    return csr_array(coo_array((masses[moved], (rows[moved], columns[moved])), shape=shape))
+    """Return a sparse plan from its entries; duplicates are added, entries without mass omitted."""
+    is_positive = masses > 0
+    return csr_array(coo_array((masses[is_positive], (rows[is_positive], columns[is_positive])), shape=shape))
 
 
 def plan_cost(cost: Cost, plan: csr_array) -> float:
@@ -135,24 +137,24 @@ def entry_indices(entries: coo_array) -> tuple[Integers, Integers]:
 def repair_marginals(plan: csr_array, source: Floats, target: Floats) -> csr_array:
     """Return ``plan`` with correct marginals, removing the solver's rounding errors.
 
-    Rows are scaled to their marginals. If that leaves the columns off by more than 1e−12 in total, rows and columns
-    that hold too much are shrunk and the missing mass is filled in by the north-west corner rule (Altschuler, Weed and
+    Rows are scaled to their marginals. If the columns then differ by more than 1e−12 in total, rows and columns with
+    too much mass are scaled down, and the missing mass is added by the north-west corner rule (Altschuler, Weed and
     Rigollet 2017, algorithm 2): the moved mass equals the error; its cost is part of the gap to the dual.
     """
     entries = coo_array(plan)
     rows, columns = entry_indices(entries)
-    held = _marginal_sums(rows, entries.data, len(source))
-    masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
-    off = np.abs(_marginal_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
+    row_sums = _marginal_sums(rows, entries.data, len(source))
+    masses = entries.data * (source / np.where(row_sums > 0, row_sums, 1.0))[rows]
+    column_error = np.abs(_marginal_sums(columns, masses, len(target)) - target).sum() + source[row_sums == 0].sum()
     return (
         sparse_plan(rows, columns, masses, plan.shape)
-        if off <= MARGINAL_TOLERANCE
+        if column_error <= MARGINAL_TOLERANCE
         else refill_marginals(entries, source, target)
     )
 
 
 def refill_marginals(entries: coo_array, source: Floats, target: Floats) -> csr_array:
-    """Return entries shrunk to the marginals; the missing mass is filled in by the north-west corner rule."""
+    """Return entries scaled down to the marginals; the missing mass is added by the north-west corner rule."""
     rows, columns = entry_indices(entries)
     masses = entries.data * _shrink_factors(_marginal_sums(rows, entries.data, len(source)), source)[rows]
     masses = masses * _shrink_factors(_marginal_sums(columns, masses, len(target)), target)[columns]
@@ -161,15 +163,15 @@ def refill_marginals(entries: coo_array, source: Floats, target: Floats) -> csr_
     demand = target - _marginal_sums(columns, masses, len(target))
     fill_rows, fill_columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
     if not (len(fill_rows) and len(fill_columns)):
-        more = fill_rows[:0], fill_columns[:0], np.zeros(0)
+        added = fill_rows[:0], fill_columns[:0], np.zeros(0)
     else:
-        fill_ends, goals = np.cumsum(supply[fill_rows]), np.cumsum(demand[fill_columns])
-        stops = np.sort(np.concatenate([fill_ends, goals]))
-        stops = stops[stops <= min(fill_ends[-1], goals[-1])]
-        i = np.searchsorted(fill_ends, stops, side="left")
-        j = np.searchsorted(goals, stops, side="left")
-        more = fill_rows[i], fill_columns[j], np.diff(stops, prepend=0.0)
-    starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), more, strict=True))
+        supply_ends, demand_ends = np.cumsum(supply[fill_rows]), np.cumsum(demand[fill_columns])
+        all_ends = np.sort(np.concatenate([supply_ends, demand_ends]))
+        all_ends = all_ends[all_ends <= min(supply_ends[-1], demand_ends[-1])]
+        i = np.searchsorted(supply_ends, all_ends, side="left")
+        j = np.searchsorted(demand_ends, all_ends, side="left")
+        added = fill_rows[i], fill_columns[j], np.diff(all_ends, prepend=0.0)
+    starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), added, strict=True))
     return sparse_plan(starts, ends, mass, (len(source), len(target)))
 
 
@@ -177,17 +179,17 @@ def _marginal_sums(index: Integers, masses: Floats, count: int) -> Floats:
     return np.bincount(index, masses, count).astype(np.float64, copy=False)
 
 
-def _shrink_factors(have: Floats, want: Floats) -> Floats:
-    return np.where(have > want, want / np.where(have > 0, have, 1), 1.0)
+def _shrink_factors(sums: Floats, marginals: Floats) -> Floats:
+    return np.where(sums > marginals, marginals / np.where(sums > 0, sums, 1), 1.0)
 
 
-# From any potentials of the sources to ones that are feasible for every pair, in exact arithmetic.
+# 3. Potentials that are feasible for every pair, in exact arithmetic, from a solver's potentials.
 #
 # A solver's potentials have rounding errors and omit points without mass. The c-transform gives the largest potentials
 # of the other side. Costs are first lowered by a small fraction of themselves, so that float errors at a pair of huge
 # cost do not affect the potentials of others.
 
-LOWERED = 8 * DUAL_ROUNDING
+COST_REDUCTION = 8 * DUAL_ROUNDING
 """Relative reduction of costs: more than the rounding error of a distance in floats."""
 
 
@@ -198,10 +200,10 @@ def feasible_dual(cost: Cost, rows: Integers, u: Floats, source: Floats, target:
     real arithmetic, which floats miss by a few roundings: rounding is monotone, so the float below the smallest
     difference is below each of them.
     """
-    known = np.full(cost.matrix_shape[0], -np.inf)
-    known[rows] = u - np.median(u)
-    v = cost.column_potentials(known, 2 * LOWERED)
-    return certify_dual(np.nextafter(cost.row_potentials(v, LOWERED), -np.inf), v, source, target)
+    source_potentials = np.full(cost.matrix_shape[0], -np.inf)
+    source_potentials[rows] = u - np.median(u)
+    v = cost.column_potentials(source_potentials, 2 * COST_REDUCTION)
+    return certify_dual(np.nextafter(cost.row_potentials(v, COST_REDUCTION), -np.inf), v, source, target)
 
 
 def rounding_margin(u: Floats, v: Floats) -> float:
