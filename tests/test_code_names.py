@@ -167,3 +167,25 @@ def test_a_docstring_explains_fields_that_the_class_has(path: Path) -> None:
 def inherited(node: ast.ClassDef) -> frozenset[str]:
     """Names that may come from a base class: any, if there is one."""
     return code_names()[1] if node.bases else frozenset()
+
+
+SINGLE = re.compile(r"``([A-Z][A-Z_0-9]{3,}|_?[a-z]\w*_\w+)``")
+"""Constants, and functions, parameters or fields of two words, in docstrings and comments."""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_single_names_in_docstrings_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert {name for name in SINGLE.findall(text) if name not in words_of_code()} <= {
+        "make_private",  # of Opacus
+        "make_private_with_epsilon",
+    }
+
+
+@cache
+def words_of_code() -> frozenset[str]:
+    """Every word of the package and of the tests that does not stand in backticks."""
+    files = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+    return frozenset(
+        word for file in files for word in re.findall(r"\w+", re.sub(r"``.*?``", "", file.read_text(encoding="utf-8")))
+    )

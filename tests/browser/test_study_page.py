@@ -20,4 +20,4 @@ def test_no_sideways_scrolling_and_every_heading(opened: Opened, width: int, doc
     assert found["scroll"] <= width
     assert found["small"] == 0
     assert found["heads"][0] == document().title
-    assert {"What it took", "What reports say about a person", "What this does not promise"} <= set(found["heads"])
+    assert {"Accuracy", "What reports reveal about a person", "Limitations"} <= set(found["heads"])

@@ -46,7 +46,7 @@ def test_a_page_is_written_and_replaces_nothing(kind: str, folder: Path, run) ->
     assert first.startswith("<!doctype html>") and first.endswith("</html>\n")
     page.write_text("mine", encoding="utf-8")
     (folder / "m.json").unlink(missing_ok=True)
-    run(*words(kind, folder), "--report", page).refused_with("report", "a file that does not exist yet", "--force")
+    run(*words(kind, folder), "--report", page).refused_with("--report", "the file exists already", "--force")
     assert page.read_text(encoding="utf-8") == "mine" and not (folder / "m.json").exists()
 
 
@@ -72,7 +72,7 @@ def test_json_stays_one_object(folder: Path, run) -> None:
 
 def test_a_study_without_answers_has_no_page(folder: Path, run) -> None:
     asked = ("local", "plan", "distribution", "--k", "4", "--epsilon", "1", "--people", "5000")
-    run(*asked, "--report", folder / "page.html").refused_with("report", "left out without the answers", "--categories")
+    run(*asked, "--report", folder / "page.html").refused_with("--report", "needs the possible answers", "--categories")
 
 
 def test_the_page_of_a_table_is_its_owners_alone(folder: Path, run) -> None:
@@ -87,4 +87,4 @@ def test_the_page_of_a_table_is_its_owners_alone(folder: Path, run) -> None:
 
 def test_page_and_mechanism_are_two_files(folder: Path, run) -> None:
     asked = [*words("fit", folder)[:-1], folder / "page.html", "--report", folder / "page.html"]
-    run(*asked).refused_with("report", "another file than --out")
+    run(*asked).refused_with("--out, --report: name a different file for each")

@@ -47,7 +47,7 @@ def test_what_has_no_table_is_neither(run, place):
 
 @pytest.mark.parametrize("text", ["", "[]", '{"document": "cake"}', '{"document": "account", "version": 9}'])
 def test_what_is_no_document_is_bad_input(run, place, text):
-    run("verify", place(text)).refused_with("FILE", "a document of Tightrope")
+    run("verify", place(text)).refused_with("not a Tightrope document")
 
 
 def test_no_file_is_bad_input(run, tmp_path):

@@ -123,7 +123,7 @@ def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
             fails_after_the_charge(patch, KeyboardInterrupt())
             with pytest.raises(KeyboardInterrupt, match=said):
                 session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
-    with pytest.raises(InsufficientBudgetError, match="both readings of the table that a charge pays for"):
+    with pytest.raises(InsufficientBudgetError, match="both readings of the table that a charge includes"):
         session(place).plan(ASKED, budget_fraction="0.5", key="march").release()
     kinds = [entry.kind for entry in Ledger(place).list_entries()]
     assert kinds == ["dataset", "charged", "retried"]
@@ -189,7 +189,7 @@ def test_a_series_goes_on_in_later_sessions_with_the_same_noise(place):
     assert account.current_state().balance_of("total").spent == Fraction(1, 2)
     report = check_ledger(Ledger(place))
     assert (report.guarantees, report.problems) == (1, ())
-    with pytest.raises(InputError, match="this series"):
+    with pytest.raises(InputError, match="already names a series"):
         opened.series(opened.plan(ASKED[:1], budget_fraction="0.5"), times=3, key="quarter")
 
 

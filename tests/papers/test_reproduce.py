@@ -17,7 +17,7 @@ from tightrope.papers.item import COARSE, Item, printed_number
 from tightrope.papers.run import (
     ITEM_LISTS,
     TITLES,
-    WORDS,
+    VERDICT_WORDS,
     ItemResult,
     page_in_markdown,
     run_items,
@@ -48,7 +48,7 @@ def test_every_statement_has_the_verdict_that_is_written_down(results: list[Item
 
 def test_nothing_is_left_out(results: list[ItemResult]) -> None:
     assert len(results) >= 139
-    assert {result.finding.verdict_word for result in results} <= set(WORDS)
+    assert {result.finding.verdict_word for result in results} <= set(VERDICT_WORDS)
     assert not [result.item.item for result in results if result.finding.verdict_word == "not"]
     assert len({(one.paper, one.item) for one in select_items()}) == len(select_items())
 

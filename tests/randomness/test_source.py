@@ -45,5 +45,5 @@ def test_nonsense_seeds(seed):
 @pytest.mark.parametrize("source", [OperatingSystem(), Stream(), InsecureSeeded(1)])
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_source_cannot_be_copied_or_sent(source, duplicate):
-    with pytest.raises(InputError, match="make a source in the process"):
+    with pytest.raises(InputError, match="create a source in the process"):
         duplicate(source)

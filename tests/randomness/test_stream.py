@@ -9,10 +9,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tightrope.randomness import bits
-from tightrope.randomness.bits import FEWEST_WORDS, ZEROS, Stream
+from tightrope.randomness.bits import MIN_STREAM_WORDS, ZEROS, Stream
 
 
-@pytest.mark.parametrize("n", [0, 1, FEWEST_WORDS - 1, FEWEST_WORDS, FEWEST_WORDS + 1, len(ZEROS) // 8 + 5, 300_001])
+@pytest.mark.parametrize(
+    "n", [0, 1, MIN_STREAM_WORDS - 1, MIN_STREAM_WORDS, MIN_STREAM_WORDS + 1, len(ZEROS) // 8 + 5, 300_001]
+)
 def test_as_many_words_as_asked(n):
     words = Stream().random_words(n)
     assert words.shape == (n,)
@@ -28,15 +30,15 @@ def test_it_is_the_key_stream_of_aes(monkeypatch):
     """NIST SP 800-38A defines the mode: block i is the cipher of counter + i."""
     secret = bytes(range(48))
     monkeypatch.setattr(os, "urandom", lambda n: secret[:n])
-    words = Stream().random_words(FEWEST_WORDS)
+    words = Stream().random_words(MIN_STREAM_WORDS)
     block = Cipher(algorithms.AES(secret[:32]), modes.ECB()).encryptor()  # noqa: S305 - counter mode, spelt out
-    counters = [(int.from_bytes(secret[32:]) + i).to_bytes(16) for i in range(FEWEST_WORDS // 2)]
+    counters = [(int.from_bytes(secret[32:]) + i).to_bytes(16) for i in range(MIN_STREAM_WORDS // 2)]
     assert words.tobytes() == block.update(b"".join(counters))
 
 
 def test_every_key_is_used_for_a_bounded_number_of_words(monkeypatch):
     asked = []
-    monkeypatch.setattr(bits, "PER_KEY", 1000)
+    monkeypatch.setattr(bits, "WORDS_PER_KEY", 1000)
     true = os.urandom
     monkeypatch.setattr(os, "urandom", lambda n: asked.append(n) or true(n))
     words = Stream().random_words(2500)
@@ -46,7 +48,7 @@ def test_every_key_is_used_for_a_bounded_number_of_words(monkeypatch):
 
 def test_few_words_come_from_the_operating_system(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda n: b"\1" * n)
-    assert set(Stream().random_words(FEWEST_WORDS - 1).tolist()) == {0x0101010101010101}
+    assert set(Stream().random_words(MIN_STREAM_WORDS - 1).tolist()) == {0x0101010101010101}
 
 
 @pytest.mark.parametrize("n", [64, 4096])

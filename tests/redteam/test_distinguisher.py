@@ -197,7 +197,7 @@ def released(
     keys = tuple((release, cell) for release in range(times) for cell in range(size))
     grouped = GroupTotals(keys, {name: values * times for name, values in exact.items()})
     groups = (
-        build_answers._in_cells(size, noises, grouped)
+        build_answers._noisy_cells_by_group(size, noises, grouped)
         if task.cells_per_group
         else build_answers._noisy_groups(task, noises, grouped)
     )

@@ -34,7 +34,7 @@ def test_an_engine_that_fails_while_it_counts_is_charged(monkeypatch, step):
     plan = session.plan([tr.count(), tr.sum("x", bounds=(0, 1), by="k")])
     with monkeypatch.context() as patch:
         patch.setattr(f"tightrope.tables.bounding.{step}", fail)
-        with pytest.raises(EngineError, match=r"a share of 1 of the budget was spent.*charged before it reads"):
+        with pytest.raises(EngineError, match=r"a fraction of 1 of the budget was spent.*charged before it reads"):
             plan.release()
     assert (plan.charged, session.spent["budget_fraction"]) == (True, "1")
     with pytest.raises(InsufficientBudgetError):

@@ -68,27 +68,27 @@ def test_a_plan_file_with_seventeen_columns_to_group_by_is_refused(tmp_path: Pat
 def test_texts_that_are_made_anew_in_a_condition_are_refused_when_they_are_many() -> None:
     few, many = (reduce(or_, [made == "x" for made in in_small_letters(number)]) for number in (10, 100))
     admitted(where=few.tree)
-    with pytest.raises(InputError, match=f"at most {MAX_ROW_BYTES:,} bytes that one row can take"):
+    with pytest.raises(InputError, match=f"while it is counted, but the limit is {MAX_ROW_BYTES:,}"):
         session().plan([tr.count(where=many)])
 
 
 def test_texts_that_are_made_anew_in_a_value_are_refused_when_they_are_many() -> None:
     choices = [part for made in in_small_letters(30) for part in (made == "x", 1)]
     value = tr.case(*choices, 0)
-    with pytest.raises(InputError, match="bytes that one row can take"):
+    with pytest.raises(InputError, match="bytes of memory while it is counted"):
         session().plan([tr.mean(value, bounds=(0, 100))])
 
 
 def test_a_longer_literal_counts_more() -> None:
     text = tr.case(tr.column("v") < 1, "X" * 1_000_000, None).lower()
-    with pytest.raises(InputError, match="bytes that one row can take"):
+    with pytest.raises(InputError, match="bytes of memory while it is counted"):
         session().plan([tr.count(where=text == "x")])
 
 
 def test_many_texts_read_are_refused_and_a_plan_of_usual_size_is_not() -> None:
     missing = [tr.column(f"c{place}").is_missing() for place in range(110)]
     admitted(where=reduce(or_, missing[:80]).tree)
-    with pytest.raises(InputError, match="bytes that one row can take"):
+    with pytest.raises(InputError, match="bytes of memory while it is counted"):
         session().plan([tr.count(where=reduce(or_, missing))])
     admitted(measures=tuple(DistinctCount(f"d{place}", f"c{place}", None) for place in range(40)))
     admitted(by=tuple(tr.column(f"c{place}").lower().tree for place in range(10)))

@@ -157,7 +157,7 @@ def test_a_server_that_ends_the_connection_while_rows_are_read(session, tmp_path
     ("change", "error", "said"),
     [
         ("DROP VIEW slow; DROP TABLE people", TightropeError, "nothing was spent"),
-        ("DROP VIEW slow; ALTER TABLE people ALTER k TYPE date USING NULL", InputError, "columns that it had"),
+        ("DROP VIEW slow; ALTER TABLE people ALTER k TYPE date USING NULL", InputError, "changed since it was opened"),
         ("DROP VIEW slow; ALTER TABLE people DROP COLUMN k", TightropeError, "nothing was spent"),
         ("ALTER DATABASE {} ALLOW_CONNECTIONS false", EngineError, "connect to PostgreSQL"),
     ],
@@ -260,7 +260,7 @@ def test_readings_that_are_killed_are_two_for_a_charge(tmp_path, monkeypatch):
     for _ in range(2):
         assert ended(*started(killed(place, trace))) == (-9, "")
     code, said = ended(*started(killed(place, trace)))
-    assert code == 0 and "both readings of the table that a charge pays for" in said
+    assert code == 0 and "both readings of the table that a charge includes" in said
     assert trace.read_text() == "read\nread\n"
     ledger = Ledger(place)
     assert [entry.kind for entry in ledger.list_entries()] == ["dataset", "charged", "retried"]

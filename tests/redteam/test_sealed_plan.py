@@ -45,17 +45,17 @@ def failing(monkeypatch):
 )
 def test_nothing_of_a_plan_can_be_set_or_deleted(session, name):
     plan = session.plan([tr.count()], budget_fraction="0.5")
-    with pytest.raises(SingleUseError, match="sealed"):
+    with pytest.raises(SingleUseError, match="could spend its budget twice"):
         setattr(plan, name, Decimal("1e-9"))
-    with pytest.raises(SingleUseError, match="sealed"):
+    with pytest.raises(SingleUseError, match="could spend its budget twice"):
         delattr(plan, name)
 
 
 @pytest.mark.parametrize("name", ["budget", "spent", "person", "_charges", "_table", "new"])
 def test_nothing_of_a_session_can_be_set_or_deleted(session, name):
-    with pytest.raises(SingleUseError, match="sealed"):
+    with pytest.raises(SingleUseError, match="could spend its budget twice"):
         setattr(session, name, None)
-    with pytest.raises(SingleUseError, match="sealed"):
+    with pytest.raises(SingleUseError, match="could spend its budget twice"):
         delattr(session, name)
 
 
@@ -139,7 +139,7 @@ def test_a_plan_is_released_once_and_its_answers_stay(session):
     with pytest.raises(InputError, match="released"):
         _ = plan.answers
     first = plan.release()
-    with pytest.raises(InsufficientBudgetError, match=r"released before.*plan\.answers"):
+    with pytest.raises(InsufficientBudgetError, match=r"already released.*plan\.answers"):
         plan.release()
     assert plan.answers is first
     assert session.spent["budget_fraction"] == "0.5"
@@ -215,10 +215,10 @@ def test_other_ways_to_send_a_plan_to_a_process_refuse_it(session):
 def test_after_the_charge_the_message_says_that_it_is_spent(session, failing, error):
     plan = session.plan([tr.count()], budget_fraction="0.5")
     failing(error)
-    with pytest.raises(type(error), match=r"a share of 0\.5 of the budget was spent, and nothing was published"):
+    with pytest.raises(type(error), match=r"a fraction of 0\.5 of the budget was spent, and nothing was published"):
         plan.release()
     assert session.spent["budget_fraction"] == "0.5"
-    with pytest.raises(InsufficientBudgetError, match="released before"):
+    with pytest.raises(InsufficientBudgetError, match="already released"):
         plan.release()
 
 
@@ -283,7 +283,7 @@ def test_an_interrupt_at_any_line_charges_once_or_not_at_all_and_says_which():
             break
         told.add((said, spent > 0))
         if spent:
-            with pytest.raises(InsufficientBudgetError, match="released before"):
+            with pytest.raises(InsufficientBudgetError, match="already released"):
                 issued.release()
         else:
             assert issued.release() == 2

@@ -46,27 +46,29 @@ def words(page: str) -> str:
 
 def test_a_bounded_count_says_so_everywhere(answers):
     count, total, one = answers.result().answers
-    assert count.over == one.over.replace("3", "12") == "rows, at most 12 of one aircraft"
-    assert total.over == "rows, at most 12 of one aircraft, 3 of them in one group"
+    assert count.over == one.over.replace("3", "12") == "at most 12 rows per aircraft"
+    assert total.over == "at most 12 rows per aircraft, at most 3 per group"
     assert (count.max_rows, total.max_rows_per_group, one.max_rows) == (12, 3, 3)
     assert any("not the whole table" in note for note in count.notes)
-    assert any("max_rows_per_group = 3 bounds it" in note for note in one.notes)
+    assert any("max_rows_per_group = 3 limits it" in note for note in one.notes)
     said = words(reporting.html(answers.result()))
-    assert "How many records there are, over rows, at most 12 of one aircraft." in said
+    assert "The number of rows, using at most 12 rows per aircraft." in said
     assert "over the whole table." not in said
 
 
 def test_a_plan_says_the_same(flights):
     plan = tr.Session(flights, privacy_unit="tail", max_rows=12, budget=BUDGET).plan([tr.count()])
-    assert "over rows, at most 12 of one person" in str(plan)
+    assert "using at most 12 rows per person" in str(plan)
     assert PLANNED.parse_json(json.dumps(plan.to_data()), PlannedRelease) == plan.document()
 
 
 def test_only_a_human_is_addressed(answers, flights):
     said = words(reporting.html(answers.result()))
-    assert "whether an aircraft is in the data" in said and "With the data of an aircraft or without it" in said
-    assert "at most 12 rows an aircraft" in said
-    assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition("What this does not promise")[0])
+    assert "whether an aircraft is in the data" in said and "with the data of an aircraft as without" in said
+    assert "at most 12 rows per aircraft" in said
+    assert not re.search(
+        r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition(" Limitations Intervals ")[0]
+    )
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b", said)  # nor further down, where the curves are
     human = tr.Session(flights, privacy_unit="tail", max_rows=12, budget=BUDGET).plan([tr.count()]).release()
     assert "whether you are in the data" in words(reporting.html(human.result()))

@@ -23,7 +23,7 @@ from tightrope.ledger.check import check_ledger
 from tightrope.queries.query_group import group_queries
 from tightrope.queries.statistics import Noise
 from tightrope.release.bias_check import _relative_loss
-from tightrope.release.draft import APART, TOGETHER, allocate_best_arrangement, list_arrangements
+from tightrope.release.draft import JOINT_SUMS, SEPARATE_SUMS, allocate_best_arrangement, list_arrangements
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, worst_verdict
 
@@ -94,7 +94,7 @@ def test_noise_in_the_shape_of_the_box_is_what_theory_has(columns):
     plan = in_a_box(columns)
     found = plan.accuracies()[0].errors_at_size(1)["expected_absolute_error"]
     assert found == pytest.approx((columns + 1) / 2, rel=2e-3)
-    (apart,) = (one for one in plan.draft.noise_alternatives if one["family"] == APART)
+    (apart,) = (one for one in plan.draft.noise_alternatives if one["family"] == SEPARATE_SUMS)
     assert apart["relative_error"] == pytest.approx(2 * columns / (columns + 1), rel=0.02)
     assert {noise.family for noises in plan.noises() for noise in noises} == {f"discrete Laplace in a box of {columns}"}
     assert plan.loss.epsilon(1e-8) <= 1
@@ -106,7 +106,7 @@ def test_where_independent_noise_is_smaller_it_stays():
     sums = [tr.sum(name, bounds=(-1, 1)) for name in "ab"]
     plan = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-4)).plan([*counts, *sums])
     assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
-    assert TOGETHER in {one["family"] for one in plan.draft.noise_alternatives}
+    assert JOINT_SUMS in {one["family"] for one in plan.draft.noise_alternatives}
 
 
 @pytest.mark.parametrize(

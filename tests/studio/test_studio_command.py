@@ -57,7 +57,7 @@ def test_a_plan_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--table", "x"], "with a plan"), (["--out", "/elsewhere.toml"], "relative to it"), ([], "file that exists")],
+    [(["--table", "x"], "with a plan"), (["--out", "/elsewhere.toml"], "relative to it"), ([], "does not exist")],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, more: list[str], said: str) -> None:
     source = table(tmp_path, ["Oslo"]).name if more else "gone.parquet"

@@ -233,8 +233,8 @@ def test_exact_text_is_no_power_of_a_million():
 def test_what_is_shown_nearly_is_counted():
     claims = check_document(release("cells"))
     near = claims[0]._replace(found="in [1, 2]: confirmed for the stated bound times 1.01", verdict=CONFIRMED)
-    assert "1 of them for a little more" in verdict_text([near])
-    assert "a little more" not in verdict_text([claims[0]])
+    assert "1 of them with a small tolerance" in verdict_text([near])
+    assert "small tolerance" not in verdict_text([claims[0]])
 
 
 def test_every_sort_of_step_has_a_form():

@@ -54,7 +54,7 @@ def test_it_says_the_same_of_a_release(place):
 
 
 ALONE_LINES = {
-    "release": (lambda: release("cells"), 1700),
+    "release": (lambda: release("cells"), 1850),
     "noise": (lambda: noise("a dual"), 1150),
     "account": (lambda: account("finite"), 1050),
     "coupling": (coupling, 680),

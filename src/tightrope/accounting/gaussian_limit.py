@@ -28,18 +28,22 @@ CELLS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class LossSpread:
-    """Norms of one loss distribution's cell ends, and, in the same norms, the distance of its losses from them."""
+    """Norms of the cell ends of a loss distribution, and of the distances of its losses from these ends.
+
+    ``mean``, ``deviation`` and ``third``: mean, L² and L³ norm of the centered ends; ``drift``: bound on how far the
+    mean loss is below ``mean``; ``distance`` and ``distance_third``: L² and L³ norm of the distances.
+    """
 
     mean: float
     drift: float
     deviation: float
-    apart: float
+    distance: float
     third: float
-    apart_third: float
+    distance_third: float
 
     @classmethod
     def from_cells(cls, law: LossDistribution) -> Self:
-        """Cell ends have the larger mean; the distance of a loss from its end is at most the cell's width."""
+        """Return the norms; cell ends have the larger mean, and a loss is at most the cell's width from its end."""
         cells = law.cells_by_count(CELLS)
         losses, masses = cells.dominating_atoms()
         losses, masses = losses[masses > 0], masses[masses > 0]
@@ -47,9 +51,9 @@ class LossSpread:
         spread = np.abs(losses - mean)
         p, width = cells.p_masses[cells.p_masses > 0], (cells.upper - cells.lower)[cells.p_masses > 0]
         drift = float(p @ (width**2 * np.exp(np.minimum(width, 700.0)))) / 2
-        deviation, apart = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
+        deviation, distance = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
         return cls(
-            mean, drift, deviation, apart, _cube_root(float(masses @ spread**3)), _cube_root(float(p @ width**3))
+            mean, drift, deviation, distance, _cube_root(float(masses @ spread**3)), _cube_root(float(p @ width**3))
         )
 
 
@@ -59,31 +63,36 @@ def _cube_root(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SumMoments:
-    """Moments of a sum: bounds on its mean and on its deviation, and the Berry–Esseen distance to a normal."""
+    """Moments of a sum: (lower, upper) bounds on its mean and deviation, and its Berry–Esseen distance to a normal."""
 
     mean: tuple[float, float]
     deviation: tuple[float, float]
     distance: float
-    likely: float
-    """The deviation computed from the ends of cells."""
+    approximate_deviation: float
+    """The deviation of the cell ends, between the bounds."""
 
     @classmethod
     def from_spread(cls, total: Composition) -> Self:
-        """By Minkowski, a norm is off by at most the norm of the distances; a centered loss by at most twice that."""
+        """Return the moments of a composition.
+
+        By Minkowski, norms differ by at most the norm of the distances, for centered losses by at most twice that.
+        """
         steps = [(LossSpread.from_cells(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
         mean = math.fsum(n * spread.mean for spread, n in steps)
         drift = math.fsum(n * spread.drift for spread, n in steps)
-        low_deviation = math.sqrt(math.fsum(n * max(0.0, spread.deviation - spread.apart) ** 2 for spread, n in steps))
-        high_deviation = math.sqrt(math.fsum(n * (spread.deviation + spread.apart) ** 2 for spread, n in steps))
-        third = math.fsum(n * (spread.third + 2 * spread.apart_third) ** 3 for spread, n in steps)
-        likely = math.sqrt(math.fsum(n * spread.deviation**2 for spread, n in steps))
+        low_deviation = math.sqrt(
+            math.fsum(n * max(0.0, spread.deviation - spread.distance) ** 2 for spread, n in steps)
+        )
+        high_deviation = math.sqrt(math.fsum(n * (spread.deviation + spread.distance) ** 2 for spread, n in steps))
+        third = math.fsum(n * (spread.third + 2 * spread.distance_third) ** 3 for spread, n in steps)
+        approximate_deviation = math.sqrt(math.fsum(n * spread.deviation**2 for spread, n in steps))
         distance = BERRY_ESSEEN * third / low_deviation**3 if low_deviation else math.inf
-        return cls((mean - drift, mean), (low_deviation, high_deviation), distance, likely)
+        return cls((mean - drift, mean), (low_deviation, high_deviation), distance, approximate_deviation)
 
 
 @dataclass(frozen=True, slots=True)
 class DirectionMoments:
-    """One direction: the sum of the losses under P, and of their negatives under Q."""
+    """Moments of one direction: of the sum of the losses under P, and of their negatives under Q."""
 
     under_p: SumMoments
     under_q: SumMoments
@@ -92,7 +101,7 @@ class DirectionMoments:
     def from_direction(cls, total: Composition) -> Self:
         """Return the moments of one direction of a loss; ``InputError`` if it has no Gaussian limit."""
         if not total.laws or total.infinite_mass > 0:
-            value = total.infinite_mass if total.laws else "no step at all"
+            value = total.infinite_mass if total.laws else "an empty composition"
             raise InputError("loss", value, "one with delta(inf) = 0", "a Gaussian has no infinite loss (GI Thm 3)")
         side = cls(SumMoments.from_spread(total), SumMoments.from_spread(total.reverse_distribution()))
         if not side.under_p.deviation[1] > 0:
@@ -102,14 +111,16 @@ class DirectionMoments:
     @property
     def gaussian_mu(self) -> float:
         """(E_P L − E_Q L) / s."""
-        return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.likely
+        return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.approximate_deviation
 
     def tradeoff_bound(self, level: Floats, *, worst: bool) -> Floats:
         """Return Φ((s_Q Φ⁻¹(level) − a − b) / s_P), with every bound taken on the requested side."""
         p, q = self.under_p, self.under_q
         quantile = ndtri(np.clip(level, 0.0, 1.0))
-        apart = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]
-        ends = [(scale * quantile - apart) / other for scale in q.deviation for other in p.deviation]
+        gap = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]
+        ends = [
+            (q_deviation * quantile - gap) / p_deviation for q_deviation in q.deviation for p_deviation in p.deviation
+        ]
         return np.asarray(ndtr(np.min(ends, axis=0) if worst else np.max(ends, axis=0)))
 
 
@@ -148,6 +159,7 @@ class GaussianLimit:
         )
 
     def _tradeoff_bound(self, t: Floats, *, worst: bool) -> Floats:
+        """Return the lower bound on f(t) if ``worst``, else the upper one."""
         if not np.all((t >= 0) & (t <= 1)):
             raise InputError("false_positive_rate", t.tolist(), "probabilities in [0, 1]")
         sign = -1 if worst else 1

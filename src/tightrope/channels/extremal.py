@@ -1,4 +1,4 @@
-"""Channels that attain the suprema of ``suprema``: the best that a private mechanism can be."""
+"""Channels that attain the upper bounds of ``suprema``: optimal private mechanisms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.numerics.distributions import normalize_distribution
 
 
 def dominating_channel(guarantee: Guarantee) -> Channel:
-    """The dominating pair of a triple as a channel of two inputs (GI eqs. 43–44; theory §1), five outputs.
+    """Return the dominating pair of a triple as a channel with two inputs and five outputs (GI eqs. 43–44; theory §1).
 
     ``(δ, c e^ε, 1 − η − c, c, 0)`` with ``c = (η − δ)/(e^ε − 1)`` and its reverse. Every (ε, δ, η)-LDP channel on two
     inputs is this one followed by another (Blackwell).
@@ -30,10 +30,10 @@ def dominating_channel(guarantee: Guarantee) -> Channel:
 
 
 def binary_with_erasure(p0: ArrayLike, p1: ArrayLike, guarantee: Guarantee) -> Channel:
-    """The binary mechanism with erasure (GI eq. 31): the bit p1(x) > p0(x) through the dominating channel.
+    """Return the binary mechanism with erasure (GI eq. 31): the bit p1(x) > p0(x) through the dominating channel.
 
-    It attains ``TV(M0, M1) = η TV(p0, p1)``, the most under the triple (GI Prop. 2), for the two distributions it was
-    made for, shape [inputs] each. Raises ``InputError`` for invalid distributions.
+    It attains ``TV(M0, M1) = η TV(p0, p1)``, the largest for the triple (GI Prop. 2), for these two
+    distributions, shape [inputs] each. Raises ``InputError`` for invalid distributions.
 
     >>> made = binary_with_erasure([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], Guarantee(1.0, 0.0, 0.3))
     >>> round(made.output_divergence("total_variation", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]) / 0.3, 12)
@@ -45,12 +45,12 @@ def binary_with_erasure(p0: ArrayLike, p1: ArrayLike, guarantee: Guarantee) -> C
 
 
 def third_way(guarantee: Guarantee) -> Channel:
-    """Three inputs that attain every bound of ``suprema.between_outputs``, for δ = 0 and η ≤ (e^ε−1)/(e^ε+2).
+    """Return a channel with three inputs that attains every bound of ``suprema.between_outputs``.
 
-    Rows of the dominating channel and a third, ``(s, s, 1 − 2s)`` with ``s = η/(e^ε−1)``: the common part of two
-    distributions that agree but for a share t makes both likelihood ratios 1 + t(e^ε − 1)
-    (``docs/proofs/channels.md``). At the largest such η it is ternary randomized response. Raises ``InputError`` for
-    other triples.
+    For δ = 0 and η ≤ (e^ε−1)/(e^ε+2) only. Its rows are those of the dominating channel and ``(s, s, 1 − 2s)`` with ``s
+    = η/(e^ε−1)``. Two distributions at total variation t, whose common part is the third input, have likelihood ratios
+    1 + t(e^ε − 1) in both directions (``docs/proofs/channels.md``). At the largest such η it is ternary randomized
+    response. Raises ``InputError`` for other triples.
 
     >>> best = third_way(Guarantee(1.0, 0.0, 0.3))
     >>> round(best.epsilon, 9), round(best.total_variation, 9)
@@ -65,7 +65,7 @@ def third_way(guarantee: Guarantee) -> Channel:
 
 
 def _side_masses(guarantee: Guarantee) -> tuple[float, float]:
-    """(η − δ)/(e^ε − 1) and e^ε times that, without overflow; (0, 0) at ε = 0, where η = δ."""
+    """Return (η − δ)/(e^ε − 1) and e^ε times that, without overflow; (0, 0) at ε = 0, where η = δ."""
     if guarantee.epsilon == 0:
         return 0.0, 0.0
     shrunk = math.exp(-guarantee.epsilon)

@@ -24,18 +24,16 @@ from tightrope.numerics.checks import check_probability, non_negative
 from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import Convex, Divergence, resolve_divergence
 
-# Entropy, mutual information and capacity (Blahut–Arimoto with a certified gap) of a matrix, in nats.
-
-GAP = 1e-12
-"""The iteration stops at this gap, relative to the capacity."""
-ROUNDS = 3_000
-LONGER = 1.3
-"""Growth factor of a step after a gain."""
+CAPACITY_TOLERANCE = 1e-12
+"""The capacity iteration stops at this gap between its bounds, relative to the upper one."""
+MAX_ROUNDS = 3_000
+STEP_GROWTH = 1.3
+"""Growth factor of the step after an improvement."""
 LONGEST_STEP = 1e6
 
 
 def shannon_entropy(p: Floats) -> float:
-    """H(p) = −Σ p log p.
+    """Return H(p) = −Σ p log p in nats.
 
     >>> round(shannon_entropy(np.array([0.5, 0.5])), 12)
     0.69314718056
@@ -44,20 +42,21 @@ def shannon_entropy(p: Floats) -> float:
 
 
 def mutual_information(rows: Floats, prior: Floats) -> float:
-    """I(X; Z) = Σ_x p(x) KL(K(x)‖pK)."""
+    """Return I(X; Z) = Σ_x p(x) KL(K(x)‖pK) in nats."""
     return max(0.0, float(prior @ information_gains(rows, prior)))
 
 
 def information_gains(rows: Floats, prior: Floats) -> Floats:
-    """KL(K(x)‖pK) for each input x, shape [inputs]; ∞ where pK misses an output of K(x)."""
+    """Return KL(K(x)‖pK) for each input x, shape [inputs]; ∞ if pK misses an output of K(x)."""
     return np.asarray(rel_entr(rows, prior @ rows).sum(axis=1), dtype=np.float64)
 
 
 def capacity_bounds(rows: Floats) -> Bounds:
-    """The maximum over priors of I(X; Z), between I at a prior and max_x KL(K(x)‖pK) (Blahut–Arimoto; Gallager).
+    """Return bounds on the capacity, the maximum of I(X; Z) over priors, in nats (Blahut–Arimoto; Gallager).
 
-    Any prior gives valid bounds. The iteration p ← p e^{t KL(K(x)‖pK)} brings them together, t = 1 where a longer step
-    loses: to 1e−12 relative, or as far as ``ROUNDS`` go – the gap is in the answer. Rounding is added on both sides.
+    Every prior p gives the bounds I(X; Z) and max_x KL(K(x)‖pK). The iteration p ← p e^{t KL(K(x)‖pK)}, with t = 1 if a
+    longer step makes it worse, brings them together to 1e−12 relative or for ``MAX_ROUNDS``. Rounding is added on both
+    sides.
 
     >>> low, high = capacity_bounds(np.array([[0.75, 0.25], [0.25, 0.75]]))
     >>> round(low, 9) == round(high, 9) == 0.130812036
@@ -66,40 +65,38 @@ def capacity_bounds(rows: Floats) -> Bounds:
     prior, step = np.full(len(rows), 1 / len(rows)), 1.0
     gain = information_gains(rows, prior)
     low, high = float(prior @ gain), float(gain.max())
-    for _ in range(ROUNDS):
-        if high - low <= GAP * high + 1e-16:
+    for _ in range(MAX_ROUNDS):
+        if high - low <= CAPACITY_TOLERANCE * high + 1e-16:
             break
         # The prior with more weight on more informative inputs. Weights stay above 0: a weight of 0 would persist.
         weights = np.maximum(prior * np.exp(step * (gain - gain.max())), 1e-300)
-        moved = np.asarray(weights / weights.sum())
-        new = information_gains(rows, moved)
-        value = float(moved @ new)
+        new_prior = np.asarray(weights / weights.sum())
+        new_gain = information_gains(rows, new_prior)
+        value = float(new_prior @ new_gain)
         if value < low and step > 1:
             step = 1.0
             continue
-        prior, gain, low, step = moved, new, max(low, value), min(step * LONGER, LONGEST_STEP)
+        prior, gain, low, step = new_prior, new_gain, max(low, value), min(step * STEP_GROWTH, LONGEST_STEP)
         high = min(high, float(gain.max()))
     rounding = 4e-16 * (rows.shape[1] + len(rows)) * (1 + high)
     return Bounds(max(0.0, low - rounding), high + rounding)
 
 
-# The upper envelope of the profiles of all pairs of rows, by as few points as determine it.
-#
-# The envelope g(γ) is convex and piecewise linear. Tangents at both ends of an interval meet at a point c between
-# them: where g(c) lies on the tangents, c is the only kink inside and the interval is done; else c splits it, the
-# widest gap first. Points on a convex curve, connected by chords, lie on or above it: whenever the search stops, what
-# it has found dominates (``docs/proofs/channels.md``).
+# The upper envelope g(γ) of the profiles of all pairs of rows is convex and piecewise linear. Tangents at both ends of
+# an interval meet at a point c between them: if g(c) lies on the tangents, c is the only kink inside and the interval
+# is done; otherwise it is split at c, the interval with the largest gap first. Chords between points of a convex curve
+# lie on or above it: so the points dominate the envelope whenever the search stops (``docs/proofs/channels.md``).
 
 ROOT_STEPS = 200
-FLAT = 1e-14
-"""Kinks whose chord is this close to the curve are not searched for."""
+CURVE_TOLERANCE = 1e-14
+"""Intervals whose chord is this close to the curve are not split."""
 LARGEST_LOSS = 600.0
 """Larger losses count as infinite."""
-LEAST_LOSS = 1e-12
-"""Smaller losses are raised to this: the points of a hull must be apart."""
-ROUNDED_UP = 1 + 4e-15
-SHIFT = 1e-15
-"""The largest error that normalizing two rows adds to a log-ratio: some units of 2⁻⁵³ each."""
+SMALLEST_LOSS = 1e-12
+"""A smaller largest loss is raised to this, so that the points differ."""
+ROUNDING_FACTOR = 1 + 4e-15
+LOG_RATIO_ERROR = 1e-15
+"""Largest error of a log-ratio from normalizing two rows: a few units of 2⁻⁵³."""
 
 Evaluate = Callable[[float], tuple[float, float]]
 
@@ -112,11 +109,11 @@ class DivergenceCurve:
     max_loss: float
     """The largest finite loss, in nats: beyond it the envelope is ``infinity_mass``."""
     infinity_mass: float
-    """The largest probability of an output that rules the other input out."""
+    """The largest probability, over pairs of rows, of outputs that are impossible for the other input."""
     error: float
     """A bound on the rounding of each value."""
     max_points: int
-    """Points that may be visited; more kinks than that are bridged by chords: dominating, less tight."""
+    """Largest number of points; if there are more kinks, chords replace the rest: still dominating, less tight."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,45 +126,47 @@ class _Point:
 
 
 def dominating_loss(curve: DivergenceCurve) -> PrivacyLoss:
-    """The loss whose profile is the envelope, for both directions; neighbors are local."""
-    top = min(max(curve.max_loss * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.max_loss > 0 else 0.0
-    # The last point: only the exclusive mass is left there, unless losses exceed `LARGEST_LOSS`.
+    """Return the loss whose profile is the envelope, for both directions; neighbors are local."""
+    top = min(max(curve.max_loss * ROUNDING_FACTOR, SMALLEST_LOSS), LARGEST_LOSS) if curve.max_loss > 0 else 0.0
+    # The last point: the envelope is `infinity_mass` there, unless losses exceed `LARGEST_LOSS`.
     gamma = math.exp(top)
     if top < LARGEST_LOSS:
-        end = _Point(gamma, min(1.0, curve.infinity_mass * ROUNDED_UP), 0.0)
+        end = _Point(gamma, min(1.0, curve.infinity_mass * ROUNDING_FACTOR), 0.0)
     else:
         end = _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
-    # Points of the curve from start to end with every kink among them, or as many as may be visited.
+    # Points of the curve from start to end, with all kinks or as many as `max_points` allows.
     start = _Point(1.0, *curve.at(1.0))
     points = [start]
-    open_ = _tangent_interval(start, end)
-    while open_ and len(points) < curve.max_points:
-        _, meeting, left, right = heapq.heappop(open_)
-        here = _Point(meeting, *curve.at(meeting))
-        points.append(here)
-        if here.value - (left.value + left.slope * (meeting - left.gamma)) > FLAT:
-            for part in _tangent_interval(left, here) + _tangent_interval(here, right):
-                heapq.heappush(open_, part)
-    raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
-    known = from_points([*raised, (top, end.value)]).loss
-    return PrivacyLoss(known.remove, known.add, Neighbors.LOCAL)
+    intervals = _tangent_interval(start, end)
+    while intervals and len(points) < curve.max_points:
+        _, meeting, left, right = heapq.heappop(intervals)
+        middle = _Point(meeting, *curve.at(meeting))
+        points.append(middle)
+        if middle.value - (left.value + left.slope * (meeting - left.gamma)) > CURVE_TOLERANCE:
+            for part in _tangent_interval(left, middle) + _tangent_interval(middle, right):
+                heapq.heappush(intervals, part)
+    raised = [
+        (math.log(p.gamma) * ROUNDING_FACTOR, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma
+    ]
+    loss = from_points([*raised, (top, end.value)]).loss
+    return PrivacyLoss(loss.remove, loss.add, Neighbors.LOCAL)
 
 
 def least_epsilon(curve: DivergenceCurve, delta: float) -> float:
-    """Least ε ≥ 0 with envelope ≤ δ, rounded up; ∞ where δ is below the exclusive mass.
+    """Return the smallest ε ≥ 0 with envelope ≤ δ, rounded up; ∞ if δ is below ``infinity_mass``.
 
-    Newton's steps from γ = 1 stay below the root of a convex decreasing curve, and reach it on a linear piece.
+    Newton steps from γ = 1 stay below the root of the convex decreasing curve and reach it on a linear piece.
     """
     if delta >= 1:
         return 0.0
-    if delta < curve.infinity_mass * ROUNDED_UP:
+    if delta < curve.infinity_mass * ROUNDING_FACTOR:
         return _round_up_log_ratio(curve.max_loss) if curve.infinity_mass <= delta else math.inf
     gamma = 1.0
     for _ in range(ROOT_STEPS):
         value, slope = curve.at(gamma)
         excess = value + curve.error - delta
         if excess <= 0:
-            return math.log(gamma) * ROUNDED_UP
+            return math.log(gamma) * ROUNDING_FACTOR
         if slope == 0 or math.log(gamma) >= curve.max_loss:
             break
         gamma *= 1 + max(1e-15, excess / -slope / gamma)
@@ -175,12 +174,12 @@ def least_epsilon(curve: DivergenceCurve, delta: float) -> float:
 
 
 def _round_up_log_ratio(largest: float) -> float:
-    """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
-    return largest * ROUNDED_UP + SHIFT if largest > 0 else 0.0
+    """Return an upper bound on the exact log-ratio of entries that were divided by their row's sum; 0 stays 0."""
+    return largest * ROUNDING_FACTOR + LOG_RATIO_ERROR if largest > 0 else 0.0
 
 
 def _tangent_interval(left: _Point, right: _Point) -> list[tuple[float, float, _Point, _Point]]:
-    """(− gap, γ, ends) with γ where the tangents at both ends meet and the gap to the chord there; none if flat."""
+    """Return [(− gap, γ, ends)]: both tangents meet at γ, ``gap`` below the chord; [] if the gap is tiny."""
     width, bend = right.gamma - left.gamma, right.slope - left.slope
     rise = right.value - left.value
     if not bend > 0:
@@ -188,7 +187,7 @@ def _tangent_interval(left: _Point, right: _Point) -> list[tuple[float, float, _
     along = (right.slope * width - rise) / bend
     gap = along * (rise / width - left.slope)
     inside = left.gamma * (1 + 1e-15) < left.gamma + along < right.gamma * (1 - 1e-15)
-    return [(-gap, left.gamma + along, left, right)] if inside and gap > FLAT else []
+    return [(-gap, left.gamma + along, left, right)] if inside and gap > CURVE_TOLERANCE else []
 
 
 class Kernel(ABC):
@@ -213,7 +212,7 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """Least ε with (ε, 0)-LDP: the largest log-ratio within a column; ∞ where a report rules an input out."""
+        """Least ε with (ε, 0)-LDP: the largest log-ratio within a column; ∞ if a report is impossible for an input."""
 
     @property
     @abstractmethod
@@ -222,25 +221,25 @@ class Kernel(ABC):
 
     @abstractmethod
     def output_distribution(self, p: Floats) -> Floats:
-        """The distribution of the report when the input has distribution ``p``, shape [inputs] → [outputs]."""
+        """Return the distribution of the report if the input has distribution ``p``, shape [inputs] → [outputs]."""
 
     @abstractmethod
     def _hockey_stick_curve(self) -> DivergenceCurve:
-        """γ ↦ max over ordered pairs of E_γ."""
+        """Return the curve γ ↦ max over ordered pairs of E_γ."""
 
     @abstractmethod
     def _mutual_information(self, p: Floats) -> float:
-        """I(X; Z) in nats for X of distribution ``p``."""
+        """Return I(X; Z) in nats for X with distribution ``p``."""
 
     @abstractmethod
     def channel_capacity(self) -> Bounds:
-        """``Bounds`` around the most information a report can carry, max over priors of I(X; Z), in nats."""
+        """Return bounds on the capacity, the maximum of I(X; Z) over priors, in nats."""
 
     def profile(self, epsilon: ArrayLike) -> float | Floats:
-        """δ(ε) = max over ordered pairs of rows of E_{e^ε} (AAC Theorem 3), for any real ε; arrays give arrays.
+        """Return δ(ε) = max over ordered pairs of rows of E_{e^ε} (AAC Theorem 3), for any real ε; arrays give arrays.
 
-        To a few units in the last place of 1; for a rounded-up bound use ``.loss`` or ``.guarantee``. Raises
-        ``InputError`` where ε is not finite.
+        The absolute error is a few units of 2⁻⁵³; for a rounded-up bound use ``.loss`` or ``.guarantee``. Raises
+        ``InputError`` if ε is not finite.
 
         >>> from tightrope.channels import Channel
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).profile([0.0, 2.0]).tolist()
@@ -263,7 +262,7 @@ class Kernel(ABC):
         return dominating_loss(self._hockey_stick_curve())
 
     def contraction(self, gamma: float) -> float:
-        """η_γ = max over pairs of E_γ, γ ≥ 0: for γ ≥ 1 the contraction coefficient of E_γ (AAC Theorem 3).
+        """Return η_γ = max over pairs of E_γ, γ ≥ 0: for γ ≥ 1 the contraction coefficient of E_γ (AAC Theorem 3).
 
         >>> from tightrope.channels import Channel
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).contraction(2)
@@ -279,8 +278,8 @@ class Kernel(ABC):
     def guarantee(self, delta: float) -> Guarantee:
         """Return the triple (ε, δ, η) of this channel: least ε at this δ, rounded up, and its total variation.
 
-        ε = ∞ where δ is below the mass of reports that rule an input out; a δ above η becomes η. Raises ``InputError``
-        unless 0 ≤ δ ≤ 1.
+        ε = ∞ if δ is below the mass of reports that are impossible for an input; a δ above η becomes η. Raises
+        ``InputError`` unless 0 ≤ δ ≤ 1.
 
         >>> from tightrope.channels import Channel
         >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee(0.25).epsilon, 12)
@@ -317,7 +316,7 @@ class Kernel(ABC):
         return self._mutual_information(self._input_distribution("prior", prior))
 
     def information_limit(self, prior: ArrayLike) -> float:
-        """κ H(X) ≥ I(X; Z), κ = ``kl_contraction`` (AAC Corollary 5 with the coefficient of this channel)."""
+        """Return κ H(X) ≥ I(X; Z), κ = ``kl_contraction`` (AAC Corollary 5 with the coefficient of this channel)."""
         return self.kl_contraction * shannon_entropy(self._input_distribution("prior", prior))
 
     def _input_distribution(self, name: str, values: ArrayLike) -> Floats:

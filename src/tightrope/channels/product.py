@@ -1,4 +1,4 @@
-"""Several attributes of one person, each through its own symmetric channel, without the product's matrix."""
+"""Randomized response with erasure as a channel, and products of such channels, without their matrices."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_probability, non_negative
 from tightrope.numerics.distributions import SUM_TOLERANCE
 
-# Channels whose rows all differ in the same way: one pair of distributions stands for every pair of rows.
 
-
-class Alike(Kernel):
-    """Any two different rows are ``row_pair`` up to the names of the outputs, or are dominated by it."""
+class SymmetricKernel(Kernel):
+    """Base class of channels where every pair of rows is ``row_pair`` with renamed outputs, or is dominated by it."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def row_pair(self) -> Channel:
-        """Two rows over few outputs; outputs with equal ratio are merged."""
+        """Two rows that dominate every pair; outputs with equal ratio are merged."""
 
     @property
     def epsilon(self) -> float:
@@ -45,16 +43,16 @@ class Alike(Kernel):
         return self.row_pair._hockey_stick_curve()
 
 
-MOST_OUTPUTS = 1 << 20
-"""Outputs of the pair, after outputs with equal ratio are merged."""
-EQUAL = 1e-14
+MAX_PAIR_OUTPUTS = 1 << 20
+"""Largest number of outputs of the pair, after outputs with equal ratio are merged."""
+LOSS_TOLERANCE = 1e-14
 """Losses closer than this are merged."""
-MOST_STATES = 1 << 26
-"""Entries of a joint distribution."""
+MAX_JOINT_OUTPUTS = 1 << 26
+"""Largest number of entries of a joint distribution."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProductChannel(Alike):
+class ProductChannel(SymmetricKernel):
     """Independent reports of several attributes, all of which may differ between two people.
 
     Input (x_1, …, x_n) in row-major order. Two rows that agree in an attribute are dominated by two that do not; where
@@ -96,15 +94,15 @@ class ProductChannel(Alike):
                 losses = np.log(rows[0]) - np.log(rows[1])
             order = np.argsort(losses)
             starts = _group_starts(losses[order])
-            if not len(starts) <= MOST_OUTPUTS:
-                expected = f"at most {MOST_OUTPUTS}"
+            if not len(starts) <= MAX_PAIR_OUTPUTS:
+                expected = f"at most {MAX_PAIR_OUTPUTS}"
                 raise InputError("outputs of the pair", len(starts), expected, "take fewer different factors")
             joint = np.asarray(np.add.reduceat(rows[:, order], starts, axis=1))
         return Channel(joint)
 
     @property
     def epsilon(self) -> float:
-        """The sum: every factor may have its worst report at once."""
+        """The sum of the factors' ε: all factors can have their worst report at once."""
         return math.fsum(factor.epsilon for factor in self.factors)
 
     @property
@@ -113,10 +111,13 @@ class ProductChannel(Alike):
         return sum((factor.loss for factor in self.factors[1:]), self.factors[0].loss)
 
     def output_distribution(self, p: Floats) -> Floats:
-        """One attribute after the other. Raises ``InputError`` beyond 2²⁶ joint reports."""
-        if not self.output_count <= MOST_STATES:
+        """Return the joint distribution of the reports, an attribute at a time; ``InputError`` beyond 2²⁶ reports."""
+        if not self.output_count <= MAX_JOINT_OUTPUTS:
             raise InputError(
-                "outputs", self.output_count, f"at most {MOST_STATES} for a joint law", "ask each attribute alone"
+                "outputs",
+                self.output_count,
+                f"at most {MAX_JOINT_OUTPUTS} for a joint distribution",
+                "use each attribute alone",
             )
         joint = p.reshape([factor.input_count for factor in self.factors])
         for axis, factor in enumerate(self.factors):
@@ -124,46 +125,45 @@ class ProductChannel(Alike):
         return joint.ravel()
 
     def channel_capacity(self) -> Bounds:
-        """Capacities of independent channels add up."""
+        """Return the sum of the capacities of the factors."""
         limits = [factor.channel_capacity() for factor in self.factors]
         return Bounds(sum(low for low, _ in limits), sum(high for _, high in limits))
 
     def _mutual_information(self, p: Floats) -> float:
-        """H(Z) − Σ_i H(Z_i | X_i): given the attributes, the reports are independent."""
-        known = math.fsum(factor.conditional_entropy for factor in self.factors)
-        return max(0.0, shannon_entropy(self.output_distribution(p)) - known)
+        """Return H(Z) − Σ_i H(Z_i | X_i): given the attributes, the reports are independent."""
+        conditional_entropy = math.fsum(factor.conditional_entropy for factor in self.factors)
+        return max(0.0, shannon_entropy(self.output_distribution(p)) - conditional_entropy)
 
     def _hockey_stick_curve(self) -> DivergenceCurve:
-        """Merging outputs that differ by ``EQUAL`` adds at most that much per factor."""
+        """Return the curve of the pair; merging outputs adds at most ``LOSS_TOLERANCE`` per factor to its error."""
         curve = self.row_pair._hockey_stick_curve()
-        return replace(curve, error=curve.error + EQUAL * len(self.factors))
+        return replace(curve, error=curve.error + LOSS_TOLERANCE * len(self.factors))
 
 
 def _group_starts(losses: Floats) -> NDArray[np.intp]:
-    """Return the start of each group of nearly equal losses; every group is at most ``EQUAL`` wide.
+    """Return the start of each group of nearly equal losses; every group is at most ``LOSS_TOLERANCE`` wide.
 
     ``losses`` ascend; infinite ones stay alone.
     """
     with np.errstate(invalid="ignore"):
-        close = np.diff(losses, prepend=-math.inf) <= EQUAL
-        chains = np.flatnonzero(~close)
-        beyond = (losses - losses[chains[np.cumsum(~close) - 1]]) / EQUAL
-    cells = np.where(close, np.floor(beyond), 0.0)
-    return np.flatnonzero(~close | (np.diff(cells, prepend=0.0) > 0))
+        is_close = np.diff(losses, prepend=-math.inf) <= LOSS_TOLERANCE
+        # Each chain of close losses is cut into cells of the tolerance's width.
+        chain_starts = np.flatnonzero(~is_close)
+        distance = (losses - losses[chain_starts[np.cumsum(~is_close) - 1]]) / LOSS_TOLERANCE
+    cells = np.where(is_close, np.floor(distance), 0.0)
+    return np.flatnonzero(~is_close | (np.diff(cells, prepend=0.0) > 0))
 
 
-# k-ary randomized response, with or without erasure, without its k × k matrix.
-
-MOST_VALUES = 1 << 53
-"""Floats represent every integer up to here."""
+MAX_DOMAIN_SIZE = 1 << 53
+"""Floats represent every integer up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class SymmetricChannel(Alike):
-    """Input x is reported as x with probability ``keep``, as each other one of k with ``other``, and otherwise erased.
+class SymmetricChannel(SymmetricKernel):
+    """Randomized response: x is reported with probability ``keep``, each other value with ``other``, else it is erased.
 
     keep + (k − 1) other + erased = 1; ``erased`` is output k. Every pair of rows looks like (keep, other, …) against
-    (other, keep, …), so that all is closed form in k. Raises ``InputError`` unless 2 ≤ k ≤ 2⁵³ and the probabilities
+    (other, keep, …), so there are closed forms in k. Raises ``InputError`` unless 2 ≤ k ≤ 2⁵³ and the probabilities
     add up to one within 1e−9 (they are then scaled to it).
 
     >>> million = SymmetricChannel.randomized_response(1.0, 1_000_000)
@@ -186,14 +186,16 @@ class SymmetricChannel(Alike):
         total = math.fsum((parts[0], (k - 1) * parts[1], parts[2]))
         if not abs(total - 1) <= SUM_TOLERANCE:
             raise InputError(
-                "keep + (k - 1) other + erased", total, "1 within 1e-9", "other is the chance of each other one"
+                "keep + (k - 1) other + erased", total, "1 within 1e-9", "other is the probability of each other value"
             )
         for name, part in zip(("keep", "other", "erased"), parts, strict=True):
             object.__setattr__(self, name, part / total)
 
     @classmethod
     def randomized_response(cls, epsilon: float, k: int) -> SymmetricChannel:
-        """Reported truly with probability e^ε / (e^ε + k − 1); κ = (e^ε − 1)² / ((e^ε + k − 1)(e^ε + 1)) (theory §5).
+        """Return the channel with keep = e^ε / (e^ε + k − 1) and erased = 0.
+
+        κ = (e^ε − 1)² / ((e^ε + k − 1)(e^ε + 1)) (theory §5).
 
         >>> round(SymmetricChannel.randomized_response(1.3, 10).kl_contraction, 9)
         0.12044526
@@ -213,27 +215,33 @@ class SymmetricChannel(Alike):
 
     @property
     def row_pair(self) -> Channel:
-        """Outputs: the first value, the second, any other, or erased."""
+        """Two rows over the outputs: the first value, the second, any other or erased."""
         rest = (self.k - 2) * self.other + self.erased
         return Channel([[self.keep, self.other, rest], [self.other, self.keep, rest]])
 
     def output_distribution(self, p: Floats) -> Floats:
-        """Linear in ``p``: a product sends parts of a joint distribution through it, which do not sum to one."""
+        """Return the distribution of reports. Linear in ``p``: ``ProductChannel`` passes parts with other sums."""
         total = p.sum()
         reported = self.other * total + (self.keep - self.other) * p
         return np.append(reported, self.erased * total) if self.erased > 0 else reported
 
     def channel_capacity(self) -> Bounds:
-        """At the uniform prior, by symmetry: keep log(keep/m) + (k − 1) other log(other/m), m = (1 − erased)/k."""
+        """Return bounds on the capacity, which is I(X; Z) at the uniform prior.
+
+        That is keep log(keep/m) + (k − 1) other log(other/m), m = (1 − erased)/k.
+        """
         m = (1 - self.erased) / self.k
         value = float(rel_entr(self.keep, m) + (self.k - 1) * rel_entr(self.other, m))
         return Bounds(max(0.0, value * (1 - 1e-12) - 1e-14), value * (1 + 1e-12) + 1e-14)
 
     def to_channel(self) -> Channel:
-        """The same as a matrix; ``InputError`` beyond 2²⁶ entries."""
+        """Return the channel as a matrix; ``InputError`` beyond 2²⁶ entries."""
         if not self.k * self.output_count <= LARGEST_PRODUCT:
             raise InputError(
-                "k", self.k, f"such that the matrix has at most {LARGEST_PRODUCT} entries", "stay structured"
+                "k",
+                self.k,
+                f"such that the matrix has at most {LARGEST_PRODUCT} entries",
+                "use this channel without a matrix",
             )
         matrix = np.full((self.k, self.output_count), self.other)
         np.fill_diagonal(matrix, self.keep)
@@ -242,7 +250,7 @@ class SymmetricChannel(Alike):
         return Channel(matrix)
 
     def erase(self, alpha: float) -> SymmetricChannel:
-        """Erase with further probability ``alpha``, as ``Channel.erase``; both erasures are one output.
+        """Return the channel whose reports are erased with probability ``alpha``; both erasures are one output.
 
         >>> round(SymmetricChannel(2, 0.75, 0.25).erase(0.5).total_variation, 12)
         0.25
@@ -251,7 +259,7 @@ class SymmetricChannel(Alike):
         return SymmetricChannel(self.k, left * self.keep, left * self.other, 1 - left * (1 - self.erased))
 
     def product_with(self, *others: SymmetricChannel) -> ProductChannel:
-        """Several attributes, each reported by its own symmetric channel; see ``ProductChannel``."""
+        """Return the channel of several attributes, each with its own symmetric channel; see ``ProductChannel``."""
         return ProductChannel((self, *others))
 
     @property
@@ -261,12 +269,12 @@ class SymmetricChannel(Alike):
         return float(parts[0] + (self.k - 1) * parts[1] + parts[2])
 
     def _mutual_information(self, p: Floats) -> float:
-        """H(Z) − H(Z | X)."""
+        """Return H(Z) − H(Z | X) in nats."""
         return max(0.0, kernel.shannon_entropy(self.output_distribution(p)) - self.conditional_entropy)
 
 
 def _check_domain(k: object) -> int:
     size = check_integer("k", k, at_least=2, remedy="k is the number of values")
-    if not size <= MOST_VALUES:
+    if not size <= MAX_DOMAIN_SIZE:
         raise InputError("k", "more than 2^53" if size >> 64 else size, "at most 2^53", "hash the values into fewer")
     return size

@@ -15,29 +15,29 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer, check_probability
 from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, resolve_divergence
 
-ROUNDED_UP = 1 + 2e-15
+ROUNDING_FACTOR = 1 + 2e-15
 
 
 def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
-    """φ_n = 1 − e^{−nε}(1−δ)^n: contraction of every f-divergence (AAC Lemmas 1 and 2), n non-interactive reports.
+    """Return φ_n = 1 − e^{−nε}(1−δ)^n: contraction of f-divergences in n non-interactive reports (AAC Lemmas 1, 2).
 
     >>> round(printed_contraction(Guarantee(1.0, 0.05)), 6)
     0.650515
     """
-    return _of_many(1 - math.exp(-guarantee.epsilon) * (1 - guarantee.delta), people)
+    return _contraction_of_many(1 - math.exp(-guarantee.epsilon) * (1 - guarantee.delta), people)
 
 
 def contraction(guarantee: Guarantee, people: int = 1) -> float:
-    """1 − (1−η)^n: contraction of every f-divergence (ours, sharper than φ_n); exact for total variation at n = 1.
+    """Return 1 − (1−η)^n, the contraction of every f-divergence (ours, below φ_n); exact for total variation, n = 1.
 
     >>> round(contraction(Guarantee(1.0, 0.05, 0.3)), 6)
     0.3
     """
-    return _of_many(guarantee.total_variation, people)
+    return _contraction_of_many(guarantee.total_variation, people)
 
 
 def kl_contraction(guarantee: Guarantee, people: int = 1) -> float:
-    """1 − (1−κ)^n, κ = δ + (η − δ) tanh(ε/2): contraction of KL, χ² and Hellinger (ours; δ = 0: GI Thm 5).
+    """Return 1 − (1−κ)^n, κ = δ + (η − δ) tanh(ε/2), the contraction of KL, χ² and Hellinger (ours; δ = 0: GI Thm 5).
 
     Exact at n = 1: attained by ``extremal.dominating_channel``.
 
@@ -45,28 +45,28 @@ def kl_contraction(guarantee: Guarantee, people: int = 1) -> float:
     0.165529
     """
     delta, eta = guarantee.delta, guarantee.total_variation
-    return _of_many(delta + (eta - delta) * math.tanh(guarantee.epsilon / 2), people)
+    return _contraction_of_many(delta + (eta - delta) * math.tanh(guarantee.epsilon / 2), people)
 
 
 def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> float:
-    """The largest D_f between two rows (GI Thm 4, and with δ > 0 ours), attained by ``extremal.dominating_channel``:
+    """Return the largest D_f between two rows (GI Thm 4; for δ > 0 ours): ``extremal.dominating_channel`` attains it.
 
-    ``(η−δ)(f(e^ε) + e^ε f(e^{−ε}))/(e^ε−1) + δ (f(0) + f'(∞))``. Raises ``InputError`` where δ > 0 and the limits of a
-    function were not given.
+    ``(η−δ)(f(e^ε) + e^ε f(e^{−ε}))/(e^ε−1) + δ (f(0) + f'(∞))``. Raises ``InputError`` if δ > 0 and the limits of a
+    function are not given.
 
     >>> round(divergence_of_rows("kl", Guarantee(1.0, 0.0, 0.3)), 12)  # εη
     0.3
     """
-    known, delta = resolve_divergence(f), guarantee.delta
+    divergence, delta = resolve_divergence(f), guarantee.delta
     rest = guarantee.total_variation - delta
-    inner = rest * known.steepest_slope(guarantee.epsilon) if guarantee.epsilon > 0 and rest > 0 else 0.0
-    return inner + known.disjoint_mass_term(delta, delta)
+    inner = rest * divergence.steepest_slope(guarantee.epsilon) if guarantee.epsilon > 0 and rest > 0 else 0.0
+    return inner + divergence.disjoint_mass_term(delta, delta)
 
 
 def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     """Return the triple of a report's two distributions if the inputs' have total variation ``distance`` = t (ours).
 
-    ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs blurs as a subsample does. All of ``kl_bound``,
+    ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs acts like subsampling. All of ``kl_bound``,
     ``chi_squared`` and ``jeffreys_bound`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2): ``extremal.third_way`` attains
     it. Raises ``InputError`` unless 0 ≤ t ≤ 1.
 
@@ -74,19 +74,19 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     0.35737402
     """
     t = check_probability("distance", distance)
-    eta = min(1.0, t * guarantee.total_variation * ROUNDED_UP)
-    # log(1 + t(e^ε − 1)) to a few units in the last place, however small t is.
+    eta = min(1.0, t * guarantee.total_variation * ROUNDING_FACTOR)
+    # log(1 + t(e^ε − 1)) to a few units in the last place, also for small t.
     if t == 0 or guarantee.epsilon == math.inf:
-        blurred = guarantee.epsilon if t > 0 else 0.0
+        mixed_epsilon = guarantee.epsilon if t > 0 else 0.0
     elif guarantee.epsilon <= INFINITE_EPSILON:
-        blurred = math.log1p(t * math.expm1(guarantee.epsilon))
+        mixed_epsilon = math.log1p(t * math.expm1(guarantee.epsilon))
     else:
-        blurred = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is negligible
-    return Guarantee(blurred * ROUNDED_UP, min(1.0, t * guarantee.delta * ROUNDED_UP), eta)
+        mixed_epsilon = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is negligible
+    return Guarantee(mixed_epsilon * ROUNDING_FACTOR, min(1.0, t * guarantee.delta * ROUNDING_FACTOR), eta)
 
 
 def total_variation(guarantee: Guarantee, distance: float) -> float:
-    """η TV(P₀, P₁) (GI Prop. 2), attained by ``extremal.binary_with_erasure``.
+    """Return η TV(P₀, P₁) (GI Prop. 2), attained by ``extremal.binary_with_erasure``.
 
     >>> round(total_variation(Guarantee(1.0, 0.0, 0.3), 0.5), 12)
     0.15
@@ -95,7 +95,7 @@ def total_variation(guarantee: Guarantee, distance: float) -> float:
 
 
 def kl_bound(guarantee: Guarantee, distance: float) -> float:
-    """η t log(1 + t(e^ε − 1)) ≥ KL(M₀‖M₁), in either order, t = TV(P₀, P₁) (ours); ∞ where δ > 0 and t > 0.
+    """Return η t log(1 + t(e^ε − 1)) ≥ KL(M₀‖M₁), in either order, t = TV(P₀, P₁) (ours); ∞ where δ > 0 and t > 0.
 
     >>> round(kl_bound(Guarantee(1.0, 0.0, 0.3), 0.5), 9)
     0.093017176
@@ -104,7 +104,7 @@ def kl_bound(guarantee: Guarantee, distance: float) -> float:
 
 
 def chi_squared(guarantee: Guarantee, distance: float) -> float:
-    """η (e^ε−1)(1 + 1/(1 + t(e^ε−1))) t² ≥ χ²(M₀‖M₁) (ours), below 2η(e^ε−1)t²; ∞ where δ > 0 and t > 0.
+    """Return η (e^ε−1)(1 + 1/(1 + t(e^ε−1))) t² ≥ χ²(M₀‖M₁) (ours), below 2η(e^ε−1)t²; ∞ where δ > 0 and t > 0.
 
     >>> 2 * 0.3 * math.expm1(1) * 0.25 > chi_squared(Guarantee(1.0, 0.0, 0.3), 0.5)
     True
@@ -113,7 +113,7 @@ def chi_squared(guarantee: Guarantee, distance: float) -> float:
 
 
 def jeffreys_bound(guarantee: Guarantee, distance: float) -> float:
-    """2 η t log(1 + t(e^ε−1)) ≥ KL(M₀‖M₁) + KL(M₁‖M₀) (ours), below 2η(e^ε−1)t².
+    """Return 2 η t log(1 + t(e^ε−1)) ≥ KL(M₀‖M₁) + KL(M₁‖M₀) (ours), below 2η(e^ε−1)t².
 
     >>> jeffreys_bound(Guarantee(1.0), 0.5) < printed_jeffreys(Guarantee(1.0), 0.5)
     True
@@ -122,21 +122,21 @@ def jeffreys_bound(guarantee: Guarantee, distance: float) -> float:
 
 
 def printed_chi_squared(guarantee: Guarantee, distance: float) -> float:
-    """4η(e^ε−1)(e^{−ε}+1) TV² ≥ χ²(M₀‖M₁), δ = 0 (GI Thm 6)."""
+    """Return 4η(e^ε−1)(e^{−ε}+1) TV² ≥ χ²(M₀‖M₁), δ = 0 (GI Thm 6)."""
     t, epsilon = check_probability("distance", distance), pure_epsilon(guarantee)
     return 4 * guarantee.total_variation * math.expm1(epsilon) * (math.exp(-epsilon) + 1) * t * t
 
 
 def printed_jeffreys(guarantee: Guarantee, distance: float) -> float:
-    """2η min(2, e^ε)(e^ε−1) TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀), δ = 0 (GI-v1 Thm 7)."""
+    """Return 2η min(2, e^ε)(e^ε−1) TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀), δ = 0 (GI-v1 Thm 7)."""
     t, epsilon = check_probability("distance", distance), pure_epsilon(guarantee)
     return 2 * guarantee.total_variation * min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * t * t
 
 
 def binary_share_of_best_kl(guarantee: Guarantee) -> float:
-    """The binary mechanism with erasure reaches at least this fraction of the best KL: 2η/(e^ε−1) (ours), δ = 0.
+    """Return 2η/(e^ε−1), a fraction of the best KL that the binary mechanism with erasure reaches (ours), δ = 0.
 
-    2/(e^ε+1) without a bound on η, so nearly all of it at small ε; Kairouz, Oh, Viswanath: 1/(2(e^ε+1)²).
+    Without a limit on η it is 2/(e^ε+1), nearly 1 at small ε; Kairouz, Oh, Viswanath: 1/(2(e^ε+1)²).
 
     >>> round(binary_share_of_best_kl(Guarantee(1.0)), 12) == round(2 / (math.e + 1), 12)
     True
@@ -148,8 +148,9 @@ def binary_share_of_best_kl(guarantee: Guarantee) -> float:
 
 
 def share_kept_by_erasure(guarantee: Guarantee) -> float:
-    """η/tanh(ε/2): erasing reports turns the best ε-LDP channel into an (ε, η) one that keeps this fraction of its
-    f-divergence (GI Thm 7), δ = 0.
+    """Return η/tanh(ε/2), the fraction of the best ε-LDP channel's f-divergence that remains after erasures.
+
+    The erasures make its total variation η (GI Thm 7); δ = 0.
 
     >>> round(share_kept_by_erasure(Guarantee(1.0, 0.0, 0.1)), 9)
     0.216395341
@@ -158,14 +159,14 @@ def share_kept_by_erasure(guarantee: Guarantee) -> float:
     return 1.0 if epsilon == 0 else min(1.0, guarantee.total_variation / math.tanh(epsilon / 2))
 
 
-def _of_many(one: float, people: int) -> float:
-    """1 − (1 − one)^n without cancellation."""
+def _contraction_of_many(contraction: float, people: int) -> float:
+    """Return 1 − (1 − contraction)^n without cancellation."""
     count = check_integer("people", people)
-    return 1.0 if one >= 1 else -math.expm1(count * math.log1p(-one))
+    return 1.0 if contraction >= 1 else -math.expm1(count * math.log1p(-contraction))
 
 
 def pure_epsilon(guarantee: Guarantee) -> float:
     """Return the ε of a guarantee; ``InputError`` unless δ = 0."""
     if guarantee.delta != 0:
-        raise InputError("guarantee.delta", guarantee.delta, "0: this theorem speaks of pure local privacy")
+        raise InputError("guarantee.delta", guarantee.delta, "0: this theorem is for pure local privacy")
     return guarantee.epsilon

@@ -1,4 +1,4 @@
-"""``tightrope reproduce``: the statements of the five papers, run and compared."""
+"""``tightrope reproduce``: recompute the numbers of five papers on differential privacy, and compare."""
 
 from __future__ import annotations
 
@@ -26,15 +26,22 @@ Example:
   tightrope reproduce --only GDGK,KM --coarse      two papers, fewer random instances
 """
 Out = Annotated[Path | None, typer.Option(metavar="PAGE", help="Write one self-contained HTML page, with pictures.")]
-Only = Annotated[str | None, typer.Option(metavar="PAPERS", help="Some of GDGK, GI, GI-v1, AAC, KM, with commas.")]
-Coarse = Annotated[bool, typer.Option("--coarse", help="Fewer random instances: under a minute.")]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PAPERS",
+        help="Comma-separated list of papers: GDGK (Geng, Ding, Guo, Kumar), GI (Ghazi, Issa), GI-v1 (its first "
+        "version), AAC (Asoodeh, Aliakbarpour, Calmon), KM (Kawamoto, Murakami).",
+    ),
+]
+Coarse = Annotated[bool, typer.Option("--coarse", help="Use fewer random instances; takes less than a minute.")]
 
 
 def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_json: AsJson = False) -> None:
-    """Run what the five papers state, and compare.
+    """Recompute the numbers of five papers on differential privacy, and compare.
 
-    Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper,
-    wrong (the paper is) or not.
+    For every theorem, example, figure and table: Tightrope's number, the paper's, and the verdict: agrees, sharper
+    (Tightrope's bound is better), wrong (the paper is wrong), or not reproduced.
     """
     from tightrope.papers.item import COARSE, FULL
     from tightrope.papers.run import run_items, select_items
@@ -49,7 +56,7 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     if as_json:
         print_json({"items": [result.result_data for result in results]})
     else:
-        from tightrope.papers.run import verdict_counts
+        from tightrope.papers.run import VERDICT_TEXTS, verdict_counts
 
         paper = ""
         for show_result in results:
@@ -59,7 +66,7 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
             echo_lines(f"{show_result.item.item}: {show_result.finding.verdict}")
         echo_lines(
             "",
-            ", ".join(f"{count} {word}" for word, count in verdict_counts(results).items())
+            ", ".join(f"{count} {VERDICT_TEXTS.get(word, word)}" for word, count in verdict_counts(results).items())
             + f" of {len(results)} statements",
         )
         if out is not None:
@@ -67,7 +74,7 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
 
 
 def results_page(results: Sequence[ItemResult]) -> str:
-    """The results as a page."""
+    """Return the results as an HTML page."""
     from tightrope.papers.run import TITLES
 
     return papers_html([one.result_data for one in results], [one.pictures for one in results], TITLES)
@@ -75,7 +82,7 @@ def results_page(results: Sequence[ItemResult]) -> str:
 
 @contextmanager
 def progress_bar(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
-    """A progress bar on standard error if it is a terminal; call the yielded function after each item."""
+    """Show a progress bar on standard error if it is a terminal; call the yielded function after each item."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Papers", total=len(items))

@@ -178,7 +178,7 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
     labels = dict.fromkeys(chain.from_iterable(margins))
     body = [[label, *(_compact(by_label.get(label)) for by_label in margins)] for label in labels]
     body.append(
-        ["attacker is right, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
+        ["attacker's success, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
     )
     head = ["95 % margin of error     ε", *(significant_text(row["epsilon"]) for row in table)]
     names, *columns = zip(head, *body, strict=True)
@@ -189,11 +189,12 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
         numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         lines += [f"{label:{first}}{numbers}"] if len(label) <= first else [label, f"{'':{first}}{numbers}"]
     typer.echo("\n".join(lines))
-    impossible = [f"{MISSING}: no noise meets this budget."] if MISSING in body[-1] else []
-    echo_lines(
-        "", "The attacker guesses whether a person is in the data; random guessing is right 50 % of the time.",
-        *impossible,
-    )  # fmt: skip
+    notes = ["The attacker guesses whether a person is in the data; random guessing is right 50 % of the time."]
+    if {label.endswith(" rows)") for label in labels} == {True, False}:
+        notes.append("If no number of rows is given, the margin of error is the same for every number of rows.")
+    if MISSING in body[-1]:
+        notes.append(f"{MISSING}: no noise meets this budget.")
+    echo_lines("", *notes)
 
 
 def _half_widths(row: Json) -> dict[str, float]:

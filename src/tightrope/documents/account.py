@@ -10,21 +10,21 @@ from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Part, Positive, Probability, Size
 from tightrope.documents.reader import Reader, with_new_keys
 from tightrope.documents.steps import Step
-from tightrope.documents.wording import Explanation, of_account
+from tightrope.documents.wording import Explanation, explain_account
 
 
-def upgraded(data: Any) -> Any:
+def upgrade_keys(data: Any) -> Any:
     """Return the data of an account with the keys of version 2."""
     if isinstance(data, dict) and data.get("version") == 1:
         return with_new_keys(data, {(): {"neighbours": "neighbors", "engine": "method"}})
     return data
 
 
-ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again", upgrade=upgraded)
+ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again", upgrade=upgrade_keys)
 
 
 class EpsilonBracket(Part, frozen=True, kw_only=True):
-    """The truth lies in [lower, upper]; ``epsilon`` = upper is safe to state. None: no bound.
+    """The true value lies in [lower, upper]; ``epsilon`` = upper. None: no bound.
 
     ``relative_width`` is (upper − lower)/upper, 0 where both ends are equal and None where only the lower is a number.
     """
@@ -37,7 +37,7 @@ class EpsilonBracket(Part, frozen=True, kw_only=True):
 
 
 class DeltaBracket(Part, frozen=True, kw_only=True):
-    """The truth lies in [lower, upper]; ``delta`` = upper is safe to state."""
+    """The true value lies in [lower, upper]; ``delta`` = upper."""
 
     epsilon: Finite
     delta: Probability
@@ -75,15 +75,15 @@ class Account(AttackerGain, frozen=True, kw_only=True):
 
     @property
     def first_guarantee(self) -> tuple[float, float]:
-        """The first proven (ε, δ); (∞, 0) without one."""
-        found = [(row.epsilon, row.delta) for row in self.epsilon_at_delta if row.epsilon is not None]
-        found += [(row.epsilon, row.delta) for row in self.delta_at_epsilon if row.epsilon >= 0]
-        return found[0] if found else (math.inf, 0.0)
+        """The first proven (ε, δ); (∞, 0) if there is none."""
+        pairs = [(row.epsilon, row.delta) for row in self.epsilon_at_delta if row.epsilon is not None]
+        pairs += [(row.epsilon, row.delta) for row in self.delta_at_epsilon if row.epsilon >= 0]
+        return pairs[0] if pairs else (math.inf, 0.0)
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        return of_account(
+        """The parts of the text of ``explain``."""
+        return explain_account(
             *self.first_guarantee, numbers.attack_success_rate(self.total_variation), self.neighbors, self.statement
         )
 
@@ -130,8 +130,8 @@ class TrainingAccount(AttackerGain, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        return of_account(
+        """The parts of the text of ``explain``."""
+        return explain_account(
             *self.first_guarantee, numbers.attack_success_rate(self.total_variation), self.neighbors, self.statement
         )
 
@@ -141,7 +141,7 @@ class TrainingAccount(AttackerGain, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def epsilon_bracket(delta: float, lower: float, upper: float) -> EpsilonBracket:
-    """The bracket of ε at δ; ∞ for no bound. A lower end that is the largest float is ∞, rounded down.
+    """Return the bracket of ε at δ; an end of ∞ means no bound. The largest float, as a lower end, is ∞ rounded down.
 
     >>> epsilon_bracket(1e-6, 0.75, math.inf).relative_width, epsilon_bracket(1e-6, 0.75, 1.0).relative_width
     (None, 0.25)
@@ -153,18 +153,18 @@ def epsilon_bracket(delta: float, lower: float, upper: float) -> EpsilonBracket:
 
 
 def delta_bracket(epsilon: float, lower: float, upper: float) -> DeltaBracket:
-    """The bracket of δ at ε."""
+    """Return the bracket of δ at ε."""
     width = _relative_width(lower, upper)
     return DeltaBracket(epsilon=epsilon, delta=upper, lower=lower, upper=upper, relative_width=width)
 
 
 def read_account(text: str) -> Account:
-    """The account in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    """Return the account in a JSON text; raises ``InputError`` with the path of the problem."""
     return ACCOUNTS.parse_json(text, Account)
 
 
 def read_training_account(text: str) -> TrainingAccount:
-    """The account of a training run in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    """Return the account of a training run in a JSON text; raises ``InputError`` with the path of the problem."""
     return ACCOUNTS.parse_json(text, TrainingAccount)
 
 

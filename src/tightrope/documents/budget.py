@@ -17,15 +17,15 @@ Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
 TYPICAL = "choose a value well below one over the number of people, such as 1e-8"
-MOST_DIGITS = 1_000
-MOST_LETTERS, LARGEST = 4_300, 10 ** (MOST_DIGITS + 1)
+MAX_DIGITS = 1_000
+MAX_CHARACTERS, MAX_INTEGER = 4_300, 10 ** (MAX_DIGITS + 1)
 EXACT = Context(
-    prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
+    prec=10 * MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
 )
-"""Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
-ASKED = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
-ASKED_BY = ("epsilon", "attack_success", "total_variation", "points", "delta")
-LARGEST_ASKED = 10_000
+"""Decimal context for budgets: every operation is exact, whatever precision the thread's context has."""
+EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
+BUDGET_ARGUMENTS = ("epsilon", "attack_success", "total_variation", "points", "delta")
+MAX_EPSILON = 10_000
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -70,48 +70,51 @@ class Budget:
             self._set_fields((), Decimal(0), tradeoff, ("tradeoff",))
             return
         given = (epsilon, attack_success, total_variation, points, delta)
-        asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
+        asked = tuple(name for name, value in zip(BUDGET_ARGUMENTS, given, strict=True) if value is not None)
         if not asked:
-            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        kept = _checked_points(points)
-        cap = _checked_delta(delta, kept)
+            raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
+        all_points = _checked_points(points)
+        cap = _checked_delta(delta, all_points)
         if epsilon is not None:
             exact = exact_decimal("epsilon", epsilon)
-            if not 0 < exact <= LARGEST_ASKED:
-                raise InputError("epsilon", epsilon, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
-            kept.append((exact, cap))
-        # The point (0, η), if either was asked for.
+            if not 0 < exact <= MAX_EPSILON:
+                raise InputError("epsilon", epsilon, f"a number in (0, {MAX_EPSILON}]", "a typical value is 1")
+            all_points.append((exact, cap))
+        # The point (0, η), if requested by total_variation or by attack_success.
         if total_variation is not None and attack_success is not None:
             remedy = "they say the same: attack_success = (1 + total_variation)/2"
             raise InputError("attack_success", attack_success, "left out if total_variation is given", remedy)
         if total_variation is not None:
-            kept.append((Decimal(0), _checked_between("total_variation", total_variation, "0", "1")))
+            all_points.append((Decimal(0), _checked_between("total_variation", total_variation, "0", "1")))
         elif attack_success is not None:
             success = _checked_between("attack_success", attack_success, "0.5", "1")
-            kept.append((Decimal(0), EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))))
-        if not kept:
-            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        self._set_fields(tuple(kept), cap, None, asked)
+            all_points.append((Decimal(0), EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))))
+        if not all_points:
+            raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
+        self._set_fields(tuple(all_points), cap, None, asked)
 
     def _set_fields(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
         for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
             object.__setattr__(self, name, value)
 
     def scale_by(self, fraction: Number) -> Budget:
-        """The same promise with every ε and δ multiplied by ``fraction``: shares that add up to one spend the whole.
+        """Return the budget with every ε and δ multiplied by ``fraction``: fractions that add up to 1 spend the whole.
 
         Raises ``InputError`` for a fraction outside (0, 1], and for a trade-off function.
 
         >>> Budget(epsilon=1, delta=1e-8).scale_by("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        part = exact_decimal("budget_fraction", fraction)
-        if not 0 < part <= 1:
+        exact_fraction = exact_decimal("budget_fraction", fraction)
+        if not 0 < exact_fraction <= 1:
             raise InputError("budget_fraction", fraction, "a fraction of the budget in (0, 1]", "0.5 spends half")
-        pairs = [(exact_product(epsilon, part), exact_product(delta, part)) for epsilon, delta in self.checked_points]
-        shared = Budget(points=pairs, delta=exact_product(self.delta, part))
-        shared._set_fields(shared.points, shared.delta, None, self.asked)
-        return shared
+        points = [
+            (exact_product(epsilon, exact_fraction), exact_product(delta, exact_fraction))
+            for epsilon, delta in self.checked_points
+        ]
+        scaled = Budget(points=points, delta=exact_product(self.delta, exact_fraction))
+        scaled._set_fields(scaled.points, scaled.delta, None, self.asked)
+        return scaled
 
     @property
     def checked_points(self) -> tuple[Point, ...]:
@@ -122,7 +125,7 @@ class Budget:
 
     @property
     def rounded_points(self) -> tuple[tuple[float, float], ...]:
-        """The points as floats, none above what was asked: what keeps these keeps the budget's points.
+        """The points as floats, rounded down: a guarantee that meets these meets the budget's points.
 
         >>> Budget(epsilon=0.1, delta=0).rounded_points
         ((0.09999999999999999, 0.0),)
@@ -131,16 +134,16 @@ class Budget:
 
     @property
     def total_variation(self) -> Decimal | None:
-        """The least δ asked for at ε = 0, or None when none was."""
+        """The smallest δ requested at ε = 0; None if there is none."""
         return min((delta for epsilon, delta in self.points if epsilon == 0), default=None)
 
     @property
     def epsilon(self) -> Decimal | None:
-        """The ε asked for at ``delta``, or None when none was."""
+        """The ε requested at ``delta``; None if there is none."""
         return next((e for e, d in self.points if d == self.delta and e > 0), None)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data with decimals as strings; raises ``InputError`` for a trade-off function."""
+        """Return plain data with decimals as strings; raises ``InputError`` for a trade-off function."""
         return {
             "delta": str(self.delta),
             "points": [[str(epsilon), str(delta)] for epsilon, delta in self.checked_points],
@@ -149,18 +152,20 @@ class Budget:
     def __str__(self) -> str:
         if self.tradeoff is not None:
             return "a trade-off function"
-        asked = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
-        implied = any(delta <= self.delta for _, delta in self.points)
-        whole = asked if implied else [*asked, f"probability of infinite loss at most {self.delta}"]
-        return " and ".join(whole).replace("E-", "e-").replace("E+", "e+")
+        parts = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
+        delta_is_implied = any(delta <= self.delta for _, delta in self.points)
+        all_parts = parts if delta_is_implied else [*parts, f"probability of infinite loss at most {self.delta}"]
+        return " and ".join(all_parts).replace("E-", "e-").replace("E+", "e+")
 
 
 def exact_decimal(name: str, value: object) -> Decimal:
-    """The decimal that the user typed: floats by their shortest text."""
+    """Return the decimal that the user typed: of a float, its shortest text."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
         raise InputError(name, value, "a number")
-    if (isinstance(value, str) and len(value) > MOST_LETTERS) or (isinstance(value, int) and abs(value) > LARGEST):
-        raise InputError(name, "a longer one", f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
+    if (isinstance(value, str) and len(value) > MAX_CHARACTERS) or (
+        isinstance(value, int) and abs(value) > MAX_INTEGER
+    ):
+        raise InputError(name, "a longer one", f"a number of at most {MAX_DIGITS} digits", "fewer digits say the same")
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         expected = "a number in the digits 0 to 9, without underscores"
         raise InputError(name, value, expected, "1_0 would be ten" if "_" in value else "")
@@ -170,28 +175,28 @@ def exact_decimal(name: str, value: object) -> Decimal:
         raise InputError(name, value, "a number") from None
     if not exact.is_finite():
         raise InputError(name, value, "a finite number")
-    if len(exact.as_tuple().digits) > MOST_DIGITS or not -MOST_DIGITS <= exact.adjusted() <= MOST_DIGITS:
-        raise InputError(name, value, f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
+    if len(exact.as_tuple().digits) > MAX_DIGITS or not -MAX_DIGITS <= exact.adjusted() <= MAX_DIGITS:
+        raise InputError(name, value, f"a number of at most {MAX_DIGITS} digits", "fewer digits say the same")
     return exact
 
 
-def exact_product(one: Decimal, other: Decimal) -> Decimal:
+def exact_product(first: Decimal, second: Decimal) -> Decimal:
     """Return the exact product, independent of the thread's decimal context.
 
     >>> exact_product(Decimal("0.1"), Decimal("0.3"))
     Decimal('0.03')
     """
-    return EXACT.multiply(one, other)
+    return EXACT.multiply(first, second)
 
 
 def at_most(exact: Decimal) -> float:
-    """The largest float that is not above the decimal."""
+    """Return the largest float that is not above the decimal."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
 
 
 def _check_tradeoff(tradeoff: object, *others: object) -> None:
-    """Checks a trade-off function: it stands by itself."""
+    """Raise ``InputError`` unless the trade-off function is callable and the only argument."""
     if not callable(tradeoff):
         raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
     if any(other is not None for other in others):
@@ -206,8 +211,8 @@ def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Poin
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InputError("points", pair, "pairs (epsilon, delta)")
         epsilon = exact_decimal("points", pair[0])
-        if not 0 <= epsilon <= LARGEST_ASKED:
-            raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
+        if not 0 <= epsilon <= MAX_EPSILON:
+            raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {MAX_EPSILON}]")
         checked.append((epsilon, _checked_between("points", pair[1], "0", "1")))
     return checked
 
@@ -216,9 +221,7 @@ def _checked_delta(value: object, points: list[Point]) -> Decimal:
     if value is None and points:
         return min(delta for _, delta in points)
     if value is None:
-        if value is None:
-            raise InputError.from_text("delta", f"missing; {TYPICAL}")
-        raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
+        raise InputError.from_text("delta", f"missing; {TYPICAL}")
     exact = exact_decimal("delta", value)
     if not 0 <= exact < 1:
         raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
@@ -230,9 +233,6 @@ def _checked_between(name: str, value: object, low: str, high: str) -> Decimal:
     if not Decimal(low) <= exact < Decimal(high):
         raise InputError(name, value, f"a number in [{low}, {high})")
     return exact
-
-
-# What is promised, as data: a triple (ε, δ, η).
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class Guarantee:
 
     @property
     def largest_total_variation(self) -> float:
-        """δ + (1−δ) tanh(ε/2): what (ε, δ) alone implies."""
+        """δ + (1−δ) tanh(ε/2), the total variation that (ε, δ) alone implies."""
         return min(1.0, self.delta + (1 - self.delta) * math.tanh(self.epsilon / 2))
 
     @property
@@ -274,17 +274,17 @@ class Guarantee:
         return (1 + self.total_variation) / 2
 
     def explain(self) -> str:
-        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up.
+        """Return the guarantee in one plain paragraph, and a picture of 100 guesses; every number is rounded up.
 
         >>> print(Guarantee(1.0, 1e-6).explain())  # doctest: +ELLIPSIS
-        An attacker who sees what comes out and guesses ... is right at most 73.2 % of the time; a coin ...
+        An attacker who sees the output and guesses ... is right at most 73.2 % of the time (random guessing: 50 %). ...
         """
         from tightrope.documents import numbers
-        from tightrope.documents.wording import of_numbers
+        from tightrope.documents.wording import explain_numbers
 
         stated = self.total_variation < self.largest_total_variation
         eta = self.total_variation if stated else numbers.total_variation(self.epsilon, self.delta)
-        return str(of_numbers(self.epsilon, self.delta, numbers.attack_success_rate(eta)))
+        return str(explain_numbers(self.epsilon, self.delta, numbers.attack_success_rate(eta)))
 
 
 def _is_number(value: object) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Triple
 from tightrope.documents.reader import Reader
-from tightrope.documents.wording import Explanation, of_coupling
+from tightrope.documents.wording import Explanation, explain_coupling
 from tightrope.errors import InputError
 
 AGAIN = "write the file again with: tightrope couple fit"
@@ -18,19 +18,19 @@ SECRECY = {
     "public": "as public as the laws that it was given",
     "private": "no more secret than what was spent on it allows",
 }
-WHOSE = {
+DISTRIBUTIONS_BY_KIND = {
     "table": "exactly those of the groups in the table",
     "public": "the public ones that were given",
     "private": "those that were learned",
 }
-"""Whose laws a coupling was made for."""
-ONE = 1 << 128
+"""The distributions that a coupling was fitted to, in words, by the kind of their origin."""
+WEIGHT_TOTAL = 1 << 128
 COUPLINGS = Reader("coupling", AGAIN, secret=True)
 
 Text = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str | int, ...], Meta(min_length=1)]
 Hexadecimal = Annotated[str, Meta(pattern="^[0-9a-f]{1,8192}$")]
-"""A whole number ≥ 0: decimal text of thousands of digits takes Python quadratic time."""
+"""An integer ≥ 0; Python would need quadratic time to read decimal text of thousands of digits."""
 Masses = Annotated[tuple[Hexadecimal, ...], Meta(min_length=1)]
 Places = Annotated[tuple[Natural, ...], Meta(min_length=1)]
 
@@ -90,18 +90,21 @@ class GroupPart(Part, frozen=True, kw_only=True):
             raise InputError("rows", max(self.rows), f"numbers of the {len(self.tables)} tables", AGAIN)
 
     def distance_to(self, target: list[int]) -> Fraction:
-        """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
+        """Return ½ Σ_y |P(y) − μ(y)|, where P is the output distribution of the group and μ the target."""
         tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in self.tables]
-        law, found = [int(mass, 16) for mass in self.law], [0] * len(target)
-        reach = max(y for table in tables for y, _ in table)
-        if not (len(law) == len(self.rows) == len(target) > reach and min(sum(law), sum(target)) > 0):
+        law, output = [int(mass, 16) for mass in self.law], [0] * len(target)
+        last_point = max(y for table in tables for y, _ in table)
+        if not (len(law) == len(self.rows) == len(target) > last_point and min(sum(law), sum(target)) > 0):
             raise InputError("groups", len(law), f"laws over the {len(target)} points of the target", AGAIN)
         for mass, row in zip(law, self.rows, strict=True):
             for y, weight in tables[row]:
-                found[y] += mass * weight
-        whole, of_target = sum(law) * ONE, sum(target)
-        off = sum(abs(own * of_target - mass * whole) for own, mass in zip(found, target, strict=True))
-        return Fraction(off, 2 * whole * of_target)
+                output[y] += mass * weight
+        output_total, target_total = sum(law) * WEIGHT_TOTAL, sum(target)
+        difference = sum(
+            abs(output_mass * target_total - mass * output_total)
+            for output_mass, mass in zip(output, target, strict=True)
+        )
+        return Fraction(difference, 2 * output_total * target_total)
 
 
 class Learning(Part, frozen=True, kw_only=True):
@@ -132,7 +135,7 @@ class Origin(Part, frozen=True, kw_only=True):
     def from_kind(
         cls, kind: Literal["table", "public", "private"], target: str, learning: Learning | None = None
     ) -> Self:
-        """With the secrecy that the kind asks for; raises ``InputError`` unless exactly private laws were learned.
+        """Return the origin with the secrecy of its kind; ``InputError`` unless exactly private ones are learned.
 
         >>> Origin.from_kind("table", "uniform").secrecy[:23]
         'as secret as the table:'
@@ -178,10 +181,10 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        learning, laws = self.origin.learning, WHOSE[self.origin.kind]
-        left = () if learning is None else tuple(one.total_variation for one in learning.left)
-        return of_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, laws)
+        """The parts of the text of ``explain``."""
+        learning, distributions = self.origin.learning, DISTRIBUTIONS_BY_KIND[self.origin.kind]
+        left = () if learning is None else tuple(guarantee.total_variation for guarantee in learning.left)
+        return explain_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, distributions)
 
     def explain(self) -> str:
         """Return what a written value reveals about its group, in one paragraph; every number is rounded up."""
@@ -189,8 +192,8 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
 
 
 def read_coupling(text: str) -> CouplingDocument:
-    """The coupling in a JSON text; raises ``InputError`` that names the place of what is wrong.
+    """Return the coupling in a JSON text; raises ``InputError`` with the path of the problem.
 
-    What the weights do is for ``transport.SavedCoupling`` to check.
+    ``transport.SavedCoupling`` checks its weights.
     """
     return COUPLINGS.parse_json(text, CouplingDocument)

@@ -23,11 +23,9 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Counted = Annotated[int, Meta(ge=1)]
 Digits = Annotated[str, Meta(pattern="^[0-9]{1,4300}$")]
-"""A whole number ≥ 0 as decimal text."""
-
-
+"""An integer ≥ 0 as decimal text."""
 WRITTEN = {"center": "centre", "realized": "realised"}
-"""The keys in documents and ledgers of fields that have another name in Python."""
+"""Keys in documents and ledgers, by field, where Python has another name."""
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,17 +74,14 @@ class ReleasePromise(Part, frozen=True, kw_only=True):
 
 
 def plain_data(part: Struct) -> dict[str, Any]:
-    """The part as dictionaries, tuples, text and numbers; decimals are text. What a document is comes first."""
+    """Return the part as dictionaries, tuples, text and numbers (decimals as text), ``document`` first."""
     data: dict[str, Any] = to_builtins(part)
     return {name: data[name] for name in ("document", "version") if name in data} | data
 
 
 def to_json_text(document: Struct, *, ascii_only: bool = False) -> str:
-    """The document as JSON; raises ``ValueError`` for NaN and infinities."""
+    """Return the document as JSON; raises ``ValueError`` for NaN and infinities."""
     return json_text(plain_data(document), ascii_only=ascii_only, indent=2) + "\n"
-
-
-# A table of integer noise as it is written: weights out of 2¹²⁸ as decimal text.
 
 
 class TailPart(Part, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Every text that leaves passes here: one way to escape for each place that a text can go to.
+"""Escape texts for output: one function for each format.
 
 Column names and keys come from data, and people write data. A terminal, and ``cat`` on a file, obeys control
 characters; a spreadsheet computes what begins like a formula; a page runs markup. ``escape_control_chars`` is for
@@ -27,16 +27,16 @@ def escape_control_chars(text: object) -> str:
     >>> escape_control_chars("Oslo\x1b[2J"), escape_control_chars("a\u202eb\nc")
     ('Oslo�[2J', 'a�b�c')
     """
-    return "".join(letter if letter.isprintable() else "�" for letter in str(text))
+    return "".join(char if char.isprintable() else "�" for char in str(text))
 
 
 def escape_control_chars_in_lines(text: str) -> str:
-    """The same for a text of several lines: line feeds stay."""
+    """Return ``escape_control_chars`` of each line of the text."""
     return "\n".join(map(escape_control_chars, text.split("\n")))
 
 
 def html_text(text: object) -> str:
-    """The text for HTML, in an element or an attribute.
+    """Return the text escaped for HTML, in an element or an attribute.
 
     >>> html_text("<b>")
     '&lt;b&gt;'
@@ -54,28 +54,28 @@ def json_text(data: object, *, ascii_only: bool = False, indent: int | None = No
     """
     marks = (",", ":") if compact else None
     text = json.dumps(data, allow_nan=False, ensure_ascii=ascii_only, indent=indent, separators=marks)
-    return text if text.isascii() and "\x7f" not in text else _UNSEEN_IN_JSON.sub(_json_escapes, text)
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE_IN_JSON.sub(_json_escapes, text)
 
 
-_UNSEEN_IN_JSON = re.compile(r"[^\n -~]")
+_UNSAFE_IN_JSON = re.compile(r"[^\n -~]")
 
 
-def _json_escapes(found: re.Match[str]) -> str:
-    letter = found[0]
-    if letter.isprintable():
-        return letter
-    units = letter.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+def _json_escapes(match: re.Match[str]) -> str:
+    char = match[0]
+    if char.isprintable():
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))
 
 
 def toml_value(value: object) -> str:
-    r"""Text, a number or a list of them in TOML, on one line, which reads back exactly: JSON but for its escapes.
+    r"""Return text, a number or a list of them in TOML, on one line; it reads back exactly.
 
     >>> print(toml_value('say "a"\x9b'))
     "say \"a\"\u009b"
     """
     quoted = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _UNSEEN_IN_JSON.sub(lambda found: found[0] if found[0].isprintable() else _escape_sequence(found[0]), quoted)
+    return _UNSAFE_IN_JSON.sub(lambda match: match[0] if match[0].isprintable() else _escape_sequence(match[0]), quoted)
 
 
 QUOTE = "'"
@@ -112,38 +112,36 @@ def escape_csv_formula(text: str) -> str:
     """
     if NUMBER.fullmatch(text):
         return text
-    parts, start = [], 0
-    ends = [place + 1 for place, letter in enumerate(text) if letter in SEPARATORS or letter in "\t\r\n"]
+    cells, start = [], 0
+    ends = [index + 1 for index, char in enumerate(text) if char in SEPARATORS or char in "\t\r\n"]
     for end in (*ends, len(text)):
-        # What may become a cell of its own, behind an apostrophe where it begins like a formula.
-        part = text[start:end]
-        shown = "".join(
-            letter if letter == " " or letter.isprintable() else _escape_sequence(letter) for letter in part
-        )
-        first = next((letter for letter in part if not _is_skippable(letter)), "")
-        parts.append(QUOTE + shown if first and _begins_formula(first) else shown)
+        # A spreadsheet may read this part as a cell; an apostrophe precedes it if it begins like a formula.
+        cell = text[start:end]
+        escaped = "".join(char if char == " " or char.isprintable() else _escape_sequence(char) for char in cell)
+        first_visible = next((char for char in cell if not _is_skippable(char)), "")
+        cells.append(QUOTE + escaped if first_visible and _begins_formula(first_visible) else escaped)
         start = end
-    whole = "".join(parts)
-    return QUOTE + whole if text.startswith(QUOTE) else whole
+    escaped_text = "".join(cells)
+    return QUOTE + escaped_text if text.startswith(QUOTE) else escaped_text
 
 
-def _escape_sequence(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if ord(letter) <= _SHORT else f"\\U{ord(letter):08x}"
+def _escape_sequence(char: str) -> str:
+    return f"\\u{ord(char):04x}" if ord(char) <= _MAX_FOUR_DIGITS else f"\\U{ord(char):08x}"
 
 
-_SHORT = 0xFFFF
+_MAX_FOUR_DIGITS = 0xFFFF
 
 
 @cache
-def _is_skippable(letter: str) -> bool:
+def _is_skippable(char: str) -> bool:
     """Return whether a spreadsheet or a text cleaner may skip the character; combining marks join to what precedes."""
-    return letter == '"' or letter in BLANK or unicodedata.category(letter)[0] in "CMZ"
+    return char == '"' or char in BLANK or unicodedata.category(char)[0] in "CMZ"
 
 
 @cache
-def _begins_formula(letter: str) -> bool:
-    """Also full-width, small, raised and lowered forms of = + - @, and the minus sign."""
-    return unicodedata.normalize("NFKC", letter)[0] in "=+-@−"
+def _begins_formula(char: str) -> bool:
+    """Return whether the character is a form of = + - @ (full-width, small, raised or lowered), or a minus sign."""
+    return unicodedata.normalize("NFKC", char)[0] in "=+-@−"
 
 
 A_PERSON = "a person"
@@ -158,12 +156,12 @@ def part_named(key: object, edges: Sequence[object]) -> str:
     """
     if key is None:
         return f"missing or below {_edge_text(edges[0])}"
-    place = next((place for place, edge in enumerate(edges) if edge == key), None)
-    if place is None:
+    index = next((index for index, edge in enumerate(edges) if edge == key), None)
+    if index is None:
         return _edge_text(key)
     return (
-        f"{_edge_text(key)} to {_edge_text(edges[place + 1])}"
-        if place + 1 < len(edges)
+        f"{_edge_text(key)} to {_edge_text(edges[index + 1])}"
+        if index + 1 < len(edges)
         else f"{_edge_text(key)} and above"
     )
 
@@ -171,12 +169,12 @@ def part_named(key: object, edges: Sequence[object]) -> str:
 def _edge_text(edge: object) -> str:
     if isinstance(edge, bool) or not isinstance(edge, int | float):
         return escape_control_chars(edge)
-    whole = isinstance(edge, float) and edge.is_integer() and abs(edge) < _LONG
-    return (str(int(edge)) if whole else str(edge)).replace("-", "−", 1)
+    is_integer = isinstance(edge, float) and edge.is_integer() and abs(edge) < _MAX_PLAIN_FLOAT
+    return (str(int(edge)) if is_integer else str(edge)).replace("-", "−", 1)
 
 
-_LONG = 1e15
-"""From here on a float is shown with its power of ten."""
+_MAX_PLAIN_FLOAT = 1e15
+"""Integers from here on are shown with a power of ten if they are floats."""
 
 
 def unit_noun(means: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import structs
 from tightrope.documents.budget import Guarantee
 from tightrope.documents.document import WRITTEN, Counted, Finite, Part, Positive, Probability, Size, TablePart, Triple
 from tightrope.documents.reader import Reader
-from tightrope.documents.wording import ErrorWording, Explanation, of_noise
+from tightrope.documents.wording import ErrorWording, Explanation, explain_noise
 from tightrope.errors import InputError
 
 NOISES = Reader(
@@ -61,10 +61,12 @@ class NoiseDocument(Part, frozen=True, kw_only=True, rename=WRITTEN):
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        own, least = self.guarantee, self.lower if self.cost == "absolute" else None
-        errors = ErrorWording(self.mean_absolute_error, least, self.worst_error, self.table is not None)
-        return of_noise((own.epsilon, own.delta, own.total_variation), self.sensitivity, self.releases, errors)
+        """The parts of the text of ``explain``."""
+        guarantee, lower_bound = self.guarantee, self.lower if self.cost == "absolute" else None
+        errors = ErrorWording(self.mean_absolute_error, lower_bound, self.worst_error, self.table is not None)
+        return explain_noise(
+            (guarantee.epsilon, guarantee.delta, guarantee.total_variation), self.sensitivity, self.releases, errors
+        )
 
     def explain(self) -> str:
         """Return the guarantee of answers with this noise in one plain paragraph; every number is rounded up."""
@@ -107,7 +109,7 @@ class NoiseCertificate:
 
     @property
     def gap(self) -> float:
-        """Upper / lower − 1: no noise costs less by a larger part of the least cost."""
+        """Upper / lower − 1: the cost exceeds the smallest possible cost by at most this fraction."""
         if self.upper == self.lower:
             return 0.0
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
@@ -117,36 +119,36 @@ class NoiseCertificate:
         return self.to_document().explain()
 
     def to_document(self) -> NoiseDocument:
-        """All of it as a document; ``documents.document.to_json_text`` makes text of it, ``read_noise`` reads it
-        back.
-        """
-        same = {one.name: getattr(self, one.name) for one in fields(self)}
-        own = self.guarantee
-        changed = {
+        """Return the certificate as a document; ``read_noise`` reads its text."""
+        unchanged = {item.name: getattr(self, item.name) for item in fields(self)}
+        guarantee = self.guarantee
+        converted = {
             "gap": _finite_or_none(self.gap),
-            "guarantee": Triple(epsilon=own.epsilon, delta=own.delta, total_variation=own.total_variation),
+            "guarantee": Triple(
+                epsilon=guarantee.epsilon, delta=guarantee.delta, total_variation=guarantee.total_variation
+            ),
             "worst_error": _finite_or_none(self.worst_error),
         }
-        return NoiseDocument(document="noise certificate", version=2, **{**same, **changed})
+        return NoiseDocument(document="noise certificate", version=2, **{**unchanged, **converted})
 
 
 def read_noise(text: str) -> NoiseCertificate:
-    """The certificate in a JSON text.
+    """Return the certificate in a JSON text.
 
     Raises ``InputError`` with the path of the problem, and for a gap or a total variation that does not follow
     from the other numbers. ``lower`` is not checked here: that needs the argument.
     """
     document = NOISES.parse_json(text, NoiseDocument)
-    same = {one.name: getattr(document, one.name) for one in fields(NoiseCertificate)}
-    own = document.guarantee
-    changed = {
-        "guarantee": Guarantee(own.epsilon, own.delta, own.total_variation),
+    unchanged = {item.name: getattr(document, item.name) for item in fields(NoiseCertificate)}
+    guarantee = document.guarantee
+    converted = {
+        "guarantee": Guarantee(guarantee.epsilon, guarantee.delta, guarantee.total_variation),
         "worst_error": math.inf if document.worst_error is None else document.worst_error,
     }
-    found = NoiseCertificate(**{**same, **changed})
-    if structs.replace(found.to_document(), version=document.version) != document:
-        raise InputError("noise certificate gap", document.gap, f"{found.gap!r}, and an admissible guarantee")
-    return found
+    certificate = NoiseCertificate(**{**unchanged, **converted})
+    if structs.replace(certificate.to_document(), version=document.version) != document:
+        raise InputError("noise certificate gap", document.gap, f"{certificate.gap!r}, and an admissible guarantee")
+    return certificate
 
 
 def _finite_or_none(value: float) -> float | None:

@@ -15,17 +15,17 @@ from statistics import median
 
 NEAREST, UP, DOWN = ROUND_HALF_EVEN, ROUND_CEILING, ROUND_FLOOR
 MISSING = "–"
-LARGEST_DECIMALS = 9
+MAX_DECIMALS = 9
 
 Number = float | Decimal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_TYPED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_WIDE = Context(prec=400)  # a float has at most 309 digits before the point
+_PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_WIDE_CONTEXT = Context(prec=400)  # a float has at most 309 digits before the point
 
 
 def decimals_for(half_widths: Sequence[float]) -> int:
-    """Digits behind the point that keep two digits of the typical half-width, between 0 and 9.
+    """Return the number of decimal places, 0 to 9, that show two digits of the median half-width.
 
     >>> decimals_for([15.2]), decimals_for([2.2]), decimals_for([0.021]), decimals_for([])
     (0, 1, 3, 2)
@@ -33,7 +33,7 @@ def decimals_for(half_widths: Sequence[float]) -> int:
     positive = [width for width in half_widths if width > 0]
     if not positive:
         return 2
-    return min(max(0, 1 - math.floor(math.log10(median(positive)))), LARGEST_DECIMALS)
+    return min(max(0, 1 - math.floor(math.log10(median(positive)))), MAX_DECIMALS)
 
 
 def fixed_text(value: Number | None, decimals: int, rounding: str = NEAREST) -> str:
@@ -50,17 +50,17 @@ def fixed_text(value: Number | None, decimals: int, rounding: str = NEAREST) -> 
 
 
 def rounded_decimal(value: Number, decimals: int, rounding: str = NEAREST) -> Decimal:
-    """``value`` with that many digits behind the point, as a decimal; no thread's context enters."""
-    return shortest_decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+    """Return ``value`` rounded to that many decimal places, independent of the thread's decimal context."""
+    return shortest_decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE_CONTEXT)
 
 
 def shortest_decimal(value: Number) -> Decimal:
-    """The decimal itself, or the shortest one that names the float."""
+    """Return a decimal unchanged; of a float, the shortest decimal that reads back as it."""
     return value if isinstance(value, Decimal) else Decimal(repr(value))
 
 
 def full_digits(exact: Decimal) -> str:
-    """All digits of a decimal, with thousands separators.
+    """Return all digits of a decimal, with thousands separators.
 
     >>> full_digits(Decimal("-1234.50"))
     '−1,234.50'
@@ -69,7 +69,7 @@ def full_digits(exact: Decimal) -> str:
 
 
 def significant_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
-    """``value`` with at most that many significant digits; powers of ten outside 0.001 … 10¹⁵.
+    """Return ``value`` with at most that many significant digits; with a power of ten outside 0.001 … 10¹⁵.
 
     >>> one = significant_text(0.999999, 3, UP)
     >>> one, significant_text(1e-8), significant_text(15.24, 2), significant_text(123456.7)
@@ -85,48 +85,48 @@ def typed_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -
     ('1e-8', '15', '–')
     """
     text, power, exponent = significant_text(value, digits, rounding).partition(" × 10")
-    return f"{text}e{exponent.translate(_TYPED)}" if power else text
+    return f"{text}e{exponent.translate(_PLAIN_DIGITS)}" if power else text
 
 
-def percent_text(share: Number | None, rounding: str = NEAREST) -> str:
-    """Return a share as a percentage with one decimal place, more if it would read 0 or 100.
+def percent_text(fraction: Number | None, rounding: str = NEAREST) -> str:
+    """Return a fraction as a percentage with one decimal place, more if it would read 0 or 100.
 
     >>> rounded_up = [percent_text(share, UP) for share in (0.6562, 0.582, 0.00002, 0.99995)]
     >>> rounded_up[0], percent_text(0.5), *rounded_up[1:]
     ('65.7 %', '50 %', '58.2 %', '0.002 %', '99.995 %')
     """
-    if share is None:
+    if fraction is None:
         return MISSING
-    exact = shortest_decimal(share).scaleb(2, _WIDE)
-    nearest_end = min(exact.copy_abs(), _WIDE.subtract(Decimal(100), exact).copy_abs())
+    exact = shortest_decimal(fraction).scaleb(2, _WIDE_CONTEXT)
+    nearest_end = min(exact.copy_abs(), _WIDE_CONTEXT.subtract(Decimal(100), exact).copy_abs())
     if nearest_end and nearest_end < Decimal("1e-6"):
         if exact < 1:
             return f"{_significant_digits(exact, 3, rounding)} %"
         return "99.999999 %" if rounding == DOWN and exact < 100 else "100 %"
-    places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
-    shown = fixed_text(exact, places, rounding)
+    decimals = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
+    shown = fixed_text(exact, decimals, rounding)
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
 
 
 def one_in(probability: Number) -> str:
-    """A probability as a chance in words, never made to look smaller than it is.
+    """Return a probability as a chance in words, rounded up.
 
     >>> one_in(1e-8), one_in(0.003), one_in(1e-30)
     ('1 in 100 million', '1 in 333', '1 in 10³⁰')
     """
     if probability <= 0:
         return "never"
-    times = math.floor(1 / Fraction(shortest_decimal(probability)))
+    count = math.floor(1 / Fraction(shortest_decimal(probability)))
     for unit, word in ((10**9, "billion"), (10**6, "million")):
-        if times >= unit and times < unit * 1000:
-            return f"1 in {times // unit} {word}"
-    if times < 10**6:
-        return f"1 in {times:,}"
-    return f"1 in {power_of_ten(len(str(times)) - 1)}"
+        if count >= unit and count < unit * 1000:
+            return f"1 in {count // unit} {word}"
+    if count < 10**6:
+        return f"1 in {count:,}"
+    return f"1 in {power_of_ten(len(str(count)) - 1)}"
 
 
 def power_of_ten(exponent: int) -> str:
-    """A power of ten for an axis.
+    """Return a power of ten in superscript digits.
 
     >>> power_of_ten(-6), power_of_ten(0)
     ('10⁻⁶', '1')
@@ -137,31 +137,31 @@ def power_of_ten(exponent: int) -> str:
 def _significant_digits(exact: Decimal, digits: int, rounding: str) -> str:
     if not exact:
         return "0"
-    keep = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
-    kept = Context(prec=keep, rounding=rounding).plus(exact).normalize(_WIDE)
-    exponent = kept.adjusted()
+    precision = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
+    rounded = Context(prec=precision, rounding=rounding).plus(exact).normalize(_WIDE_CONTEXT)
+    exponent = rounded.adjusted()
     if -3 <= exponent < 15:
-        return full_digits(kept)
-    mantissa = kept.copy_abs().scaleb(-exponent, _WIDE).normalize(_WIDE)
-    return _signed_text(f"{mantissa:f} × {power_of_ten(exponent)}", kept)
+        return full_digits(rounded)
+    mantissa = rounded.copy_abs().scaleb(-exponent, _WIDE_CONTEXT).normalize(_WIDE_CONTEXT)
+    return _signed_text(f"{mantissa:f} × {power_of_ten(exponent)}", rounded)
 
 
 def _signed_text(magnitude: str, value: Decimal) -> str:
     return f"−{magnitude}" if value < 0 else magnitude
 
 
-# Chances behind the words, as decimals that are never below the truth: what (ε, δ) allows an attacker.
+# Upper bounds on what (ε, δ) allows an attacker, as decimals.
 
-_UP = Context(prec=60, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_DOWN = Context(prec=60, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_ABOVE = _UP.add(1, Decimal("1e-50"))
-"""More than the last digit of an exponential, which decimal rounds to the nearest."""
+_UP_CONTEXT = Context(prec=60, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_DOWN_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_EXP_ERROR_FACTOR = _UP_CONTEXT.add(1, Decimal("1e-50"))
+"""Covers the rounding of ``exp`` in decimals, which rounds to the nearest."""
 BEYOND_WORDS = 10_000
 """Beyond this ε, e^ε is shown as infinite."""
 
 
 def likelihood_factor(epsilon: Number) -> Decimal:
-    """e^ε, rounded up; infinite beyond ``LARGEST``.
+    """Return e^ε, rounded up; infinite beyond ``BEYOND_WORDS``.
 
     >>> e_below = Decimal("2.718281828459045235360287471352662")
     >>> likelihood_factor(0.0), likelihood_factor(1.0) > e_below, likelihood_factor(1e9)
@@ -169,45 +169,51 @@ def likelihood_factor(epsilon: Number) -> Decimal:
     """
     if epsilon > BEYOND_WORDS:
         return Decimal("inf")
-    return _UP.multiply(_UP.exp(shortest_decimal(epsilon)), _ABOVE) if epsilon else Decimal(1)
+    return (
+        _UP_CONTEXT.multiply(_UP_CONTEXT.exp(shortest_decimal(epsilon)), _EXP_ERROR_FACTOR) if epsilon else Decimal(1)
+    )
 
 
 def total_variation(epsilon: Number, delta: Number) -> Decimal:
-    """δ + (1−δ) tanh(ε/2), rounded up: what (ε, δ) alone allows (GI; theory §1).
+    """Return δ + (1−δ) tanh(ε/2), rounded up: the total variation that (ε, δ) alone allows (GI; theory §1).
 
     >>> total_variation(0.0, 0.25), total_variation(float("inf"), 0.0) == 1
     (Decimal('0.25'), True)
     """
     if not epsilon:
         return shortest_decimal(delta)
-    flat = _DOWN.divide(2, _UP.add(likelihood_factor(epsilon), 1))
-    return _UP.subtract(1, _DOWN.multiply(flat, _DOWN.subtract(1, shortest_decimal(delta))))
+    one_minus_tanh = _DOWN_CONTEXT.divide(2, _UP_CONTEXT.add(likelihood_factor(epsilon), 1))
+    return _UP_CONTEXT.subtract(
+        1, _DOWN_CONTEXT.multiply(one_minus_tanh, _DOWN_CONTEXT.subtract(1, shortest_decimal(delta)))
+    )
 
 
 def attack_success_rate(total_variation: Number) -> Decimal:
-    """(1 + η)/2, rounded up: the largest success rate of a guess with even odds.
+    """Return (1 + η)/2, rounded up: the largest success rate of a guess with even odds.
 
     >>> attack_success_rate(0.3)
     Decimal('0.65')
     """
-    return _UP.divide(_UP.add(1, shortest_decimal(total_variation)), 2)
+    return _UP_CONTEXT.divide(_UP_CONTEXT.add(1, shortest_decimal(total_variation)), 2)
 
 
 def times_text(epsilon: Number) -> str:
-    """e^ε in words, rounded up.
+    """Return e^ε in words, rounded up.
 
     >>> times_text(1.0), times_text(0.0), times_text(800.0), times_text(1e5)
     ('2.72', '1', '2.73 × 10³⁴⁷', 'e to the power of 100,000')
     """
-    found = likelihood_factor(epsilon)
+    factor = likelihood_factor(epsilon)
     return (
-        significant_text(found, 3, UP) if found.is_finite() else f"e to the power of {significant_text(epsilon, 3, UP)}"
+        significant_text(factor, 3, UP)
+        if factor.is_finite()
+        else f"e to the power of {significant_text(epsilon, 3, UP)}"
     )
 
 
 # The picture of 100 guesses: correct by random guessing, correct because of what is published, and wrong.
 
-HUNDRED, COIN, PER_LINE = 100, 50, 25
+HUNDRED, RANDOM_CORRECT, PER_LINE = 100, 50, 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +229,17 @@ class Guesses:
         >>> Guesses.from_success(0.731), Guesses.from_success(0.5), Guesses.from_success(1.0)
         (Guesses(more=24), Guesses(more=0), Guesses(more=50))
         """
-        return cls(min(max(math.ceil(Fraction(shortest_decimal(success)) * HUNDRED) - COIN, 0), HUNDRED - COIN))
+        return cls(
+            min(
+                max(math.ceil(Fraction(shortest_decimal(success)) * HUNDRED) - RANDOM_CORRECT, 0),
+                HUNDRED - RANDOM_CORRECT,
+            )
+        )
 
     @property
     def right_count(self) -> int:
         """Return the number of right guesses, at most."""
-        return COIN + self.more
+        return RANDOM_CORRECT + self.more
 
     @property
     def wrong_count(self) -> int:
@@ -239,7 +250,7 @@ class Guesses:
     def legend_entries(self) -> tuple[tuple[str, str, int], ...]:
         """The kinds of guesses that occur: sign, text and number of each."""
         kinds = (
-            ("●", f"{COIN} correct by random guessing", COIN),
+            ("●", f"{RANDOM_CORRECT} correct by random guessing", RANDOM_CORRECT),
             ("◆", f"up to {self.more} more correct, because of what is published", self.more),
             ("○", f"at least {self.wrong_count} wrong", self.wrong_count),
         )
@@ -254,10 +265,10 @@ class Guesses:
         """
         return (
             f"Of {HUNDRED} such guesses, at most {self.right_count} are right on average; of {HUNDRED} random guesses, "
-            f"{COIN}."
+            f"{RANDOM_CORRECT}."
         )
 
     def __str__(self) -> str:
         signs = "".join(sign * count for sign, _, count in self.legend_entries)
         lines = [" ".join(signs[start : start + PER_LINE]) for start in range(0, HUNDRED, PER_LINE)]
-        return "\n".join([*lines, "", *(f"{sign} {said}" for sign, said, _ in self.legend_entries)])
+        return "\n".join([*lines, "", *(f"{sign} {text}" for sign, text, _ in self.legend_entries)])

@@ -27,7 +27,7 @@ _WORDS = {
     "float": "a number", "decimal": "a number", "int": "an integer", "str": "text", "array": "a list",
     "object": "a table of keys and values", "bool": "true or false", "null": "nothing",
 }  # fmt: skip
-_CAME: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     int: "int", float: "float", str: "str", bool: "bool", type(None): "null", list: "array", dict: "object",
     Decimal: "decimal",
 }  # fmt: skip
@@ -35,7 +35,7 @@ _TABLES = (inspect.StructType, inspect.DictType)
 
 
 FormerKeys = Mapping[tuple[str, ...], Mapping[str, str]]
-"""For each path ("*" is every entry of a list): old key -> new key of the tables there."""
+"""For each path ("*" is every item of a list), the new keys of its tables by the old ones."""
 
 
 def with_new_keys(data: Any, former: FormerKeys) -> Any:
@@ -76,7 +76,7 @@ class Reader:
     upgrade: Callable[[Any], Any] | None = None
 
     def parse_toml(self, path: Path) -> dict[str, Any]:
-        """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
+        """Return the content of a TOML file, with exact decimals for numbers with a point. Raises ``error``."""
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_as_typed)
         except OSError as problem:
@@ -90,7 +90,7 @@ class Reader:
             raise self.error.from_text(str(path), f"not valid TOML: {' '.join(str(problem).split())}") from None
 
     def parse_json(self, text: str, kind: type[D]) -> D:
-        """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
+        """Return the document in a JSON text. Raises ``error``, also for repeated keys and NaN."""
         try:
             data = json.loads(
                 text,
@@ -106,7 +106,7 @@ class Reader:
         return self.convert_data(data, kind)
 
     def convert_data(self, data: object, kind: type[D]) -> D:
-        """The document that parsed data describes; raises ``error`` with the place of the first thing that is wrong."""
+        """Return the document that parsed data describes; raises ``error`` with the path of the first problem."""
         data = data if self.upgrade is None else self.upgrade(data)
         try:
             return msgspec.convert(data, kind)
@@ -114,60 +114,62 @@ class Reader:
             raise self._input_error(problem, data, kind) from None
 
     def _input_error(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
-        said, _, place = str(problem).partition(" - at `")
-        # The steps with the key in a free table that they leave open: the first one with what came.
-        steps = _path_steps(place.removesuffix("`"))
-        came = said.rpartition("got `")[2].removesuffix("`")
-        for named_deep, step in enumerate(steps):
-            named_table = _value_at(data, steps[:named_deep])
-            if step is None and isinstance(named_table, Mapping):
-                steps[named_deep] = next(
-                    (key for key, value in named_table.items() if _CAME.get(type(value)) == came), None
+        message, _, path = str(problem).partition(" - at `")
+        # The path omits keys of free tables: insert the first key whose value has the type in the message.
+        steps = _path_steps(path.removesuffix("`"))
+        actual_type = message.rpartition("got `")[2].removesuffix("`")
+        for depth, step in enumerate(steps):
+            table = _value_at(data, steps[:depth])
+            if step is None and isinstance(table, Mapping):
+                steps[depth] = next(
+                    (key for key, value in table.items() if _TYPE_NAMES.get(type(value)) == actual_type), None
                 )
-        value, spoken = _value_at(data, steps), _type_at(kind, steps, data)
-        where = self._place_text(steps, kind, data)
+        value, expected_type = _value_at(data, steps), _type_at(kind, steps, data)
+        path_text = self._place_text(steps, kind, data)
         if self.secret and steps and isinstance(steps[-1], int):
             value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
-            own = problem.__cause__
-            own.value = self._printable_value(own.value)
-            return self.error.from_error(own, f"{where} {own.name}".strip())
-        key = re.search(r"(unknown|required) field `(.*)`", said)
+            cause = problem.__cause__
+            cause.value = self._printable_value(cause.value)
+            return self.error.from_error(cause, f"{path_text} {cause.name}".strip())
+        key = re.search(r"(unknown|required) field `(.*)`", message)
         if key is None:
-            expected = _expected_text(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
-            return self.error(where, self._printable_value(value), expected, self._suggestion_for(value, spoken))
-        return self._of_key(where, spoken, missing=key[1] == "required", key=key[2])
+            expected = _expected_text(message, expected_type).removesuffix(" or nothing" if self.by_hand else "")
+            return self.error(
+                path_text, self._printable_value(value), expected, self._suggestion_for(value, expected_type)
+            )
+        return self._key_error(path_text, expected_type, missing=key[1] == "required", key=key[2])
 
-    def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
+    def _key_error(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
         if missing:
-            wanted = _inner_type(table, key)
-            values, tip = _expected_values(wanted), self._suggestion_for(None, wanted)
+            field_type = _inner_type(table, key)
+            values, tip = _expected_values(field_type), self._suggestion_for(None, field_type)
             text = f"missing{f' ({values})' if values else ''}{f'; {tip}' if tip else ''}"
             return self.error.from_text(f"{where} {key}".strip(), text)
-        tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
-        named = f"{where or self.name} ({tag})" if tag else where or self.name
-        known = (*([told_by] if told_by else []), *(field.encode_name for field in _struct_fields(table)))
-        return unknown_key_error(self.error, named, key, known)
+        tag, tag_field = getattr(table, "tag", None), getattr(table, "tag_field", None)
+        table_name = f"{where or self.name} ({tag})" if tag else where or self.name
+        known = (*([tag_field] if tag_field else []), *(field.encode_name for field in _struct_fields(table)))
+        return unknown_key_error(self.error, table_name, key, known)
 
     def _place_text(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
-        """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
+        """Return the path in words; in a file that people write, tables are in brackets and it has no name."""
         if not self.by_hand:
             return " ".join([self.name, *map(_path_text, steps)])
-        deep = 0
-        while deep < len(steps) and isinstance(_without_metadata(_type_at(kind, steps[: deep + 1], data)), _TABLES):
-            deep += 1
-        within = [f"[{'.'.join(map(_path_text, steps[:deep]))}]"] if deep else []
-        return " ".join([*within, *map(_path_text, steps[deep:])])
+        depth = 0
+        while depth < len(steps) and isinstance(_without_metadata(_type_at(kind, steps[: depth + 1], data)), _TABLES):
+            depth += 1
+        table_path = [f"[{'.'.join(map(_path_text, steps[:depth]))}]"] if depth else []
+        return " ".join([*table_path, *map(_path_text, steps[depth:])])
 
-    def _suggestion_for(self, value: object, spoken: inspect.Type | None) -> str:
+    def _suggestion_for(self, value: object, expected_type: inspect.Type | None) -> str:
         return (
-            suggest_nearest(value, _allowed_texts(spoken))
-            or _field_tip(spoken)
+            suggest_nearest(value, _allowed_texts(expected_type))
+            or _field_tip(expected_type)
             or ("" if self.by_hand else self.remedy)
         )
 
     def _printable_value(self, value: object) -> object:
-        """The value as it is typed; in documents that programs write, lists and tables by their size alone."""
+        """Return the value as it is typed; in documents that programs write, only the size of a list or table."""
         if isinstance(value, list | tuple | Mapping) and not self.by_hand:
             return f"{len(value)} entries"
         if isinstance(value, list | tuple):
@@ -222,7 +224,7 @@ def _as_typed(literal: str) -> Decimal:
 
 
 MOST_LETTERS = 4_300
-"""The most characters of a number: Python's limit for integers."""
+"""Maximum number of characters of a number: Python's limit for integers."""
 
 
 def underflows_to_zero(exact: Decimal) -> bool:
@@ -243,28 +245,30 @@ def _reject_constant(constant: str) -> Any:
 
 
 def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The keys of a JSON object, none twice: two readers could take a different one of two."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """Return a JSON object; raises ``ValueError`` for a repeated key, of which two readers could use different ones."""
+    table = dict(pairs)
+    if len(table) != len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return table
 
 
 def _path_steps(place: str) -> list[Step | None]:
-    """``$.answers[0].name`` as keys and positions; None for the value under some key of a free table."""
-    return [key or (int(at) if at else None) for key, at in _STEP.findall(place)]
+    """Return the keys and indices of a path such as ``$.answers[0].name``; None for an unnamed key of a free table."""
+    return [key or (int(index) if index else None) for key, index in _STEP.findall(place)]
 
 
 def _path_text(step: Step | None) -> str:
-    """Positions are counted from 1."""
+    """Return a step of a path in words; positions are counted from 1."""
     return str(step + 1) if isinstance(step, int) else step or "of a key"
 
 
 def _value_at(data: Any, steps: Sequence[Step | None]) -> Any:
     """Return the value at a path."""
     for step in steps:
-        inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
-        if not inner:
+        has_step = (isinstance(step, int) and isinstance(data, Sequence)) or (
+            isinstance(data, Mapping) and step in data
+        )
+        if not has_step:
             return None
         data = data[step]
     return data
@@ -272,119 +276,121 @@ def _value_at(data: Any, steps: Sequence[Step | None]) -> Any:
 
 def _type_at(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
     """Return the expected type at a path; of tagged tables, the one that the data name."""
-    found: inspect.Type | None = inspect.type_info(kind)
-    for deep, step in enumerate(steps, start=1):
-        outer = _inner_type(found, step)
-        value = _value_at(data, steps[:deep])
-        tagged = _tagged_types(outer) if isinstance(value, Mapping) else ()
-        found = next(
-            (one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer
+    current: inspect.Type | None = inspect.type_info(kind)
+    for depth, step in enumerate(steps, start=1):
+        inner = _inner_type(current, step)
+        value = _value_at(data, steps[:depth])
+        tagged = _tagged_types(inner) if isinstance(value, Mapping) else ()
+        current = next(
+            (table for table in tagged if isinstance(value, Mapping) and value.get(table.tag_field) == table.tag), inner
         )
-    return found
+    return current
 
 
 def _tagged_types(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
     """Return the tables that a tag distinguishes."""
-    several = outer.types if isinstance(outer, inspect.UnionType) else ()
-    return tuple(one for one in several if isinstance(one, inspect.StructType) and one.tag is not None)
+    members = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return tuple(member for member in members if isinstance(member, inspect.StructType) and member.tag is not None)
 
 
 def _without_metadata(outer: inspect.Type | None) -> inspect.Type | None:
     """Return the type without its field metadata; for an optional table, the table."""
     inner = outer.type if isinstance(outer, inspect.Metadata) else outer
-    several = inner.types if isinstance(inner, inspect.UnionType) else ()
-    return next((table for one in several if isinstance(table := _without_metadata(one), _TABLES)), inner)
+    members = inner.types if isinstance(inner, inspect.UnionType) else ()
+    return next((table for member in members if isinstance(table := _without_metadata(member), _TABLES)), inner)
 
 
 def _field_tip(outer: inspect.Type | None) -> str:
     """Return the advice in a field's metadata, also for an optional field."""
     if isinstance(outer, inspect.Metadata):
         return str((outer.extra or {}).get("tip", ""))
-    several = outer.types if isinstance(outer, inspect.UnionType) else ()
-    return next((said for one in several if (said := _field_tip(one))), "")
+    members = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return next((tip for member in members if (tip := _field_tip(member))), "")
 
 
 def _inner_type(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
     outer = outer.type if isinstance(outer, inspect.Metadata) else outer
     tagged = _tagged_types(outer)
     if tagged and step == tagged[0].tag_field:
-        return inspect.LiteralType(tuple(str(one.tag) for one in tagged))
+        return inspect.LiteralType(tuple(str(member.tag) for member in tagged))
     if isinstance(outer, inspect.UnionType):
-        return next((found for one in outer.types if (found := _inner_type(one, step)) is not None), None)
+        return next((inner for member in outer.types if (inner := _inner_type(member, step)) is not None), None)
     if isinstance(outer, inspect.DictType):
         return outer.value_type
     if isinstance(outer, inspect.TupleType) and isinstance(step, int):
         return outer.item_types[step]
     return getattr(outer, "item_type", None) or next(
-        (f.type for f in _struct_fields(outer) if f.encode_name == step), None
+        (field.type for field in _struct_fields(outer) if field.encode_name == step), None
     )
 
 
 def _struct_fields(outer: inspect.Type | None) -> Sequence[inspect.Field]:
-    """The fields of a table, also of one that may be left out."""
+    """Return the fields of a table, also of an optional one; empty for other types."""
     table = _without_metadata(outer)
     return table.fields if isinstance(table, inspect.StructType) else ()
 
 
-def _allowed_texts(spoken: inspect.Type | None) -> tuple[str, ...]:
-    """The texts among which a value is to be chosen."""
-    return tuple(map(str, spoken.values)) if isinstance(spoken, inspect.LiteralType) else ()
+def _allowed_texts(expected_type: inspect.Type | None) -> tuple[str, ...]:
+    """Return the allowed texts of a choice; empty for other types."""
+    return tuple(map(str, expected_type.values)) if isinstance(expected_type, inspect.LiteralType) else ()
 
 
-def _expected_values(spoken: inspect.Type | None) -> str:
-    """One of the choices, where there are some."""
-    choices = _allowed_texts(spoken)
+def _expected_values(expected_type: inspect.Type | None) -> str:
+    """Return "one of ..." for a choice between several texts, else an empty text."""
+    choices = _allowed_texts(expected_type)
     return f"one of {quoted_names(choices)}" if len(choices) > 1 else ""
 
 
-def _expected_text(said: str, spoken: inspect.Type | None) -> str:
+def _expected_text(message: str, expected_type: inspect.Type | None) -> str:
     """Return the expected value in words.
 
     >>> _expected_text("Expected `float | null`, got `str`", None), _expected_text("Expected `int` >= 1", None)
     ('a number or nothing', 'an integer >= 1')
     """
-    if isinstance(spoken, inspect.LiteralType):
-        return _expected_values(spoken) or repr(spoken.values[0])
-    if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
-        # What a type is in words, without that it may be left out.
-        several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
-        names = [type(_without_metadata(one)).__name__.removesuffix("Type").lower() for one in several]
+    if isinstance(expected_type, inspect.LiteralType):
+        return _expected_values(expected_type) or repr(expected_type.values[0])
+    if not message.startswith("Expected "):  # the validator's words for a text that it tried to read
+        # The type in words, without that it is optional.
+        members = expected_type.types if isinstance(expected_type, inspect.UnionType) else (expected_type,)
+        names = [type(_without_metadata(member)).__name__.removesuffix("Type").lower() for member in members]
         return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"
-    wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
-    named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
-    return named[0].lower() + named[1:]
+    expected = message.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
+    in_words = re.sub(
+        r"`([a-z| ]+)`", lambda match: " or ".join(_WORDS.get(word, word) for word in match[1].split(" | ")), expected
+    )
+    return in_words[0].lower() + in_words[1:]
 
 
-# Errors of Python functions in the words of a file that people write: the names of its keys, and where they stand.
+# Errors of Python functions, reworded for a file that people write: with the names of its keys and their tables.
 
 Names = Mapping[str, str]
 """Names of parameters that differ in the file: ``{"max_rows": "[privacy_unit] max_rows"}``."""
-SAME: Names = MappingProxyType({})
-_GIVEN = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
+SAME_NAMES: Names = MappingProxyType({})
+_ASSIGNMENT = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
 
 
 @contextmanager
-def named_keys(place: str, names: Names = SAME) -> Iterator[None]:
-    """Errors from within name keys of a file, and say where they stand; texts give keys as they are typed there.
+def named_keys(place: str, names: Names = SAME_NAMES) -> Iterator[None]:
+    """Reword errors from the block: parameters become keys of the file, with the place where they are written.
 
-    They leave as ``PlanError``; a ``SchemaError`` and a refused budget stay what they are.
+    ``InputError`` becomes ``PlanError``; the types of ``SchemaError`` and ``InsufficientBudgetError`` are kept.
     """
     try:
         yield
     except InputError as error:
         kind = SchemaError if isinstance(error, SchemaError) else PlanError
-        # The key of a parameter; of what belongs to one (``dialect delimiter``), what belongs to the key.
-        parameter, blank, part = error.name.partition(" ")
-        where = f"{place} {names.get(parameter, parameter)}{blank}{part}".strip()
+        # Only the parameter is replaced in a name such as ``dialect delimiter``.
+        parameter, space, part = error.name.partition(" ")
+        where = f"{place} {names.get(parameter, parameter)}{space}{part}".strip()
         raise kind.from_error(error, where, lambda text: parameters_as_lines(text, names)) from None
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(parameters_as_lines(str(error), names)) from None
 
 
 def parameters_as_lines(text: str, names: Names) -> str:
-    """The text with every ``parameter=value`` as a line of the file.
+    """Return the text with every ``parameter=value`` as a line of the file.
 
     >>> parameters_as_lines("fewer, such as max_groups=1", {"max_groups": "[privacy_unit] groups"})
     'fewer, such as groups = 1'
     """
-    return _GIVEN.sub(lambda found: f"{names.get(found[1], found[1]).rpartition(' ')[2]} = ", text)
+    return _ASSIGNMENT.sub(lambda match: f"{names.get(match[1], match[1]).rpartition(' ')[2]} = ", text)

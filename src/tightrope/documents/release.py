@@ -1,4 +1,4 @@
-"""The documents of a release: its certificate, and its result with every answer. One writer, one reader."""
+"""The documents of a release: its certificate, its result with every answer, and the planned release."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from tightrope.documents.document import (
 )
 from tightrope.documents.escaping import csv_table
 from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
-from tightrope.documents.wording import ProtectedUnit, of_release
+from tightrope.documents.wording import ProtectedUnit, explain_release
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
 PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank", "noisy")
-"""Optional fields of a record, charged for: the noisy number of values, the intercept of a line with its ends, which
-ranks a group can have, and the noisy number if least squares changed it."""
+"""Optional fields of a record, also charged: the noisy number of values, the intercept of a line and its interval, the
+possible ranks of a group, and the noisy number if least squares changed it."""
+QUESTION, MISSING = "question", "missing"
+"""Names of columns of ``results_csv``."""
 Key = str | bool | int | float | None
 _BOUNDS = {"rows_per_person": "max_rows", "groups_per_person": "max_groups", "rows_per_group": "max_rows_per_group"}
 FORMER_KEYS: dict[str, FormerKeys] = {
@@ -42,7 +44,7 @@ FORMER_KEYS: dict[str, FormerKeys] = {
 """Names of keys up to version 2 of certificates and version 1 of results."""
 
 
-def upgraded(data: Any) -> Any:
+def upgrade_keys(data: Any) -> Any:
     """Return the data of a release document with today's keys; documents of today's version stay as they are."""
     if not isinstance(data, dict):
         return data
@@ -50,11 +52,13 @@ def upgraded(data: Any) -> Any:
     if last is None or not isinstance(version, int) or version >= last:
         return data
     new = with_new_keys(data, FORMER_KEYS[data["document"]])
-    return {**new, "certificate": upgraded(new.get("certificate"))} if "certificate" in new else new
+    return {**new, "certificate": upgrade_keys(new.get("certificate"))} if "certificate" in new else new
 
 
 RELEASES = Reader(
-    "release", "take the file as tightrope release wrote it: releasing again spends the budget again", upgrade=upgraded
+    "release",
+    "take the file as tightrope release wrote it: releasing again spends the budget again",
+    upgrade=upgrade_keys,
 )
 
 
@@ -74,7 +78,7 @@ class Neighbors(Part, frozen=True, kw_only=True):
 
     @property
     def protected_unit(self) -> ProtectedUnit:
-        """The same for sentences."""
+        """The privacy unit, for wording."""
         return ProtectedUnit(
             self.noun, self.privacy_unit or "", self.max_rows, self.max_groups, self.max_rows_per_group
         )
@@ -236,14 +240,14 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
     @property
     def entry_text(self) -> str:
         """Return the entry in words."""
-        place = (
+        position = (
             f"release {self.position} of {self.of}"
             if self.of
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
-        beside = " beside the series" if self.of else ""
-        left = f"; left{beside}: {', '.join(limit.limit_text for limit in self.limits)}" if self.limits else ""
-        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}{left}"
+        scope = " beside the series" if self.of else ""
+        left = f"; left{scope}: {', '.join(limit.limit_text for limit in self.limits)}" if self.limits else ""
+        return f"{position}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
 class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
@@ -271,7 +275,7 @@ class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         protected, seen = self.neighbors.protected_unit, "everything that this release publishes"
-        return str(of_release(self.epsilon, self.delta, self.attack_success, protected, seen))
+        return str(explain_release(self.epsilon, self.delta, self.attack_success, protected, seen))
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):
@@ -401,27 +405,22 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
 
 
 def read_certificate(text: str) -> ReleaseCertificate:
-    """The certificate in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    """Return the certificate in a JSON text; raises ``InputError`` with the path of the problem."""
     return RELEASES.parse_json(text, ReleaseCertificate)
 
 
 def read_result(text: str) -> ReleaseResult:
-    """The result in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    """Return the result in a JSON text; raises ``InputError`` with the path of the problem."""
     return RELEASES.parse_json(text, ReleaseResult)
 
 
-def _check_same_length(name: str, found: tuple[Any, ...], other: tuple[Any, ...]) -> None:
-    if len(found) != len(other):
-        raise InputError(name, f"{len(found)} numbers", f"a list of {len(other)}, the same length as the other list")
-
-
-# All answers of a release as one table, a line a group; and as CSV, for spreadsheets and for the page itself.
-
-QUESTION, MISSING = "question", "missing"
+def _check_same_length(name: str, values: tuple[Any, ...], others: tuple[Any, ...]) -> None:
+    if len(values) != len(others):
+        raise InputError(name, f"{len(values)} numbers", f"a list of {len(others)}, the same length as the other list")
 
 
 def results_csv(result: ReleaseResult) -> str:
-    """Write one line for each group: quoted texts, numbers with every digit, empty fields for missing values.
+    """Return all answers as CSV, one line for each group: all digits, and empty fields for missing values.
 
     A total has no keys. For a group of missing values, ``missing`` names the columns.
     Texts are escaped for spreadsheets and terminals (``escape_csv_formula``): JSON and Parquet hold the exact keys.
@@ -430,25 +429,25 @@ def results_csv(result: ReleaseResult) -> str:
 
 
 def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
-    """The columns of the table of all answers, one value a group."""
+    """Return the columns of the table of all answers, with one value for each group."""
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
-    every = [(answer, row) for answer in result.answers for row in answer.rows]
-    paid = [name for name in PAID if any(name in row for _, row in every)]
-    missing = [", ".join(name for name in answer.by if row[name] is None) or None for answer, row in every]
+    rows = [(answer, record) for answer in result.answers for record in answer.rows]
+    charged = [name for name in PAID if any(name in record for _, record in rows)]
+    missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
 
     def values_of(name: str) -> list[Any]:
-        return [row.get(name) for _, row in every]
+        return [record.get(name) for _, record in rows]
 
     return {
-        QUESTION: [answer.name for answer, _ in every],
+        QUESTION: [answer.name for answer, _ in rows],
         **{_key_column(name): values_of(name) for name in keys},
-        **{name: values_of(name) for name in (*MEASURES, *paid)},
+        **{name: values_of(name) for name in (*MEASURES, *charged)},
         **({MISSING: missing} if any(missing) else {}),
     }
 
 
 def _key_column(name: str) -> str:
-    """A key column that is called as the column of questions is marked as a key, and so is what looks marked.
+    """Return the name of a key column: "by " precedes names that another column has, or that begin with it already.
 
     >>> _key_column("question"), _key_column("by question"), _key_column("city")
     ('by question', 'by by question', 'city')
@@ -456,11 +455,11 @@ def _key_column(name: str) -> str:
     return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name
 
 
-# What ``tightrope plan`` says: the promise and the errors of a release that has not been paid for.
+# The output of ``tightrope plan``: the guarantee and the errors of a release that has not been charged.
 
 PLANNED = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
 
-WOULD_SAY = "everything that this plan would release"
+PLANNED_OUTPUT = "everything that this plan would release"
 
 
 class PlannedAnswer(QuestionPart, frozen=True, kw_only=True):
@@ -511,4 +510,4 @@ class PlannedRelease(ReleasePromise, frozen=True, kw_only=True):
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         protected = self.neighbors.protected_unit
-        return str(of_release(self.epsilon, self.delta, self.attack_success, protected, WOULD_SAY))
+        return str(explain_release(self.epsilon, self.delta, self.attack_success, protected, PLANNED_OUTPUT))

@@ -38,12 +38,12 @@ class Run(Part, frozen=True, kw_only=True, tag_field="mechanism"):
 
     @property
     def mechanism_name(self) -> str:
-        """The name of its maker in ``tightrope``."""
+        """The name of the function in ``tightrope`` that builds the mechanism."""
         return str(self.__struct_config__.tag)
 
     @property
     def maker_arguments(self) -> dict[str, Any]:
-        """The arguments of the maker, but those that are left out."""
+        """The arguments of that function that the step states."""
         given = structs.asdict(self)
         return {name: given[name] for name in given if name not in Run.__struct_fields__ and given[name] is not None}
 
@@ -154,5 +154,5 @@ class StepsDocument(Part, frozen=True, kw_only=True):
 
 
 def read_steps(path: str | Path) -> StepsDocument:
-    """The steps of a file; ``PlanError`` for anything that is not one."""
+    """Return the content of a steps file; raises ``PlanError`` for other input."""
     return STEPS_FILE.convert_data(STEPS_FILE.parse_toml(Path(path)), StepsDocument)

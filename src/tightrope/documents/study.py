@@ -12,21 +12,21 @@ from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
 from tightrope.documents.numbers import shortest_decimal
 from tightrope.documents.reader import Reader, with_new_keys
-from tightrope.documents.wording import Explanation, of_report
+from tightrope.documents.wording import Explanation, explain_report
 from tightrope.errors import InputError, PlanError
 
 START = "write one with: tightrope local plan ... --out study.toml"
 
 
-def upgraded(data: Any) -> Any:
+def upgrade_keys(data: Any) -> Any:
     """Return the data of a study or its findings with the keys of version 2."""
     if isinstance(data, dict) and data.get("version") == 1:
         return with_new_keys(data, {(): {"between": "bounds"}})
     return data
 
 
-STUDY = Reader("study", START, PlanError, upgrade=upgraded)
-FINDINGS = Reader("findings", "take what tightrope local estimate --json printed, as it is", upgrade=upgraded)
+STUDY = Reader("study", START, PlanError, upgrade=upgrade_keys)
+FINDINGS = Reader("findings", "take what tightrope local estimate --json printed, as it is", upgrade=upgrade_keys)
 
 Question = Literal["distribution", "mean"]
 
@@ -55,8 +55,8 @@ class StudyDocument(Part, frozen=True, kw_only=True):
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        return of_report(self.epsilon, 0.0, self.most_total_variation)
+        """The parts of the text of ``explain``."""
+        return explain_report(self.epsilon, 0.0, self.most_total_variation)
 
     def explain(self) -> str:
         """Return the guarantee of a report in this study, in one paragraph; every number is rounded up."""
@@ -146,17 +146,17 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not (len(self.estimates) > 1 if self.estimates_shares else len(self.estimates) == 1):
             raise InputError("estimates", len(self.estimates), "one of a mean, several of a distribution")
-        for place, one in enumerate(self.estimates, start=1):
-            if self.estimates_shares in (one.category is None, one.people is None):
-                raise InputError(f"estimates {place}", self.question, "with category and people, but for a mean")
+        for number, estimate in enumerate(self.estimates, start=1):
+            if self.estimates_shares in (estimate.category is None, estimate.people is None):
+                raise InputError(f"estimates {number}", self.question, "with category and people, but for a mean")
         if not self.answered <= self.reports:
             raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
 
     @property
     def explanation_parts(self) -> Explanation:
-        """``explain`` in its parts."""
-        told = self.privacy
-        return of_report(told.epsilon, told.delta, told.total_variation)
+        """The parts of the text of ``explain``."""
+        privacy = self.privacy
+        return explain_report(privacy.epsilon, privacy.delta, privacy.total_variation)
 
     def explain(self) -> str:
         """Return the guarantee of a report, in one paragraph; every number is rounded up."""
@@ -169,7 +169,7 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
 
 
 def read_study(text: str, *, toml: bool) -> StudyDocument:
-    """The study in a text, TOML or JSON; raises ``PlanError`` that names the key of what is wrong."""
+    """Return the study in a text, TOML or JSON; raises ``PlanError`` with the key of the problem."""
     if not toml:
         return STUDY.parse_json(text, StudyDocument)
     try:
@@ -180,5 +180,5 @@ def read_study(text: str, *, toml: bool) -> StudyDocument:
 
 
 def read_findings(text: str) -> FindingsDocument:
-    """The findings in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    """Return the findings in a JSON text; raises ``InputError`` with the path of the problem."""
     return FINDINGS.parse_json(text, FindingsDocument)

@@ -15,8 +15,6 @@ from tightrope.documents import numbers
 from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
 from tightrope.documents.numbers import DOWN, UP, Guesses, Number, one_in, percent_text, significant_text, times_text
 
-# Who is protected, in words: a reader of the page where a person is a human, else what a person is.
-
 
 @dataclass(frozen=True, slots=True)
 class ProtectedUnit:
@@ -55,7 +53,7 @@ class ProtectedUnit:
 
     @property
     def data_owner_text(self) -> str:
-        """Whose data makes the difference."""
+        """Return the words for the data that one of the two inputs lacks."""
         return "your data" if self.is_human else f"the data of {self.unit_label}"
 
     @property
@@ -68,10 +66,14 @@ class ProtectedUnit:
     @property
     def limits_text(self) -> list[str]:
         """Return the contribution bounds in words."""
-        named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.max_rows_per_group, "row", " in each group"))
+        bounds = (
+            (self.rows, "row", ""),
+            (self.groups, "group", ""),
+            (self.max_rows_per_group, "row", " in each group"),
+        )
         return [
-            f"at most {limit:,} {unit if limit == 1 else unit + 's'} per {self.unit_noun}{where}"
-            for limit, unit, where in named
+            f"at most {limit:,} {noun if limit == 1 else noun + 's'} per {self.unit_noun}{where}"
+            for limit, noun, where in bounds
             if limit
         ]
 
@@ -84,10 +86,12 @@ class ProtectedUnit:
         >>> ProtectedUnit(column="id", rows=3).unit_text.partition("; ")[0]
         '“You” means all rows with the same “id”, of which at most 3 are used in any one answer'
         """
-        who = "“You”" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]}"
+        subject = "“You”" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]}"
         several = f"values of “{escape_control_chars(self.column)}”" if self.column else "rows"
-        used = f", of which at most {self.rows:,} are used in any one answer" if self.column and self.rows else ""
-        return f"{who} means {self.rows_words}{used}; {self.unit_label} with several {several} has less protection."
+        limit = f", of which at most {self.rows:,} are used in any one answer" if self.column and self.rows else ""
+        return (
+            f"{subject} means {self.rows_words}{limit}; {self.unit_label} with several {several} has less protection."
+        )
 
     @property
     def population_text(self) -> str:
@@ -97,7 +101,7 @@ class ProtectedUnit:
         return POPULATION.format(one=self.unit_label, whether="it is in the data or not")
 
 
-ADDS = "Other releases about the same people add to the privacy loss."
+LOSSES_ADD_UP = "Other releases about the same people add to the privacy loss."
 RANDOM_GUESSING = "random guessing: 50 %"
 NOTHING = "These numbers give no protection: they allow publishing who is in the data."
 POPULATION = "Statistics about a population can tell something about {one}, whether {whether}."
@@ -115,7 +119,7 @@ class AttackWording:
 
     @classmethod
     def from_guess(cls, guess: str, success: Number, seen: str = "") -> AttackWording:
-        """An attacker who guesses something, and perhaps what they have seen.
+        """Return the wording for an attacker who guesses something; ``seen`` precedes the guess.
 
         >>> print(AttackWording.from_guess("whether you are in the data", 0.7311))  # doctest: +NORMALIZE_WHITESPACE
         An attacker who guesses whether you are in the data is right at most 73.2 % of the time
@@ -135,16 +139,16 @@ class Explanation:
     """
 
     attack: AttackWording | None
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
     guesses: Guesses | None
 
     def __str__(self) -> str:
-        words = " ".join(map(str, (*([] if self.attack is None else [self.attack]), *self.said)))
+        words = " ".join(map(str, (*([] if self.attack is None else [self.attack]), *self.sentences)))
         return words if self.guesses is None else f"{words}\n\n{self.guesses}"
 
 
 def protected_group_text(about: str) -> str:
-    """Return the words for the protected people."""
+    """Return the statement that the guarantee holds for every attacker, whatever they know about these."""
     return (
         f"This holds for every attacker who starts with even odds, whatever else they know about {about}, and however "
         "much they can compute."
@@ -161,37 +165,37 @@ def likelihood_limit_text(epsilon: Number, delta: Number, inputs: tuple[str, str
     >>> likelihood_limit_text(0.0, 0.0, inputs)
     'Any set of answers is exactly as likely with your data as without (ε = 0, δ = 0).'
     """
-    what, one, other = inputs
+    compared, first, second = inputs
     if epsilon == float("inf"):
-        return f"These numbers do not limit how many times as likely a result can be {one} as {other}."
+        return f"These numbers do not limit how many times as likely a result can be {first} as {second}."
     numbers = f"(ε = {significant_text(epsilon, 3, UP)}, δ = {significant_text(delta, 2, UP)})"
     if epsilon == 0 and delta == 0:
-        return f"Any {what} is exactly as likely {one} as {other} {numbers}."
-    times = f"{times_text(epsilon)} times " if epsilon else ""
-    added = f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
-    return f"Any {what} is at most {times}as likely {one} as {other}{added}, and vice versa {numbers}."
+        return f"Any {compared} is exactly as likely {first} as {second} {numbers}."
+    factor = f"{times_text(epsilon)} times " if epsilon else ""
+    addition = f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
+    return f"Any {compared} is at most {factor}as likely {first} as {second}{addition}, and vice versa {numbers}."
 
 
-def of_numbers(epsilon: float, delta: float, success: Number) -> Explanation:
+def explain_numbers(epsilon: float, delta: float, success: Number) -> Explanation:
     """Explain a guarantee by itself, without a privacy unit."""
     if success == 1 and (epsilon == float("inf") or delta == 1):
         return Explanation(None, (NOTHING,), None)
     guess = "which of two inputs it came from, such as the data with you and the data without you,"
     attack = AttackWording.from_guess(guess, success, "sees the output and ")
-    said = (
+    sentences = (
         protected_group_text("you or about everyone else"),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, UNDER),
+        likelihood_limit_text(epsilon, delta, TWO_INPUTS),
         INPUTS,
         ABOUT_YOU,
-        ADDS,
+        LOSSES_ADD_UP,
     )
-    return Explanation(attack, said, Guesses.from_success(success))
+    return Explanation(attack, sentences, Guesses.from_success(success))
 
 
-def of_release(epsilon: float, delta: float, success: float, person: ProtectedUnit, seen: str) -> Explanation:
+def explain_release(epsilon: float, delta: float, success: float, person: ProtectedUnit, seen: str) -> Explanation:
     """Explain a release: its guarantee, the protected people, and its limits."""
-    said = (
+    sentences = (
         protected_group_text(person.attacker_knowledge_text),
         Guesses.from_success(success).picture_text,
         likelihood_limit_text(epsilon, delta, ("set of answers", f"with {person.data_owner_text}", "without")),
@@ -201,17 +205,15 @@ def of_release(epsilon: float, delta: float, success: float, person: ProtectedUn
         "the privacy loss.",
     )
     return Explanation(
-        AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "), said, Guesses.from_success(success)
+        AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "),
+        sentences,
+        Guesses.from_success(success),
     )
 
 
-# The guarantee of an account, a noise, a study and a coupling, in one paragraph for readers without background.
-#
-# As in ``of_release``: every sentence holds for each attacker and rounds to the side of more risk.
-
-UNDER = ("set of outputs", "under one input", "under the other")
+TWO_INPUTS = ("set of outputs", "under one input", "under the other")
 ONE_ROW = "The guarantee protects one row; a person with several rows has less protection."
-TOLD_APART = {
+GUESS_BY_RELATION = {
     "add-remove": ("which of two inputs it came from, the data with one row or the data without it,", ONE_ROW),
     "replace-one": (
         "which of two inputs it came from, the data with one row or the data with another row in its place,",
@@ -219,8 +221,8 @@ TOLD_APART = {
     ),
     "local": ("which of two answers of one person it came from,", "It covers all reports of that person together."),
 }
-"""The guess and the noun of one input, by neighboring relation."""
-ON_THEIR_OWN = (
+"""What an attacker guesses, and what the guarantee covers, by neighboring relation."""
+LOCAL_MODEL = (
     "This holds for everyone who starts with even odds, including the collector, whatever else they know and however "
     "much they can compute: each answer is randomized by the person who gives it, before it is sent."
 )
@@ -229,26 +231,28 @@ ONE_REPORT = (
     "reports add to the privacy loss. It does not hide that a person took part."
 )
 ONE_OUTPUT = "It covers one output per value: randomizing and releasing a value again reveals more."
-THE_GROUP_ALONE = "It hides only the group: the output can still reveal the value, and the person."
+HIDES_GROUP_ONLY = "It hides only the group: the output can still reveal the value, and the person."
 
 
-def of_account(epsilon: float, delta: float, success: Number, neighbors: str, condition: str) -> Explanation:
+def explain_account(epsilon: float, delta: float, success: Number, neighbors: str, condition: str) -> Explanation:
     """Explain composed steps; ``condition`` is the condition in their statement."""
-    plain = of_numbers(epsilon, delta, success)
-    if plain.attack is None:
-        return plain
+    without_inputs = explain_numbers(epsilon, delta, success)
+    if without_inputs.attack is None:
+        return without_inputs
     fallback = "which of two inputs it came from, such as the data with you and the data without you,", INPUTS
-    guess, inputs = TOLD_APART.get(neighbors, fallback)
-    said = (
+    guess, inputs = GUESS_BY_RELATION.get(neighbors, fallback)
+    sentences = (
         protected_group_text("everyone in the data"),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, UNDER),
+        likelihood_limit_text(epsilon, delta, TWO_INPUTS),
         inputs,
         escape_control_chars(condition),
         ABOUT_YOU,
-        ADDS,
+        LOSSES_ADD_UP,
     )
-    return Explanation(AttackWording.from_guess(guess, success, "sees the output and "), said, plain.guesses)
+    return Explanation(
+        AttackWording.from_guess(guess, success, "sees the output and "), sentences, without_inputs.guesses
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,59 +266,60 @@ class ErrorWording:
 
     @property
     def error_text(self) -> str:
-        """The errors, rounded up; what no noise goes below, rounded down."""
+        """Return the errors, rounded up, and the least error of any noise, rounded down."""
         limit = "" if self.worst is None else f", and by at most {significant_text(self.worst, 3, UP)}"
-        moved = f"The noise changes an answer by {significant_text(self.mean, 3, UP)} on average{limit}."
+        mean_text = f"The noise changes an answer by {significant_text(self.mean, 3, UP)} on average{limit}."
         if not self.least:
-            return moved
-        other = "integer-valued noise" if self.whole else "noise"
+            return mean_text
+        kind = "integer-valued noise" if self.whole else "noise"
         least = significant_text(self.least, 3, DOWN)
-        return f"{moved} No {other} that meets this budget changes it by less than {least} on average."
+        return f"{mean_text} No {kind} that meets this budget changes it by less than {least} on average."
 
 
-def of_noise(triple: tuple[float, float, float], moved: float, answers: int, errors: ErrorWording) -> Explanation:
-    """Explain answers with this noise, each of which two inputs change by at most ``moved``."""
+def explain_noise(
+    triple: tuple[float, float, float], sensitivity: float, answers: int, errors: ErrorWording
+) -> Explanation:
+    """Explain answers with this noise, each of which differs between two inputs by at most ``sensitivity``."""
     epsilon, delta, eta = triple
     success = numbers.attack_success_rate(eta)
-    plain = of_numbers(epsilon, delta, success)
-    if plain.attack is None:
-        return plain
-    each, seen = ("", "the noisy answer") if answers == 1 else (" each", f"all {answers:,} noisy answers")
-    inputs = (
-        f"which of two inputs they came from, whose true answers differ by at most {significant_text(moved)}{each},"
-    )
+    without_inputs = explain_numbers(epsilon, delta, success)
+    if without_inputs.attack is None:
+        return without_inputs
+    per_answer, seen = ("", "the noisy answer") if answers == 1 else (" each", f"all {answers:,} noisy answers")
+    limit = f"{significant_text(sensitivity)}{per_answer}"
+    inputs = f"which of two inputs they came from, whose true answers differ by at most {limit},"
     guess = inputs.replace("they came", "it came") if answers == 1 else inputs
-    said = (
+    sentences = (
         protected_group_text("the data"),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, UNDER),
+        likelihood_limit_text(epsilon, delta, TWO_INPUTS),
         "The code that computes the answers must ensure that one person changes each of them by at most "
-        f"{significant_text(moved)}.",
+        f"{significant_text(sensitivity)}.",
         errors.error_text,
         ABOUT_YOU,
-        ADDS,
+        LOSSES_ADD_UP,
     )
-    return Explanation(AttackWording.from_guess(guess, success, f"sees {seen} and "), said, plain.guesses)
+    return Explanation(AttackWording.from_guess(guess, success, f"sees {seen} and "), sentences, without_inputs.guesses)
 
 
-def of_report(epsilon: float, delta: float, total_variation: Number) -> Explanation:
+def explain_report(epsilon: float, delta: float, total_variation: Number) -> Explanation:
     """Explain one report in a study in the local model."""
     success = numbers.attack_success_rate(total_variation)
     attack = AttackWording(
         "An attacker who sees your report and guesses which of two answers you gave is right at most",
         percent_text(success, UP),
     )
-    said = (
-        ON_THEIR_OWN,
+    sentences = (
+        LOCAL_MODEL,
         Guesses.from_success(success).picture_text,
         likelihood_limit_text(epsilon, delta, ("set of reports", "from one answer", "from another")),
         ONE_REPORT,
         POPULATION.format(one="you", whether="you take part or not"),
     )
-    return Explanation(attack, said, Guesses.from_success(success))
+    return Explanation(attack, sentences, Guesses.from_success(success))
 
 
-def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explanation:
+def explain_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explanation:
     """Explain one output of a coupling; ``gap``: the largest distance of output distributions from their target.
 
     ``left``: total variations of which each holds, all with the ``confidence``, if distributions were learned with
@@ -324,22 +329,22 @@ def of_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: s
     if left:
         success = numbers.attack_success_rate(min(left))
         attack = AttackWording(f"{guess} at most", percent_text(success, UP))
-        said: tuple[str, ...] = (
+        sentences: tuple[str, ...] = (
             f"The distributions were learned with noise, so this holds with {percent_text(confidence, DOWN)} "
             "confidence, for every attacker who starts with even odds.",
             Guesses.from_success(success).picture_text,
         )
-        return Explanation(attack, (*said, ONE_OUTPUT, THE_GROUP_ALONE), Guesses.from_success(success))
+        return Explanation(attack, (*sentences, ONE_OUTPUT, HIDES_GROUP_ONLY), Guesses.from_success(success))
     rounding = ""
     if gap:
         above = Context(prec=30, rounding=UP).divide(Decimal(gap.numerator), Decimal(gap.denominator))
         rounding = f", up to one guess in {one_in(above).removeprefix('1 in ')}, because of rounding"
     attack = AttackWording(guess, "50 %", f"of the time, as in random guessing{rounding}.")
-    said = (
+    sentences = (
         f"This holds if the values of each group have the distributions that the coupling was fitted to: {laws}.",
         "Then the output has the same distribution in every group, and no attacker who starts with even odds does "
         "better, however much they can compute.",
         "If values have other distributions, the output can reveal the group: outputs of two groups then differ in "
         "total variation by at most the sum of the errors of their distributions.",
     )
-    return Explanation(attack, (*said, ONE_OUTPUT, THE_GROUP_ALONE), Guesses(0))
+    return Explanation(attack, (*sentences, ONE_OUTPUT, HIDES_GROUP_ONLY), Guesses(0))

@@ -1,4 +1,7 @@
-"""Local privacy on tables of any size: each row's value becomes a report, and reports are counted, batch by batch."""
+"""Local privacy on tables of any size: values are randomized to reports, and reports are counted, in batches.
+
+Reports are stored as Arrow arrays; ``pyarrow`` is loaded on first use.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,26 @@ from tightrope.randomness.integers import uniform_below
 from tightrope.tables import Labels, Table, open_source, sum_over_batches, write_columns
 from tightrope.tables.labels import ABSENT, Name, to_int64_column, to_numpy_array
 
-# Values in columns of tables as what mechanisms perturb: every entry becomes a legal one.
-#
-# An entry that is missing or unknown is replaced, not dropped: whether a person reports must not depend on the value.
+# ``Categories`` and ``Numbers`` convert every entry of a column to a valid value. Missing and unknown entries are
+# replaced, not dropped: whether a person reports must not depend on the value.
 
 
 @dataclass(frozen=True, slots=True)
 class Categories:
-    """Names of ``labels``, or whole numbers, as categories 0..k − 1; others as uniformly random ones."""
+    """Conversion of names of ``labels``, or of integers, to categories 0..k − 1; others become uniformly random."""
 
     k: int
     labels: Labels | None
 
     @property
     def column_kinds(self) -> tuple[str, ...]:
-        """The kinds of column that it reads."""
+        """Kinds of columns that can be converted."""
         if self.labels is not None:
             return ("text",) if isinstance(self.labels.names[0], str) else ("integer",)
         return ("integer", "boolean") if self.k == 2 else ("integer",)
 
     def column_values(self, column: Any) -> NDArray[np.int64]:
-        """The category of each entry of an Arrow array, shape [n].
+        """Return the category of each entry of an Arrow array, shape [n].
 
         >>> import pyarrow
         >>> Categories(2, Labels.from_names(["no", "yes"])).column_values(pyarrow.array(["yes", "no"])).tolist()
@@ -56,27 +58,25 @@ class Categories:
         return numbers
 
     def _as_numbers(self, column: Any) -> NDArray[np.int64]:
-        return (
-            to_numpy_array(to_int64_column(column).fill_null(ABSENT))
-            if self.labels is None
-            else self.labels.label_numbers(column)
-        )
+        if self.labels is not None:
+            return self.labels.label_numbers(column)
+        return to_numpy_array(to_int64_column(column).fill_null(ABSENT))
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers in [lower, upper]: NULL and NaN are the middle, what lies beyond an end is that end."""
+    """Conversion to numbers in [lower, upper]: NULL and NaN become the middle, other numbers the nearest end."""
 
     lower: float
     upper: float
 
     @property
     def column_kinds(self) -> tuple[str, ...]:
-        """The kinds of column that it reads."""
+        """Kinds of columns that can be converted."""
         return ("integer", "number", "boolean")
 
     def column_values(self, column: Any) -> Floats:
-        """Each entry of an Arrow array, shape [n].
+        """Return the number of each entry of an Arrow array, shape [n].
 
         >>> import pyarrow
         >>> Numbers(0.0, 10.0).column_values(pyarrow.array([3.0, None, 99.0])).tolist()
@@ -90,81 +90,77 @@ class Numbers:
 
 
 def check_column(table: Table, name: str, values: Categories | Numbers) -> None:
-    """``SchemaError`` unless the column is there and has a kind that the values can be read from."""
+    """Raise ``SchemaError`` unless the column exists and has a kind that can be converted."""
     kind = table.schema.find_column(name).kind
     if kind not in values.column_kinds:
         expected = f"of kind {' or '.join(values.column_kinds)}, but it is {kind}"
         raise SchemaError("column", name, expected, "name its categories, or cast the column")
 
 
-# Reports as Arrow arrays: compact, typed, and read by every language; ``pyarrow`` is loaded on first use.
-
-MOST_ARROW_BITS = 1 << 20
+MAX_ARROW_BITS = 1 << 20
 
 
 def to_arrow(reports: NDArray[Any]) -> Any:
-    """Numbers, shape [n], as an Arrow array of the same type.
+    """Return report numbers, shape [n], as an Arrow array of the same type.
 
-    Raises ``InputError`` for rows: packed bits go through ``bits_to_arrow``, columns of a table one by one.
+    Raises ``InputError`` for rows: use ``bits_to_arrow`` for packed bits, and convert each column of a table alone.
 
     >>> to_arrow(np.array([1, 2], dtype=np.uint16)).type
     DataType(uint16)
     """
     if not isinstance(reports, np.ndarray) or reports.ndim != 1 or reports.dtype.kind != "u":
-        found = (str(getattr(reports, "dtype", type(reports))), np.shape(reports))
-        raise InputError("reports", found, "unsigned numbers of shape [n]", "packed bits: local.bits_to_arrow")
-    return _to_arrow().array(reports)
+        form = (str(getattr(reports, "dtype", type(reports))), np.shape(reports))
+        raise InputError("reports", form, "unsigned numbers of shape [n]", "packed bits: local.bits_to_arrow")
+    return _import_pyarrow().array(reports)
 
 
 def from_arrow(column: Any) -> NDArray[Any]:
-    """The inverse of ``to_arrow``, for arrays and chunked arrays; raises ``InputError`` for other types or nulls."""
-    arrow = _to_arrow()
+    """Return the report numbers of ``to_arrow`` arrays, also chunked; ``InputError`` for other types or nulls."""
+    arrow = _import_pyarrow()
     if not arrow.types.is_unsigned_integer(column.type) or column.null_count:
         raise InputError("column", (str(column.type), column.null_count), "unsigned integers without nulls")
-    return np.asarray(column.to_numpy(zero_copy_only=False) if _is_plain(column) else column.to_numpy())
+    return np.asarray(column.to_numpy(zero_copy_only=False) if _is_single_array(column) else column.to_numpy())
 
 
 def bits_to_arrow(rows: NDArray[np.uint64], k: int) -> Any:
-    """Rows of k packed bits as binary of ⌈k/8⌉ bytes each, the lowest bit first.
+    """Return rows of k packed bits as an Arrow array of ⌈k/8⌉ bytes each, the lowest bit first.
 
     >>> from tightrope.local.mechanisms.unary import unary_encoding
     >>> bits_to_arrow(unary_encoding(1.0, 20).perturb([3, 4]), 20).type
     FixedSizeBinaryType(fixed_size_binary[3])
     """
-    size = check_domain_size(k, MOST_ARROW_BITS, "hash the categories: local.hashing")
+    size = check_domain_size(k, MAX_ARROW_BITS, "hash the categories: local.hashing")
     packed = np.ascontiguousarray(checked_rows("rows", rows, size).astype("<u8")).view(np.uint8)
-    kept = np.ascontiguousarray(packed[:, : -(-size // 8)])
-    arrow = _to_arrow()
+    row_bytes = np.ascontiguousarray(packed[:, : -(-size // 8)])
+    arrow = _import_pyarrow()
     return arrow.FixedSizeBinaryArray.from_buffers(
-        arrow.binary(kept.shape[1]), len(kept), [None, arrow.py_buffer(kept.tobytes())]
+        arrow.binary(row_bytes.shape[1]), len(row_bytes), [None, arrow.py_buffer(row_bytes.tobytes())]
     )
 
 
 def bits_from_arrow(column: Any, k: int) -> NDArray[np.uint64]:
-    """The inverse of ``bits_to_arrow``; raises ``InputError`` for other types, nulls, or bits from k on."""
-    size, arrow = check_domain_size(k, MOST_ARROW_BITS, "hash the categories: local.hashing"), _to_arrow()
+    """Return the packed bits of ``bits_to_arrow``; raises ``InputError`` for other types, nulls, or bits from k on."""
+    size, arrow = check_domain_size(k, MAX_ARROW_BITS, "hash the categories: local.hashing"), _import_pyarrow()
     count = -(-size // 8)
     if not column.type.equals(arrow.binary(count)) or column.null_count:
         expected = f"fixed_size_binary[{count}] without nulls for {size} values"
         raise InputError("column", (str(column.type), column.null_count), expected)
-    chunks = [column] if _is_plain(column) else column.chunks
-    data = b"".join(_chunk_bytes(chunk, count) for chunk in chunks)
+    chunks = [column] if _is_single_array(column) else column.chunks
+    parts = []
+    for chunk in chunks:
+        if len(chunk):  # a chunk may be a slice of a longer buffer
+            start = chunk.offset * count
+            parts.append(bytes(memoryview(chunk.buffers()[1])[start : start + len(chunk) * count]))
     rows = np.zeros((len(column), packed_words(size) * WORD_BITS // 8), dtype=np.uint8)
-    rows[:, :count] = np.frombuffer(data, dtype=np.uint8).reshape(-1, count)
+    rows[:, :count] = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, count)
     return checked_rows("column", rows.view("<u8").astype(np.uint64), size)
 
 
-def _chunk_bytes(chunk: Any, count: int) -> bytes:
-    """The values of a chunk, which may be a slice of a longer one."""
-    start = chunk.offset * count
-    return bytes(memoryview(chunk.buffers()[1])[start : start + len(chunk) * count]) if len(chunk) else b""
-
-
-def _is_plain(column: Any) -> bool:
+def _is_single_array(column: Any) -> bool:
     return not hasattr(column, "chunks")
 
 
-def _to_arrow() -> Any:
+def _import_pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
@@ -172,26 +168,24 @@ def _to_arrow() -> Any:
     return pyarrow
 
 
-# The column of reports of each mechanism: its Arrow type, and the way there and back.
-
 Oracle = FrequencyOracle | MeanOracle
 REPORT_COLUMN = "report"
 """The name of the column."""
 
 
 def report_bytes(mechanism: Oracle) -> int:
-    """Bytes of one report in a column.
+    """Return the bytes of one report in a column.
 
     >>> from tightrope.local.mechanisms.response import k_randomized_response
     >>> report_bytes(k_randomized_response(1.0, 1000))
     2
     """
-    letters = mechanism.report_count
-    return smallest_type(letters).itemsize if letters is not None else -(-mechanism.report_bits // 8)
+    count = mechanism.report_count
+    return smallest_type(count).itemsize if count is not None else -(-mechanism.report_bits // 8)
 
 
 def report_schema(mechanism: Oracle) -> Any:
-    """The Arrow schema of a table of reports: one column, of the smallest unsigned type, or of ⌈k/8⌉ bytes for bits.
+    """Return the Arrow schema of a table of reports: one column, the smallest unsigned type, or ⌈k/8⌉ bytes for bits.
 
     >>> from tightrope.local.mechanisms.unary import unary_encoding
     >>> report_schema(unary_encoding(1.0, 20)).field("report").type
@@ -199,21 +193,21 @@ def report_schema(mechanism: Oracle) -> Any:
     """
     import pyarrow
 
-    letters = mechanism.report_count
+    count = mechanism.report_count
     packed = pyarrow.binary(report_bytes(mechanism))
-    form = packed if letters is None else pyarrow.from_numpy_dtype(smallest_type(letters))
-    return pyarrow.schema([pyarrow.field(REPORT_COLUMN, form)])
+    report_type = packed if count is None else pyarrow.from_numpy_dtype(smallest_type(count))
+    return pyarrow.schema([pyarrow.field(REPORT_COLUMN, report_type)])
 
 
 def reports_to_arrow(mechanism: Oracle, reports: NDArray[Any]) -> Any:
-    """Reports as ``perturb`` makes them, as an Arrow array of the type in ``report_schema``."""
+    """Return reports of ``perturb`` as an Arrow array of the type in ``report_schema``."""
     if mechanism.report_count is None:
         return bits_to_arrow(reports, mechanism.report_bits)
     return to_arrow(reports.astype(smallest_type(mechanism.report_count), copy=False))
 
 
 def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
-    """The inverse of ``reports_to_arrow``, also where an engine made the type wider: any whole numbers, any binary.
+    """Return the reports in a column of ``reports_to_arrow``; any integer type and any binary type are accepted.
 
     ``mechanism.tally`` checks that the mechanism can produce the reports. Raises ``InputError`` for other
     types, for NULLs and for bits of another length.
@@ -226,7 +220,16 @@ def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
     import pyarrow
 
     if mechanism.report_count is None:
-        return bits_from_arrow(_fixed_size_binary(column, report_bytes(mechanism)), mechanism.report_bits)
+        count, can_convert = report_bytes(mechanism), True
+        try:
+            column = column.cast(pyarrow.binary(count))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+            can_convert = False
+        if not can_convert or column.null_count:
+            expected = f"binary of {count} bytes a report without NULLs"
+            remedy = "use the mechanism that made the reports"
+            raise InputError("column of reports", _type_and_nulls(column), expected, remedy)
+        return bits_from_arrow(column, mechanism.report_bits)
     if not pyarrow.types.is_integer(column.type) or column.null_count:
         raise InputError(
             "column of reports", _type_and_nulls(column), "whole numbers without NULLs", "read the right column"
@@ -234,30 +237,14 @@ def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy())
 
 
-def _fixed_size_binary(column: Any, count: int) -> Any:
-    """Convert any binary column to a fixed number of bytes a report."""
-    import pyarrow
-
-    wanted, failed = f"binary of {count} bytes a report without NULLs", False
-    try:
-        column = column.cast(pyarrow.binary(count))
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-        failed = True
-    if failed or column.null_count:
-        raise InputError(
-            "column of reports", _type_and_nulls(column), wanted, "use the mechanism that made the reports"
-        )
-    return column
-
-
 def _type_and_nulls(column: Any) -> tuple[str, int]:
     return str(column.type), column.null_count
 
 
 Progress = Callable[[int], None]
-MOST_BYTES = 1 << 25
-"""Bytes of the reports of a batch, about; perturbing takes a few times as many for a moment."""
-MOST_BATCH_ROWS = 1 << 19
+MAX_BATCH_BYTES = 1 << 25
+"""Approximate bytes of the reports of a batch; perturbing temporarily needs a few times as many."""
+MAX_BATCH_ROWS = 1 << 19
 
 
 def perturb_table(
@@ -270,29 +257,29 @@ def perturb_table(
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """Write one report for each row of a table, made from its value in ``column``; the number of reports.
+    """Write one report for each row of a table, for its value in ``column``, and return the number of reports.
 
     Parameters:
         source: a ``Table``, or anything ``open_source`` accepts. Each row is a person: one with r rows makes r reports,
-            which spend r times the loss.
+            with r times the loss.
         destination: a ``.parquet`` file, on Spark a folder; its column of reports is named "report" and has the type of
             ``report_schema`` (on Spark the next wider signed one). It must not exist.
         categories: the k names of the values in order, all text or all whole numbers; by default the column holds the
             numbers 0..k − 1 (or truth values, for k = 2). Not for means.
         keep: columns to write next to the reports, never ``column`` itself. They are not private. No other is written.
-        progress: told how many rows are done.
+        progress: called with the number of rows that are done.
 
-    **Every row makes a report**, and its law is that of a value: a crash, a gap or a mark would tell. A value that is
-    NULL or none of the categories is replaced by a uniformly random category before it is perturbed, so it adds 1/k to
-    every estimate. That draw is not in intervals for the people who reported, which are too narrow where many values
-    are unknown and ε is large; simultaneous ones hold it. For means, NULL and NaN count as the middle of the range, and
-    values beyond an end as that end.
+    **Every row makes a report** with the distribution of a valid value: a missing or marked report would reveal an
+    invalid value. A value that is NULL or none of the categories is replaced by a uniformly random category before
+    it is perturbed, so it adds 1/k to every estimate. Intervals for the people who reported do not include this
+    randomness: they are too narrow if many values are unknown and ε is large; simultaneous ones include it. For means,
+    NULL and NaN count as the middle of the range, and values beyond an end as that end.
 
-    **Each call draws new reports**: two files of reports of one table spend twice the loss. The order of rows may
-    change, which is no shuffling. What a crash or a failing disk can leave behind, ``tables.files`` says.
+    **Each call draws new reports**: two files of reports of one table have twice the loss. The order of rows may
+    change; do not rely on this as shuffling. See ``tables.files`` for what can remain after a crash or a disk failure.
 
-    Raises ``SchemaError`` where the column is missing or not of the kind that the mechanism perturbs, ``InputError``
-    for a destination that exists and categories that are not k, ``EngineError`` without a value of the data.
+    Raises ``SchemaError`` if the column is missing or of another kind than the mechanism needs, ``InputError`` if the
+    destination exists or there are not k categories, and ``EngineError``, whose text has no value of the data.
 
     >>> import pyarrow, tempfile
     >>> from tightrope.local.mechanisms.response import k_randomized_response
@@ -305,39 +292,38 @@ def perturb_table(
     """
     table = _open_table(source)
     if column in keep:
-        raise InputError(
-            "keep", tuple(keep), f"columns other than {column!r}", "a value beside its report is no secret"
-        )
+        remedy = "next to its report the value itself would be published"
+        raise InputError("keep", tuple(keep), f"columns other than {column!r}", remedy)
     values = _value_reader(mechanism, categories)
     check_column(table, column, values)
-    rows = _report_rows(mechanism)
-    work = ColumnPerturber(mechanism, values)
+    rows = _batch_rows(mechanism)
+    perturb_batch = ColumnPerturber(mechanism, values)
     return write_columns(
-        table, [column], work, report_schema(mechanism), destination, keep=keep, rows=rows, progress=progress
+        table, [column], perturb_batch, report_schema(mechanism), destination, keep=keep, rows=rows, progress=progress
     )
 
 
 def tally_table(
     mechanism: Oracle, source: object, *, column: str = REPORT_COLUMN, progress: Progress | None = None
 ) -> Tally:
-    """The counts of all reports in a table, for ``mechanism.estimate_tally``.
+    """Return the counts of all reports in a table, for ``mechanism.estimate_tally``.
 
     ``source`` is a ``Table``, or accepted by ``open_source``: a file or folder that ``perturb_table`` wrote, or any
-    other table with a column of reports. In memory are a batch and the counts.
+    other table with a column of reports. Only a batch and the counts are in memory.
 
     Raises ``InputError`` for reports that this mechanism cannot produce (on Spark, where messages may quote the
-    data, an ``EngineError``), ``SchemaError`` where the column is missing.
+    data, an ``EngineError``), ``SchemaError`` if the column is missing.
     """
     length = 1 + (mechanism.report_count or mechanism.report_bits)
     counts = sum_over_batches(
-        _open_table(source), [column], ReportCounter(mechanism), length, rows=_report_rows(mechanism), progress=progress
+        _open_table(source), [column], ReportCounter(mechanism), length, rows=_batch_rows(mechanism), progress=progress
     )
     return mechanism.tally_of(int(counts[0]), counts[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPerturber:
-    """Work on a batch of one column: a report for each value. Randomness is drawn where the work is done."""
+    """Callable that returns a batch with a report for each value of a batch; it draws randomness where it runs."""
 
     mechanism: Oracle
     values: Categories | Numbers
@@ -352,7 +338,7 @@ class ColumnPerturber:
 
 @dataclass(frozen=True, slots=True)
 class ReportCounter:
-    """Work on a batch of reports: how many there are, then the mechanism's counts."""
+    """Callable that returns the number of reports of a batch, then the mechanism's counts of them."""
 
     mechanism: Oracle
 
@@ -365,8 +351,8 @@ def _open_table(source: object) -> Table:
     return source if isinstance(source, Table) else open_source(source)
 
 
-def _report_rows(mechanism: Oracle) -> int:
-    return max(1, min(MOST_BATCH_ROWS, MOST_BYTES // report_bytes(mechanism)))
+def _batch_rows(mechanism: Oracle) -> int:
+    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // report_bytes(mechanism)))
 
 
 def _value_reader(mechanism: Oracle, names: Sequence[Name] | None) -> Categories | Numbers:
@@ -380,5 +366,5 @@ def _value_reader(mechanism: Oracle, names: Sequence[Name] | None) -> Categories
         )
     labels = None if names is None else Labels.from_names(names)
     if labels is not None and len(labels) != mechanism.k:
-        raise InputError("number of categories", len(labels), f"k={mechanism.k}", "make the mechanism for as many")
+        raise InputError("number of categories", len(labels), f"k={mechanism.k}", "create the mechanism for this many")
     return Categories(mechanism.k, labels)

@@ -1,4 +1,4 @@
-"""Heavy hitters of a large domain: frequent prefixes first, then the frequent ones among what continues them."""
+"""Heavy hitters of a large domain: frequent prefixes are found first, then the frequent values that continue them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits
 from tightrope.local.parts.estimates import Shares, Tally, tail_chance
 from tightrope.local.parts.kernels import count_occurrences, finite_field
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.local.parts.values import Integers, check_categories, report_rows
+from tightrope.local.parts.values import check_categories, report_rows
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.randomness.bits import Source, Stream
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from tightrope.documents import Guarantee
 
 MOST_BITS = 48
-ALONE = 20
-"""Bits of values that are all counted together: everybody tells of the whole value."""
-TOGETHER = 1 << 25
-"""Hash functions times answers whose reports are counted in one table: a quarter of a gigabyte of it."""
-GROWTH = 1 << 15
-"""Continuations of one prefix that are counted together."""
+MAX_SINGLE_LEVEL_BITS = 20
+"""Up to this many bits, everyone reports the whole value and all values are counted."""
+MAX_TABLE_NUMBERS = 1 << 25
+"""Largest number of (hash function, answer) pairs in one table of counts: a quarter of a gigabyte."""
+MAX_CONTINUATIONS = 1 << 15
+"""Largest number of continuations of one prefix at the next level."""
 KEPT_PREFIXES = 32
 """Prefixes that are kept at each level but the last."""
 FREQUENT_DEVIATIONS = 4.0
-"""Standard deviations above which a prefix is frequent: more must not let all that begins so crowd out the others."""
+"""Largest score of a prefix at one level in standard deviations, so that one frequent prefix displaces no others."""
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """Frequent ``values``, the most frequent first, with their ``shares``; the intervals hold for all of ``examined``.
+class FrequentValues:
+    """Frequent ``values``, the most frequent first, with their ``shares``; ``examined`` is the number of candidates.
 
-    So they hold for those that are shown because they looked frequent, too. They speak of the population that people
-    come from: there the levels' people are independent. What is frequent may still be missing:
-    a value is lost where one of its prefixes looked rare.
+    The intervals hold together for all candidates, so they also hold for those that are selected as frequent. They are
+    for the population that people are drawn from, since then the people of different levels are independent. A frequent
+    value can be missing: if the estimate for one of its prefixes is too low, it is not examined.
     """
 
     values: Numbers
@@ -54,7 +54,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class PrefixTree:
-    """Values below 2^``size`` in base g, m digits; ``levels`` ask for the first d₁ < d₂ < … = m of them by hashing.
+    """Values below 2^``size`` as m digits in base g; ``levels`` report the first d₁ < d₂ < … = m of them by hashing.
 
     A report is a row: the level, which is uniform for every value, and that level's report.
     """
@@ -65,7 +65,7 @@ class PrefixTree:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """One report by hashing: two values differ at the last level at least."""
+        """The loss of one report by hashing; two values differ at least at the last level."""
         return self.levels[-1].loss
 
     @property
@@ -79,7 +79,7 @@ class PrefixTree:
         return self.levels[0].linear.order
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint64]:
-        """Rows (level, report), shape [n, 2]; raises ``InputError`` unless values are whole, in 0..2^size − 1."""
+        """Return rows (level, report), shape [n, 2]; ``InputError`` unless values are integers in 0..2^size − 1."""
         truth, randomness = check_categories("values", values, 1 << self.size).astype(np.int64), randomness or Stream()
         out = np.empty((len(truth), 2), dtype=np.uint64)
         last = len(self.levels) - 1
@@ -90,85 +90,89 @@ class PrefixTree:
         return out
 
     def _continuation_count(self, level: int) -> int:
-        """The number of values that continue a prefix of this level."""
+        """Return the number of values that continue a prefix of this level."""
         return int(self.hash_base ** (self.levels[-1].linear.length - self.levels[level].linear.length))
 
-    def find(self, reports: ArrayLike, *, most: int = 32, confidence: float = 0.95) -> Found:
-        """At most ``most`` values, the most frequent first.
+    def find(self, reports: ArrayLike, *, most: int = 32, confidence: float = 0.95) -> FrequentValues:
+        """Return at most ``most`` values, the most frequent first.
 
-        Search levels keep ``KEPT_PREFIXES`` prefixes each: those whose own share and whose ancestors' are largest, all
-        in standard deviations and none counted above ``FREQUENT_DEVIATIONS`` of them. The people of the last level had
-        no part in that; of the candidates that are left those are found whose interval lies above 0 when the intervals
-        of all candidates hold together. So **the probability that any returned value is absent from the
+        Each level but the last keeps ``KEPT_PREFIXES`` prefixes: those with the largest sum of the shares of the prefix
+        and its ancestors, in standard deviations, each at most ``FREQUENT_DEVIATIONS``. The last level's reports are
+        independent of this selection; a candidate is returned if its interval is above 0, where the intervals of all
+        candidates hold together. So **the probability that any returned value is absent from the
         population is at most (1 − confidence) / 2**, for every population. Raises ``InputError`` for reports of
-        another shape, or where a level has none.
+        another shape, or if a level has none.
         """
         rows, limit = self._report_rows(reports), check_integer("most", most)
         inner_probability("confidence", confidence)
-        kept, score = np.zeros(1, dtype=np.int64), np.zeros(1)
-        for level in range(len(self.levels) - 1):
-            kept, score = self._search_level(level, _answers_at_level(rows, level), kept, score)
-        # The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
-        # By the likelihood of `FREQUENT_DEVIATIONS` deviations against none. For any parts, they add up to
-        # 1, and the people of the next level are independent of them.
-        trust_likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
-        return self._frequent_values(
-            _answers_at_level(rows, len(self.levels) - 1),
-            kept,
-            np.asarray(trust_likely / trust_likely.sum()),
-            limit,
-            confidence,
-        )
+        prefixes, score = np.zeros(1, dtype=np.int64), np.zeros(1)
+        last = len(self.levels) - 1
+        for level in range(last):
+            prefixes, score = self._search_level(level, _reports_at_level(rows, level), prefixes, score)
+        # The part of the error probability for the candidates of each prefix, in proportion to the likelihood ratio of
+        # `FREQUENT_DEVIATIONS` deviations to none. Any parts that add up to 1 are valid, since the reports of the last
+        # level are independent of them.
+        likelihood = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
+        error_parts = np.asarray(likelihood / likelihood.sum())
+        return self._frequent_values(_reports_at_level(rows, last), prefixes, error_parts, limit, confidence)
 
-    def _search_level(self, level: int, heard: Numbers, prefixes: Numbers, score: Floats) -> tuple[Numbers, Floats]:
-        """The continuations that look most frequent, and their scores."""
-        candidates, counts = self._candidate_supports(level, heard, prefixes)
-        other, people = float(self.levels[level].false_support_probability), len(heard)
+    def _search_level(self, level: int, reports: Numbers, prefixes: Numbers, score: Floats) -> tuple[Numbers, Floats]:
+        """Return the continuations of the prefixes with the largest scores, and their scores."""
+        candidates, counts = self._candidate_supports(level, reports, prefixes)
+        other, people = float(self.levels[level].false_support_probability), len(reports)
         deviations = (counts - people * other) / np.sqrt(people * other * (1 - other))
         total = np.repeat(score, len(candidates) // len(prefixes)) + np.minimum(deviations, FREQUENT_DEVIATIONS)
-        real = np.flatnonzero(self._is_real(level, candidates))
-        best = real[np.lexsort((-counts[real], -total[real]))[:KEPT_PREFIXES]]
+        valid = np.flatnonzero(self._is_valid(level, candidates))
+        best = valid[np.lexsort((-counts[valid], -total[valid]))[:KEPT_PREFIXES]]
         return candidates[best], total[best]
 
-    def _is_real(self, level: int, candidates: Numbers) -> NDArray[np.bool_]:
+    def _is_valid(self, level: int, candidates: Numbers) -> NDArray[np.bool_]:
         """Return whether numbers below 2^size have this prefix."""
         return np.asarray(candidates < -(-(1 << self.size) // self._continuation_count(level)))
 
     def _frequent_values(
-        self, heard: Numbers, prefixes: Numbers, trust: Floats, limit: int, confidence: float
-    ) -> Found:
-        """The frequent ones among the values that continue the prefixes, each of which has a part of the errors."""
+        self, reports: Numbers, prefixes: Numbers, error_parts: Floats, limit: int, confidence: float
+    ) -> FrequentValues:
+        """Return the frequent values that continue the prefixes, each of which has a part of the error probability."""
         last = len(self.levels) - 1
-        candidates, counts = self._candidate_supports(last, heard, prefixes)
-        oracle = self.levels[last]
-        is_real = self._is_real(last, candidates)
-        own = is_real.reshape(len(prefixes), -1).sum(axis=1)
-        of = np.repeat(np.maximum(own, 1) / trust, len(candidates) // len(prefixes))
-        likely = np.flatnonzero(is_real & (counts > len(heard) * float(oracle.false_support_probability)))
-        missed = (1 - confidence) / (2 * of[likely])
-        real = likely[tail_chance(counts[likely], len(heard), float(oracle.false_support_probability)) < missed]
-        best = real[np.argsort(-counts[real], kind="stable")[:limit]]
-        lower, upper = oracle.exact_ends(Tally(len(heard), len(heard), counts[best]), confidence, of[best])
-        value = (counts[best] / len(heard) - float(oracle.false_support_probability)) / float(
-            oracle.true_support_probability - oracle.false_support_probability
-        )
-        told = Shares(value, lower, upper, len(heard), confidence, simultaneous=True)
-        return Found(candidates[best], told, int(np.count_nonzero(is_real)))
+        oracle, people = self.levels[last], len(reports)
+        candidates, counts = self._candidate_supports(last, reports, prefixes)
+        is_valid = self._is_valid(last, candidates)
+        candidates_per_prefix = is_valid.reshape(len(prefixes), -1).sum(axis=1)
+        # Each candidate may have 1 / divisor of the error probability.
+        divisor = np.repeat(np.maximum(candidates_per_prefix, 1) / error_parts, len(candidates) // len(prefixes))
+        other = float(oracle.false_support_probability)
+        likely = np.flatnonzero(is_valid & (counts > people * other))
+        allowed_error = (1 - confidence) / (2 * divisor[likely])
+        frequent = likely[tail_chance(counts[likely], people, other) < allowed_error]
+        best = frequent[np.argsort(-counts[frequent], kind="stable")[:limit]]
+        lower, upper = oracle.exact_ends(Tally(people, people, counts[best]), confidence, divisor[best])
+        slope = float(oracle.true_support_probability - oracle.false_support_probability)
+        shares = Shares((counts[best] / people - other) / slope, lower, upper, people, confidence, simultaneous=True)
+        return FrequentValues(candidates[best], shares, int(np.count_nonzero(is_valid)))
 
-    def _candidate_supports(self, level: int, heard: Numbers, prefixes: Numbers) -> tuple[Numbers, Numbers]:
-        """All continuations of the prefixes to this level, and how many reports support each, shape [c] each."""
+    def _candidate_supports(self, level: int, reports: Numbers, prefixes: Numbers) -> tuple[Numbers, Numbers]:
+        """Return all continuations of the prefixes to this level, and how many reports support each, shape [c] each.
+
+        A value's hash is the sum of the hashes of its prefix (head) and of its continuation (tail).
+        """
         linear = self.levels[level].linear
-        before = self.levels[level - 1].linear.length if level else 0
-        tail = LinearHash(self.hash_base, linear.length - before)
-        seeds, answers = np.divmod(heard, self.hash_base)
-        first, last = np.divmod(seeds, tail.seed_count)
-        head = LinearHash(self.hash_base, before)
-        counts = [
-            _continuation_supports(tail, last, answers, head.hash_values(first, np.array(prefix)))
-            for prefix in prefixes
-        ]
+        prefix_length = self.levels[level - 1].linear.length if level else 0
+        head = LinearHash(self.hash_base, prefix_length)
+        tail = LinearHash(self.hash_base, linear.length - prefix_length)
+        seeds, answers = np.divmod(reports, self.hash_base)
+        head_seeds, tail_seeds = np.divmod(seeds, tail.seed_count)
+        # Differences in the field, shape [order, order]: at (a, b) the c with b + c = a.
+        sums = finite_field(tail.order).sums.astype(np.int64)
+        differences, elements = np.empty_like(sums), np.arange(tail.order)
+        differences[sums, elements[:, None]] = elements
+        counts = [np.zeros(0, dtype=np.int64)]
+        for prefix in prefixes:
+            tail_answers = differences[answers, head.hash_values(head_seeds, np.array(prefix))]
+            histogram = count_occurrences(tail_seeds * tail.order + tail_answers, tail.seed_count * tail.order)
+            counts.append(tail.support_counts(histogram.reshape(tail.seed_count, tail.order)))
         candidates = prefixes[:, None] * tail.seed_count + np.arange(tail.seed_count)
-        return candidates.ravel(), np.concatenate([np.zeros(0, dtype=np.int64), *counts])
+        return candidates.ravel(), np.concatenate(counts)
 
     def _report_rows(self, reports: ArrayLike) -> NDArray[np.uint64]:
         rows = report_rows(reports, 2)
@@ -179,29 +183,18 @@ class PrefixTree:
         return rows
 
 
-def _answers_at_level(rows: NDArray[np.uint64], level: int) -> Numbers:
+def _reports_at_level(rows: NDArray[np.uint64], level: int) -> Numbers:
     return np.asarray(rows[rows[:, 0] == level, 1], dtype=np.int64)
 
 
-def _continuation_supports(tail: LinearHash, last: Integers, answers: Numbers, head: Integers) -> Numbers:
-    """Supports of all continuations of one prefix: a value's hash is the sum of the hashes of head and tail."""
-    # Differences in the field, shape [order, order]: at (a, b) the c with b + c = a.
-    sums = finite_field(tail.order).sums.astype(np.int64)
-    out = np.empty_like(sums)
-    numbers = np.arange(tail.order)
-    out[sums, numbers[:, None]] = numbers
-    wanted = out[answers, head]
-    histogram = count_occurrences(last * tail.order + wanted, tail.seed_count * tail.order)
-    return tail.support_counts(histogram.reshape(tail.seed_count, tail.order))
-
-
 def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> PrefixTree:
-    """Frequent values among all numbers of this many bits, ε-LDP in one report a person.
+    """Return a mechanism for the frequent values among all numbers of this many bits, ε-LDP with one report a person.
 
-    Up to 20 bits everybody reports the value by local hashing, where a table of 2²⁵ numbers holds the counts of all
-    hash functions and answers (of 20 bits at ε up to about 2). Else each person so reports a random prefix of it
-    (Wang, Li, Jha 2021, prefix extending); prefixes grow by some 15 bits a level, and the last one has twice the people
-    of another. Fewer bits find rarer values: ``spelling`` makes short numbers of texts.
+    Up to 20 bits everyone reports the whole value by local hashing, if the counts of all hash functions and answers fit
+    in a table of 2²⁵ numbers (for 20 bits: up to ε of about 2). Otherwise each person reports the prefix of one random
+    length (Wang, Li, Jha 2021, prefix extending); each level has about 15 bits more than the previous one, and the last
+    one has twice as many people as each other. With fewer bits rarer values are found: ``spelling`` encodes texts as
+    short numbers.
     Raises ``InputError`` unless ε > 0 is finite, 1 ≤ bits ≤ 48, and ``hashes`` is as for ``hashing``.
 
     >>> mechanism = heavy_hitters(4.0, 20)
@@ -213,23 +206,22 @@ def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> Pr
     epsilon, size = checked_epsilon(epsilon), check_integer("bits", bits)
     if not size <= MOST_BITS:
         raise InputError("bits", bits, f"at most {MOST_BITS}", "report a hash of the value, and look the value up")
-    order = hashing(epsilon, min(1 << size, GROWTH), hashes=hashes).linear.order
+    order = hashing(epsilon, min(1 << size, MAX_CONTINUATIONS), hashes=hashes).linear.order
     length = digits_for(order, 1 << size)
-    alone = size <= ALONE and order ** (length + 1) <= TOGETHER
-    parts = 1 if alone else -(-length // max(1, digits_for(order, GROWTH + 1) - 1))
-    grown = [length * part // parts for part in range(1, parts + 1)]
-    return PrefixTree(epsilon, size, tuple(hashing_with_digits(epsilon, order, digits) for digits in grown))
+    has_one_level = size <= MAX_SINGLE_LEVEL_BITS and order ** (length + 1) <= MAX_TABLE_NUMBERS
+    level_count = 1 if has_one_level else -(-length // max(1, digits_for(order, MAX_CONTINUATIONS + 1) - 1))
+    lengths = [length * level // level_count for level in range(1, level_count + 1)]
+    return PrefixTree(epsilon, size, tuple(hashing_with_digits(epsilon, order, digits) for digits in lengths))
 
-
-# Short texts as whole numbers with as few bits as their alphabet allows: fewer candidates, so rarer ones are found.
 
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The first ``length`` letters of a text, in base len(alphabet) + 1, small letters alone; digit 0 is anything else
-    and the end.
+    """An encoding of the first ``length`` characters of a text, in lower case, in base len(alphabet) + 1.
+
+    Digit 0 stands for the end of the text and for every character outside the alphabet.
     """
 
     length: int
@@ -237,43 +229,43 @@ class Spelling:
 
     @property
     def code_bits(self) -> int:
-        """The number of bits for ``heavy_hitters``."""
+        """The number of bits, for ``heavy_hitters``."""
         return int(((len(self.alphabet) + 1) ** self.length - 1).bit_length())
 
     def encode_texts(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """A number for each text, shape [n].
+        """Return a number for each text, shape [n].
 
         >>> spelling(3).decode_texts(spelling(3).encode_texts(["Ohio", "to", "5x"]))
         ['ohi', 'to', ' x']
         """
-        places = {letter: number for number, letter in enumerate(self.alphabet, start=1)}
-        return np.array([self._encode_text(text, places) for text in texts], dtype=np.int64)
-
-    def _encode_text(self, text: str, places: dict[str, int]) -> int:
-        number = 0
-        for letter in text.lower()[: self.length].ljust(self.length):
-            number = number * (len(self.alphabet) + 1) + places.get(letter, 0)
-        return number
+        digits = {character: digit for digit, character in enumerate(self.alphabet, start=1)}
+        numbers = []
+        for text in texts:
+            number = 0
+            for character in text.lower()[: self.length].ljust(self.length):
+                number = number * (len(self.alphabet) + 1) + digits.get(character, 0)
+            numbers.append(number)
+        return np.array(numbers, dtype=np.int64)
 
     def decode_texts(self, numbers: Iterable[int]) -> list[str]:
-        """The beginnings that the numbers stand for; characters outside the alphabet become spaces."""
-        base, letters = len(self.alphabet) + 1, " " + self.alphabet
-        places = [base**place for place in range(self.length - 1, -1, -1)]
-        return ["".join(letters[int(number) // place % base] for place in places).rstrip() for number in numbers]
+        """Return the first characters of the encoded texts; characters outside the alphabet become spaces."""
+        base, characters = len(self.alphabet) + 1, " " + self.alphabet
+        powers = [base**exponent for exponent in range(self.length - 1, -1, -1)]
+        return ["".join(characters[int(number) // power % base] for power in powers).rstrip() for number in numbers]
 
 
 def spelling(length: int = 6, *, alphabet: str = LATIN) -> Spelling:
-    """Encoding of texts as numbers for ``heavy_hitters``: six Latin letters are 29 bits, where their bytes are 48.
+    """Return an encoding of texts as numbers for ``heavy_hitters``: 29 bits for six Latin letters instead of 48.
 
-    Raises ``InputError`` unless the alphabet has letters, small ones, each once, and the numbers have at most 48 bits.
+    Raises ``InputError`` unless the alphabet has different lowercase characters and the numbers have at most 48 bits.
 
     >>> spelling(6).code_bits
     29
     """
     size = check_integer("length", length)
     if not isinstance(alphabet, str) or not 0 < len(alphabet) == len(set(alphabet.lower()) & set(alphabet)):
-        raise InputError("alphabet", alphabet, "different letters, small ones", "capital letters count as small ones")
-    found = Spelling(size, alphabet)
-    if size > MOST_BITS or not found.code_bits <= MOST_BITS:
-        raise InputError("length", length, f"short enough for {MOST_BITS} bits", "take fewer letters")
-    return found
+        raise InputError("alphabet", alphabet, "different lowercase characters", "texts are converted to lower case")
+    encoding = Spelling(size, alphabet)
+    if size > MOST_BITS or not encoding.code_bits <= MOST_BITS:
+        raise InputError("length", length, f"short enough for {MOST_BITS} bits", "use fewer characters")
+    return encoding

@@ -1,8 +1,10 @@
-"""Means of vectors in a ball: each person names one of a few public directions, more often one that is near.
+"""Means of vectors in a ball or a cube.
+
+In a ball each person reports one of a few public directions, more often one that is near the person's vector.
 
 The directions of a report come in pairs ±u from a public seed. For any directions, exactly M of the 2H are *near* a
-person's vector, and each near one is reported with one probability, each other one with another: the privacy is that of
-two whole numbers, and no float has a say in it. For many directions this is PrivUnit (Bhowmick et al. 2018) with its
+person's vector; all near ones are reported with one probability, and all others with another. So the privacy loss is
+computed exactly from two integers. For many directions this is PrivUnit (Bhowmick et al. 2018) with its
 best cap (Asi, Feldman, Talwar 2022); one pair is the mechanism of Duchi, Jordan and Wainwright (2018).
 """
 
@@ -10,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -29,92 +30,90 @@ from tightrope.local.parts.values import check_categories, check_reals, report_r
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import check_integer, check_positive
-from tightrope.numerics.rounding import round_outward as coordinates_rounded
+from tightrope.numerics.rounding import round_outward
 from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.integers import uniform_below
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
 
-# Directions that a person and the collector make alike from a public number, so that a report need not hold them.
-
 
 def seeded_directions(seeds: Words, numbers: Integers, dimension: int) -> Floats:
-    """Direction ``numbers[i]`` of ``seeds[i]``: a unit vector, shape [n, dimension].
+    """Return direction ``numbers[i]`` of ``seeds[i]`` for each i: unit vectors, shape [n, dimension].
 
-    A Gaussian vector, divided by its length, from the SHAKE-128 stream of (seed, number): uniform on the sphere if that
-    stream is indistinguishable from random bits, and to the rounding of floats. The seeds are public, and the
-    privacy of a report does not depend on this.
+    The person and the collector compute the same directions, so a report need not contain them. Each is a Gaussian
+    vector, divided by its length, from the SHAKE-128 stream of (seed, number): uniform on the sphere, up to rounding,
+    if that stream is indistinguishable from random bits. The seeds are public; the privacy of a report does not depend
+    on this.
 
     >>> seeds = np.array([7, 7, 8], dtype=np.uint64)
-    >>> found = seeded_directions(seeds, np.array([0, 1, 0]), 3)
+    >>> directions = seeded_directions(seeds, np.array([0, 1, 0]), 3)
     >>> again = seeded_directions(seeds, [0] * 3, 3)
-    >>> np.round(np.sum(found * found, axis=1), 12).tolist(), bool(np.all(found[0] == again[0]))
+    >>> np.round(np.sum(directions * directions, axis=1), 12).tolist(), bool(np.all(directions[0] == again[0]))
     ([1.0, 1.0, 1.0], True)
     """
-    names = np.stack([seeds, np.asarray(numbers, dtype=np.uint64)], axis=1).astype("<u8").tobytes()
-    rows = range(0, len(names), 16)
-    stream = b"".join([hashlib.shake_128(names[at : at + 16]).digest(8 * dimension) for at in rows])
+    keys = np.stack([seeds, np.asarray(numbers, dtype=np.uint64)], axis=1).astype("<u8").tobytes()
+    rows = range(0, len(keys), 16)
+    stream = b"".join([hashlib.shake_128(keys[at : at + 16]).digest(8 * dimension) for at in rows])
     words = np.frombuffer(stream, dtype="<u8").reshape(-1, dimension)
     normal = ndtri(((words >> np.uint64(11)) + 0.5) * 2.0**-53)
     return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))
 
 
 def axes_of(vectors: Floats) -> Floats:
-    """Unit vectors of the same directions, shape [n, d]; the first axis for the zero vector.
+    """Return unit vectors with the same directions, shape [n, d]; the first axis for the zero vector.
 
-    Never divides by a length of 0, and no square underflows.
+    Works for all lengths: squares do not underflow, and no length is divided by 0.
 
     >>> axes_of(np.array([[3e-200, 4e-200], [0.0, 0.0]])).round(12).tolist()
     [[0.6, 0.8], [1.0, 0.0]]
     """
     largest = np.max(np.abs(vectors), axis=1, keepdims=True, initial=0.0)
-    level = vectors / np.where(largest > 0, largest, 1.0)
-    level[largest[:, 0] == 0, 0] = 1.0
-    return np.asarray(level / np.linalg.norm(level, axis=1, keepdims=True))
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    scaled[largest[:, 0] == 0, 0] = 1.0
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
-
-# How far the directions that lie nearest to a line go along it: order statistics of a coordinate of the sphere.
 
 NODES = 512
 FARTHEST_ANGLE = 10.0
-"""The angle from the equator, in units of 1 / √(d − 1), beyond which a coordinate is taken as 0: chance e⁻⁵⁰."""
+"""The angle from the equator, in units of 1 / √(d − 1), at which the quadrature ends: the rest has mass e⁻⁵⁰."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearestMoments:
-    """Of ``of`` independent uniform directions u, the M with the largest |⟨u, v⟩| for a fixed unit vector v:
-    ``mean[M − 1]`` is E of the mean of |⟨u, v⟩| over them, ``square[M − 1]`` the mean of its square, shape [of] each.
+    """Moments of the M of ``pairs`` independent uniform directions u with the largest |⟨u, v⟩|, for a unit vector v.
+
+    ``mean[M − 1]`` is the expected mean of |⟨u, v⟩| over them, ``square[M − 1]`` that of ⟨u, v⟩², shape [pairs] each.
     """
 
-    of: int
+    pairs: int
     mean: Floats
     square: Floats
 
 
-def nearest_moments(dimension: int, of: int) -> NearestMoments:
-    """By Gauss–Legendre quadrature in the angle, to a relative error below 1e−12.
+def nearest_moments(dimension: int, pairs: int) -> NearestMoments:
+    """Return the moments by Gauss–Legendre quadrature in the angle, to a relative error below 1e−12.
 
-    A direction is among the M nearest when at most M − 1 of the other ones are nearer: so the mean is
-    (of / M) E[X P(Bin(of − 1, P(X' > X)) ≤ M − 1)], X = |⟨u, v⟩|, and X² ~ Beta(½, (d − 1)/2).
+    A direction is among the M nearest if at most M − 1 of the others are nearer: so the mean is
+    (pairs / M) E[X P(Bin(pairs − 1, P(X' > X)) ≤ M − 1)], X = |⟨u, v⟩|, and X² ~ Beta(½, (d − 1)/2).
 
     >>> ratio = math.exp(math.lgamma(50.5) - math.lgamma(50))
     >>> round(float(nearest_moments(100, 1).mean[0]) * math.sqrt(math.pi) * ratio, 12)
     1.0
     """
-    size = np.arange(1, of + 1)
+    count = np.arange(1, pairs + 1)
     if dimension == 1:
-        return NearestMoments(of, np.ones(of), np.ones(of))
+        return NearestMoments(pairs, np.ones(pairs), np.ones(pairs))
     # Nodes and weights of E over |angle from the equator|, whose density is proportional to cos^(d − 2).
     points, weights = np.polynomial.legendre.leggauss(NODES)
     half = min(math.pi / 2, FARTHEST_ANGLE / math.sqrt(dimension - 1)) / 2
-    angles_angle = (points + 1) * half
-    log_density = (dimension - 2) * np.log(np.cos(angles_angle)) - betaln(0.5, (dimension - 1) / 2) + math.log(2)
-    angle, weight = angles_angle, np.exp(log_density) * weights * half
-    reach = np.sin(angle)
-    nearer = 1 - betainc(0.5, (dimension - 1) / 2, reach**2)
-    chosen = bdtr((size - 1)[:, None], of - 1, nearer) * weight
-    return NearestMoments(of, of / size * (chosen @ reach), of / size * (chosen @ reach**2))
+    angle = (points + 1) * half
+    log_density = (dimension - 2) * np.log(np.cos(angle)) - betaln(0.5, (dimension - 1) / 2) + math.log(2)
+    weight = np.exp(log_density) * weights * half
+    x = np.sin(angle)
+    nearer = 1 - betainc(0.5, (dimension - 1) / 2, x**2)
+    among_nearest = bdtr((count - 1)[:, None], pairs - 1, nearer) * weight
+    return NearestMoments(pairs, pairs / count * (among_nearest @ x), pairs / count * (among_nearest @ x**2))
 
 
 MOST_DIMENSIONS = 1 << 20
@@ -123,18 +122,19 @@ NUMBERS_AT_ONCE = 1 << 20
 """Coordinates of directions held at once."""
 SMALLEST_RADIUS = 1e-100
 """Its square and the square of its inverse are still floats."""
-LONGER = 1e-9
-"""By how much, relatively, a vector may be longer than the radius: unit vectors are not of length 1 in floats."""
+LENGTH_TOLERANCE = 1e-9
+"""Relative tolerance for lengths above the radius: unit vectors in floats may be longer than 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class BallMean(LocalMechanism):
-    """The mean of vectors of length ≤ ``radius``; ``near`` of 2 ``pairs`` directions, together with chance
-    ``inside`` / 2⁶⁴.
+    """A mechanism for the mean of vectors of length ≤ ``radius``.
 
-    A report is a row (seed, direction): direction 2h is u_h of the seed, 2h + 1 is −u_h. It stands for the vector of
-    length ``length`` in that direction, which is the person's on average. A shorter vector is first replaced by one of
-    the two of length ``radius`` on its line, so that it is right on average.
+    A report is a row (seed, direction): direction 2h is u_h of the seed, 2h + 1 is −u_h, for ``pairs`` values of h.
+    With probability ``inside`` / 2⁶⁴ it is a uniform one of the ``near`` nearest directions, otherwise a uniform other
+    one. The report stands for the vector of length ``length`` in that direction, whose expectation is the person's
+    vector. A shorter vector is first replaced by one of the two vectors of length ``radius`` on its line, with the same
+    mean. ``along``: the mean square of a report's direction along the person's axis.
     """
 
     epsilon: float
@@ -148,12 +148,12 @@ class BallMean(LocalMechanism):
 
     @property
     def other_count(self) -> int:
-        """The number of directions that are not near."""
+        """Number of directions that are not near."""
         return 2 * self.pairs - self.near
 
     @property
     def change_probabilities(self) -> Change:
-        """The near directions of −x are among the others of x: two vectors may have none in common."""
+        """The change between two vectors without common near directions, such as x and −x."""
         chance = Fraction(self.inside, WORD)
         return chance, (1 - chance) * self.near / self.other_count
 
@@ -164,31 +164,32 @@ class BallMean(LocalMechanism):
 
     @property
     def worst_squared_error(self) -> float:
-        """E |estimate − mean|² of one person: ``length``² − |mean|², and so largest where the mean is 0.
+        """E |estimate − mean|² for one person, ``length``² − |mean|², at its largest, where the mean is 0.
 
-        Of n people who are drawn from a population it is the n-th part, exactly.
+        For n people who are drawn from a population the error is exactly 1/n of this.
         """
         return self.length**2
 
     def variance_at(self, vector: ArrayLike) -> Floats:
-        """Variance of each coordinate of a decoded report of a person with this vector, shape [dimension].
+        """Return the variance of each coordinate of a decoded report for this vector, shape [dimension].
 
-        ``length``² (a + (s − a) v²) − x², v = x / |x| and a = (1 − s) / (d − 1), where s = ``along`` is the mean square
-        of a report's direction along x, over ``length``². They add up to ``length``² − |x|².
+        It is ``length``² (a + (s − a) v²) − x² with v = x / |x|, s = ``along`` and a = (1 − s) / (d − 1). The variances
+        add up to ``length``² − |x|².
         """
         scaled = self._scale_vectors(np.asarray(vector)[None])
         second = self.length**2 * self._coordinate_square_mean(axes_of(scaled) ** 2)
         return np.asarray(second[0] - (self.radius * scaled[0]) ** 2)
 
     def _coordinate_square_mean(self, square: Floats) -> Floats:
-        """E of a squared coordinate of a report's direction, from the person's."""
+        """Return the mean square of a coordinate of a report's direction, given that of the person's coordinate."""
         across = (1 - self.along) / (self.dimension - 1) if self.dimension > 1 else self.along
         return np.asarray(across + (self.along - across) * square)
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
-        """Rows (seed, direction), shape [n, 2], for vectors of shape [n, dimension].
+        """Return rows (seed, direction), shape [n, 2], for vectors of shape [n, dimension].
 
-        Raises ``InputError`` for other shapes, and unless all are numbers and no vector is longer than the radius.
+        Raises ``InputError`` for other shapes, for entries that are not numbers, and for vectors longer than the
+        radius.
         """
         vectors, randomness = self._scale_vectors(values), randomness or Stream()
         out = np.empty((len(vectors), 2), dtype=np.uint64)
@@ -199,85 +200,83 @@ class BallMean(LocalMechanism):
 
     def _randomize_vectors(self, vectors: Floats, randomness: Source) -> Words:
         people = len(vectors)
-        towards = np.minimum(np.linalg.norm(vectors, axis=1), 1.0) / 2 + 0.5
-        side = 2.0 * round_randomly(towards, randomness.random_words(people)) - 1
+        same_side = np.minimum(np.linalg.norm(vectors, axis=1), 1.0) / 2 + 0.5
+        side = 2.0 * round_randomly(same_side, randomness.random_words(people)) - 1
         seeds = randomness.random_words(people)
         order = self._order_directions(axes_of(vectors) * side[:, None], seeds)
         near, far = uniform_below(self.near, people, randomness), uniform_below(self.other_count, people, randomness)
         is_inside = randomness.random_words(people) < np.uint64(self.inside)
-        place = np.where(is_inside, near, self.near + far)
-        return np.stack([seeds, order[np.arange(people), place].astype(np.uint64)], axis=1)
+        rank = np.where(is_inside, near, self.near + far)
+        return np.stack([seeds, order[np.arange(people), rank].astype(np.uint64)], axis=1)
 
     def _order_directions(self, axes: Floats, seeds: Words) -> Integers:
-        """All directions of each seed, the ``near`` nearest to the person's axis first, shape [n, 2 pairs].
+        """Return all directions of each seed, the ``near`` nearest to the person's axis first, shape [n, 2 pairs].
 
-        Each row is a permutation for any rounding of floats, as privacy requires.
+        Each row is a permutation, also with rounding errors: privacy depends on this.
         """
         people = len(seeds)
         numbers = np.tile(np.arange(self.pairs), people)
         vectors = seeded_directions(np.repeat(seeds, self.pairs), numbers, self.dimension)
-        shadows = np.einsum("nhd,nd->nh", vectors.reshape(people, self.pairs, self.dimension), axes)
-        pairs = np.argsort(-np.abs(shadows), axis=1, kind="stable")
-        nearer = 2 * pairs + (np.take_along_axis(shadows, pairs, axis=1) < 0)
+        projections = np.einsum("nhd,nd->nh", vectors.reshape(people, self.pairs, self.dimension), axes)
+        pairs = np.argsort(-np.abs(projections), axis=1, kind="stable")
+        nearer = 2 * pairs + (np.take_along_axis(projections, pairs, axis=1) < 0)
         return np.concatenate([nearer, nearer ^ 1], axis=1)
 
     def _scale_vectors(self, values: ArrayLike) -> Floats:
-        """Vectors over the radius, shape [n, dimension]."""
+        """Return the vectors divided by the radius, shape [n, dimension]; raises ``InputError`` for invalid ones."""
         array = np.asarray(values)
         if array.ndim != 2 or array.shape[1] != self.dimension or array.dtype.kind not in "iuf":
             expected = f"real numbers of shape [n, {self.dimension}]"
             raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
-        with np.errstate(over="ignore"):  # too long is too long
+        with np.errstate(over="ignore"):  # an infinite length is too long
             scaled = array.astype(np.float64) / self.radius
-            long = int(np.count_nonzero(~(np.linalg.norm(scaled, axis=1) <= 1 + LONGER)))
-        if long:
-            remedy = "shorten them, or widen the radius before anybody reports"
-            raise InputError(f"vectors longer than {self.radius:g}", long, f"0 of {len(array)}", remedy)
+            too_long = int(np.count_nonzero(~(np.linalg.norm(scaled, axis=1) <= 1 + LENGTH_TOLERANCE)))
+        if too_long:
+            remedy = "shorten them, or use a larger radius before people report"
+            raise InputError(f"vectors longer than {self.radius:g}", too_long, f"0 of {len(array)}", remedy)
         return scaled
 
     def decode_reports(self, reports: ArrayLike) -> Floats:
-        """Vectors whose expectation is the vector of the person who reported, shape [n, dimension]."""
+        """Return vectors whose expectations are the vectors of the people who reported, shape [n, dimension]."""
         rows = self._report_rows(reports)
         direction = rows[:, 1].astype(np.int64)
         sign = np.where(direction & 1, -self.length, self.length)
         return seeded_directions(rows[:, 0], direction >> 1, self.dimension) * sign[:, None]
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """The mean, without bias, with an interval for each coordinate, shape [dimension].
+        """Return the unbiased mean, with an interval for each coordinate, shape [dimension].
 
-        The intervals speak of the population that people come from; for the people themselves they are a little too
-        wide. Normal: they need some hundred reports. The variance is taken to be at least what the mechanism adds.
+        The intervals are for the mean of the population that people are drawn from; for that of the people themselves
+        they are a little too wide. They are normal, for about a hundred reports or more. The variance is at least
+        ``least_spread``.
         Raises ``InputError`` for fewer than two reports, and for reports that the mechanism cannot produce.
         """
         rows = self._report_rows(reports)
         if len(rows) < 2:
             raise InputError("number of reports", len(rows), "at least 2", "one report has no spread")
-        width = simultaneous_z_score(confidence, of=self.dimension if simultaneous else 1)
+        z_score = simultaneous_z_score(confidence, of=self.dimension if simultaneous else 1)
         value, square = self._report_moments(rows)
         variance = np.maximum((square - value**2) * len(rows) / (len(rows) - 1), self.least_spread(value))
-        half = width * np.sqrt(variance / len(rows))
+        half = z_score * np.sqrt(variance / len(rows))
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def least_spread(self, value: Floats) -> Floats:
-        """The least variance of a coordinate of a report in any population with this mean, or the end next to it.
+        """Return the least variance of a coordinate of a report in any population with this mean, clipped to the ball.
 
-        E[v²] ≥ E[|x|]² ≥ mean² for a coordinate x = |x| v of the people's vectors, in units of the radius.
+        In units of the radius, E[v²] ≥ mean², where v is the coordinate of a person's direction.
         """
         mean = np.clip(value, -self.radius, self.radius)
         return self.length**2 * self._coordinate_square_mean((mean / self.radius) ** 2) - mean**2
 
     def _report_moments(self, rows: Words) -> tuple[Floats, Floats]:
-        """Means of the decoded reports and of their squares."""
+        """Return the means of the decoded reports and of their squares."""
         total, square = np.zeros(self.dimension), np.zeros(self.dimension)
-        for part in self._decoded_blocks(rows):
-            total += part.sum(axis=0)
-            square += np.sum(part**2, axis=0)
-        return total / len(rows), square / len(rows)
-
-    def _decoded_blocks(self, rows: Words) -> Iterator[Floats]:
         step = max(1, NUMBERS_AT_ONCE // self.dimension)
         for start in range(0, len(rows), step):
-            yield self.decode_reports(rows[start : start + step])
+            block = self.decode_reports(rows[start : start + step])
+            total += block.sum(axis=0)
+            square += np.sum(block**2, axis=0)
+        return total / len(rows), square / len(rows)
 
     def _report_rows(self, reports: ArrayLike) -> Words:
         rows = report_rows(reports, 2)
@@ -288,13 +287,13 @@ class BallMean(LocalMechanism):
 
 
 def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions: int = 16) -> BallMean:
-    """The mean of vectors in a Euclidean ball around 0, ε-LDP for any two of them.
+    """Return a mechanism for the mean of vectors in a Euclidean ball around 0, ε-LDP.
 
-    A person looks at this many pairs of ``directions`` and reports one direction of them, in 64 bits and a few. More
-    take the device longer and have a smaller error: at ε = 1 the error of 16 is 2 % above the least, at ε = 4 11 %, at
-    ε = 6 25 % (5 % for 100). How many are *near* is chosen for the least error. ε above 40 is taken as 40.
-    Unbiased, and with exactly the error that it states, for uniform directions (``seeded_directions`` says in what
-    sense they are). For a cube, where each coordinate has its own bounds, there is ``vector_mean``.
+    A person computes this many pairs of ``directions`` and reports one of them, in 64 bits and a few. More directions
+    take longer and have a smaller error: with 16 it is 2 % above the least at ε = 1, 11 % at ε = 4, and 25 % at ε = 6
+    (5 % with 100). The number of *near* directions is that with the least error. ε above 40 is taken as 40. Estimates
+    are unbiased, and the stated error is exact, for uniform directions (see ``seeded_directions``). For a cube, where
+    each coordinate has its own bounds, there is ``vector_mean``.
 
     Raises ``InputError`` unless ε > 0 is finite, 1 ≤ dimension ≤ 2²⁰, 1e−100 ≤ radius ≤ 1e100 and
     1 ≤ directions ≤ 4096.
@@ -307,50 +306,41 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
     >>> round(mechanism.worst_squared_error, 2)
     17.07
     """
-    epsilon, size, ball = (
-        checked_epsilon(epsilon),
-        check_integer("dimension", dimension),
-        check_positive("radius", radius),
-    )
+    epsilon, size = checked_epsilon(epsilon), check_integer("dimension", dimension)
+    ball = check_positive("radius", radius)
     if not size <= MOST_DIMENSIONS:
         raise InputError("dimension", dimension, f"at most {MOST_DIMENSIONS}", "project the vectors first")
     if not check_integer("directions", directions) <= MOST_VECTOR_PAIRS:
-        raise InputError("directions", directions, f"at most {MOST_VECTOR_PAIRS}", "more hardly lower the error")
+        raise InputError(
+            "directions", directions, f"at most {MOST_VECTOR_PAIRS}", "more directions hardly reduce the error"
+        )
     if not SMALLEST_RADIUS <= ball <= 1 / SMALLEST_RADIUS:
         raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
-    # How many are near and with what chance; a report's mean and mean square along the person's axis.
-    # All directions add up to 0, so the others are −c M / (2H − M) along the axis where the near ones are c.
-    found, sizes = nearest_moments(size, directions), np.arange(1, directions + 1)
+    # The number of near directions for which the mean along the person's axis is largest. All directions add up to 0:
+    # if the near ones have the mean c along the axis, the others have −c M / (2H − M).
+    moments, counts = nearest_moments(size, directions), np.arange(1, directions + 1)
     odds = math.exp(min(epsilon, LARGEST_STEP))
-    gains = found.mean * sizes / (sizes * odds + 2 * directions - sizes)
-    best_near = int(np.argmax(gains)) + 1
-    others = 2 * directions - best_near
-    best_inside = favored_weight(epsilon, Fraction(others, best_near))
-    chance, mean = Fraction(best_inside, WORD), float(found.mean[best_near - 1])
-    square, every = float(found.square[best_near - 1]), 1 / size
-    rest = (2 * directions * every - best_near * square) / others
-    best_projection = mean * float(chance - (1 - chance) * best_near / others)
-    near, inside, projection, along = (
-        best_near,
-        best_inside,
-        best_projection,
-        float(chance) * square + float(1 - chance) * rest,
-    )
+    near = int(np.argmax(moments.mean * counts / (counts * odds + 2 * directions - counts))) + 1
+    others = 2 * directions - near
+    inside = favored_weight(epsilon, Fraction(others, near))
+    # The mean and the mean square of a report's direction along the axis; 1/d is the mean square of all directions.
+    chance, near_square = Fraction(inside, WORD), float(moments.square[near - 1])
+    projection = float(moments.mean[near - 1]) * float(chance - (1 - chance) * near / others)
+    other_square = (2 * directions * (1 / size) - near * near_square) / others
+    along = float(chance) * near_square + float(1 - chance) * other_square
     return BallMean(epsilon, size, ball, directions, near, inside, ball / projection, along)
 
 
-# Means of vectors in a cube: each person reports a few neighboring coordinates, beginning at a random one.
-
-PER_COORDINATE = 2.5
-"""The ε a coordinate should have at least (Wang et al. 2019, §4.2; it concerns variance only)."""
+EPSILON_PER_COORDINATE = 2.5
+"""Smallest ε for each coordinate if several are reported (Wang et al. 2019, §4.2; it affects only the variance)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorMean:
-    """``count`` of ``dimension`` coordinates, neighbors in a circle, each through ``part``.
+    """A mechanism for the mean of vectors in a cube: each person reports ``count`` coordinates, each by ``part``.
 
-    A report is a row: where it begins, then a number of ``part`` for each coordinate. The beginning is uniform whatever
-    the vector is, so it tells nothing.
+    A report is a row: the first coordinate's index, then a report of ``part`` for it and for each of the following
+    coordinates (cyclically). The index is uniform for every vector, so it reveals nothing.
     """
 
     epsilon: float
@@ -360,26 +350,27 @@ class VectorMean:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """``count`` reports of one number each: two vectors may differ in all coordinates."""
+        """The loss of ``count`` reports of one number each: two vectors may differ in all coordinates."""
         return self.count * self.part.loss
 
     @property
     def guarantee(self) -> Guarantee:
         """The realized (ε, 0, η) of all ``count`` numbers, rounded up."""
-        epsilon = coordinates_rounded(self.count * self.part.guarantee.epsilon, "up")
+        epsilon = round_outward(self.count * self.part.guarantee.epsilon, "up")
         return Guarantee(epsilon, 0.0, min(1.0, self.loss.total_variation()))
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint32]:
-        """Rows, shape [n, 1 + count], for vectors of shape [n, dimension]; raises ``InputError`` for other shapes, and
-        unless all numbers lie between the ends.
+        """Return rows, shape [n, 1 + count], for vectors of shape [n, dimension].
+
+        Raises ``InputError`` for other shapes, and unless all numbers lie in the bounds.
         """
         vectors, randomness = self._check_vectors(values), randomness or Stream()
-        begin = uniform_below(self.dimension, len(vectors), randomness)
+        first = uniform_below(self.dimension, len(vectors), randomness)
         out = np.empty((len(vectors), 1 + self.count), dtype=np.uint32)
-        out[:, 0] = begin
-        for place in range(self.count):
-            chosen = vectors[np.arange(len(vectors)), (begin + place) % self.dimension]
-            out[:, 1 + place] = self.part.perturb(chosen, randomness)
+        out[:, 0] = first
+        for offset in range(self.count):
+            chosen = vectors[np.arange(len(vectors)), (first + offset) % self.dimension]
+            out[:, 1 + offset] = self.part.perturb(chosen, randomness)
         return out
 
     def _check_vectors(self, values: ArrayLike) -> Floats:
@@ -387,36 +378,28 @@ class VectorMean:
         if array.ndim != 2 or array.shape[1] != self.dimension or array.dtype.kind not in "iuf":
             expected = f"real numbers of shape [n, {self.dimension}]"
             raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
-        check_reals(
-            "values", array.ravel(), self.part.lower, self.part.upper
-        )  # all of them, not those that are asked for
+        # All coordinates are checked, so that an error does not depend on which are reported.
+        check_reals("values", array.ravel(), self.part.lower, self.part.upper)
         return array.astype(np.float64)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """The mean of each coordinate among those who reported it, shape [dimension].
+        """Return the mean of each coordinate among those who reported it, shape [dimension].
 
-        Each is unbiased: who reports it is random. Raises ``InputError`` where fewer than two people reported one.
+        It is unbiased, since the reporters are random. Raises ``InputError`` if fewer than two people reported one.
         """
         rows = self._report_rows(reports)
-        where = (rows[:, :1] + np.arange(self.count)) % self.dimension
-        decoded = np.stack([self.part.decode_reports(column) for column in rows[:, 1:].T], axis=1)
-        width = simultaneous_z_score(confidence, of=self.dimension if simultaneous else 1)
-        # Mean and variance of the reports on each coordinate, and how many there are.
-        means_where = where.ravel()
-        means_decoded = decoded.ravel()
-        means_people = np.bincount(means_where, minlength=self.dimension)
-        if not np.all(means_people > 1):
-            fewest = int(means_people.min())
-            raise InputError(
-                "reports of a coordinate", fewest, "at least 2", "ask more people, or for fewer coordinates"
-            )
-        means_value = np.bincount(means_where, means_decoded, self.dimension) / means_people
-        means_square = np.bincount(means_where, (means_decoded - means_value[means_where]) ** 2, self.dimension) / (
-            means_people - 1
-        )
-        value, square, people = np.asarray(means_value), np.asarray(means_square), means_people
-        least = np.array([self.part.least_spread(one) for one in value.tolist()])
-        half = width * np.sqrt(np.maximum(square, least) / people)
+        coordinate = ((rows[:, :1] + np.arange(self.count)) % self.dimension).ravel()
+        decoded = np.stack([self.part.decode_reports(column) for column in rows[:, 1:].T], axis=1).ravel()
+        z_score = simultaneous_z_score(confidence, of=self.dimension if simultaneous else 1)
+        # Number, mean and variance of the reports of each coordinate.
+        people = np.bincount(coordinate, minlength=self.dimension)
+        if not np.all(people > 1):
+            remedy = "ask more people, or for fewer coordinates"
+            raise InputError("reports of a coordinate", int(people.min()), "at least 2", remedy)
+        value = np.asarray(np.bincount(coordinate, decoded, self.dimension) / people)
+        squares = np.bincount(coordinate, (decoded - value[coordinate]) ** 2, self.dimension)
+        least = np.array([self.part.least_spread(mean) for mean in value.tolist()])
+        half = z_score * np.sqrt(np.maximum(squares / (people - 1), least) / people)
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def _report_rows(self, reports: ArrayLike) -> NDArray[np.int64]:
@@ -428,12 +411,12 @@ class VectorMean:
 def vector_mean(
     epsilon: float, dimension: int, *, bounds: tuple[float, float] = (-1.0, 1.0), count: int | None = None
 ) -> VectorMean:
-    """The mean of vectors in a cube, all of whose coordinates lie in ``bounds``, ε-LDP for any two of them.
+    """Return a mechanism for the mean of vectors in a cube, whose coordinates lie in ``bounds``, ε-LDP.
 
-    For vectors of bounded length there is ``ball_mean``: its squared error grows with the dimension, this one with the
-    dimension's square (at ε = 1 and 100 coordinates it is 66 times as large, on unit vectors).
+    For vectors of bounded length use ``ball_mean``: its squared error is proportional to the dimension, this one to the
+    square of it (at ε = 1 and 100 coordinates it is 66 times as large, on unit vectors).
 
-    ``count`` coordinates a person, by default ε / 2.5 of them but one at least, each by ``hybrid`` with ε / count.
+    Each person reports ``count`` coordinates (default ε / 2.5, at least one), each by ``hybrid`` with ε / count.
     Raises ``InputError`` unless ε > 0 is finite, dimension ≥ 1 and 1 ≤ count ≤ dimension.
 
     >>> import numpy as np
@@ -443,8 +426,8 @@ def vector_mean(
     ((3,), 0.0)
     """
     epsilon, size = checked_epsilon(epsilon), check_integer("dimension", dimension)
-    usual = max(1, min(size, int(epsilon / PER_COORDINATE)))
-    number = usual if count is None else check_integer("count", count)
+    default = max(1, min(size, int(epsilon / EPSILON_PER_COORDINATE)))
+    number = default if count is None else check_integer("count", count)
     if not number <= size:
-        raise InputError("count", count, f"at most dimension={size}", "nobody has more coordinates to report")
+        raise InputError("count", count, f"at most dimension={size}", "a vector has no more coordinates")
     return VectorMean(epsilon, size, number, hybrid(epsilon / number, bounds=bounds))

@@ -45,9 +45,9 @@ class RandomizedResponse(Mechanism):
     def loss_atoms(self) -> Atoms:
         """Losses +ε, 0, −ε with masses keep, (k − 2) other, other; from the integer weights."""
         loss = np.log1p(np.array([(self.keep - self.other) / self.other]))
-        (moved,), slack = snap_losses(loss, (self.step,))
+        (snapped,), rounding = snap_losses(loss, (self.step,))
         weights = np.array([self.other / TOTAL, (self.k - 2) * self.other / TOTAL, self.keep / TOTAL])
-        return Atoms.merge_losses(np.array([-moved, 0.0, moved]), weights, slack=slack)
+        return Atoms.merge_losses(np.array([-snapped, 0.0, snapped]), weights, slack=rounding)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -67,7 +67,7 @@ class RandomizedResponse(Mechanism):
 
     @property
     def worst_error(self) -> float:
-        """1: any report may be false."""
+        """The largest error, 1: every report can differ from the truth."""
         return 1.0
 
     def quantile(self, p: float) -> int:

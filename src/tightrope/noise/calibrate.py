@@ -120,7 +120,7 @@ ZERO_DELTA = 1e-290
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of ``calibrate``: the parameter, its loss, which meets the budget, and the number of evaluations."""
+    """The result of a calibration: the parameter, its loss, which meets the budget, and the number of evaluations."""
 
     parameter: float
     loss: PrivacyLoss = field(repr=False)
@@ -181,13 +181,13 @@ def calibrate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # of parameters that are not the answer
         good, bad = bracket_root(search, increasing)
-        found = close_bracket(search, good, bad, tolerance) if good is not None and bad is not None else good
-        if found is None:
+        result = close_bracket(search, good, bad, tolerance) if good is not None and bad is not None else good
+        if result is None:
             raise constraints.unmet_budget_error(cast(EvaluatedParameter, bad))
-        wide_epsilons = constraints.wide_bracket_epsilons(found.loss)
+        wide_epsilons = constraints.wide_bracket_epsilons(result.loss)
     for epsilon in wide_epsilons:
-        found.loss.delta(epsilon)  # cached by now: called again for its PrecisionWarning
-    return Calibration(found.parameter, found.loss, len(search.evaluations_by_parameter))
+        result.loss.delta(epsilon)  # cached by now: called again for its PrecisionWarning
+    return Calibration(result.parameter, result.loss, len(search.evaluations_by_parameter))
 
 
 @dataclass(frozen=True, slots=True)

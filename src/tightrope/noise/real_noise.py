@@ -301,8 +301,8 @@ def least_real_noise(target: PrivacyTarget, sensitivity: Real, cost: ErrorCost, 
         _least_on_lattice(target, width, cost, MOST_REAL_CELLS // levels, "unimodal"),
     ]
     if shape == "any":
-        most = int((MOST_ANY_ROWS / (len(target.points) * levels)) ** 0.5)
-        all_candidates.append(_least_on_lattice(target, width, cost, most, "any"))
+        max_cells = int((MOST_ANY_ROWS / (len(target.points) * levels)) ** 0.5)
+        all_candidates.append(_least_on_lattice(target, width, cost, max_cells, "any"))
     return min(all_candidates, key=lambda noise: noise.cost_upper_bound)
 
 
@@ -357,9 +357,9 @@ def _noise_certificate(
 def real_bound(target: PrivacyTarget, lattice: RealLattice) -> tuple[float, tuple[DualMultiplier, ...]]:
     """Return a lower bound on the cost of real noise that meets the guarantee, with the multipliers that prove it."""
     multipliers = proving_multipliers(target, lattice.cell_count, lattice.costs_below)
-    found = proven_least(multipliers, lattice.costs_below, "any") * lattice.cost_unit
+    bound = proven_least(multipliers, lattice.costs_below, "any") * lattice.cost_unit
     return max(
-        float(np.nextafter(found * (1 - 2.0**-50), -np.inf)), float(lattice.cost.values_at(np.zeros(1))[0])
+        float(np.nextafter(bound * (1 - 2.0**-50), -np.inf)), float(lattice.cost.values_at(np.zeros(1))[0])
     ), multipliers
 
 
@@ -373,15 +373,17 @@ def _best_lower_bound(target: PrivacyTarget, lattice: RealLattice, upper: float)
     for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
         if upper <= best * (1 + CLOSE_GAP):
             break
-        most = int((rows / (len(target.points) * _estimated_levels(target))) ** 0.5)
-        finer = best_lattice(lattice.cost, lattice.sensitivity, target.smallest_positive_epsilon, most, above=False)
-        bound, multipliers = real_bound(target, finer)
+        max_cells = int((rows / (len(target.points) * _estimated_levels(target))) ** 0.5)
+        finer_lattice = best_lattice(
+            lattice.cost, lattice.sensitivity, target.smallest_positive_epsilon, max_cells, above=False
+        )
+        bound, multipliers = real_bound(target, finer_lattice)
         if bound >= best:
-            dual_part = dual_argument(multipliers, finer.costs_below)
+            dual_part = dual_argument(multipliers, finer_lattice.costs_below)
             numbers = {
-                "cells": finer.cell_count,
-                "width": finer.cell_width,
-                "unit": finer.cost_unit,
+                "cells": finer_lattice.cell_count,
+                "width": finer_lattice.cell_width,
+                "unit": finer_lattice.cost_unit,
                 **dual_part.numbers,
             }
             best, argument = bound, Argument("dual", DUAL + BETWEEN, numbers)

@@ -138,7 +138,7 @@ def bound_holds(slack: float = JUDGE_TOLERANCE) -> Judge:
     """Return a judge of whether all values are at most the paper's bound.
 
     >>> bound_holds()((0.98,), (1.0,)), bound_holds()((1.2,), (1.0,))
-    ('agrees: nothing above, the largest is 0.98 of the bound', 'not reproduced: 1.2 exceeds 1')
+    ('agrees: no value above the bound; the largest ratio is 0.98', 'not reproduced: 1.2 exceeds 1')
     """
 
     def judge_upper_bound(ours: Values, printed: Values) -> str:
@@ -146,7 +146,7 @@ def bound_holds(slack: float = JUDGE_TOLERANCE) -> Judge:
             if not a <= b + slack * max(1.0, abs(b)):
                 return f"not reproduced: {a:.6g} exceeds {b:.6g}"
         nearest = max((a / b for a, b in _value_pairs(ours, printed) if b), default=1.0)
-        return f"agrees: nothing above, the largest is {nearest:.3g} of the bound"
+        return f"agrees: no value above the bound; the largest ratio is {nearest:.3g}"
 
     return judge_upper_bound
 
@@ -155,7 +155,7 @@ def bound_attained(digits: int = 9) -> Judge:
     """Return a judge of whether the last value attains the paper's bound, and all others are at most theirs.
 
     >>> bound_attained()((0.7, 1.0), (1.0, 1.0))
-    'agrees: nothing above, and attained to 15 digits'
+    'agrees: no value above the bound, which is attained to 15 digits'
     """
 
     def judge_attainment(ours: Values, printed: Values) -> str:
@@ -163,7 +163,7 @@ def bound_attained(digits: int = 9) -> Judge:
         attainment_verdict = agrees_to_digits(digits)(ours[-1:], printed[-1:])
         if not (bound_verdict.startswith("agrees") and attainment_verdict.startswith("agrees")):
             return next(text for text in (bound_verdict, attainment_verdict) if not text.startswith("agrees"))
-        return f"agrees: nothing above, and attained {attainment_verdict.removeprefix('agrees ')}"
+        return f"agrees: no value above the bound, which is attained {attainment_verdict.removeprefix('agrees ')}"
 
     return judge_attainment
 
@@ -211,8 +211,10 @@ def paper_is_wrong(because: str, digits: int = 6) -> Judge:
 def bound_exceeded(because: str) -> Judge:
     """Return a judge that finds the paper wrong if a value exceeds its bound, and agreement otherwise.
 
-    >>> bound_exceeded("not at large delta")((1.2,), (1.0,)), bound_exceeded("not at large delta")((0.5,), (1.0,))
-    ('wrong (the paper): not at large delta; 1.2 is above 1', 'agrees: nothing above, the largest is 0.5 of the bound')
+    >>> bound_exceeded("not at large delta")((1.2,), (1.0,))
+    'wrong (the paper): not at large delta; 1.2 is above 1'
+    >>> bound_exceeded("not at large delta")((0.5,), (1.0,))
+    'agrees: no value above the bound; the largest ratio is 0.5'
     """
 
     def judge_excess(ours: Values, printed: Values) -> str:

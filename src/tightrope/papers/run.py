@@ -152,7 +152,8 @@ def select_items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
     selected = list(TITLES) if papers is None else list(papers)
     for paper in selected:
         if paper not in ITEM_LISTS:
-            raise InputError("only", paper, f"some of {', '.join(ITEM_LISTS)}", "separate several by commas: GDGK,KM")
+            text = f"unknown paper; the papers are {', '.join(ITEM_LISTS)}, several with commas between them"
+            raise InputError.from_text(f"--only {paper}", text)
     groups = [name.rpartition(".") for paper, names in ITEM_LISTS.items() if paper in selected for name in names]
     return tuple(
         item for module, _, name in groups for item in getattr(import_module(f"tightrope.papers.{module}"), name)

@@ -117,7 +117,7 @@ class MarginOfError:
     relative: bool = False
 
     @classmethod
-    def from_option(cls, wanted: object) -> Self:
+    def from_option(cls, option: object) -> Self:
         """Return the margin of error, checked; raises ``PlanError``.
 
         >>> MarginOfError.from_option(50)
@@ -125,14 +125,14 @@ class MarginOfError:
         >>> MarginOfError.from_option("2.5 %")
         MarginOfError(half_width=Decimal('0.025'), relative=True)
         """
-        text = wanted.strip() if isinstance(wanted, str) else None
+        text = option.strip() if isinstance(option, str) else None
         relative = text is not None and text.endswith("%")
         try:
-            number = exact_decimal("margin_of_error", text.removesuffix("%").strip() if text is not None else wanted)
+            number = exact_decimal("margin_of_error", text.removesuffix("%").strip() if text is not None else option)
         except InputError:
-            raise PlanError("margin_of_error", wanted, "a number above 0", MARGIN_ADVICE) from None
+            raise PlanError("margin_of_error", option, "a number above 0", MARGIN_ADVICE) from None
         if not number > 0:
-            raise PlanError("margin_of_error", wanted, "a number above 0", MARGIN_ADVICE)
+            raise PlanError("margin_of_error", option, "a number above 0", MARGIN_ADVICE)
         return cls(number.scaleb(-2) if relative else number, relative)
 
     def __str__(self) -> str:

@@ -293,7 +293,7 @@ class ChosenQuantile:
 def _relative_choice_errors(value: Noise, width: Noise, people: int) -> tuple[float, float]:
     """Return E|error| and the mean half-width as fractions of the range, for rows at its first, third, … of 2n parts.
 
-    The half-width is the mean over ``CENTERS`` chosen cells, equally spaced quantiles of their distribution.
+    The half-width is the mean over ``AVERAGED_CENTERS`` chosen cells, equally spaced quantiles of their distribution.
     """
     choice = value.vector.choice
     if choice is None:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 
-# How many words or numbers are requested: integers only. (This folder does not import ``numerics``.)
-
 
 def check_count(name: str, value: object, at_least: int = 0) -> int:
-    """Return ``value`` as an int; raises ``InputError`` unless it is an integer ≥ ``at_least``."""
+    """Return ``value`` as an int; raises ``InputError`` unless it is an integer ≥ ``at_least``.
+
+    This folder does not import ``numerics``.
+    """
     if isinstance(value, bool) or not isinstance(value, Integral) or not int(value) >= at_least:
         raise InputError(name, value, f"a whole number >= {at_least}")
     return int(value)
@@ -41,11 +42,11 @@ class Source(ABC):
 
     def __reduce__(self) -> NoReturn:
         """Forbid copying and pickling: a copy of a stream with state would repeat its words, possibly undetected."""
-        raise InputError("copy", type(self).__name__, "left alone", "make a source in the process that draws from it")
+        raise InputError("copy", type(self).__name__, "left alone", "create a source in the process that uses it")
 
     @abstractmethod
     def random_words(self, n: int) -> Words:
-        """The next ``n`` words, shape [n]."""
+        """Return the next ``n`` words, shape [n]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class OperatingSystem(Source):
     """
 
     def random_words(self, n: int) -> Words:
-        """The next ``n`` words, shape [n]; read-only."""
+        """Return the next ``n`` words, shape [n]; read-only."""
         size = 8 * n
         parts = [os.urandom(min(BYTES_AT_ONCE, size - start)) for start in range(0, size, BYTES_AT_ONCE)]
         return np.frombuffer(b"".join(parts), dtype=np.uint64)
@@ -80,19 +81,17 @@ class InsecureSeeded(Source):
         self._calls = 0
 
     def random_words(self, n: int) -> Words:
-        """The next ``n`` words, shape [n]."""
+        """Return the next ``n`` words, shape [n]."""
         self._calls += 1
         stream = hashlib.shake_256(self._seed + b"/" + str(self._calls).encode())
         return np.frombuffer(stream.digest(8 * n), dtype="<u8").astype(np.uint64)
 
 
-# Many random words a second: AES-256 in counter mode, under keys of the operating system that live for one call.
-
-FEWEST_WORDS = 512
-"""Requests below this many words go to the operating system: keying would cost as much time."""
-PER_KEY = 1 << 23
-"""Words under one key (64 MiB): far below the birthday bound of 2⁶⁴ blocks, where a missing repetition would show."""
-KEY, COUNTER = 32, 16
+MIN_STREAM_WORDS = 512
+"""Requests for fewer words use the operating system's generator directly: creating a key takes as long."""
+WORDS_PER_KEY = 1 << 23
+"""Words under one key (64 MiB): far below 2⁶⁴ blocks, where missing repetitions become detectable."""
+KEY_BYTES, COUNTER_BYTES = 32, 16
 """Bytes of an AES-256 key and of the first counter."""
 ZEROS = bytes(1 << 18)
 """The plaintext: the encryption of zeros is the key stream."""
@@ -102,29 +101,27 @@ ZEROS = bytes(1 << 18)
 class Stream(Source):
     """The default source: the key stream of AES-256-CTR, keyed afresh by ``os.urandom`` in every call.
 
-    Nothing is kept between calls. So a forked process, a restored snapshot or a second thread cannot repeat words,
-    and no later break-in finds the key of an earlier call (the library that held it frees its memory; it is not wiped).
-    Predicting a word means breaking AES-256 or the operating system's generator. No error is retried: without
-    randomness the draw fails.
+    No state is kept between calls. So a forked process, a restored snapshot or a second thread cannot repeat words, and
+    a later attacker does not find the key of an earlier call in this object (the library frees its memory, without
+    overwriting it). Predicting a word means breaking AES-256 or the operating system's generator. Errors are not
+    retried: without randomness the draw fails.
 
     >>> Stream().random_words(1000).shape
     (1000,)
     """
 
     def random_words(self, n: int) -> Words:
-        """The next ``n`` words, shape [n]; read-only where there are few."""
-        if n < FEWEST_WORDS:
+        """Return the next ``n`` words, shape [n]; read-only if there are fewer than ``MIN_STREAM_WORDS``."""
+        if n < MIN_STREAM_WORDS:
             return OperatingSystem().random_words(n)
         out = np.empty(n, dtype=np.uint64)
-        for start in range(0, n, PER_KEY):
-            # Overwrite `out` with one key's stream.
-            fill_out = out[start : start + PER_KEY]
+        for start in range(0, n, WORDS_PER_KEY):
             from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-            secret = os.urandom(KEY + COUNTER)
-            encryptor = Cipher(algorithms.AES(secret[:KEY]), modes.CTR(secret[KEY:])).encryptor()
-            target, zeros = fill_out.data.cast("B"), memoryview(ZEROS)
-            for fill_start in range(0, len(target), len(zeros)):
-                part = target[fill_start : fill_start + len(zeros)]
+            secret = os.urandom(KEY_BYTES + COUNTER_BYTES)
+            encryptor = Cipher(algorithms.AES(secret[:KEY_BYTES]), modes.CTR(secret[KEY_BYTES:])).encryptor()
+            target, zeros = out[start : start + WORDS_PER_KEY].data.cast("B"), memoryview(ZEROS)
+            for offset in range(0, len(target), len(zeros)):
+                part = target[offset : offset + len(zeros)]
                 encryptor.update_into(zeros[: len(part)], part)
         return out

@@ -43,8 +43,9 @@ PROFILE_POINTS = 25
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 ARGUMENT = (
     "The privacy loss of each mechanism is computed from the integer weights in the certificate, which are the ones "
-    "that are sampled. For each answer, the privacy profile is maximized over all ways to distribute one person's rows "
-    "over groups. The maxima are composed on a grid, with all rounding upward. Parameters were fixed before the release."
+    "that are sampled. For each answer, the privacy profile is maximized over all ways to distribute the rows of one "
+    "privacy unit over groups. The maxima are composed on a grid, with all rounding upward. Parameters were fixed "
+    "before the release."
 )
 
 

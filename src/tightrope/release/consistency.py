@@ -554,7 +554,7 @@ class ConsistentFit:
 
     @property
     def shortens_intervals(self) -> bool:
-        """Return whether some interval becomes shorter, and each at most ``MUCH_LONGER`` times as long."""
+        """Return whether some interval becomes shorter, and each at most ``MAX_LENGTHENING`` times as long."""
         if not all(self.noise_variances):
             return False
         widths = [

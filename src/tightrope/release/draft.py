@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import BudgetPart, plain_data
-from tightrope.documents.release import PLANNED, WOULD_SAY, PlannedRelease
-from tightrope.documents.wording import of_release
+from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
+from tightrope.documents.wording import explain_release
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
@@ -320,7 +320,7 @@ class NoisePlan:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         guarantee = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))
-        return str(of_release(epsilon, delta, success, self.person.protected_wording, WOULD_SAY))
+        return str(explain_release(epsilon, delta, success, self.person.protected_wording, PLANNED_OUTPUT))
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text

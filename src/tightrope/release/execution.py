@@ -273,7 +273,7 @@ class _ReleaseState:
     """Release state of a plan in this process; ``charging`` is set before the charge, so that signals are deferred."""
 
     charging: bool = False
-    kept: list[Answers] = field(default_factory=list)
+    released_answers: list[Answers] = field(default_factory=list)
 
 
 def ledger_release_handle(
@@ -293,7 +293,7 @@ def ledger_release_handle(
     def release() -> Answers:
         if os.getpid() != process:
             refuse_fork(process)
-        if state.kept:
+        if state.released_answers:
             refuse_second_release()
         try:
             # The answers that were stored under the key before.
@@ -302,25 +302,25 @@ def ledger_release_handle(
             else:
                 text = account.stored_answers(claim.key)
                 stored = None if text is None else _stored_answers(text, draft, claim)
-            state.kept.append(stored or _charge_and_draw(account, claim, draft, prepared, state, series))
+            state.released_answers.append(stored or _charge_and_draw(account, claim, draft, prepared, state, series))
         except InsufficientBudgetError:
             state.charging = account.find_charge(claim) is not None
             raise
         except BaseException as error:
             annotate_error(error, _charge_outcome(account, claim, state))
             raise
-        return state.kept[0]
+        return state.released_answers[0]
 
     def get_answers() -> Answers:
-        if not state.kept:
+        if not state.released_answers:
             raise InputError.from_text("answers", "release the plan first (plan.release())")
-        return state.kept[0]
+        return state.released_answers[0]
 
     def dry_run() -> None:
         with prepared():
             pass
 
-    return ReleaseHandle(release, get_answers, lambda: state.charging or bool(state.kept), dry_run)
+    return ReleaseHandle(release, get_answers, lambda: state.charging or bool(state.released_answers), dry_run)
 
 
 def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
@@ -385,7 +385,7 @@ def _charge_outcome(account: Account, claim: Claim, state: _ReleaseState) -> str
     state.charging = entry is not None
     if entry is None:
         return "nothing was spent"
-    if state.kept:
+    if state.released_answers:
         return "the budget was spent, and plan.answers has the answers"
     return f"the budget was spent, {_publication_outcome(account, claim.key, advice)}"
 

@@ -180,9 +180,9 @@ def refuse_second_release() -> NoReturn:
     )
 
 
-def annotate_error(error: BaseException, said: str) -> None:
+def annotate_error(error: BaseException, outcome: str) -> None:
     """Add text to the message of Tightrope's exceptions and of Ctrl-C, and as a note to other exceptions."""
     if isinstance(error, TightropeError | KeyboardInterrupt):
-        error.args = (f"{str(error) or 'interrupted'}; {said}",)
+        error.args = (f"{str(error) or 'interrupted'}; {outcome}",)
     else:
-        error.add_note(said)
+        error.add_note(outcome)

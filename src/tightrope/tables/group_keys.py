@@ -99,8 +99,8 @@ def resolve_given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt
         engine_key = _to_engine_key(canonical, forms)
         identity = canonical if engine_key is None else engine_key
         if canonical in given_keys or identity in seen:
-            expected = "keys that are different in the types of their columns"
-            raise InputError("keys", f"key {index + 1} of the list", expected, "remove it: another one equals it")
+            text = f"key {index + 1} and an earlier one are not different in the types of their columns; remove it"
+            raise InputError.from_text("keys", text)
         given_keys[canonical] = key
         seen.add(identity)
     order = sorted(given_keys, key=key_sort_order)

@@ -73,9 +73,8 @@ def write_columns(
     # Results and kept columns share one table, and engines do not distinguish `a` from `A`.
     folded_names = [name.casefold() for name in (*schema.names, *keep)]
     if len(set(folded_names)) != len(folded_names):
-        raise InputError(
-            "keep", tuple(keep), f"columns named unlike each other and {list(schema.names)}", "rename the column"
-        )
+        text = f"{list(keep)} and {list(schema.names)} must be named unlike each other (capitals do not count)"
+        raise InputError.from_text("keep", f"{text}; rename a column")
     backend, selected = _select_columns(table, [*columns, *keep])
     job = WriteJob(tuple(columns), tuple(keep), work, schema, check_integer("rows", rows))
     path = Path(destination)
@@ -110,7 +109,8 @@ def _select_columns(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
         raise SchemaError("columns", names, "at least one column")
     unique_names = tuple(dict.fromkeys(names))
     if len({name.casefold() for name in unique_names}) != len(unique_names):
-        raise SchemaError("columns", unique_names, "unlike each other in more than capitals", "rename one of them")
+        text = f"{list(unique_names)} differ only in capitals, which engines do not distinguish; rename one of them"
+        raise SchemaError.from_text("columns", text)
     return table.select_columns(unique_names)
 
 

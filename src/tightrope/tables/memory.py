@@ -58,12 +58,12 @@ def check_row_memory(request: Request, schema: Schema) -> None:
     """Raise ``InputError`` if a row of the request can take more than ``MAX_ROW_BYTES`` bytes."""
     needed = row_memory_bytes(request, schema)
     if not needed <= MAX_ROW_BYTES:
-        expected = f"at most {MAX_ROW_BYTES:,} bytes that one row can take while it is counted"
+        text = f"a row may take {needed:,} bytes of memory while it is counted, but the limit is {MAX_ROW_BYTES:,}"
         remedy = (
             f"each text column counts {MAX_TEXT_BYTES:,}, and lower() and prefix() what they can make of it, several "
             "times; name fewer texts, or prepare them as columns of the table"
         )
-        raise InputError("questions", f"{needed:,} bytes", expected, remedy)
+        raise InputError.from_text("questions", f"{text}; {remedy}")
 
 
 def _expression_memory(terms: Sequence[Term]) -> int:

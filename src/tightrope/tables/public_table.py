@@ -133,9 +133,9 @@ def check_unique_keys(backend: Any, public_rows: ir.Table, table: PublicTable) -
     found = engine_call("look for repeated keys", lambda: backend_for(backend).fetch_arrow(backend, largest))
     (times,) = found["times"].to_pylist()
     if times is not None and times > 1:
-        expected = f"a public table in which each {' and '.join(public for _, public in table.key_pairs)} is there once"
-        remedy = "a private row would meet several of its rows; keep one row a key"
-        raise InputError("public_tables", f"{table.name}, a key {times} times", expected, remedy)
+        columns = " and ".join(public for _, public in table.key_pairs)
+        text = f"in {table.name!r} each {columns} must be there once, but one occurs {times} times"
+        raise InputError.from_text("public_tables", f"{text}; keep one row for each key")
 
 
 def _join_public_columns(rows: ir.Table, public_rows: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:

@@ -41,7 +41,7 @@ class Schema:
         Column(name='age', kind='integer')
         >>> table.find_column("cty")
         Traceback (most recent call last):
-        tightrope.errors.SchemaError: expected column to be one of 'age', 'city', got column='cty'; did you mean 'city'?
+        tightrope.errors.SchemaError: column: there is no column 'cty'; did you mean 'city'? columns: 'age', 'city'
         """
         for column in self.columns:
             if column.name == name:

@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     worst_verdict,
 )
 from tightrope.verify.couplings import coupling_claims
-from tightrope.verify.findings import answers_claims, findings_claims, served_claims
+from tightrope.verify.findings import answer_noise_claims, answers_claims, findings_claims
 from tightrope.verify.forms import FORMS, upgrade_keys
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
@@ -49,7 +49,7 @@ CLAIMS_BY_KIND: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "training account": training_claims,
     "release result": lambda data: [
         *release_claims(data["certificate"]),
-        *served_claims(data),
+        *answer_noise_claims(data),
         *answers_claims(data),
         unchecked_claim(
             "title, answers, costs, about",

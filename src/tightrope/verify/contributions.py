@@ -43,7 +43,7 @@ Mechanism = dict[str, Any]
 
 
 def mechanisms_by_group(mechanisms: Sequence[Mechanism]) -> list[list[Mechanism]]:
-    """Group the mechanisms by ``together``; without it (version 1) each is its own group, an upper bound."""
+    """Group the mechanisms by ``together``; without it (version 1) each is a group."""
     groups: dict[Any, list[Mechanism]] = {}
     for index, mechanism in enumerate(mechanisms):
         groups.setdefault(mechanism.get("together") or f"alone {index}", []).append(mechanism)
@@ -56,7 +56,7 @@ def covers_all_groups(mechanism: Mechanism) -> bool:
 
 
 def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -> Iterator[Claim]:
-    """Check rows, groups and sensitivities of all mechanisms against ``neighbors``, which has the bounds on a person."""
+    """Check rows, groups and sensitivities of all mechanisms against the bounds on a person in ``neighbors``."""
     groups = mechanisms_by_group(mechanisms)
     set_sizes = exclusive_set_sizes(mechanisms)
     rows: dict[str, set[int]] = {}
@@ -316,7 +316,7 @@ def _bounds_of_column(column: str, bounds: dict[str, dict[str, Decimal]]) -> dic
 
 
 def _power_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    """Check squares and products of an answer against its sums: half of the squared reach, or the product of reaches."""
+    """Check squares and products of an answer against its sums: half the squared reach, or the product of reaches."""
     reaches: dict[str, dict[str, Decimal]] = {}
     for mechanism in mechanisms:
         if mechanism["statistic"].startswith(SUM_STATISTICS[1]) and not mechanism["statistic"].startswith(

@@ -1,4 +1,4 @@
-"""Findings of a study, and consistent answers by least squares, checked as far as their numbers allow."""
+"""Claims of the findings of a study, and of answers: their noise, intervals, and consistency by least squares."""
 
 from __future__ import annotations
 
@@ -25,29 +25,34 @@ from tightrope.verify.contributions import BIAS_COUNT, CELL_STATISTICS, covers_a
 from tightrope.verify.releases import noise_of_mechanism
 
 SUM_TOLERANCE = 1e-12
-"""Relative differences between sums that are rounding."""
+"""Relative tolerance of sums of answers."""
 MAX_FITTED_CELLS = 1 << 22
+"""Limit on the work of checking least squares."""
 NOISE_TOLERANCE = 1e-6
-"""Relative differences between errors of a table that are rounding."""
+"""Relative tolerance of the mean absolute error of a table."""
 
 
 def findings_claims(data: dict[str, Any]) -> list[Claim]:
-    """Numbers that are written twice; that more reports tell more. What one report tells is not in the document."""
+    """Return the claims of findings: numbers that are stated twice. The loss of one report is not recomputed."""
     privacy, claims = data["privacy"], []
-    for name, part in (("privacy", privacy), *((f"repeated {one['reports']}", one) for one in privacy["repeated"])):
-        right = part["attack_success"]
-        # Whether the attacker's success is (1 + η)/2, but for rounding.
+    for name, part in (
+        ("privacy", privacy),
+        *((f"repeated {repetition['reports']}", repetition) for repetition in privacy["repeated"]),
+    ):
+        stated = part["attack_success"]
         claims.append(
             limit_claim(
                 f"{name}.attack_success",
                 (1 + part["total_variation"]) / 2,
-                right,
+                stated,
                 bool(abs(part["attack_success"] - (1 + part["total_variation"]) / 2) <= 1e-12),
             )
         )
-    for number, chance in enumerate(data["mechanism"]["probabilities"]):
+    for number, probability in enumerate(data["mechanism"]["probabilities"]):
         claims.append(
-            equality_claim(f"probabilities[{number}].value", chance["value"], float(Fraction(chance["exact"])))
+            equality_claim(
+                f"probabilities[{number}].value", probability["value"], float(Fraction(probability["exact"]))
+            )
         )
     claims.append(limit_claim("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
     why = "the privacy loss of a report follows from the mechanism's whole table, which findings do not contain"
@@ -56,7 +61,7 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
 
 
 class AnswerNumbers(NamedTuple):
-    """One answer: what divides its rows, and by group the number as it was drawn and as it was answered."""
+    """One answer: the axes that divide its rows, and by cell the noisy number and the fitted one that was answered."""
 
     axes: tuple[int, ...]
     drawn: dict[tuple[str, ...], float]
@@ -64,136 +69,140 @@ class AnswerNumbers(NamedTuple):
     variance: float
 
     @classmethod
-    def from_answer(cls, answer: dict[str, Any], part: dict[str, Any], place: int) -> AnswerNumbers:
-        """Return the numbers of the answer at a place of a consistent set; raises ``BrokenError`` for one cut short."""
-        axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
+    def from_answer(cls, answer: dict[str, Any], fit: dict[str, Any], index: int) -> AnswerNumbers:
+        """Return the numbers of the answer at an index of a consistent set; ``BrokenError`` if a group is missing."""
+        axes, drawn, fitted = tuple(fit["divided_by"][index]), {}, {}
         for row in answer["rows"]:
             key = [row[name] for name in answer["by"]]
-            cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
+            cell = tuple(map(json.dumps, key if fit["shared"] == "groups" else [key] if key else []))
             if len(cell) != len(axes) or cell in drawn or not _width_matches(answer, row):
                 raise BrokenError("an answer whose groups or intervals differ from what it states")
             drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
         if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
             raise BrokenError("an answer that lacks a group, so that its parts cannot add up to a total")
-        return cls(axes, drawn, fitted, float(part["variances"][place]))
+        return cls(axes, drawn, fitted, float(fit["variances"][index]))
 
     @property
     def total_magnitude(self) -> float:
-        """Return the sum of the magnitudes."""
+        """Return the sum of the absolute values of all numbers."""
         return math.fsum(map(abs, (*self.drawn.values(), *self.fitted.values())))
 
     def axis_values(self, axis: int) -> Iterator[str]:
-        """All values of one of its axes; none of another."""
+        """Return the values of an axis in all cells; empty if it is not an axis of the answer."""
         return (cell[self.axes.index(axis)] for cell in self.drawn if axis in self.axes)
 
     def sums_by_axes(self, axes: Sequence[int]) -> dict[tuple[str, ...], float]:
-        """Its answered numbers by these of its axes."""
-        found: dict[tuple[str, ...], list[float]] = {}
+        """Return the fitted numbers, summed to these axes."""
+        values_by_cell: dict[tuple[str, ...], list[float]] = {}
         for cell, value in self.fitted.items():
-            named = dict(zip(self.axes, cell, strict=True))
-            found.setdefault(tuple(named[axis] for axis in axes), []).append(value)
-        return {cell: math.fsum(values) for cell, values in found.items()}
+            value_by_axis = dict(zip(self.axes, cell, strict=True))
+            values_by_cell.setdefault(tuple(value_by_axis[axis] for axis in axes), []).append(value)
+        return {cell: math.fsum(values) for cell, values in values_by_cell.items()}
 
     def agrees_with(self, other: AnswerNumbers) -> bool:
         """Return whether both have equal sums over the axes that only one of them has."""
         shared = [axis for axis in self.axes if axis in other.axes]
         first, second = self.sums_by_axes(shared), other.sums_by_axes(shared)
-        most = SUM_TOLERANCE * (self.total_magnitude + other.total_magnitude)
-        return set(first) == set(second) and not any(abs(first[cell] - second[cell]) > most for cell in first)
+        tolerance = SUM_TOLERANCE * (self.total_magnitude + other.total_magnitude)
+        return set(first) == set(second) and not any(abs(first[cell] - second[cell]) > tolerance for cell in first)
 
 
 def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """That values lie in their intervals; of each set of answers that least squares made consistent: that they are, and
-    are nearest to what was drawn.
-    """
-    answers = {one["name"]: one for one in data["answers"]}
+    """Check that values lie in their intervals, and that each consistent set adds up and is the least-squares fit."""
+    answers = {answer["name"]: answer for answer in data["answers"]}
     if len(answers) < len(data["answers"]):
         raise BrokenError("two answers with the same name")
     consistent = data["certificate"].get("consistent", [])
-    fitted = {name for part in consistent for name in part["answers"]}
+    fitted = {name for fit in consistent for name in fit["answers"]}
     outside = [
         name
-        for name, one in answers.items()  # a suppressed answer has no value
-        if not all(row.get("value") is None or row["lower"] <= row["value"] <= row["upper"] for row in one["rows"])
+        for name, answer in answers.items()  # a suppressed answer has no value
+        if not all(row.get("value") is None or row["lower"] <= row["value"] <= row["upper"] for row in answer["rows"])
     ]
     yield equality_claim("answers: values outside of their intervals", outside, [])
-    moved = [name for name, one in answers.items() if any("noisy" in row for row in one["rows"]) != (name in fitted)]
-    yield equality_claim("answers: moved, and not by what the certificate says", moved, [])
-    for part in consistent:
-        named = ", ".join(map(ascii, part["answers"]))
-        numbers = [AnswerNumbers.from_answer(answers[name], part, k) for k, name in enumerate(part["answers"])]
-        _check_same_groups(answers, part, numbers)
+    misreported = [
+        name for name, answer in answers.items() if any("noisy" in row for row in answer["rows"]) != (name in fitted)
+    ]
+    yield equality_claim("answers: moved, and not by what the certificate says", misreported, [])
+    for fit in consistent:
+        names = ", ".join(map(ascii, fit["answers"]))
+        numbers = [AnswerNumbers.from_answer(answers[name], fit, index) for index, name in enumerate(fit["answers"])]
+        _check_same_groups(answers, fit, numbers)
         agree = all(starmap(AnswerNumbers.agrees_with, combinations(numbers, 2)))
-        yield _verdict_claim(f"answers {named}", "parts add up to totals", agree)
-        yield _verdict_claim(f"answers {named}", "nearest to what was drawn", _is_least_squares(numbers))
+        yield _verdict_claim(f"answers {names}", "parts add up to totals", agree)
+        yield _verdict_claim(f"answers {names}", "nearest to what was drawn", _is_least_squares(numbers))
 
 
-def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
+def answer_noise_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """Check that answers and mechanisms agree: the same names, bounds on a person's rows, groups and noise.
 
     A certificate alone does not reveal an omitted mechanism or a table of wider noise: answers
     state the size of their noise.
     """
-    answers, mechanisms = {one["name"]: one for one in data["answers"]}, data["certificate"]["mechanisms"]
-    served = {name for one in mechanisms for name in one["answers"]}
-    yield equality_claim("answers: those that mechanisms serve", sorted(served ^ set(answers)), [])
-    if served != set(answers):
+    answers, mechanisms = {answer["name"]: answer for answer in data["answers"]}, data["certificate"]["mechanisms"]
+    names = {name for mechanism in mechanisms for name in mechanism["answers"]}
+    yield equality_claim("answers: those that mechanisms serve", sorted(names ^ set(answers)), [])
+    if names != set(answers):
         return
-    parts, known = exclusive_set_sizes(mechanisms), dict[str, float]()
+    set_sizes, error_by_table = exclusive_set_sizes(mechanisms), dict[str, float]()
     errors: dict[str, list[tuple[str, float]]] = {name: [] for name in answers}
-    for place, one in enumerate(mechanisms):
-        if BIAS_COUNT.fullmatch(one["statistic"]) is not None:
+    for index, mechanism in enumerate(mechanisms):
+        if BIAS_COUNT.fullmatch(mechanism["statistic"]) is not None:
             continue  # a count for bias is not an answer
-        text = json.dumps([one["table"], one.get("box"), one["factor"], one["unit"]], sort_keys=True)
-        if text not in known:
-            known[text] = mean_absolute_error(one)
-        own = one["statistic"], known[text]
-        said = [
-            noise for name in one["answers"] for noise in answers[name]["noise"] if _noise_matches_statistic(noise, own)
-        ]
-        yield equality_claim(f"mechanisms[{place}]: answers state noise of {own[1]:.6g} on average", bool(said), True)
-        for name in one["answers"]:
-            errors[name].append(own)
-            if not covers_all_groups(one):
-                yield _bounds_of(
-                    f"mechanisms[{place}]: rows and groups of a person", one, answers[name], parts[id(one)]
-                )
-    for number, (name, own_errors) in enumerate(errors.items()):
-        other = [
+        fields = [mechanism["table"], mechanism.get("box"), mechanism["factor"], mechanism["unit"]]
+        table = json.dumps(fields, sort_keys=True)
+        if table not in error_by_table:
+            error_by_table[table] = mean_absolute_error(mechanism)
+        computed = mechanism["statistic"], error_by_table[table]
+        matches = any(
+            _noise_matches_statistic(noise, computed)
+            for name in mechanism["answers"]
+            for noise in answers[name]["noise"]
+        )
+        yield equality_claim(f"mechanisms[{index}]: answers state noise of {computed[1]:.6g} on average", matches, True)
+        for name in mechanism["answers"]:
+            errors[name].append(computed)
+            if not covers_all_groups(mechanism):
+                claim_name, size = f"mechanisms[{index}]: rows and groups of a person", set_sizes[id(mechanism)]
+                yield _person_bounds_claim(claim_name, mechanism, answers[name], size)
+    for number, (name, computed_errors) in enumerate(errors.items()):
+        unmatched = [
             noise["statistic"]
             for noise in answers[name]["noise"]
-            if not any(_noise_matches_statistic(noise, own) for own in own_errors)
+            if not any(_noise_matches_statistic(noise, computed) for computed in computed_errors)
         ]
-        yield equality_claim(f"answers[{number}].noise: of no mechanism", other, [])
+        yield equality_claim(f"answers[{number}].noise: of no mechanism", unmatched, [])
 
 
-def _noise_matches_statistic(noise: dict[str, Any], own: tuple[str, float]) -> bool:
+def _noise_matches_statistic(noise: dict[str, Any], computed: tuple[str, float]) -> bool:
     """Return whether stated noise belongs to a statistic and has the same mean absolute error."""
-    statistic, error = own
+    statistic, error = computed
     return bool(
         noise["statistic"] == statistic and abs(noise["mean_absolute_error"] - error) <= NOISE_TOLERANCE * error
     )
 
 
-def _bounds_of(name: str, one: dict[str, Any], answer: dict[str, Any], parts: int) -> Claim:
-    """Check a person's rows and groups: equal to its answer's, with no fewer groups; for a choice those listed."""
-    rows, per_group, groups = answer["max_rows"], answer["max_rows_per_group"], answer["max_groups"]
-    chosen, cells = one.get("choice") is not None, one["statistic"] in CELL_STATISTICS
-    if (answer["keys"] == "given" and not cells) or chosen:
-        groups = min(groups, len(answer["rows"]))
+def _person_bounds_claim(name: str, mechanism: dict[str, Any], answer: dict[str, Any], set_size: int) -> Claim:
+    """Check that the bounds on a person's rows and groups of a mechanism are those of its answer."""
+    max_rows, per_group, max_groups = answer["max_rows"], answer["max_rows_per_group"], answer["max_groups"]
+    is_choice, counts_cells = mechanism.get("choice") is not None, mechanism["statistic"] in CELL_STATISTICS
+    if (answer["keys"] == "given" and not counts_cells) or is_choice:
+        max_groups = min(max_groups, len(answer["rows"]))
     return equality_claim(
-        name, (one["rows"], one["max_rows_per_group"], one["groups"]), (rows, per_group, groups * parts)
+        name,
+        (mechanism["rows"], mechanism["max_rows_per_group"], mechanism["groups"]),
+        (max_rows, per_group, max_groups * set_size),
     )
 
 
-def mean_absolute_error(one: dict[str, Any]) -> float:
-    """E|X| of X = factor · Y + U − U' in natural units: where Y is not 0, |X| is factor · |Y| on average.
+def mean_absolute_error(mechanism: dict[str, Any]) -> float:
+    """Return E|X| of X = factor · Y + U − U' in natural units: for Y ≠ 0, |X| is factor · |Y| on average.
 
-    Where Y is 0 it is E|U − U'| = (factor² − 1) / (3 factor), U and U' below factor.
+    For Y = 0 it is E|U − U'| = (factor² − 1) / (3 factor), U and U' uniform on 0..factor − 1.
     """
-    noise, factor = noise_of_mechanism(one), int(one["factor"])
-    apart = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
-    return (factor * noise.mean_absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
+    noise, factor = noise_of_mechanism(mechanism), int(mechanism["factor"])
+    error_at_zero = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
+    return (factor * noise.mean_absolute + noise.at_zero * error_at_zero) * float(Decimal(mechanism["unit"]))
 
 
 def _verdict_claim(name: str, words: str, holds: bool) -> Claim:
@@ -201,25 +210,34 @@ def _verdict_claim(name: str, words: str, holds: bool) -> Claim:
 
 
 def _check_same_groups(
-    answers: dict[str, dict[str, Any]], part: dict[str, Any], numbers: Sequence[AnswerNumbers]
+    answers: dict[str, dict[str, Any]], fit: dict[str, Any], numbers: Sequence[AnswerNumbers]
 ) -> None:
     """Raise ``BrokenError`` if key columns of two names divide the rows in the same way, or one name in two ways."""
-    named: dict[int, str] = {}
-    for answered, own in zip(part["answers"], part["divided_by"], strict=True):
-        answer = answers[answered]
-        columns = answer["by"] if part["shared"] == "groups" else [json.dumps(answer["by"])] * len(own)
-        if any(named.setdefault(axis, name) != name for axis, name in zip(own, columns, strict=True)):
+    column_by_axis: dict[int, str] = {}
+    for answer_name, axes in zip(fit["answers"], fit["divided_by"], strict=True):
+        answer = answers[answer_name]
+        columns = answer["by"] if fit["shared"] == "groups" else [json.dumps(answer["by"])] * len(axes)
+        if any(column_by_axis.setdefault(axis, name) != name for axis, name in zip(axes, columns, strict=True)):
             raise BrokenError("two column names for the same groups of the same rows")
-    for axis in dict.fromkeys(axis for one in numbers for axis in one.axes):
-        if len({frozenset(one.axis_values(axis)) for one in numbers if axis in one.axes}) > 1:
+    for axis in dict.fromkeys(axis for numbers_of_answer in numbers for axis in numbers_of_answer.axes):
+        if (
+            len(
+                {
+                    frozenset(numbers_of_answer.axis_values(axis))
+                    for numbers_of_answer in numbers
+                    if axis in numbers_of_answer.axes
+                }
+            )
+            > 1
+        ):
             raise BrokenError("answers about the same rows with different groups")
 
 
 def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
     """Return whether an interval has the width that the answer states for all of them."""
-    half, size = answer["error"]["half_width_95"], abs(row["value"])
+    half_width, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
-    return all(abs(end - half) <= SUM_TOLERANCE * (half + size) for end in ends)
+    return all(abs(end - half_width) <= SUM_TOLERANCE * (half_width + size) for end in ends)
 
 
 def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
@@ -228,14 +246,24 @@ def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
     With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A sum
     of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
     """
-    require_affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MAX_FITTED_CELLS, "places of a grid")
-    moved = [{cell: (drawn - one.fitted[cell]) / one.variance for cell, drawn in one.drawn.items()} for one in numbers]
-    most = SUM_TOLERANCE * math.fsum(one.total_magnitude / one.variance for one in numbers)
-    first = {axis: value for one in numbers for axis, value in zip(one.axes, next(iter(one.drawn)), strict=True)}
-    for one in numbers:
-        for cell in one.drawn:
-            at = {**first, **dict(zip(one.axes, cell, strict=True))}
-            here = (own[tuple(at[axis] for axis in by.axes)] for own, by in zip(moved, numbers, strict=True))
-            if abs(math.fsum(here)) > most:
+    require_affordable(
+        len(numbers) * sum(len(answer.drawn) for answer in numbers), MAX_FITTED_CELLS, "places of a grid"
+    )
+    residuals = [
+        {cell: (drawn - answer.fitted[cell]) / answer.variance for cell, drawn in answer.drawn.items()}
+        for answer in numbers
+    ]
+    tolerance = SUM_TOLERANCE * math.fsum(answer.total_magnitude / answer.variance for answer in numbers)
+    first_values = {
+        axis: value for answer in numbers for axis, value in zip(answer.axes, next(iter(answer.drawn)), strict=True)
+    }
+    for answer in numbers:
+        for cell in answer.drawn:
+            values = {**first_values, **dict(zip(answer.axes, cell, strict=True))}
+            residuals_here = (
+                residual[tuple(values[axis] for axis in other.axes)]
+                for residual, other in zip(residuals, numbers, strict=True)
+            )
+            if abs(math.fsum(residuals_here)) > tolerance:
                 return False
     return True

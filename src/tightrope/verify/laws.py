@@ -1,7 +1,7 @@
-"""Privacy losses on a grid, with integers and intervals: every rounding raises the loss (``up``), or lowers it.
+"""Privacy losses on a grid, with integers and intervals: each rounding raises the loss (``up``) or lowers it.
 
 A distribution has masses at the losses k·step, in units of 2^−bits, and a mass of infinite loss. Its profile is
-δ(ε) = Σ m (1 − e^(ε−ℓ))⁺ + infinite: it increases with every mass and every loss, so rounding them up gives an upper bound.
+δ(ε) = Σ m (1 − e^(ε−ℓ))⁺ + infinite: increasing in every mass and loss: rounding them up gives an upper bound.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Grid:
         """Raise ``TooMuchError`` for a distribution of too many points, or for too many on this grid in all."""
         require_time_left()
         self.spent += points
-        require_affordable(points, MAX_GRID_POINTS, "grid points of a law")
-        require_affordable(self.spent, MAX_TOTAL_POINTS, "grid points of all laws")
+        require_affordable(points, MAX_GRID_POINTS, "grid points of a distribution")
+        require_affordable(self.spent, MAX_TOTAL_POINTS, "grid points of all distributions")
 
     def exp_at(self, index: int) -> Any:
-    """Return e^(index · step)."""
+        """Return e^(index · step)."""
         if index not in self._powers:
             self._powers[index] = (self.step * index).exp()
         return self._powers[index]
@@ -74,7 +74,7 @@ class Grid:
         return GridDistribution(0, [self.one], fmpz(0), 0)
 
     def from_atoms(self, atoms: Iterable[Atom], infinite: Any) -> GridDistribution:
-        """Return the distribution of atoms; up: split between the neighboring grid points, keeping the P and Q masses."""
+        """Return the distribution of atoms; up: each is split between its neighbors, keeping its P and Q mass."""
         masses: dict[int, Any] = {}
         for p, q, loss in atoms:
             if not self.up:
@@ -128,7 +128,10 @@ class Grid:
             return GridDistribution(distribution.low + below, inner, distribution.infinite, distribution.parts)
         inner[0] += sum(masses[:below], fmpz(0))
         return GridDistribution(
-            distribution.low + below, inner, distribution.infinite + sum(masses[len(masses) - above :], fmpz(0)), distribution.parts
+            distribution.low + below,
+            inner,
+            distribution.infinite + sum(masses[len(masses) - above :], fmpz(0)),
+            distribution.parts,
         )
 
     def convolve_pair(self, first: GridDistribution, second: GridDistribution) -> GridDistribution:
@@ -155,13 +158,14 @@ class Grid:
         """Return a distribution whose profile is the pointwise maximum of these at the grid points, interpolated."""
         if len(distributions) == 1:
             return distributions[0]
-        low, high = min(distribution.low for distribution in distributions), max(distribution.low + len(distribution.masses) for distribution in distributions)
+        low = min(distribution.low for distribution in distributions)
+        high = max(distribution.low + len(distribution.masses) for distribution in distributions)
         curves = [self.delta_profile(distribution, low, high) for distribution in distributions]
         total = max(sum(distribution.masses, distribution.infinite) for distribution in distributions)
         return self._from_profile_values([max(values) for values in zip(*curves, strict=True)], low, total)
 
     def delta_profile(self, distribution: GridDistribution, low: int, high: int) -> list[Any]:
-        """Return δ(k · step) for k from low to high, in units: Σ m (1 − e^(−distance)) over larger losses, + infinite."""
+        """Return δ(k · step) for k from low to high, in units: Σ m (1 − e^(−distance)) + infinite."""
         ratio = self._round_inward(self.ratio * self.one)
         require_time_left()
         values, above, discounted = [], distribution.infinite, fmpz(0)

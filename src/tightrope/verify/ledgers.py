@@ -1,4 +1,4 @@
-"""A ledger as it was exported: every hash from the entry before, every sum from its history."""
+"""Claims of an exported ledger: the hash chain, and the balance after every entry."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, equa
 
 HASHED_FIELDS = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
 """Fields covered by the hash of an entry; body and state as JSON with sorted keys."""
-
-
 MAX_NUMBER_LENGTH = 10_000
 LEDGER_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?(/[0-9]*[1-9][0-9]*)?")
 ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
 
 
 def ledger_claims(data: dict[str, Any]) -> list[Claim]:
-    """Every claim of an exported ledger."""
+    """Return every claim of an exported ledger."""
     entries, documents = data["entries"], data["documents"]
     claims: list[Claim] = []
-    ledger, last, keys = data["ledger"], "", set()
+    ledger, last_time, keys = data["ledger"], "", set()
     previous = sha256(f"tightrope ledger {ledger}")
     for number, entry in enumerate(entries, start=1):
-        place = f"entries[{number - 1}]"
-        held = [canonical_text(entry[part]) if part in {"body", "state"} else entry[part] for part in HASHED_FIELDS]
-        holds = (entry["number"], entry["previous"], entry["time"] >= last) == (number, previous, True)
-        own = (entry["dataset"], entry["kind"], entry["key"])
-        follows = f"{place} follows the one before, later and with a key of its own"
-        claims.append(equality_claim(follows, holds and own not in keys, True))
-        claims.append(equality_claim(f"{place}.hash", entry["hash"], sha256(canonical_text(held))))
-        previous, last = entry["hash"], entry["time"]
-        keys |= {own} if entry["key"] is not None else set()
+        path = f"entries[{number - 1}]"
+        hashed = [
+            canonical_text(entry[field]) if field in {"body", "state"} else entry[field] for field in HASHED_FIELDS
+        ]
+        is_next = (entry["number"], entry["previous"], entry["time"] >= last_time) == (number, previous, True)
+        key = (entry["dataset"], entry["kind"], entry["key"])
+        name = f"{path} follows the one before, later and with a key of its own"
+        claims.append(equality_claim(name, is_next and key not in keys, True))
+        claims.append(equality_claim(f"{path}.hash", entry["hash"], sha256(canonical_text(hashed))))
+        previous, last_time = entry["hash"], entry["time"]
+        keys |= {key} if entry["key"] is not None else set()
     for name, text in documents.items():
         claims.append(equality_claim(f"documents.{name[:12]}", name, sha256(text)))
-    named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
-    claims.append(equality_claim("documents that entries name are there", named <= set(documents), True))
+    document_names = {entry["body"].get(field) for entry in entries for field in ("recipe", "document")} - {None}
+    claims.append(equality_claim("documents that entries name are there", document_names <= set(documents), True))
     claims += _answer_charge_claims(documents, entries)
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
-        claims += _spent_share_claims(dataset, [entry for entry in entries if entry["dataset"] == dataset])
+        claims += _balance_claims(dataset, [entry for entry in entries if entry["dataset"] == dataset])
     why = "entries missing at the end, or a rewritten ledger, can only be detected with a release's certificate"
     return [*claims, unchecked_claim("the last entry", f"{why}: tightrope ledger check")]
 
@@ -58,40 +58,40 @@ def canonical_text(data: Any) -> str:
 
 
 def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
-    """Answers are of what was charged before them; their certificate says its number, its hash and what it kept."""
+    """Check that answers follow a charge with their key, and that their certificate names its entry and its budget."""
     charged: dict[Any, dict[str, Any]] = {}
     yield equality_claim(
         "kinds of entries that are not known", sorted({entry["kind"] for entry in entries} - set(ENTRY_KINDS)), []
     )
-    for place, entry in enumerate(entries):
-        own = entry["dataset"], entry["key"]
+    for index, entry in enumerate(entries):
+        key = entry["dataset"], entry["key"]
         if entry["kind"] == "charged":
-            charged[own] = entry
+            charged[key] = entry
         if entry["kind"] not in {"answered", "retried"}:
             continue
-        yield equality_claim(f"entries[{place}] is of a charge before it", own in charged, True)
+        yield equality_claim(f"entries[{index}] is of a charge before it", key in charged, True)
         try:
-            answer = json.loads(documents.get(str(entry["body"].get("document"))) or "{}")
+            answers = json.loads(documents.get(str(entry["body"].get("document"))) or "{}")
         except (ValueError, RecursionError):
-            answer = {}
-        said = answer.get("certificate") if isinstance(answer, dict) else None
-        if own in charged and isinstance(said, dict) and isinstance(said.get("entry"), dict):
-            paid, named = charged[own], said["entry"]
-            found = [named.get("number"), named.get("hash")]
+            answers = {}
+        certificate = answers.get("certificate") if isinstance(answers, dict) else None
+        if key in charged and isinstance(certificate, dict) and isinstance(certificate.get("entry"), dict):
+            charge, stated_entry = charged[key], certificate["entry"]
+            stated = [stated_entry.get("number"), stated_entry.get("hash")]
             yield equality_claim(
-                f"entries[{place}]: its certificate names the charge", found, [paid["number"], paid["hash"]]
+                f"entries[{index}]: its certificate names the charge", stated, [charge["number"], charge["hash"]]
             )
-            if paid["body"].get("series") is None:
-                kept = said.get("budget") == paid["body"].get("kept")
-                yield equality_claim(f"entries[{place}]: its certificate keeps what was charged", kept, True)
+            if charge["body"].get("series") is None:
+                same_budget = certificate.get("budget") == charge["body"].get("kept")
+                yield equality_claim(f"entries[{index}]: its certificate keeps what was charged", same_budget, True)
 
 
-def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
-    """Check the share spent of the limit of a dataset with one limit; other limits are not added up again."""
+def _balance_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    """Check the balance of a dataset with a single basic limit; others are not recomputed."""
     limits = entries[0]["body"].get("limits", [])
     kinds = {entry["kind"] for entry in entries[1:]}
-    simple = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
-    if not simple or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
+    is_basic = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
+    if not is_basic or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
         yield unchecked_claim(
             f"balances of {dataset!r}", "limits by moments, for audiences or periods: run tightrope ledger check"
         )
@@ -99,22 +99,22 @@ def _spent_share_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator
     limit, spent, releases = limits[0], Fraction(0), 0
     for entry in entries:
         if entry["kind"] == "charged":
-            part = _charged_factor(entry["body"]["kept"], limit)
-            spent, releases = spent + part, releases + 1
-            if part < 0:
+            fraction = _charged_fraction(entry["body"]["kept"], limit)
+            spent, releases = spent + fraction, releases + 1
+            if fraction < 0:
                 yield Claim(
                     f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "not a fraction of the limit", REFUTED
                 )
         state = entry["state"]
-        balance = [str(parse_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
-        found, wanted = [*balance, state["releases"]], [str(spent), "0", releases]
-        yield equality_claim(f"entry {entry['number']}.state", found, wanted)
+        balance = [str(parse_number(fraction)) for fraction in state["balances"].get(limit["name"], ["0", "0"])]
+        stated, recomputed = [*balance, state["releases"]], [str(spent), "0", releases]
+        yield equality_claim(f"entry {entry['number']}.state", stated, recomputed)
     yield limit_claim(f"spent of {dataset!r}", spent, 1, spent <= 1)
     yield Claim(f"left of {dataset!r}", str(1 - spent), f"{releases} releases", CONFIRMED)
 
 
 def parse_number(text: object) -> Fraction:
-    """Return a number that is written in at most 10 000 characters with an exponent of at most three digits.
+    """Return a number of at most 10 000 characters with an exponent of at most three digits.
 
     Raises ``BrokenError`` for others: 1e999999999 would take gigabytes.
     """
@@ -123,15 +123,15 @@ def parse_number(text: object) -> Fraction:
     return Fraction(text)
 
 
-def _charged_factor(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
+def _charged_fraction(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
     """Return the ratio of a release's guarantee to the limit; −1 if they are not proportional."""
     pairs = [(kept["delta"], limit["delta"])]
     pairs += [
         pair
-        for own, whole in zip(kept["points"], limit["points"], strict=True)
-        for pair in zip(own, whole, strict=True)
+        for charged, available in zip(kept["points"], limit["points"], strict=True)
+        for pair in zip(charged, available, strict=True)
     ]
-    pairs = [(parse_number(own), parse_number(whole)) for own, whole in pairs]
-    factors = {own / whole for own, whole in pairs if whole}
-    empty = all(own == 0 for own, whole in pairs if not whole)
-    return factors.pop() if len(factors) == 1 and empty else Fraction(-1)
+    pairs = [(parse_number(charged), parse_number(available)) for charged, available in pairs]
+    factors = {charged / available for charged, available in pairs if available}
+    zeros_match = all(charged == 0 for charged, available in pairs if not available)
+    return factors.pop() if len(factors) == 1 and zeros_match else Fraction(-1)

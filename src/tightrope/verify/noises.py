@@ -1,4 +1,4 @@
-"""A noise certificate: what the table realizes, what it costs, and why nothing costs much less."""
+"""Claims of a noise certificate: the guarantee and the cost of its table, and the lower bound on the cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAINT_TAIL = 2.0**-200
 
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
-    """Every claim of a noise certificate."""
+    """Return every claim of a noise certificate."""
     lower, upper = data["lower"], data["upper"]
     gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
     claims = [
@@ -59,8 +59,8 @@ def noise_claims(data: dict[str, Any]) -> list[Claim]:
 
 
 def _composed_claims(data: dict[str, Any], noise: Noise, shift: int) -> list[Claim]:
-    """Claims about several releases of one noise."""
-    # The largest loss of all under any shift, from which on δ is 0; None for an infinite one.
+    """Return the claims about several releases with one noise, composed on grids."""
+    # The largest loss of all releases under any shift, beyond which δ is 0; None if it is infinite.
     shifts = [shift] if noise.is_unimodal else range(1, shift + 1)
     infinite = any(noise.one_sided_mass(s) > 0 for s in shifts)
     largest = None if infinite else max(noise.largest_loss(s) for s in shifts) * data["releases"]
@@ -82,24 +82,24 @@ def _composed_claims(data: dict[str, Any], noise: Noise, shift: int) -> list[Cla
 
 
 def _realized_delta_claims(data: dict[str, Any], profile: Callable[[Any], tuple[Any, Any]]) -> Iterator[Claim]:
-    """Δ at every ε that is stated; what was promised is kept."""
+    """Check the stated δ at every stated ε, and that it is at most the promised one."""
 
     def delta_claim(name: str, at: float, stated: float) -> Claim:
         return upper_bound_claim(name, exact_interval(stated), *profile(exact_interval(at)))
 
-    triple = data["guarantee"]
-    yield delta_claim(f"guarantee.delta: delta({triple['epsilon']})", triple["epsilon"], triple["delta"])
-    yield delta_claim("guarantee.total_variation: delta(0)", 0.0, triple["total_variation"])
+    guarantee = data["guarantee"]
+    yield delta_claim(f"guarantee.delta: delta({guarantee['epsilon']})", guarantee["epsilon"], guarantee["delta"])
+    yield delta_claim("guarantee.total_variation: delta(0)", 0.0, guarantee["total_variation"])
     for number, (epsilon, promised, realized) in enumerate(data["realised"]):
         yield delta_claim(f"realized[{number}]: delta({epsilon})", epsilon, realized)
         yield limit_claim(f"realized[{number}]: realized and promised", realized, promised, realized <= promised)
     if data["realised"]:
         points = [(epsilon, realized) for epsilon, _, realized in data["realised"]]
-        yield equality_claim("guarantee", (triple["epsilon"], triple["delta"]) in points, True)
+        yield equality_claim("guarantee", (guarantee["epsilon"], guarantee["delta"]) in points, True)
 
 
 def _cost_claims(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
-    """Errors, exactly from the weights."""
+    """Check the errors and the cost, computed exactly from the weights."""
     first, second = absolute_and_squared_moments(noise)
     yield equality_claim("mean_absolute_error", data["mean_absolute_error"], float(first))
     yield equality_claim("mean_squared_error", data["mean_squared_error"], float(second))
@@ -115,68 +115,68 @@ def _cost_claims(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
 
 
 def absolute_and_squared_moments(noise: Noise) -> tuple[Fraction, Fraction]:
-    """E|X| and E X²: the head, and an endless tail, where each turn adds a block's length."""
-    turn, stay, start = len(noise.block), sum(noise.block), noise.reach + 1
+    """Return E|X| and E X², exactly; each repetition of an endless tail adds the length of its block."""
+    length, ends, start = len(noise.block), sum(noise.block), noise.reach + 1
     first = Fraction(sum(x * w for x, w in enumerate(noise.half, start=1)))
     second = Fraction(sum(x * x * w for x, w in enumerate(noise.half, start=1)))
-    if turn:
-        mean = Fraction(sum(k * w for k, w in enumerate(noise.block)) + noise.escape * turn, stay)
-        square = Fraction(sum(k * k * w for k, w in enumerate(noise.block)) + noise.escape * turn * turn, stay)
-        square += 2 * noise.escape * turn * mean / stay
+    if length:
+        mean = Fraction(sum(k * w for k, w in enumerate(noise.block)) + noise.escape * length, ends)
+        square = Fraction(sum(k * k * w for k, w in enumerate(noise.block)) + noise.escape * length * length, ends)
+        square += 2 * noise.escape * length * mean / ends
         first += noise.escape_in * (start + mean)
         second += noise.escape_in * (start * start + 2 * start * mean + square)
     return 2 * first / TOTAL_WEIGHT, 2 * second / TOTAL_WEIGHT
 
 
 def fraction_interval(value: Fraction) -> Any:
-    """A fraction as an interval."""
+    """Return an interval that contains the fraction."""
     return arb(value.numerator) / value.denominator
 
 
 def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """The lower bound on the cost of every noise, from the numbers of its argument."""
-    why, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
+    """Check the lower bound on the cost of any noise, from the numbers of its argument."""
+    argument, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
     promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}
     if power is None or data["releases"] != 1 or data.get("table") is None:
         yield unchecked_claim(
-            "lower, gap", f"proven by {why['kind']}; not recomputed for several answers or real-valued noise"
+            "lower, gap", f"proven by {argument['kind']}; not recomputed for several answers or real-valued noise"
         )
         return
-    if why["kind"] == "dual":
+    if argument["kind"] == "dual":
         points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
-        found = _dual_lower_bound(numbers["multipliers"], power, round(data["sensitivity"]))
+        bound = _dual_lower_bound(numbers["multipliers"], power, round(data["sensitivity"]))
     elif "points" in numbers:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
         if data["sensitivity"] == 1:
-            found = _tail_lower_bound(sorted(points), power)
+            bound = _tail_lower_bound(sorted(points), power)
         else:
-            found = _zero_lower_bound(sorted(points), power, round(data["sensitivity"]))
+            bound = _zero_lower_bound(sorted(points), power, round(data["sensitivity"]))
     else:
         yield unchecked_claim("lower, gap", "the argument is not recomputed")
         return
-    # The lower bound that is stated, against the one that was proven.
-    stated, shown = exact_interval(data["lower"]), found.lower()
-    said, words = f">= {shortest_float_text(stated)}", f"proven: >= {shortest_float_text(shown, -1)}"
-    if stated * (1 - BOUND_TOLERANCE**1.5) > shown:
-        yield Claim("lower", said, f"{words}: the stated bound could not be shown", OPEN)
+    # Compare the stated lower bound with the proven one.
+    stated, proven = exact_interval(data["lower"]), bound.lower()
+    stated_text, finding = f">= {shortest_float_text(stated)}", f"proven: >= {shortest_float_text(proven, -1)}"
+    if stated * (1 - BOUND_TOLERANCE**1.5) > proven:
+        yield Claim("lower", stated_text, f"{finding}: the stated bound could not be shown", OPEN)
     else:
-        yield Claim("lower", said, words, REFUTED if stated < shown * (1 - LOOSE_FRACTION) else CONFIRMED)
+        yield Claim("lower", stated_text, finding, REFUTED if stated < proven * (1 - LOOSE_FRACTION) else CONFIRMED)
 
 
 def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
-    """Return the least of (r_k + r_−k)/2 minus the payment: for any y between 0 and its cap; −1 if one is outside."""
+    """Return the dual bound min_k (r_k + r_−k)/2 − Σ cap δ, for multipliers from 0 to their caps; else −1."""
     values = [[one["left"], *one["values"]] for one in multipliers]
-    if any(not 0 <= y <= one["cap"] for one, own in zip(multipliers, values, strict=True) for y in own):
+    if any(not 0 <= y <= one["cap"] for one, row in zip(multipliers, values, strict=True) for y in row):
         return arb(-1)
     if any(not 1 <= one["shift"] <= sensitivity for one in multipliers):
         return arb(-1)
-    reach = max((abs(one["start"]) + len(one["values"]) + one["shift"] + 1 for one in multipliers), default=1)
+    last = max((abs(one["start"]) + len(one["values"]) + one["shift"] + 1 for one in multipliers), default=1)
 
     def multiplier_at(one: dict[str, Any], k: int) -> Any:
-        place = k - one["start"]
-        return exact_interval(one["left"] if place < 0 else one["values"][place] if place < len(one["values"]) else 0)
+        index = k - one["start"]
+        return exact_interval(one["left"] if index < 0 else one["values"][index] if index < len(one["values"]) else 0)
 
     growth = [exact_interval(one["epsilon"]).exp() for one in multipliers]
 
@@ -187,17 +187,17 @@ def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity
         )
         return abs(k) ** power + sum(parts, arb(0))
 
-    paid = sum((exact_interval(one["cap"]) * exact_interval(one["delta"]) for one in multipliers), arb(0))
-    least = None
-    for k in range(reach + 2):
+    payment = sum((exact_interval(one["cap"]) * exact_interval(one["delta"]) for one in multipliers), arb(0))
+    smallest = None
+    for k in range(last + 2):
         require_time_left()
-        here = ((reduced_cost(k) + reduced_cost(-k)) / 2 - paid).lower()
-        least = here if least is None or here < least else least
-    return least
+        value = ((reduced_cost(k) + reduced_cost(-k)) / 2 - payment).lower()
+        smallest = value if smallest is None or value < smallest else smallest
+    return smallest
 
 
 def _tail_lower_bound(points: list[tuple[float, float]], power: int) -> Any:
-    """Twice the sum of (k^p − (k−1)^p) G_k: G_1 = max (1 − δ)/(1 + e^ε), G_(k+1) = max e^−ε (G_k − δ)."""
+    """Return 2 Σ (k^p − (k−1)^p) G_k: G_1 = max (1 − δ)/(1 + e^ε), G_(k+1) = max e^−ε (G_k − δ)."""
     lines = [(exact_interval(epsilon).exp(), exact_interval(delta)) for epsilon, delta in points]
     tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
     while tail > FAINT_TAIL and k < 1 << 20:
@@ -208,7 +208,7 @@ def _tail_lower_bound(points: list[tuple[float, float]], power: int) -> Any:
 
 
 def _zero_lower_bound(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
-    """(1 − δ) λ with λ = 2 Σ_d d^p / (e^ε + 2Δ), d ≤ Δ, of a point where λ ≤ 1: P(0) ≤ e^ε P(±d) + δ for every d."""
+    """Return max (1 − δ) λ over points with λ = 2 Σ_d d^p / (e^ε + 2Δ) ≤ 1, d ≤ Δ, from P(0) ≤ e^ε P(±d) + δ."""
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
     levels = [(total / (exact_interval(e).exp() + 2 * sensitivity), exact_interval(delta)) for e, delta in points]
     return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))

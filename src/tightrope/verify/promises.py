@@ -1,4 +1,4 @@
-"""The guarantee of a release certificate, compared with the composition of its mechanisms."""
+"""Claims of a release certificate: its guarantee, compared with the composition of its mechanisms."""
 
 from __future__ import annotations
 
@@ -29,92 +29,100 @@ from tightrope.verify.laws import Curve, Grid, GridDistribution
 from tightrope.verify.releases import Composition, choice_claims, chosen_answer_claims
 
 GRID_EXPONENTS = (6, 8, 10, 12)
-"""Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
-losses are smaller than one nat, of the same parts of them."""
+"""n of the grid steps 2^−n nats, tried in turn until all claims are confirmed exactly or one is refuted; for losses
+below one nat, the step is 2^−n of the loss."""
 MAX_HALVINGS = 64
-"""Halvings of a nat beyond which no loss is looked at more closely."""
+"""Maximum number of halvings of a nat for smaller losses."""
 MAX_ENUMERATED, MAX_COMPOSITIONS = 2500, 40_000
-"""Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
+"""Numbers of compositions over the splits of one person's rows.
+
+Up to the first, the writer enumerates all splits and its ε is tight; beyond the second, nothing is computed.
+"""
 EPSILON_TOLERANCE = 1e-11
-"""Tolerance of ε: a bound is also accepted if it is shown at ε plus this."""
+"""Tolerance of ε: a bound is also accepted if it is proven at ε plus this."""
 VARIANCE_TOLERANCE = 1e-5
-"""A variance is stated to six digits."""
+"""Relative tolerance of a variance, which is stated to six digits."""
 Ends = tuple[Curve, Curve]
-"""The profile from below and from above."""
+"""A lower and an upper bound on a profile."""
 
 
 def exact_interval(value: object) -> Any:
-    """A number of the document as an interval: floats are exact, text is an exact decimal."""
+    """Return a number of the document as an interval: floats are exact, text is an exact decimal."""
     fraction = Fraction(value) if isinstance(value, (int, float)) else Fraction(Decimal(str(value)))
     return arb(fraction.numerator) / fraction.denominator
 
 
 def refine_claims(
-    law: Callable[[Grid], GridDistribution],
+    loss_on_grid: Callable[[Grid], GridDistribution],
     scales: tuple[float, float],
-    judged: Callable[[Ends], list[Claim]],
+    judge: Callable[[Ends], list[Claim]],
     spacing: Fraction | None = None,
 ) -> list[Claim]:
-    """Claims about a law, on finer and finer grids while one is open, or shown up to a factor alone.
+    """Return the claims that ``judge`` makes from a profile, on finer grids while one is open or needs a tolerance.
 
-    ``scales`` are the largest ε that matters, which says what is fine, and the smallest δ.
-
-    A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
+    ``loss_on_grid`` returns the loss distribution on a grid. ``scales`` are the largest relevant ε, which determines
+    the grid steps, and the smallest δ. ``spacing`` is a common divisor of all losses, if they have one: the grid steps
+    divide it, so that every loss is a grid point.
     """
     claims: list[Claim] = []
-    for step in GRID_EXPONENTS:
-        grids = build_grids(step + count_halvings(scales[0]), scales[1], spacing)
+    for exponent in GRID_EXPONENTS:
+        grids = build_grids(exponent + count_halvings(scales[0]), scales[1], spacing)
         try:
-            low, high = (Curve(grid, law(grid)) for grid in grids)
+            low, high = (Curve(grid, loss_on_grid(grid)) for grid in grids)
         except TooMuchError as problem:
             return claims or [Claim("everything", "", str(problem), OPEN)]
-        claims = judged((low, high))
+        claims = judge((low, high))
         if is_settled(claims) or not any(claim.verdict == OPEN or CONFIRMED_TIMES in claim.found for claim in claims):
             break
     return claims
 
 
 def count_halvings(epsilon: float) -> int:
-    """Count how often a nat is halved to reach about this ε; 0 for larger values or 0."""
+    """Return how often a nat is halved to reach about this ε; 0 for larger values or 0."""
     return min(MAX_HALVINGS, max(0, -math.frexp(epsilon)[1])) if epsilon > 0 else 0
 
 
-def build_grids(step: int, least: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
-    """Grids of about 2^−step nats, one that rounds down and one that rounds up."""
-    bits = 160 + math.ceil(-math.log2(least))
-    width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
-    faint = int(Fraction(least) * (1 << bits) / 10**12)
+def build_grids(exponent: int, smallest_delta: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
+    """Return two grids of about 2^−exponent nats: one rounds down, the other up."""
+    bits = 160 + math.ceil(-math.log2(smallest_delta))
+    width = Fraction(1, 1 << exponent) if spacing is None else spacing / math.ceil(spacing * (1 << exponent))
+    faint = int(Fraction(smallest_delta) * (1 << bits) / 10**12)
     return Grid(width, bits, faint=faint, up=False), Grid(width, bits, faint=faint)
 
 
 def smallest_positive(*deltas: float) -> float:
-    """The smallest that is above 0, within reason."""
+    """Return the smallest δ above 0, between 1e-280 and 1e-12."""
     return max(1e-280, min([1e-12, *(float(delta) for delta in deltas if float(delta) > 0)]))
 
 
 def release_claims(data: dict[str, Any]) -> list[Claim]:
-    """Every claim of a release certificate."""
+    """Return every claim of a release certificate."""
     try:
         composition = Composition(data["mechanisms"])
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
     claims = [
-        *_spelled_twice_claims(data),
+        *_repeated_number_claims(data),
         *contribution_claims(data["mechanisms"], data["neighbors"]),
         *_parameter_claims(data, composition),
     ]
     if not all(noise.is_unimodal for noise in composition.noises.values()):
-        return claims  # refuted: what follows holds for tables that fall from the middle
-    ways = max(unit.composition_count for unit in composition.units)
-    if ways > MAX_COMPOSITIONS:
+        return claims  # already refuted: the composition requires unimodal tables
+    composition_count = max(group.composition_count for group in composition.groups)
+    if composition_count > MAX_COMPOSITIONS:
         return [
             *claims,
-            Claim("epsilon", str(data["epsilon"]), f"not computed: {ways} ways to distribute one person's rows", OPEN),
+            Claim(
+                "epsilon",
+                str(data["epsilon"]),
+                f"not computed: {composition_count} ways to distribute one person's rows",
+                OPEN,
+            ),
         ]
     deltas = [data["delta"], *data["profile"]["delta"]]
     largest = composition.largest_loss() if 0 in deltas else None
     if Decimal(data["delta_exact"]) == 0:
-        # No loss is infinite then, and the largest of all is at most ε.
+        # For δ = 0, no loss is infinite, and the largest one is at most ε.
         if largest is None:
             claims.append(
                 Claim("epsilon", str(data["epsilon"]), "an output that gives somebody away: infinite", REFUTED)
@@ -124,20 +132,20 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
             claims.append(upper_bound_claim("epsilon: the largest loss", stated, largest, largest))
 
     def promise_claims(ends: Ends) -> list[Claim]:
-        return [*_promised_claims(data, ends, largest, tight=ways <= MAX_ENUMERATED)]
+        return [*_guarantee_claims(data, ends, largest, tight=composition_count <= MAX_ENUMERATED)]
 
     scales = data["epsilon"] or max(data["profile"]["epsilon"]), smallest_positive(*deltas)
     return [
         *claims,
         *refine_claims(composition.loss_on_grid, scales, promise_claims, composition.loss_spacing),
-        *_unchecked_name_claims(data),
+        *_unchecked_claims(data),
     ]
 
 
-def _spelled_twice_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """Numbers that are written twice; whether it says which mechanisms share rows."""
-    said = {one.get("together") is not None for one in data["mechanisms"]}
-    yield equality_claim("mechanisms.together is given", said, {data["version"] > 1})
+def _repeated_number_claims(data: dict[str, Any]) -> Iterator[Claim]:
+    """Check numbers that the certificate states twice, and that ``together`` is given as its version requires."""
+    stated = {mechanism.get("together") is not None for mechanism in data["mechanisms"]}
+    yield equality_claim("mechanisms.together is given", stated, {data["version"] > 1})
     for name in ("epsilon", "total_variation"):
         yield equality_claim(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
     yield equality_claim("delta", data["delta"], float(Decimal(data["delta_exact"])))
@@ -150,34 +158,40 @@ def _spelled_twice_claims(data: dict[str, Any]) -> Iterator[Claim]:
 
 def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
     """Check the stated parameters of each mechanism, the neighboring relation of its rows, and consistent answers."""
-    whose = data["neighbors"]
-    if whose["privacy_unit"] is None:
-        bounds = tuple(whose[name] for name in ("max_rows", "max_rows_per_group", "max_groups"))
+    neighbors = data["neighbors"]
+    if neighbors["privacy_unit"] is None:
+        bounds = tuple(neighbors[name] for name in ("max_rows", "max_rows_per_group", "max_groups"))
         yield equality_claim("neighbors", bounds, (1, 1, 1))
-    for place, one in enumerate(data["mechanisms"]):
-        name, steps = f"mechanisms[{place}]", one["table_steps_per_row"]
-        yield equality_claim(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
-        yield equality_claim(f"{name}.table is unimodal", composition.noises[id(one)].is_unimodal, True)
-        yield from choice_claims(name, one, composition.noises[id(one)])
+    for index, mechanism in enumerate(data["mechanisms"]):
+        name, steps = f"mechanisms[{index}]", mechanism["table_steps_per_row"]
+        yield equality_claim(
+            f"{name}.factor", int(mechanism["factor"]), -(-int(mechanism["sensitivity_per_row"]) // steps)
+        )
+        yield equality_claim(f"{name}.table is unimodal", composition.noises[id(mechanism)].is_unimodal, True)
+        yield from choice_claims(name, mechanism, composition.noises[id(mechanism)])
     yield from chosen_answer_claims(data["mechanisms"])
     # Answers that were made consistent have the weights of the noise that ran.
-    for place, part in enumerate(data.get("consistent", [])):
-        for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
-            # What bounding costs is counted under labels.
-            ran = [one for one in data["mechanisms"] if name in one["answers"] and one.get("exclusive") is None]
-            if len(ran) != 1:
+    for index, fit in enumerate(data.get("consistent", [])):
+        for number, (name, stated) in enumerate(zip(fit["answers"], fit["variances"], strict=True)):
+            # Mechanisms of exclusive sets count the bias from bounding, not the answer.
+            sources = [
+                mechanism
+                for mechanism in data["mechanisms"]
+                if name in mechanism["answers"] and mechanism.get("exclusive") is None
+            ]
+            if len(sources) != 1:
                 raise BrokenError("an answer that was made consistent and has not one noise")
-            square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]
-            variance = square * noise.mean_squared + (square - 1) / 6
-            same = abs(float(stated) - variance) <= VARIANCE_TOLERANCE * variance
+            factor_squared, noise = int(sources[0]["factor"]) ** 2, composition.noises[id(sources[0])]
+            variance = factor_squared * noise.mean_squared + (factor_squared - 1) / 6
+            agrees = abs(float(stated) - variance) <= VARIANCE_TOLERANCE * variance
             found = f"= {variance:.6g}"
-            yield Claim(f"consistent[{place}].variances[{number}]", stated, found, CONFIRMED if same else REFUTED)
+            yield Claim(f"consistent[{index}].variances[{number}]", stated, found, CONFIRMED if agrees else REFUTED)
 
 
-def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
-    """The guarantee, the profile and the attacker's rates, against both ends; and the budget that was to be kept.
+def _guarantee_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
+    """Check the guarantee, the profile, the attacker's rates and the budget, against both bounds on the profile.
 
-    From the ``largest`` loss on (if not None), δ is 0.
+    δ is 0 from the ``largest`` loss on, if that is not None. ``tight`` also checks that ε is not larger than needed.
     """
     low, high = ends
 
@@ -193,23 +207,23 @@ def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: b
         claim = upper_bound_claim(name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
         if claim.verdict != OPEN:
             return claim
-        beside = upper_bound_claim(
+        shifted_claim = upper_bound_claim(
             name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon + EPSILON_TOLERANCE), tight=tight
         )
         return (
-            beside._replace(found=f"{beside.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
-            if beside.verdict != OPEN
+            shifted_claim._replace(found=f"{shifted_claim.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
+            if shifted_claim.verdict != OPEN
             else claim
         )
 
     delta = data["delta_exact"]
     yield delta_claim(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta)
     if tight:
-        # An ε that is larger than needed is true, but follows from no table here: it, or they, may have been altered.
-        smaller = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
-        shown = smaller > 0 and high.delta(smaller).upper() < exact_interval(delta)
-        needed = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
-        yield Claim(needed, str(data["epsilon"]), "<= 1.01 of the least", OPEN if shown else CONFIRMED)
+        # A larger ε than needed is valid, but does not follow from the tables: it or they may have been altered.
+        smaller_epsilon = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
+        is_loose = smaller_epsilon > 0 and high.delta(smaller_epsilon).upper() < exact_interval(delta)
+        name = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
+        yield Claim(name, str(data["epsilon"]), "<= 1.01 of the least", OPEN if is_loose else CONFIRMED)
     yield delta_claim("total_variation: delta(0)", 0, data["total_variation_exact"], tight=tight)
     for number, (epsilon, allowed) in enumerate(data["budget"]["points"]):
         yield delta_claim(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed)
@@ -217,14 +231,14 @@ def _promised_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: b
         yield delta_claim(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
     tradeoff = data["tradeoff"]
     rates = zip(tradeoff["false_positive_rate"], tradeoff["true_positive_rate"], strict=True)
-    for number, (alarms, stated) in enumerate(rates):
-        share = exact_interval(alarms)
-        name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
-        yield upper_bound_claim(name, exact_interval(stated), low.power_at(share), high.power_at(share), tight=False)
+    for number, (false_positive_rate, stated) in enumerate(rates):
+        rate = exact_interval(false_positive_rate)
+        name = f"tradeoff.true_positive_rate[{number}]: at {false_positive_rate}"
+        yield upper_bound_claim(name, exact_interval(stated), low.power_at(rate), high.power_at(rate), tight=False)
 
 
-def _unchecked_name_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """List the statements that cannot be confirmed by computation."""
+def _unchecked_claims(data: dict[str, Any]) -> Iterator[Claim]:
+    """Yield an unchecked claim for each statement that cannot be recomputed."""
     if data["version"] == 1:
         why = "version 1 does not state which mechanisms the same rows shift: each is composed by itself (upper bound)"
         yield unchecked_claim("mechanisms.together", why)

@@ -1,6 +1,6 @@
-"""The verifier as one file: its own modules one after the other, without the lines that import them from each other.
+"""The verifier as one file: its modules one after the other, without their imports of each other.
 
-For one document, without what its kind does not need: what nothing names that is kept.
+For a single document, parts that the check of its kind does not reference are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BY_KIND, BY_STEP = ("CLAIMS_BY_KIND", "FORMS"), "PROFILE_MAKERS"
 
 
 class CodePart(NamedTuple):
-    """A statement, a method or an entry of a table: its lines, what it defines, what it names, what it is inside."""
+    """A statement, method or table entry: its lines, the names it defines and uses, and the index of its container."""
 
     first: int
     last: int
@@ -48,10 +48,10 @@ class CodePart(NamedTuple):
 
 
 def standalone_text(document: str | None = None) -> str:
-    """The text of check.py; for a ``document`` alone, as text, without what that needs not."""
+    """Return the text of check.py; for the text of a ``document``, only the parts that its check needs."""
     modules = [HEAD]
     for name in ORDER:
-        # The module without the imports that one file does not need.
+        # Replace imports from other modules of the verifier by empty lines.
         text = Path(__file__).with_name(f"{name}.py").read_text("utf-8")
         lines = text.split("\n")
         for node in ast.parse(text).body:
@@ -79,17 +79,19 @@ def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
 
 
 def _keep_needed_parts(text: str, kind: str, steps: frozenset[str]) -> str:
-    """Return the text without unreferenced parts, from the last statement on; no more than two empty lines together."""
+    """Return the text without parts that the last statement does not reach; at most two empty lines in a row."""
     parts = list(_code_parts(ast.parse(text).body, kind, steps))
     names = {"__name__"}
-    kept: set[int | None] = {None}  # what a part outside of all others is inside
-    while new := {k for k, part in enumerate(parts) if k not in kept and part.defines & names and part.inside in kept}:
-        kept |= new
-        names.update(*(parts[k].names for k in new))
+    kept: set[int | None] = {None}  # None is the container of top-level parts
+    while added := {
+        index for index, part in enumerate(parts) if index not in kept and part.defines & names and part.inside in kept
+    }:
+        kept |= added
+        names.update(*(parts[index].names for index in added))
     lines: list[str] = []
     dropped = set[int]()
-    for k, part in enumerate(parts):
-        if k not in kept:
+    for index, part in enumerate(parts):
+        if index not in kept:
             dropped.update(range(part.first, part.last + 1))
     for number, line in enumerate(text.split("\n"), start=1):
         if number not in dropped and (line or lines[-2:] != ["", ""]):
@@ -98,40 +100,50 @@ def _keep_needed_parts(text: str, kind: str, steps: frozenset[str]) -> str:
 
 
 def _code_parts(body: list[ast.stmt], kind: str, steps: frozenset[str]) -> Iterator[CodePart]:
-    """All statements, methods behind their classes; words below a constant are its own."""
+    """Yield all statements, each followed by its methods or entries; the docstring of a constant belongs to it."""
     count, imported = 0, set[str]()
-    for node, after in zip(body, [*body[1:], None], strict=True):
+    for node, following in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.Expr):
             continue
-        last = (
-            after.end_lineno if isinstance(after, ast.Expr) and isinstance(node, ast.Assign | ast.AnnAssign) else None
+        docstring_end = (
+            following.end_lineno
+            if isinstance(following, ast.Expr) and isinstance(node, ast.Assign | ast.AnnAssign)
+            else None
         )
         entries = list(_inner_parts(node, count, kind, steps))
         defines = _defined_names(node)
-        again = isinstance(node, ast.Import | ast.ImportFrom) and defines <= imported
+        is_repeated = isinstance(node, ast.Import | ast.ImportFrom) and defines <= imported
         imported |= defines if isinstance(node, ast.Import | ast.ImportFrom) else set()
-        named = _outer_names(node) if entries else _referenced_names(node)
-        yield CodePart(_first_line(node), last or _last_line(node), frozenset() if again else defines, named)
+        names = _outer_names(node) if entries else _referenced_names(node)
+        yield CodePart(
+            _first_line(node), docstring_end or _last_line(node), frozenset() if is_repeated else defines, names
+        )
         yield from entries
         count += 1 + len(entries)
 
 
-def _inner_parts(node: ast.stmt, place: int, kind: str, steps: frozenset[str]) -> Iterator[CodePart]:
-    """The methods of a class; the entries of a table, of which only what was asked for is named."""
+def _inner_parts(node: ast.stmt, index: int, kind: str, steps: frozenset[str]) -> Iterator[CodePart]:
+    """Yield the methods of a class, or the entries of a table; only those for this kind and these steps are needed."""
     if isinstance(node, ast.ClassDef):
-        for own in node.body:
-            if isinstance(own, ast.FunctionDef):
-                always = {node.name} if own.name.startswith("__") else {f".{own.name}"}
-                yield CodePart(_first_line(own), _last_line(own), frozenset(always), _referenced_names(own), place)
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef):
+                defines = {node.name} if method.name.startswith("__") else {f".{method.name}"}
+                yield CodePart(
+                    _first_line(method), _last_line(method), frozenset(defines), _referenced_names(method), index
+                )
     table = getattr(node, "value", None)
     name = next(iter(_defined_names(node)), "")
     if isinstance(table, ast.Dict) and (name in BY_KIND or name == BY_STEP):
-        wanted = {kind, "release certificate"} if kind == "release result" else {kind}
+        kinds = {kind, "release certificate"} if kind == "release result" else {kind}
         for key, value in zip(table.keys, table.values, strict=True):
             if isinstance(key, ast.Constant):
-                here = key.value in (wanted if name in BY_KIND else steps)
+                is_needed = key.value in (kinds if name in BY_KIND else steps)
                 yield CodePart(
-                    key.lineno, _last_line(value), frozenset({name} if here else set()), _referenced_names(value), place
+                    key.lineno,
+                    _last_line(value),
+                    frozenset({name} if is_needed else set()),
+                    _referenced_names(value),
+                    index,
                 )
 
 
@@ -150,7 +162,7 @@ def _referenced_names(node: ast.AST) -> frozenset[str]:
 
 
 def _defined_names(node: ast.stmt) -> frozenset[str]:
-    """Return the names that a statement defines; ``if __name__`` defines its own."""
+    """Return the names that a statement defines; for ``if __name__``, that name."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return frozenset({node.name})
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -160,11 +172,11 @@ def _defined_names(node: ast.stmt) -> frozenset[str]:
 
 
 def _first_line(node: ast.stmt) -> int:
-    """Its first line, decorators included."""
+    """Return the number of its first line, decorators included."""
     decorated: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(one.lineno for one in decorated)])
 
 
 def _last_line(node: ast.stmt | ast.expr) -> int:
-    """Its last line."""
+    """Return the number of its last line."""
     return node.end_lineno or node.lineno

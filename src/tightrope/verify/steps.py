@@ -1,4 +1,4 @@
-"""The privacy loss of one step: its profile in closed form, with sampling and erasure."""
+"""Privacy profiles δ(ε) of one step, as intervals: closed forms, shifted weights, hulls, sampling and erasure."""
 
 from __future__ import annotations
 
@@ -15,84 +15,89 @@ from tightrope.verify.claims import BrokenError, require_affordable
 from tightrope.verify.laws import Grid, GridDistribution
 from tightrope.verify.promises import exact_interval
 
-# Profiles of pairs of laws, as intervals: closed forms, lists of weights under a shift, hulls of points.
-
 Profile = Callable[[Any], Any]
-"""δ(ε) at every real ε, as intervals, of the pair with and without a person."""
+"""δ(ε) for real ε, as intervals, of the output with one person against the output without."""
 MAX_WEIGHTS = 1 << 18
-"""Weights of a list on one side at most."""
+"""Maximum number of weights on one side."""
+MASS_ROUNDING_UNITS = 1 << 24
+"""Upper bound, in units, on what rounding adds to a mass on a grid."""
+MAX_FALL_NATS = 40
+"""A larger ε of a discrete staircase is replaced by this."""
+MAX_FINITE_LOSS = 64
+"""Losses beyond this many nats count as infinite."""
 
 
 def gaussian_profile(mu: Any) -> Profile:
-    """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
+    """Return the Gaussian profile Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
     return lambda e: normal_cdf(mu / 2 - e / mu) - e.exp() * normal_cdf(-mu / 2 - e / mu)
 
 
 def normal_cdf(x: Any) -> Any:
-    """Φ(x)."""
+    """Return the standard normal distribution function Φ(x)."""
     return (-x / arb(2).sqrt()).erfc() / 2
 
 
 def laplace_profile(size: Any) -> Profile:
-    """The largest of 1 − e^((ε − size)/2), 0 (above size) and 1 − e^ε (below −size)."""
+    """Return the Laplace profile max(1 − e^((ε − size)/2), 0, 1 − e^ε), where size is sensitivity/scale."""
     return lambda e: arb(0).max((1 - e.exp()).max(1 - ((e - size) / 2).exp()))
 
 
 def atoms_profile(pairs: list[tuple[Any, Any]], infinite: Any) -> Profile:
-    """Return the profile of finitely many outcomes: masses with and without a person, and the mass only with."""
+    """Return the profile of finitely many outcomes: (P, Q) masses, and the P mass of outcomes with Q mass 0."""
     return lambda e: sum((arb(0).max(p - e.exp() * q) for p, q in pairs), infinite)
 
 
 def triple_profile(epsilon: Any, delta: Any, eta: Any) -> Profile:
-    """The dominating pair of (ε, δ) with total variation η: losses ε, 0, −ε, and δ at infinity."""
+    """Return the profile that dominates (ε, δ) with total variation η: losses ε, 0, −ε, and δ at infinity."""
     active = ((eta - delta) / ((1 - delta) * (epsilon / 2).tanh())).min(arb(1))
     top = (1 - delta) * active / (1 + (-epsilon).exp())
-    back = top * (-epsilon).exp()
-    rest = (1 - delta) * (1 - active)
-    return atoms_profile([(top, back), (rest, rest), (back, top)], delta)
+    bottom = top * (-epsilon).exp()
+    middle = (1 - delta) * (1 - active)
+    return atoms_profile([(top, bottom), (middle, middle), (bottom, top)], delta)
 
 
 def staircase_profile(epsilon: Any, gamma: Any) -> Profile:
-    """Staircase noise under a shift of one period: losses ε, 0, −ε; η is the mass within half a period.
+    """Return the profile of staircase noise under a shift of one period: losses ε, 0, −ε.
 
-    A period holds a share g of its mass on its first part of length γ, evenly, and the rest on the other.
+    The density is constant on the first part of a period, of length γ, and smaller by e^−ε on the rest. The total
+    variation follows from the mass within half a period of 0.
     """
     fall = (-epsilon).exp()
     low = fall * (1 - gamma)
-    whole = gamma + low
+    total = gamma + low
     inside = gamma.min(arb("0.5")) + fall * (arb("0.5") - gamma).max(arb(0))
-    return triple_profile(epsilon, arb(0), (1 - fall) * inside / whole)
+    return triple_profile(epsilon, arb(0), (1 - fall) * inside / total)
 
 
 def truncated_laplace_profile(epsilon: Any, delta: Any) -> Profile:
-    """Density e^(−|x|) on [−a, a] under a shift by ε, a = log(1 + (e^ε − 1)/(2 δ)) ≥ ε: only with P, with both.
+    """Return the profile of the density ∝ e^(−|x|) on [−a, a] under a shift by ε, a = log(1 + (e^ε − 1)/(2 δ)) ≥ ε.
 
-    The best set is everything below y = (ε − e)/2, or the common support.
+    The optimal event is everything below y = (ε − e)/2, the part without overlap, or the support of P.
     """
     if not epsilon > 0:
         return atoms_profile([(1 - delta, 1 - delta)], delta)
-    end = 1 / (1 + (epsilon.exp() - 1) / (2 * delta))
-    norm = 2 * (1 - end)
+    edge = 1 / (1 + (epsilon.exp() - 1) / (2 * delta))
+    norm = 2 * (1 - edge)
 
     def delta_at(e: Any) -> Any:
         y = arb(0).max(epsilon.min((epsilon - e) / 2))
-        below = (2 - end - (-y).exp() - e.exp() * ((y - epsilon).exp() - end)) / norm
+        below = (2 - edge - (-y).exp() - e.exp() * ((y - epsilon).exp() - edge)) / norm
         return delta.max(below).max(1 - e.exp() * (1 - delta))
 
     return delta_at
 
 
 def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
-    """Weights at 0, ±1, … (``half``, above 0), moved by ``shift``, where the ratio of neighbors falls outwards.
+    """Return the profile of noise with weights ``half`` > 0 at 0, ±1, … under a shift, for log-concave weights.
 
-    Then losses fall from left to right, the largest shift loses most, and the best set is all below some place.
+    Losses then decrease from left to right, so the optimal event is everything below some cell.
     """
     require_affordable(len(half) + shift, MAX_WEIGHTS, "weights of a list")
     weights = [*reversed(half[1:]), *half]
     logs = [weight.log() for weight in weights]
     losses = [logs[k] - logs[k - shift] for k in range(shift, len(weights))]
     total = sum(weights, arb(0))
-    sums = [one / total for one in accumulate(weights, initial=arb(0))]
+    sums = [partial_sum / total for partial_sum in accumulate(weights, initial=arb(0))]
 
     def delta_at(e: Any) -> Any:
         low, high = 0, len(losses)
@@ -105,40 +110,32 @@ def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
 
 
 def convex_hull_profile(points: Sequence[tuple[Any, Any]]) -> Profile:
-    """The largest convex profile below points (γ = e^ε, δ), ascending; constant after the last.
+    """Return the lower convex hull of points (γ = e^ε, δ), ascending in γ; constant after the last.
 
-    It is the lowest chord over each place, and it never rises.
+    Its value is the minimum over all chords at γ, and over all points to the left.
     """
 
     def delta_at(e: Any) -> Any:
-        place = e.exp()
-        found = arb(1)
-        for (left, here), (right, there) in combinations(points, 2):
-            if not (place < left or place > right):  # an end that cannot be told from the place is one
-                found = found.min(here + (there - here) * (place - left) / (right - left))
-        for left, here in points:
-            found = found if place < left else found.min(here)
-        return found
+        gamma = e.exp()
+        delta = arb(1)
+        for (left, left_delta), (right, right_delta) in combinations(points, 2):
+            if not (gamma < left or gamma > right):  # an endpoint that overlaps γ counts as inside
+                delta = delta.min(left_delta + (right_delta - left_delta) * (gamma - left) / (right - left))
+        for left, left_delta in points:
+            delta = delta if gamma < left else delta.min(left_delta)
+        return delta
 
     return delta_at
 
 
-MASS_ROUNDING_UNITS = 1 << 24
-"""Most units that rounding of a mass on a grid adds."""
-MAX_FALL_NATS = 40
-"""Nats from one cell to the next, at most."""
-MAX_FINITE_LOSS = 64
-"""Nats beyond which a loss counts as infinite."""
-
-
 def step_profile(step: dict[str, Any]) -> Profile | None:
     """Return the profile of one run of a step; None without a known closed form."""
-    return _known_profile(json.dumps({**step, "count": 1}, sort_keys=True))
+    return _cached_step_profile(json.dumps({**step, "count": 1}, sort_keys=True))
 
 
 @lru_cache(maxsize=64)
-def _known_profile(text: str) -> Profile | None:
-    """Of a step as text: grids that are made finer, and documents that say the same, ask at the same places again."""
+def _cached_step_profile(text: str) -> Profile | None:
+    """Return the profile of a step given as JSON text, cached: finer grids evaluate it at the same points again."""
     step = json.loads(text)
     maker = PROFILE_MAKERS.get(step["mechanism"])
     if maker is None:
@@ -152,16 +149,16 @@ def _known_profile(text: str) -> Profile | None:
 
 
 def cached_profile(profile: Profile) -> Profile:
-    """The same profile, computed once at each place that is exact."""
-    known: dict[Any, Any] = {}
+    """Return the profile with a cache for exact arguments."""
+    values: dict[Any, Any] = {}
 
     def delta_at(e: Any) -> Any:
         if not e.is_exact():
             return profile(e)
-        place = e.man_exp()
-        if place not in known:
-            known[place] = profile(e)
-        return known[place]
+        key = e.man_exp()
+        if key not in values:
+            values[key] = profile(e)
+        return values[key]
 
     return delta_at
 
@@ -174,7 +171,7 @@ def composed_gaussians_profile(steps: tuple[tuple[int, float | int, float | int]
 
 
 def scaled_distance(step: dict[str, Any]) -> Any:
-    """Sensitivity over scale."""
+    """Return the sensitivity divided by the scale; raises ``BrokenError`` unless the scale is above 0."""
     if not step["scale"] > 0:
         raise BrokenError("a scale that is not above 0")
     return exact_interval(step["sensitivity"] or 1) / exact_interval(step["scale"])
@@ -196,13 +193,13 @@ def _randomized_response_profile(step: dict[str, Any]) -> Profile:
 
 def _pair_profile(step: dict[str, Any]) -> Profile:
     p, q = ([exact_interval(x) for x in step[name]] for name in "pq")
-    first, second = sum(p, arb(0)), sum(q, arb(0))
-    both = [(a / first, b / second) for a, b in zip(p, q, strict=True)]
-    return atoms_profile(both, arb(0))
+    p_total, q_total = sum(p, arb(0)), sum(q, arb(0))
+    pairs = [(a / p_total, b / q_total) for a, b in zip(p, q, strict=True)]
+    return atoms_profile(pairs, arb(0))
 
 
 def _discrete_laplace_profile(step: dict[str, Any]) -> Profile:
-    """Weights e^(−|x|/scale): the losses between the two centers, and one atom for each side."""
+    """Return the profile of weights e^(−|x|/scale): one atom for each cell between the centers, and for each side."""
     ratio, shift = (-1 / exact_interval(step["scale"])).exp(), int(step["sensitivity"] or 1)
     center = (1 - ratio) / (1 + ratio)
     side = center / (1 - ratio)
@@ -212,12 +209,12 @@ def _discrete_laplace_profile(step: dict[str, Any]) -> Profile:
 
 def _staircase_step_profile(step: dict[str, Any]) -> Profile:
     """Return the staircase profile; γ defaults to 1/(1 + e^(ε/2))."""
-    epsilon = _above_zero(step)
+    epsilon = _positive_epsilon(step)
     best = 1 / (1 + (epsilon / 2).exp())
     return staircase_profile(epsilon, best if step["gamma"] is None else exact_interval(step["gamma"]))
 
 
-def _above_zero(step: dict[str, Any]) -> Any:
+def _positive_epsilon(step: dict[str, Any]) -> Any:
     if not step["epsilon"] > 0:
         raise BrokenError("an epsilon that is not above 0")
     return exact_interval(step["epsilon"])
@@ -232,27 +229,30 @@ def _integer_shift(step: dict[str, Any]) -> int:
     return int(size)
 
 
-def _discrete_stairs(step: dict[str, Any]) -> Profile:
-    """Levels e^(−iε), i one more every ``size`` cells from ``first`` on: η is the mass of the cells around 0."""
-    epsilon, size = _above_zero(step).min(arb(MAX_FALL_NATS)), _integer_shift(step)
+def _discrete_staircase_profile(step: dict[str, Any]) -> Profile:
+    """Return the discrete staircase profile: weights e^(−iε), i increasing every ``size`` cells from ``first`` on.
+
+    η is the mass of the ``size`` cells around 0.
+    """
+    epsilon, size = _positive_epsilon(step).min(arb(MAX_FALL_NATS)), _integer_shift(step)
     fall = (-epsilon).exp()
 
     def expected_cost(first: int) -> float:
         mass = first + fall * (size - first)
-        inner = (first * (first - 1) + fall * (size * (size - 1) - first * (first - 1))) / 2
-        return float((inner + size * fall * mass / (1 - fall)) / (2 * mass - (1 - fall)))
+        head = (first * (first - 1) + fall * (size * (size - 1) - first * (first - 1))) / 2
+        return float((head + size * fall * mass / (1 - fall)) / (2 * mass - (1 - fall)))
 
-    if step["gamma"] is None:  # the least E|X|
+    if step["gamma"] is None:  # the smallest E|X|
         first = min(range(1, size + 1), key=expected_cost)
     else:
         first = max(1, math.floor(step["gamma"] * size + 0.5))
     total = 2 * (first + fall * (size - first)) / (1 - fall) - 1
-    around = sum((arb(1) if abs(y) < first else fall for y in range(-(size // 2), (size + 1) // 2)), arb(0))
-    return triple_profile(epsilon, arb(0), around / total)
+    middle_mass = sum((arb(1) if abs(y) < first else fall for y in range(-(size // 2), (size + 1) // 2)), arb(0))
+    return triple_profile(epsilon, arb(0), middle_mass / total)
 
 
-def _discrete_gaussian(step: dict[str, Any]) -> Profile:
-    """E^(−x²/(2 scale²)) as far out as its probability is at least 2^−128."""
+def _discrete_gaussian_profile(step: dict[str, Any]) -> Profile:
+    """Return the profile of weights e^(−x²/(2 scale²)), without those of probability below 2^−128."""
     scale, shift = exact_interval(step["scale"]), _integer_shift(step)
     require_affordable(math.ceil(14 * step["scale"]), MAX_WEIGHTS, "weights of a list")
     half = [(-(arb(x) ** 2) / (2 * scale**2)).exp() for x in range(math.ceil(14 * step["scale"]) + 2)]
@@ -260,9 +260,9 @@ def _discrete_gaussian(step: dict[str, Any]) -> Profile:
     return shifted_weights_profile([weight for weight in half if not weight < faint], shift)
 
 
-def _discrete_cut(step: dict[str, Any]) -> Profile:
+def _discrete_truncated_laplace_profile(step: dict[str, Any]) -> Profile:
     """R^|x|, r = e^(−ε/size), for |x| < n and a part of that at ±n: the first n at which δ allows to stop."""
-    epsilon, delta, size = _above_zero(step), exact_interval(step["delta"]), _integer_shift(step)
+    epsilon, delta, size = _positive_epsilon(step), exact_interval(step["delta"]), _integer_shift(step)
     ratio = (-(epsilon / size).min(arb(MAX_FALL_NATS))).exp()
     half, above = [arb(1)], [arb(0), arb(1)]  # above[n]: the sum of the first n powers
     while len(half) <= size or not above[-1] - above[-1 - size] <= delta * (2 * above[-1] - 1):
@@ -275,7 +275,7 @@ def _discrete_cut(step: dict[str, Any]) -> Profile:
     return shifted_weights_profile([*half[:end], part * half[end]], size)
 
 
-def _mirrored_points_profile(step: dict[str, Any]) -> Profile:
+def _points_profile(step: dict[str, Any]) -> Profile:
     """The points up to the one with the least δ, their mirrors (1/γ, 1 − (1 − δ)/γ), and (0, 1)."""
     last = min(step["points"], key=lambda point: (point[1], point[0]))
     used = sorted((e, d) for e, d in step["points"] if e <= last[0])
@@ -291,31 +291,31 @@ PROFILE_MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
     "approx_dp": _approx_dp_profile,
     "randomized_response": _randomized_response_profile,
     "from_pair": _pair_profile,
-    "from_points": _mirrored_points_profile,
+    "from_points": _points_profile,
     "staircase": _staircase_step_profile,
     "truncated_laplace": lambda step: truncated_laplace_profile(
         exact_interval(step["epsilon"]), exact_interval(step["delta"])
     ),
-    "discrete_staircase": _discrete_stairs,
-    "discrete_gaussian": _discrete_gaussian,
-    "discrete_truncated_laplace": _discrete_cut,
+    "discrete_staircase": _discrete_staircase_profile,
+    "discrete_gaussian": _discrete_gaussian_profile,
+    "discrete_truncated_laplace": _discrete_truncated_laplace_profile,
 }
 
 
 def poisson_sampled_profile(profile: Profile, rate: Any) -> Profile:
-    """(1 − q) Q + q P against Q: q δ(log((e^ε − 1 + q)/q)), and 1 − e^ε below log(1 − q)."""
+    """Return the profile of (1 − q) Q + q P against Q: q δ(log((e^ε − 1 + q)/q)), and 1 − e^ε below log(1 − q)."""
 
     def delta_at(e: Any) -> Any:
-        inside = (e.exp() - 1 + rate) / rate
-        if inside > 0:
-            return rate * profile(inside.log())
-        return 1 - e.exp() if inside <= 0 else (1 - e.exp()).union(rate)
+        ratio = (e.exp() - 1 + rate) / rate
+        if ratio > 0:
+            return rate * profile(ratio.log())
+        return 1 - e.exp() if ratio <= 0 else (1 - e.exp()).union(rate)
 
     return delta_at if rate > 0 else (lambda e: arb(0).max(1 - e.exp()))
 
 
 def subset_sampled_profile(profile: Profile, rate: Any) -> Profile:
-    """Rate δ(log(1 + (e^ε − 1)/rate)) for ε ≥ 0, and its mirror image below: pairs that are their own reverse."""
+    """Return rate · δ(log(1 + (e^ε − 1)/rate)) for ε ≥ 0, and its reflection for ε < 0: the pair is symmetric."""
 
     def delta_at(e: Any) -> Any:
         return rate * profile((1 + (e.exp() - 1) / rate).log()) if rate > 0 else arb(0)
@@ -329,12 +329,12 @@ def erased_profile(profile: Profile, probability: Any) -> Profile:
 
 
 def reversed_profile(profile: Profile) -> Profile:
-    """The profile without a person against with: e^ε δ(−ε) + 1 − e^ε."""
+    """Return the profile of the exchanged pair: e^ε δ(−ε) + 1 − e^ε."""
     return lambda e: e.exp() * profile(-e) + 1 - e.exp()
 
 
 def profile_on_grid(grid: Grid, profile: Profile) -> GridDistribution:
-    """The law above a profile, as far as that is not faint; or one below it, every loss less by at most two steps."""
+    """Return a distribution whose profile is above this one, or below it if the grid rounds down."""
     low, high = -_support_length(grid, reversed_profile(profile)), _support_length(grid, profile)
     if grid.up:
         return grid.from_profile(profile, low, high)
@@ -347,8 +347,8 @@ def profile_on_grid(grid: Grid, profile: Profile) -> GridDistribution:
 
 
 def _support_length(grid: Grid, profile: Profile) -> int:
-    """Steps up to where no more than what is infinite, and something faint, is left; twice as many, for its mass."""
-    left, reach = profile(arb(MAX_FINITE_LOSS)).upper() + arb(grid.faint) / grid.one, 1
-    while reach * grid.step < MAX_FINITE_LOSS and profile(grid.step * reach).upper() > left:
+    """Return twice the number of steps beyond which only infinite losses and a negligible mass remain."""
+    limit, reach = profile(arb(MAX_FINITE_LOSS)).upper() + arb(grid.faint) / grid.one, 1
+    while reach * grid.step < MAX_FINITE_LOSS and profile(grid.step * reach).upper() > limit:
         reach *= 2
     return 2 * reach

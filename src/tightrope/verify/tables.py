@@ -1,4 +1,4 @@
-"""Integer noise: a table of weights out of 2¹²⁸, and the privacy loss of adding it to values some steps apart."""
+"""Integer noise from a table of weights out of 2¹²⁸, and its privacy loss under a shift of some steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from tightrope.verify.laws import Atom, Grid, GridDistribution
 
 TOTAL_WEIGHT = 1 << 128
 MIDDLE_CELLS = 64
-"""Cells that show what the losses are multiples of."""
+"""Number of cells near 0 from which the spacing of the losses is estimated."""
 MAX_BOX_DIMENSION = 64
-"""Numbers that share their noise."""
+"""Maximum number of values with joint noise."""
 MAX_CELLS = 1 << 21
-"""Cells of a table that are gone through, over all shifts that are tried."""
+"""Limit on the cells of a table, over all shifts."""
 
 
 class Noise:
-    """P(Y = 0) = center, P(Y = ±x) = half[x−1], then ``escape_in`` for an endless tail of blocks; all out of 2¹²⁸."""
+    """Noise Y with P(Y = 0) = center and P(Y = ±x) = half[x−1], and possibly an endless tail; all out of 2¹²⁸.
+
+    The tail on each side has probability ``escape_in``. It repeats ``block``: after each one, it continues with
+    probability ``escape``.
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.center, self.half, tail = int(data["centre"]), [int(w) for w in data["half"]], data["tail"]
@@ -37,11 +41,11 @@ class Noise:
         if min([self.center, *self.half, *self.block, self.escape_in, self.escape]) < 0:
             raise BrokenError("a weight below 0")
         self.reach = len(self.half)
-        self._known: dict[int, tuple[Any, Any] | None] = {}
+        self._probabilities: dict[int, tuple[Any, Any] | None] = {}
 
     @property
     def mean_squared(self) -> float:
-        """E Y², nearly: of an endless tail the sum over all turns of (x + t b)² ρ^t."""
+        """E Y², in floats; an endless tail contributes Σ (x + t b)² ρ^t over its repetitions t."""
         found = 2 * sum(x * x * w for x, w in enumerate(self.half, start=1)) / TOTAL_WEIGHT
         again, turn = self.escape / TOTAL_WEIGHT, len(self.block)
         for x, weight in enumerate(self.block, start=self.reach + 1):
@@ -52,7 +56,7 @@ class Noise:
 
     @property
     def mean_absolute(self) -> float:
-        """E |Y|, nearly: of an endless tail the sum over all turns of (x + t b) ρ^t."""
+        """E |Y|, in floats; an endless tail contributes Σ (x + t b) ρ^t over its repetitions t."""
         found = 2 * sum(x * w for x, w in enumerate(self.half, start=1)) / TOTAL_WEIGHT
         again, turn = self.escape / TOTAL_WEIGHT, len(self.block)
         for x, weight in enumerate(self.block, start=self.reach + 1):
@@ -62,93 +66,96 @@ class Noise:
 
     @property
     def at_zero(self) -> float:
-        """P(Y = 0), nearly."""
+        """P(Y = 0), in floats."""
         return self.center / TOTAL_WEIGHT
 
     @property
     def is_unimodal(self) -> bool:
-        """Return whether weights never increase away from 0: then a larger shift loses more at every ε."""
+        """Whether weights never increase away from 0: then δ(ε) increases with the shift, at every ε."""
         head = [self.center, *self.half, *([self._weight_at(self.reach + 1)] if self.block else [])]
         blocks = [fmpq(w) for w in self.block] + [fmpq(w) * self.escape / TOTAL_WEIGHT for w in self.block[:1]]
         return all(a >= b for part in (head, blocks) for a, b in pairwise(with_time_checks(part)))
 
     def _weight_at(self, x: int) -> Any:
-        """Return the weight of x ≥ 0 out of 2¹²⁸; exact except in later turns of a tail."""
+        """Return the weight of x ≥ 0 out of 2¹²⁸; exact except in later repetitions of a tail."""
         if x <= self.reach:
             return fmpq(self.half[x - 1] if x else self.center)
         if not self.block:
             return fmpq(0)
-        turn, place = divmod(x - self.reach - 1, len(self.block))
-        first = fmpq(self.escape_in) * fmpq(self.block[place], TOTAL_WEIGHT)
+        turn, position = divmod(x - self.reach - 1, len(self.block))
+        first = fmpq(self.escape_in) * fmpq(self.block[position], TOTAL_WEIGHT)
         return arb(first) * (arb(self.escape) / TOTAL_WEIGHT) ** turn if turn else first
 
     def probability_at(self, y: int) -> tuple[Any, Any] | None:
         """Return the probability of y and its logarithm; None for probability 0."""
         x = abs(y)
-        if x not in self._known:
+        if x not in self._probabilities:
             weight = self._weight_at(x)
             value = arb(weight) / TOTAL_WEIGHT
-            self._known[x] = (value, value.log()) if weight > 0 else None
-        return self._known[x]
+            self._probabilities[x] = (value, value.log()) if weight > 0 else None
+        return self._probabilities[x]
 
     @property
     def tail_ratio(self) -> Any:
         """Return the mean ratio of consecutive probabilities in an endless tail; 0 without a tail."""
         return (arb(self.escape) / TOTAL_WEIGHT).root(len(self.block)) if self.block else arb(0)
 
-    def is_lighter_than_laplace(self, fall: Any) -> bool:
-        """Return whether P(Y > x) ≤ r^{x+1} / (1 + r) for all x ≥ 0, r = ``fall``: no heavier than discrete Laplace."""
-        if not self.block or not 0 < fall < 1 or not arb(fmpq(self.escape, TOTAL_WEIGHT)) <= fall ** len(self.block):
+    def is_lighter_than_laplace(self, ratio: Any) -> bool:
+        """Return whether P(Y > x) ≤ r^{x+1} / (1 + r) for all x ≥ 0, r = ``ratio``: lighter than discrete Laplace."""
+        if not self.block or not 0 < ratio < 1 or not arb(fmpq(self.escape, TOTAL_WEIGHT)) <= ratio ** len(self.block):
             return False
-        beyond, most = fmpq(sum(self.half) + self.escape_in, TOTAL_WEIGHT), fall / (1 + fall)
+        beyond, bound = fmpq(sum(self.half) + self.escape_in, TOTAL_WEIGHT), ratio / (1 + ratio)
         for x in with_time_checks(range(self.reach + len(self.block))):
-            if not arb(beyond) <= most:
+            if not arb(beyond) <= bound:
                 return False
-            beyond, most = beyond - fmpq(self._weight_at(x + 1)) / TOTAL_WEIGHT, most * fall
+            beyond, bound = beyond - fmpq(self._weight_at(x + 1)) / TOTAL_WEIGHT, bound * ratio
         return True
 
     def shifted_cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield each outcome of P with Q's: (probability, logarithm) or None, and the divisor of the probability.
+        """Yield, for each outcome, its cell under P and under Q, and a divisor for both probabilities.
 
-        The whole line is gone through: endless tails as one turn that stands for all, for their losses repeat.
+        A cell is (probability, logarithm), None for Q's probability 0. One repetition of an endless tail stands for
+        all, because its losses repeat: its probabilities are divided by the probability that the tail ends.
         """
-        low, high, turn = -self.reach, self.reach, len(self.block)
-        require_affordable(2 * self.reach + shift + 2 * turn, MAX_CELLS, "cells of a table under one shift")
-        again = 1 - arb(self.escape) / TOTAL_WEIGHT
-        if turn:
-            low, high = low - turn, high + shift + turn
+        low, high, block_length = -self.reach, self.reach, len(self.block)
+        require_affordable(2 * self.reach + shift + 2 * block_length, MAX_CELLS, "cells of a table under one shift")
+        end_probability = 1 - arb(self.escape) / TOTAL_WEIGHT
+        if block_length:
+            low, high = low - block_length, high + shift + block_length
         for y in with_time_checks(range(low, high + 1)):
-            here = self.probability_at(y)
-            if here is not None:
+            cell = self.probability_at(y)
+            if cell is not None:
                 yield (
-                    here,
+                    cell,
                     self.probability_at(y - shift),
-                    again if turn and (y < -self.reach or y > self.reach + shift) else 1,
+                    end_probability if block_length and (y < -self.reach or y > self.reach + shift) else 1,
                 )
 
     def shifted_pairs(self, shift: int) -> Iterator[Atom]:
-        """Yield P(Y = y) with P(Y = y − shift) if both are positive."""
-        for here, there, repeats in self.shifted_cells(shift):
-            if there is not None:
-                yield here[0] / repeats, there[0] / repeats, here[1] - there[1]
+        """Yield (P(Y = y), P(Y = y − shift), loss) for all y at which both are positive."""
+        for cell, shifted_cell, divisor in self.shifted_cells(shift):
+            if shifted_cell is not None:
+                yield cell[0] / divisor, shifted_cell[0] / divisor, cell[1] - shifted_cell[1]
 
     def one_sided_mass(self, shift: int) -> Any:
-        """Return the probability of outputs that only one side can have; exactly 0 if the supports agree."""
-        alone = (here[0] / repeats for here, there, repeats in self.shifted_cells(shift) if there is None)
-        return sum(alone, arb(0))
+        """Return the probability of outputs of probability 0 under the shift; exactly 0 if the supports agree."""
+        masses = (
+            cell[0] / divisor for cell, shifted_cell, divisor in self.shifted_cells(shift) if shifted_cell is None
+        )
+        return sum(masses, arb(0))
 
     @property
     def log_ratios(self) -> list[Any]:
-        """Return the decreases of the logarithm from one cell to the next near the middle, if positive."""
+        """The decreases of the logarithm from one cell to the next near 0, if positive."""
         logs = [cell[1] for x in range(min(self.reach, MIDDLE_CELLS)) if (cell := self.probability_at(x))]
         return [a - b for a, b in pairwise(logs) if a - b > 2.0**-20]
 
     def largest_loss(self, shift: int) -> Any:
-        """The largest finite loss."""
+        """Return the largest finite loss under a shift."""
         return max((loss.upper() for *_, loss in self.shifted_pairs(shift)), default=arb(0))
 
     def delta(self, epsilon: Any, shift: int) -> Any:
-        """δ(ε) of one draw: Σ (P(y) − e^ε P(y − s))⁺, the largest over every shift s up to this one."""
+        """Return δ(ε) of one draw: the maximum of Σ (P(y) − e^ε P(y − s))⁺ over all shifts s up to this one."""
         growth = epsilon.exp()
         require_affordable(
             shift * (2 * self.reach + shift + 2 * len(self.block)), MAX_CELLS, "cells of a table, for all shifts"
@@ -160,7 +167,7 @@ class Noise:
         return reduce(arb.max, (delta_for_shift(s) for s in range(1, shift + 1)))
 
     def loss_on_grid(self, grid: Grid, shift: int) -> GridDistribution:
-        """Return the loss of all shifts up to this one: of the largest for unimodal noise, else of the worst."""
+        """Return an upper bound on the loss over all shifts up to this one: the largest shift for unimodal noise."""
         if self.is_unimodal or not grid.up:
             return grid.from_atoms(self.shifted_pairs(shift), self.one_sided_mass(shift))
         return grid.pointwise_worst(
@@ -169,10 +176,10 @@ class Noise:
 
 
 class BoxNoise(Noise):
-    """Y_1, …, Y_d: |S| = R from the table of S, then each uniform on −R..R, independently given R.
+    """Joint noise Y_1, …, Y_d: R = |S| from the table of S, then each Y_i uniform on −R..R, independently given R.
 
-    A shift of all by s. By coordinates: given the others, both densities fall from their middles, so that what
-    they share, level by level, shrinks as one moves away from the other: smaller shifts of any of them lose less.
+    The loss is that of a shift of all coordinates by s, which is the worst: in each coordinate, given the others, both
+    densities decrease from their centers, so that their overlap shrinks as the shift grows.
     """
 
     def __init__(self, data: dict[str, Any], dimension: int) -> None:
@@ -204,21 +211,21 @@ class BoxNoise(Noise):
         return (self.center + sum(2 * w / (2 * r + 1) for r, w in enumerate(self.half, start=1))) / TOTAL_WEIGHT
 
     def shifted_cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield all points by their largest coordinate a, and b of the shifted point: in the one-dimensional format."""
+        """Yield all points, grouped by their largest coordinate a and that of the shifted point, b, as cells."""
         require_affordable(len(self.points) * (2 * shift + 1), MAX_CELLS, "cells of a box under one shift")
-        for a, here in with_time_checks(enumerate(self.points)):
+        for a, cell in with_time_checks(enumerate(self.points)):
             for b in with_time_checks(range(max(0, a - shift), a + shift + 1)):
-                if many := self._count_points(a, b, shift):
-                    there = self.points[b] if b < len(self.points) else None
-                    scaled = None if there is None else (many * there[0], there[1])
-                    yield (many * here[0], here[1]), scaled, 1
+                if count := self._count_points(a, b, shift):
+                    shifted_cell = self.points[b] if b < len(self.points) else None
+                    scaled_shifted = None if shifted_cell is None else (count * shifted_cell[0], shifted_cell[1])
+                    yield (count * cell[0], cell[1]), scaled_shifted, 1
 
     def _count_points(self, a: int, b: int, shift: int) -> int:
-        """Count the points with these half-widths, by inclusion and exclusion."""
-        own, less, fewer, both = (
+        """Count the points with largest coordinates a and, shifted, b, by inclusion and exclusion."""
+        all_points, smaller_a, smaller_b, both_smaller = (
             self._points_in_both_boxes(a - i, b - j, shift) for i, j in ((0, 0), (1, 0), (0, 1), (1, 1))
         )
-        return own - less - fewer + both
+        return all_points - smaller_a - smaller_b + both_smaller
 
     def _points_in_both_boxes(self, a: int, b: int, shift: int) -> int:
         """Count the points of the box of half-width a that lie in the shifted box of half-width b."""
@@ -227,6 +234,6 @@ class BoxNoise(Noise):
 
     @property
     def log_ratios(self) -> list[Any]:
-        """Return the decreases of the logarithm from one half-width to the next near the middle, if positive."""
+        """The decreases of the logarithm from one half-width to the next near 0, if positive."""
         logs = [log for _, log in self.points[:MIDDLE_CELLS]]
         return [a - b for a, b in pairwise(logs) if a - b > 2.0**-20]

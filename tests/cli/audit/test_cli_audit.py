@@ -159,3 +159,19 @@ def test_one_source_is_needed(run):
     run("audit", "scores.csv", "--python", "functions_to_audit:noisy").refused_with("cannot be combined")
     run("audit", "scores.csv", "--confidence", "1").refused_with("confidence")
     run("audit", "scores.csv", "--epsilon", "-1").refused_with("epsilon")
+
+
+@pytest.mark.usefixtures("here")
+def test_options_that_do_not_fit_the_samples(run, here):
+    run("audit", "canaries.csv", "--guesses", "5000").refused_with("--guesses 5000", "number of canaries, 1,000")
+    run("audit", "scores.csv", "--guesses", "10").refused_with("--guesses", "only for canaries")
+    (here / "two.csv").write_text("included,score,other\n1,2,3\n", encoding="utf-8")
+    run("audit", "two.csv", "--guesses", "1").refused_with("exactly one column of scores; this one has 2")
+    (here / "gap.csv").write_text("input,score\n\n\n1,x\n", encoding="utf-8")
+    run("audit", "gap.csv").refused_with("line 4 of gap.csv")
+
+
+@pytest.mark.usefixtures("here")
+def test_few_right_guesses_prove_no_success_of_an_attacker(run):
+    shown = " ".join(run("audit", "canaries.csv", "--guesses", "200").out.split())
+    assert "A single run proves little about it" in shown and "right at least" not in shown

@@ -99,7 +99,9 @@ def test_categories_and_public_laws(run, data, laws, tmp_path):
     other.write_text(LAWS.replace("north,f,0.5", "north,f,0.4").replace("south,f,0.5", "south,f,0.6"), encoding="utf-8")
     actual = json.loads(run("couple", "check", out, "--laws", other, "--json").out)["actual"]
     assert 0 < actual["measured"]["total_variation"] <= actual["bound"]["total_variation"] == pytest.approx(0.1)
-    assert "a bound from their distance to the fitted ones" in " ".join(run("couple", "check", out, "--laws", other).out.split())
+    assert "a bound from their distance to the fitted ones" in " ".join(
+        run("couple", "check", out, "--laws", other).out.split()
+    )
 
 
 def test_other_columns_and_csv(run, data, tmp_path):
@@ -226,6 +228,39 @@ def test_any_channel(run, tmp_path):
 def test_nonsense_for_fit(run, data, tmp_path, words, said):
     run("couple", "fit", data, *words, "--out", tmp_path / "m.json").refused_with(said)
     assert not (tmp_path / "m.json").exists()
+
+
+def test_numbers_in_a_csv_file_are_no_categories(run, tmp_path):
+    data, out = tmp_path / "people.csv", tmp_path / "m.json"
+    data.write_text("wage,sex\n8.31,f\n8.32,m\n30,f\n8.31,m\n", encoding="utf-8")
+    words = ("couple", "fit", data, "--value", "wage", "--group", "sex", "--out", out)
+    run(*words).refused_with("--value wage", "has only numbers", "--bins N --bounds LOW,HIGH")
+    assert run(*words, "--metric", "discrete").code == 0
+    assert run(*words, "--bins", "3", "--bounds", "0,30", "--force").code == 0
+
+
+def test_rows_that_are_not_used_are_counted(run, data, tmp_path):
+    words = ("couple", "fit", data, *HOMES, "--points", "north,south", "--out", tmp_path / "m.json")
+    home = pyarrow.parquet.read_table(data)["home"].to_pylist()
+    assert f"{home.count('east'):,} of 2,000 rows were not used" in run(*words).out
+
+
+def test_an_unknown_column_is_called_by_its_option(run, data, tmp_path):
+    words = ("couple", "fit", data, "--out", tmp_path / "m.json")
+    run(*words, "--value", "home", "--group", "xyzzy").refused_with("--group: no column 'xyzzy' in", "'lat', 'lon'")
+    shown = run(*words, "--value", "age", "--group", "xyzzy", "--bins", "3", "--bounds", "0,100")
+    shown.refused_with("--group: no column 'xyzzy'")
+    assert "tightrope_cell" not in shown.err
+    run(*words, *HOMES, "--privacy-unit", "xyzzy").refused_with("--privacy-unit: no column")
+
+
+def test_learned_distributions_without_a_guarantee_are_named(run, tmp_path):
+    data = tmp_path / "few.parquet"
+    table = pyarrow.table({"age": [float(i) for i in range(40)], "sex": ["f", "m"] * 20})
+    pyarrow.parquet.write_table(table, data)
+    words = ("--value", "age", "--group", "sex", "--bins", "40", "--bounds", "0,40", "--groups", "f,m")
+    shown = run("couple", "fit", data, *words, "--epsilon", "0.1", "--out", tmp_path / "m.json").out
+    assert "No guarantee: the estimated distributions are too inaccurate" in shown
 
 
 @pytest.mark.parametrize(

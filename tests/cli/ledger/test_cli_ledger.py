@@ -207,7 +207,9 @@ def test_plan_says_how_far_a_series_is(run, plan):
     for name in ("one", "two"):
         assert run("release", plan, "--out", plan.parent / name).code == 0
         said = " ".join(run("plan", plan).out.split())
-        assert ("1 of 2 releases of the series" if name == "one" else "all 2 releases of the series 'series' are done") in said
+        assert (
+            "1 of 2 releases of the series" if name == "one" else "all 2 releases of the series 'series' are done"
+        ) in said
 
 
 def test_a_rule_that_is_changed_between_releases_is_refused(run, by_moments):

@@ -55,3 +55,11 @@ def test_nonsense(run, tmp_path):
     run("local", "plan", "mode", "--epsilon", "1", "--people", "5").refused_with("question")
     words = ("local", "plan", "mean", "--epsilon", "1", "--people", "5", "--k", "3")
     run(*words, "--bounds", "0,1").refused_with("is not for a mean")
+
+
+def test_the_question_is_checked_first(run):
+    run("local", "plan", "color", "--epsilon", "1").refused_with("unknown question 'color'")
+    run("local", "plan", "distributon", "--epsilon", "1").refused_with("did you mean 'distribution'?")
+    words = ("local", "plan", "mean", "--epsilon", "1")
+    run(*words).refused_with("--people, --error: neither is given")
+    run(*words, "--people", "4", "--error", "1").refused_with("both are given")

@@ -278,7 +278,9 @@ def test_one_report(run, browsers, tmp_path):
 
 def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
     """A large share may be off by more than what is stated for all categories together."""
-    assert "The error of a large share can be larger" in " ".join(run("local", "estimate", browsers, reports).out.split())
+    assert "The error of a large share can be larger" in " ".join(
+        run("local", "estimate", browsers, reports).out.split()
+    )
 
 
 @pytest.fixture

@@ -85,4 +85,4 @@ def test_marks_of_writers_in_a_folder_are_said(run, folder):
     parts.mkdir()
     (folder / "visits.parquet").rename(parts / "a.parquet")
     (parts / "_SUCCESS").touch()
-    assert "not read: 1 files" in run("init", parts, "--privacy-unit", "user", "--out", folder / "new.toml").out
+    assert "not read: 1" in run("init", parts, "--privacy-unit", "user", "--out", folder / "new.toml").out

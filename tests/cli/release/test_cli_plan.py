@@ -51,7 +51,7 @@ def test_it_reads_no_data(run, folder):
 
 
 def test_the_table_of_budgets(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("0.5", "2"))
+    monkeypatch.setattr("tightrope.release.draft.TABLE_EPSILONS", ("0.5", "2"))
     shown = run("plan", folder / "plan.toml", "--table")
     assert shown.code == 0
     head = next(line for line in shown.out.splitlines() if line.startswith("95 % margin of error"))

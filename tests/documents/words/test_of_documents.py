@@ -17,7 +17,7 @@ from tightrope.documents.coupling import Learning, Origin
 from tightrope.documents.document import Triple
 from tightrope.documents.numbers import Guesses
 from tightrope.documents.study import StudyDocument
-from tightrope.documents.wording import NOTHING, of_coupling
+from tightrope.documents.wording import NOTHING, explain_coupling
 from tightrope.tables.labels import Labels
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
@@ -142,7 +142,7 @@ def test_learned_laws_promise_the_smallest_total_variation_with_its_confidence()
 
 
 def test_exact_laws_lose_nothing_to_rounding() -> None:
-    said = str(of_coupling(Fraction(0), (), 0.0, "these"))
+    said = str(explain_coupling(Fraction(0), (), 0.0, "these"))
     assert said.startswith(
         "An attacker who sees one output value and guesses which of two groups it came from is right 50 %"
     )

@@ -29,8 +29,8 @@ from tightrope.local.limits.fisher_information import (
 from tightrope.local.limits.frequencies import (
     SPIKE_HEIGHTS,
     SpikePrior,
-    interactive_trace_bound,
     independent_divergence,
+    interactive_trace_bound,
     report_information,
     sufficient_prices,
 )
@@ -144,13 +144,13 @@ def test_no_random_channel_says_more_than_the_best_column(m: int, epsilon: float
         d * (m - d) / m * float(mean_reciprocal(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
         / (1 / math.expm1(epsilon) + d / m) for d in range(1, m)
     )  # fmt: skip
-    assert independent_trace_bound(ChannelColumns.from_guarantee(Guarantee(epsilon), m), 5.0).upper_bound == pytest.approx(
-        exact, rel=1e-9
-    )
+    assert independent_trace_bound(
+        ChannelColumns.from_guarantee(Guarantee(epsilon), m), 5.0
+    ).upper_bound == pytest.approx(exact, rel=1e-9)
 
 
 def oracle(columns: np.ndarray, law: np.ndarray, eta: float) -> float:
-    """The upper_bound information of any channel chosen for this law: a linear program over all columns of two levels."""
+    """The most information of any channel chosen for this law: a linear program over all columns of two levels."""
     m = columns.shape[1]
     apart = np.sum((columns - columns.mean(axis=1, keepdims=True)) ** 2, axis=1)
     gain = np.append(information(columns, law[None])[0], 0.0)
@@ -174,9 +174,12 @@ def test_the_prices_cover_the_best_channel_at_every_law(m: int, epsilon: float, 
         prices, (alpha, beta, gamma) = sufficient_prices(columns, a, box)
         each = alpha + beta * laws + gamma / (prices.v + laws)
         paid = each.sum(axis=1) + prices.price * columns.eta
-        upper_bound = np.array([oracle(levels, law, columns.eta) for law in laws])
-        assert np.all(paid >= upper_bound * (1 - 1e-9))
-    assert interactive_trace_bound(columns, a) <= (1.05 if eta == 1 else 1.25) * independent_trace_bound(columns, a).upper_bound
+        most = np.array([oracle(levels, law, columns.eta) for law in laws])
+        assert np.all(paid >= most * (1 - 1e-9))
+    assert (
+        interactive_trace_bound(columns, a)
+        <= (1.05 if eta == 1 else 1.25) * independent_trace_bound(columns, a).upper_bound
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 12.0, 400.0, math.inf])
@@ -343,10 +346,10 @@ def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
             sets = two_levels(k, 1 / math.expm1(epsilon))
             chosen = sets[np.isclose(sets.sum(axis=1), k / math.expm1(epsilon) + d)]
             channels.append((chosen / chosen.sum(axis=0)).T)
-        upper_bound = max(shared_information(laws @ channel) for channel in channels)
-        assert upper_bound <= independent_divergence(epsilon, k)[at] / blocks
-        assert upper_bound <= report_information(Guarantee(epsilon), k)[at]
-        assert upper_bound >= 0.4 * independent_divergence(epsilon, k)[at] / blocks  # its worst case is that of one place
+        most = max(shared_information(laws @ channel) for channel in channels)
+        assert most <= independent_divergence(epsilon, k)[at] / blocks
+        assert most <= report_information(Guarantee(epsilon), k)[at]
+        assert most >= 0.4 * independent_divergence(epsilon, k)[at] / blocks  # its worst case is that of one place
 
 
 def shared_information(rows: np.ndarray) -> float:
@@ -402,7 +405,7 @@ def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize("dimension", [2, 5, 30])
 def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
-    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at upper_bound 1/(n M²), or 1 of a guess."""
+    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at most 1/(n M²), or 1 of a guess."""
     for epsilon in (0.5, 1.0, 4.0):
         limit, reached = (
             limits.ball_mean(Guarantee(epsilon), dimension=dimension),

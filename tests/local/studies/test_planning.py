@@ -120,11 +120,11 @@ def test_vectors_under_a_cap_on_the_total_variation():
 
 def test_a_size_that_would_be_ignored_is_refused():
     for sizes in ({"k": 7}, {"dimension": 3}):
-        with pytest.raises(InputError, match="leave it out for the question .mean."):
+        with pytest.raises(InputError, match="leave it out for the question 'mean'"):
             plan("mean", epsilon=1.0, error=0.1, **sizes)
-    with pytest.raises(InputError, match="leave it out for the question .distribution."):
+    with pytest.raises(InputError, match="leave it out for the question 'distribution'"):
         plan("distribution", epsilon=1.0, error=0.1, k=3, dimension=3)
-    with pytest.raises(InputError, match="leave it out for the question .vector."):
+    with pytest.raises(InputError, match="leave it out for the question 'vector'"):
         plan("vector", epsilon=1.0, error=0.1, k=3, dimension=3)
     with pytest.raises(InputError, match="dimension"):
         plan("vector", epsilon=1.0, error=0.1)

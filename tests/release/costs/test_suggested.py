@@ -83,7 +83,8 @@ def test_what_may_lie_beyond_is_said_rightly(name: str):
         for _ in range(RANGES):
             suggested = session(values).suggest_bounds("x", budget_fraction=share)
             if suggested.bounds is not None:
-                said = [float(part) / 100 for part in re.findall(r"at most ([\d.]+)%", suggested.warning)]
+                said = [float(part) / 100 for part in re.findall(r"[Aa]t most ([\d.]+)%", suggested.warning)]
+                said = said or [1.0, 1.0]  # the noise was too large for a limit
                 below, above = (values < suggested.bounds[0]).mean(), (values >= suggested.bounds[1]).mean()
                 wrong, found = wrong + (below > said[0] or above > said[1]), found + 1
     assert found >= RANGES
@@ -205,7 +206,7 @@ def test_steps_that_are_none_are_refused():
 
 def test_a_column_without_an_axis_is_refused_in_words_about_it():
     opened = tr.Session(pa.table({"dest": ["a", "b"]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    with pytest.raises(SchemaError, match=r"column of numbers, not of text.*'dest'"):
+    with pytest.raises(SchemaError, match="dest must be numeric, but it is text"):
         opened.suggest_bounds("dest", budget_fraction=0.1)
     assert opened.spent["budget_fraction"] == "0"
 

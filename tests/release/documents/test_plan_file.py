@@ -152,7 +152,10 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + COUNT + MEAN.replace("bounds", "boundz"), "question 2 ... did you mean 'bounds'?"),
     (HEAD + PERSON + BUDGET + COUNT + "column = 'x'", "question 1 (count): unknown key 'column'"),
     (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\nbounds = [0, 1]", "question 1 column"),
-    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\ncolumn = 'x'", "question 1 bounds: missing ... public knowledge"),
+    (
+        HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\ncolumn = 'x'",
+        "question 1 bounds: missing ... public knowledge",
+    ),
     (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[5, 0]"), "question 1 bounds"),
     (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[0, inf]"), "question 1 bounds"),
     (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[nan, 5]"), "question 1 bounds"),

@@ -64,8 +64,8 @@ def test_its_promise_stands_first_and_is_that_of_its_document(kind: str) -> None
     explained: Explanation = inside(kind).explanation_parts
     said = words(documents.page(kind))
     assert explained.attack is not None and explained.guesses is not None
-    assert said.index(str(explained.attack)) < said.index(" ".join(explained.said)) < said.index("How to check it")
-    assert str(explained).startswith(f"{explained.attack} {explained.said[0]}")
+    assert said.index(str(explained.attack)) < said.index(" ".join(explained.sentences)) < said.index("How to check it")
+    assert str(explained).startswith(f"{explained.attack} {explained.sentences[0]}")
     assert all(f"{text} " in said for _, text, _ in explained.guesses.legend_entries)
 
 

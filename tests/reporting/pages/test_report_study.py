@@ -92,7 +92,7 @@ def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[st
     found = Findings.from_counts(study, study.mechanism.tally_reports(study.mechanism.perturb([1] * 900))).to_document()
     page = reporting.study_html(found)
     checked(page)
-    assert "–" not in words(page).removeprefix("Real – collected without trust")
+    assert "–" not in words(page).removeprefix("Real – local differential privacy")
     assert reporting.study_html(read_findings(to_json_text(found))) == page
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
-from tightrope.transport.guarantees.divergences import KINDS, divergence_upper_bound
+from tightrope.transport.guarantees.divergences import EXACT_DIVERGENCES, divergence_upper_bound
 from tightrope.transport.guarantees.lifting import lifted, mass_outside
 from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
 
@@ -45,7 +45,7 @@ def exact(name: str, p: list[Fraction], q: list[Fraction]) -> mpmath.mpf:
         return mpmath.fsum(terms[name](x, y) for x, y in pairs)
 
 
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", list(EXACT_DIVERGENCES))
 @given(first=MASSES, second=MASSES, nearer=st.integers(0, 12))
 def test_divergences_are_tight_upper_bounds(name: str, first: list[int], second: list[int], nearer: int) -> None:
     size = min(len(first), len(second))
@@ -98,7 +98,7 @@ def test_names_and_deltas_are_checked() -> None:
 def test_groups_known_exactly_are_not_told_apart() -> None:
     laws = {name: RANDOM.dirichlet(np.ones(4)) for name in "abc"}
     mechanism = CouplingMechanism.fit(laws, LINE)
-    for name in KINDS:
+    for name in EXACT_DIVERGENCES:
         assert distribution_privacy(mechanism, [("a", "b"), ("b", "c")], name).epsilon < 1e-30
     told = distribution_privacy(mechanism, [("a", "b"), (("a", laws["b"]), "b")], "total_variation")
     assert told.worst_pair == 1
@@ -249,7 +249,7 @@ def test_a_bound_for_one_law_only_is_exceeded() -> None:
     actual = {"a": [0.6, 0.4], "b": [0.4, 0.6]}
     bound = approximate_knowledge(mechanism, actual)
     outputs = [(("a", actual["a"]), ("b", actual["b"]))]
-    for name in KINDS:
+    for name in EXACT_DIVERGENCES:
         apart = distribution_privacy(mechanism, outputs, name).epsilon
         assert apart <= bound.divergence_bound(name)
         assert apart > bound.divergence_bound(name) * 0.4

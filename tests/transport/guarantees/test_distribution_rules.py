@@ -9,7 +9,7 @@ import pytest
 
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.divergences import BELOW, DistributionGuarantee
+from tightrope.transport.guarantees.divergences import WEAKER_DIVERGENCES, DistributionGuarantee
 
 RNG = np.random.default_rng(21)
 N = 3
@@ -105,7 +105,7 @@ def test_distances_weaken_one_way() -> None:
         DistributionGuarantee(0.5, "kl").by_worst_distance()
 
 
-@pytest.mark.parametrize(("larger", "smaller"), [(a, b) for a, under in BELOW.items() for b in under])
+@pytest.mark.parametrize(("larger", "smaller"), [(a, b) for a, under in WEAKER_DIVERGENCES.items() for b in under])
 def test_divergences_are_ordered(larger: str, smaller: str) -> None:
     """Prop. 10, both ways, for laws near and far."""
     for pair in LAWS:

@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
-from tightrope.transport.guarantees.divergences import KINDS, DistributionGuarantee, divergence_upper_bound
+from tightrope.transport.guarantees.divergences import EXACT_DIVERGENCES, DistributionGuarantee, divergence_upper_bound
 from tightrope.transport.guarantees.learned_distributions import learn_laws, learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
 
@@ -28,7 +28,7 @@ RANDOM = np.random.default_rng(17)
 # Divergences below the doubles.
 
 
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", list(EXACT_DIVERGENCES))
 @pytest.mark.parametrize("digits", [160, 200, 320, 400])
 def test_divergences_of_next_to_nothing_are_not_nothing(name: str, digits: int) -> None:
     tiny = Fraction(1, 10**digits)
@@ -128,7 +128,7 @@ def test_the_theorem_holds_at_the_vertices() -> None:
             apart = (float(variation(law, first)) * (1 + 1e-15), float(variation(target, second)) * (1 + 1e-15))
             bound = one_draw(epsilon=epsilon, total_variations=apart)
             p, q = pushed(first, channel), pushed(second, identity)
-            for name in KINDS:
+            for name in EXACT_DIVERGENCES:
                 seen = max(divergence_upper_bound(name, p, q), divergence_upper_bound(name, q, p)) * (1 - 1e-12)
                 assert seen <= bound.divergence_bound(name), name
             tried, nearest = tried + 1, max(nearest, float(variation(p, q)) / bound.total_variation)

@@ -50,10 +50,10 @@ def test_every_group_comes_out_with_the_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"y": [0.5, None], "x": [1.0, 1.0], "g": [1, 1]}, "rows with values outside the points"),
-        ({"y": [0.5, float("nan")], "x": [1.0, 1.0], "g": [1, 1]}, "rows with values outside the points"),
-        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, 3]}, "rows of unknown groups"),
-        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, None]}, "rows of unknown groups"),
+        ({"y": [0.5, None], "x": [1.0, 1.0], "g": [1, 1]}, "rows have values that are not among the points"),
+        ({"y": [0.5, float("nan")], "x": [1.0, 1.0], "g": [1, 1]}, "rows have values that are not among the points"),
+        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, 3]}, "rows have unknown groups"),
+        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, None]}, "rows have unknown groups"),
     ],
 )
 def test_rows_that_cannot_be_hidden(change: dict[str, object], words: str, tmp_path: Path) -> None:

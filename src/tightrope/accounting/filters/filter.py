@@ -1,4 +1,4 @@
-"""Filters: one guarantee, declared beforehand, for all losses that are admitted, however they are chosen."""
+"""Filters: one guarantee, declared in advance, for all losses that are admitted, even if they are chosen adaptively."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.checks import non_negative
 
-# Common to all filters and odometers: a charge is checked before the mechanism runs, and is made in full or refused.
-
 Cost = TypeVar("Cost")
-ROOM = 1 + 2.0**-40
+ROUNDING_ALLOWANCE = 1 + 2.0**-40
 """Declared sums are enlarged by this factor, so that ten charges of 0.1 fit into 1; guarantees use the enlarged sum."""
 
 
-class Gate(ABC, Generic[Cost]):
-    """Charges are atomic, of one neighboring relation, and only possible in the process that created the object.
+class LossAccount(ABC, Generic[Cost]):
+    """Base class of filters and odometers: a loss is charged before its mechanism runs, completely or not at all.
 
-    Refusals depend on the declared parameters and on earlier charges, never on data.
+    All charges have one neighboring relation; only the process that created the object can charge it. Refusals depend
+    on the declared parameters and on earlier charges, never on data.
     """
 
     def __init__(self, neighbors: Neighbors) -> None:
@@ -65,7 +64,7 @@ class Gate(ABC, Generic[Cost]):
 
         Raises ``InputError`` if the loss is not a ``PrivacyLoss``, or is stated for another neighboring relation.
         """
-        relation = self._charge_relation(loss)
+        relation = self._relation_with(loss)
         try:
             cost = self._charge_cost(loss)
         except InsufficientBudgetError:
@@ -79,20 +78,22 @@ class Gate(ABC, Generic[Cost]):
         Raises ``InsufficientBudgetError`` if it does not fit – then nothing is charged and the mechanism must not run –
         and ``InputError`` if it is not a ``PrivacyLoss``, or is stated for another neighboring relation.
         """
-        self._charge_relation(loss)
+        self._relation_with(loss)
         cost = self._charge_cost(loss)
         with self._lock:
-            relation = self._charge_relation(loss)
-            reason = self._foreign_relation() or self._refusal_reason(cost)
+            relation = self._relation_with(loss)
+            reason = self._foreign_process() or self._refusal_reason(cost)
             if reason:
                 raise InsufficientBudgetError(reason)
             self._spend_cost(cost)
             self._neighbors = relation
 
-    def _charge_relation(self, loss: PrivacyLoss) -> Neighbors:
+    def _relation_with(self, loss: PrivacyLoss) -> Neighbors:
+        """Return the neighboring relation after a charge of this loss; ``InputError`` if the relations differ."""
         return self._neighbors.with_other(require_privacy_loss("loss", loss).neighbors)
 
-    def _foreign_relation(self) -> str:
+    def _foreign_process(self) -> str:
+        """Return why this process cannot charge; empty if it can."""
         if os.getpid() == self._process:
             return ""
         return (
@@ -122,7 +123,7 @@ class Guarantee(Protocol):
     def epsilon(self, delta: float, /) -> float: ...
 
 
-class Filter(Gate[Cost]):
+class Filter(LossAccount[Cost]):
     """``charge`` each loss before its mechanism runs; the guarantee depends on the declared budget (theory §2).
 
     It covers all admitted mechanisms, each chosen (with its parameters) after seeing all earlier outputs, stopping at
@@ -160,17 +161,14 @@ class DominatedFilter(Filter[Cost]):
         return self.loss
 
 
-# F5: ε and δ add up, however they are chosen.
-
-
 @final
 class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
-    """Σε_i ≤ ``epsilon`` and Σδ_i ≤ ``delta``: together (ε, δ)-private (theory §2, F5; Rogers et al. 2016, Thm 3.6).
+    """A filter by sums: with Σε_i ≤ ``epsilon`` and Σδ_i ≤ ``delta`` all together are (ε, δ)-private (theory §2, F5).
 
-    δ_i is the loss's infinite mass plus ``each``, and ε_i the least ε at that δ_i; with ``each=0`` the largest finite
-    loss, so an unbounded loss (Gaussian) needs ``each > 0``. Sums are exact; for rounding, they and the guarantee may
-    be larger by a factor 1 + 2⁻⁴⁰. Neighbors: as declared, or as in the first charge. Raises ``InputError``
-    unless ε ≥ 0, 0 ≤ δ < 1, each ≥ 0.
+    Rogers et al. 2016, Thm 3.6. δ_i is the loss's infinite mass plus ``each``, and ε_i the least ε at that δ_i; with
+    ``each=0`` the largest finite loss, so an unbounded loss (Gaussian) needs ``each > 0``. Sums are exact; for
+    rounding, they and the guarantee may be larger by a factor 1 + 2⁻⁴⁰. Neighbors: as declared, or as in the first
+    charge. Raises ``InputError`` unless ε ≥ 0, 0 ≤ δ < 1, each ≥ 0.
 
     >>> from tightrope import approx_dp
     >>> filter = BasicFilter(epsilon=1, delta=1e-6)
@@ -184,8 +182,8 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
     def __init__(
         self, *, epsilon: float, delta: float, each: float = 0.0, neighbors: Neighbors = Neighbors.UNSPECIFIED
     ) -> None:
-        self._epsilon = non_negative("epsilon", epsilon) * ROOM
-        self._delta = non_negative("delta", delta) * ROOM
+        self._epsilon = non_negative("epsilon", epsilon) * ROUNDING_ALLOWANCE
+        self._delta = non_negative("delta", delta) * ROUNDING_ALLOWANCE
         if not self._delta < 1:
             raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
         self._each = non_negative("each", each, "the delta at which the epsilon of every charge is read")
@@ -197,8 +195,8 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
         """The dominating pair of every (ε, δ)-private mechanism with the declared sums."""
         e, d = self._epsilon, self._delta
         losses, masses = np.array([e, -e]), (1 - d) / (1 + np.exp(np.array([-e, e])))
-        law = Atoms.merge_losses(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
-        return PrivacyLoss.from_distribution(law, reverse=law, neighbors=self.neighbors)
+        atoms = Atoms.merge_losses(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
+        return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=self.neighbors)
 
     @property
     def statement(self) -> str:
@@ -222,13 +220,13 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
         return Fraction(epsilon), Fraction(delta)
 
     def _refusal_reason(self, cost: tuple[Fraction, Fraction]) -> str:
-        needed = [spent + more for spent, more in zip(self._spent, cost, strict=True)]
-        if needed[0] <= self._epsilon and needed[1] <= self._delta:
+        epsilon, delta = (spent + part for spent, part in zip(self._spent, cost, strict=True))
+        if epsilon <= self._epsilon and delta <= self._delta:
             return ""
-        left = (self._epsilon - float(self._spent[0]), self._delta - float(self._spent[1]))
+        remaining = (self._epsilon - float(self._spent[0]), self._delta - float(self._spent[1]))
         return (
             f"this charge needs epsilon={float(cost[0]):.6g} and delta={float(cost[1]):.6g}; left are "
-            f"epsilon={left[0]:.6g} and delta={left[1]:.6g}; add more noise, or stop"
+            f"epsilon={remaining[0]:.6g} and delta={remaining[1]:.6g}; add more noise, or stop"
         )
 
     def _spend_cost(self, cost: tuple[Fraction, Fraction]) -> None:
@@ -237,5 +235,5 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
 
 def _largest_loss(direction: Composition) -> float:
     """Return the supremum of the finite loss, rounding error included."""
-    slack = math.fsum(n * law.rounding_bound for law, n in zip(direction.laws, direction.counts, strict=True))
-    return direction.largest_loss + slack
+    rounding = math.fsum(n * law.rounding_bound for law, n in zip(direction.laws, direction.counts, strict=True))
+    return direction.largest_loss + rounding

@@ -1,4 +1,4 @@
-"""F4: μ² adds up, however the parameters are chosen."""
+"""A filter that adds up μ² of Gaussian differential privacy, for adaptively chosen parameters (theory §2, F4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.filters.filter import ROOM, DominatedFilter
+from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, DominatedFilter
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InsufficientBudgetError
@@ -22,16 +22,14 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 
-# The smallest μ for which μ-GDP provably dominates a loss: exact for bounded losses; None for others.
-
-CUT = 2000
-"""Number of cells of a bounded distribution: a coarse cut makes μ too large, never too small."""
-TRUSTED = 1e-9
+CELL_COUNT = 2000
+"""Number of cells of a bounded distribution: with fewer cells μ is larger, never too small."""
+MASS_TOLERANCE = 1e-9
 """Masses must add up to one within this tolerance; the difference is charged as their relative error."""
 
 
 def squared_mu(direction: Composition) -> float | None:
-    """Return Σ n μ_i², rounded up; None if one distribution is not provably dominated by a Gaussian."""
+    """Return Σ n μ_i², rounded up; None if a distribution is not provably dominated by a Gaussian one."""
     mus = [(gaussian_mu(law), n) for law, n in zip(direction.laws, direction.counts, strict=True)]
     known = [n * mu * mu for mu, n in mus if mu is not None]
     total = math.fsum(known) * (1 + 1e-15)
@@ -40,7 +38,9 @@ def squared_mu(direction: Composition) -> float | None:
 
 @lru_cache(maxsize=1024)
 def gaussian_mu(law: LossDistribution) -> float | None:
-    """Return μ of one loss distribution (theory §2, F4; ``docs/proofs/filters.md``).
+    """Return the smallest μ for which μ-GDP provably dominates a loss distribution; None if there is none.
+
+    Theory §2, F4; ``docs/proofs/filters.md``.
 
     The trade-off function of a distribution with finitely many bounded losses is a polygon; the Gaussian one is
     convex, so it lies below everywhere if it does at the corners. At the corner behind loss l that is
@@ -56,11 +56,11 @@ def gaussian_mu(law: LossDistribution) -> float | None:
         atoms = law
     else:
         width = max(law.largest_loss + law.reverse_distribution().largest_loss, 1e-12)
-        cells = law.loss_cells(width / CUT)
+        cells = law.loss_cells(width / CELL_COUNT)
         atoms = Atoms.merge_losses(*cells.dominating_atoms(), infinite_mass=cells.infinite_mass, slack=cells.slack)
     q = atoms.masses * np.exp(np.minimum(-atoms.losses, 700.0))
     missing = abs(math.fsum(atoms.masses) - 1) + abs(math.fsum(q) - 1)
-    if not missing <= TRUSTED or atoms.infinite_mass > 0:
+    if not missing <= MASS_TOLERANCE or atoms.infinite_mass > 0:
         return None
     error = (
         missing + 2 * atoms.rounding_bound + 4 * ROUND_OFF * (len(q) + float(np.max(np.abs(atoms.losses), initial=0.0)))
@@ -77,7 +77,7 @@ def _normal_quantile(masses: Floats) -> Floats:
 
 @final
 class GaussianFilter(DominatedFilter[Fraction]):
-    """Σμ_i² ≤ ``mu``²: together μ-GDP, as if the parameters had been fixed (theory §2, F4).
+    """A filter by Σμ_i² ≤ ``mu``²: all together are μ-GDP, as with fixed parameters (theory §2, F4).
 
     Takes Gaussian losses, and bounded ones (pure ε, Laplace, tables without infinite mass) at the least μ that
     provably dominates them: 2Φ⁻¹(e^ε/(1+e^ε)) for pure ε (Dong–Roth–Su). All other losses are refused: far in the
@@ -96,7 +96,10 @@ class GaussianFilter(DominatedFilter[Fraction]):
     """
 
     def __init__(self, *, mu: float, neighbors: Neighbors = Neighbors.UNSPECIFIED) -> None:
-        self._mu = check_positive("mu", mu, "a Gaussian release of sensitivity 1 and scale s has mu = 1/s") * ROOM
+        self._mu = (
+            check_positive("mu", mu, "a Gaussian release of sensitivity 1 and scale s has mu = 1/s")
+            * ROUNDING_ALLOWANCE
+        )
         self._spent = Fraction(0)
         super().__init__(neighbors)
 
@@ -114,20 +117,20 @@ class GaussianFilter(DominatedFilter[Fraction]):
 
     def _charge_cost(self, loss: PrivacyLoss) -> Fraction:
         squares = [squared_mu(direction) for direction in (loss.remove, loss.add)]
-        known = [square for square in squares if square is not None]
-        if len(known) < len(squares):
+        finite = [square for square in squares if square is not None]
+        if len(finite) < len(squares):
             raise InsufficientBudgetError(
                 "this loss is not provably dominated by a Gaussian one (it is unbounded, or infinite with some "
                 "probability); charge a MomentFilter, which takes any loss"
             )
-        return Fraction(max(known))
+        return Fraction(max(finite))
 
     def _refusal_reason(self, cost: Fraction) -> str:
         limit = Fraction(self._mu) ** 2
         if self._spent + cost <= limit:
             return ""
-        left = max(0.0, float(limit - self._spent)) ** 0.5
-        return f"this charge needs mu={float(cost) ** 0.5:.6g} and mu={left:.6g} is left; add more noise, or stop"
+        remaining = max(0.0, float(limit - self._spent)) ** 0.5
+        return f"this charge needs mu={float(cost) ** 0.5:.6g} and mu={remaining:.6g} is left; add more noise, or stop"
 
     def _spend_cost(self, cost: Fraction) -> None:
         self._spent += cost

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, any_of
 from tightrope.accounting.epsilon_search import least_epsilon
-from tightrope.accounting.filters.filter import ROOM, Filter, Guarantee
+from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, Filter, Guarantee
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, InsufficientBudgetError
@@ -140,8 +140,8 @@ class MomentFilter(Filter[MomentCost]):
         order = check_positive(
             "order", order, "any z > 0 is valid; the best one is near the tilt of the plan at your delta"
         )
-        budget = non_negative("budget", budget) * ROOM
-        infinite = non_negative("infinite_mass", infinite_mass) * ROOM
+        budget = non_negative("budget", budget) * ROUNDING_ALLOWANCE
+        infinite = non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
         if not infinite < 1:
             raise InputError("infinite_mass", infinite_mass, "a number in [0, 1)", "declare the sum of all deltas")
         self._bound = MomentBound(order, budget, infinite)

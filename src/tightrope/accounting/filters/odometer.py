@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import final
 
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.filters.filter import ROOM, Gate
+from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, LossAccount
 from tightrope.accounting.filters.moments import log_moments
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -17,12 +17,12 @@ from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.checks import check_nonempty, check_positive, inner_probability, non_negative
 
 ODOMETER_ORDERS = tuple(2.0**j for j in range(-2, 9))
-"""Default orders; they share the failure probability equally."""
+"""Default orders; each has an equal part of the failure probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectionSums:
-    """Sums of one direction: log moments at every order, the largest finite losses, the infinite masses."""
+    """Sums over the charges of one direction: log moments at each order, largest finite losses, infinite masses."""
 
     moments: tuple[Fraction, ...]
     largest: float
@@ -32,9 +32,9 @@ class DirectionSums:
     def from_loss(cls, total: Composition, orders: tuple[float, ...]) -> DirectionSums:
         """Return the amounts that one charge adds, rounded up."""
         bounds = log_moments(total, orders)
-        slack = math.fsum(n * law.rounding_bound for law, n in zip(total.laws, total.counts, strict=True))
+        rounding = math.fsum(n * law.rounding_bound for law, n in zip(total.laws, total.counts, strict=True))
         moments = tuple(Fraction(float(value)) for value in bounds.values)
-        return cls(moments, max(0.0, total.largest_loss + slack), Fraction(bounds.infinite_mass))
+        return cls(moments, max(0.0, total.largest_loss + rounding), Fraction(bounds.infinite_mass))
 
     def __add__(self, other: DirectionSums) -> DirectionSums:
         moments = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
@@ -43,7 +43,7 @@ class DirectionSums:
 
 
 @final
-class Odometer(Gate[tuple[DirectionSums, DirectionSums]]):
+class Odometer(LossAccount[tuple[DirectionSums, DirectionSums]]):
     """Charge any losses, chosen in any way; ``reading`` bounds the privacy loss so far, at all times at once.
 
     With z_1..z_m = ``orders`` and δ' = ``delta`` − ``infinite_mass``, the reading is, for the worse direction,
@@ -78,13 +78,13 @@ class Odometer(Gate[tuple[DirectionSums, DirectionSums]]):
         neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> None:
         self._delta = inner_probability("delta", delta, "well below one over the number of people")
-        self._infinite = non_negative("infinite_mass", infinite_mass) * ROOM
+        self._infinite = non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
         if not self._infinite < self._delta:
             raise InputError("infinite_mass", infinite_mass, f"below delta={delta!r}", "delta covers both")
         check_nonempty("orders", orders, "leave it out for powers of two from 1/4 to 256")
         self._orders = tuple(check_positive("order", order) for order in orders)
-        nothing = DirectionSums((Fraction(0),) * len(self._orders), 0.0, Fraction(0))
-        self._sums = (nothing, nothing)
+        zero = DirectionSums((Fraction(0),) * len(self._orders), 0.0, Fraction(0))
+        self._sums = (zero, zero)
         super().__init__(neighbors)
 
     @property
@@ -102,16 +102,16 @@ class Odometer(Gate[tuple[DirectionSums, DirectionSums]]):
     def _rounded_reading(self, direction: DirectionSums) -> float:
         """Return the reading of one direction, with every term rounded up."""
         failure = math.nextafter(self._delta - self._infinite, 0.0)
-        spent = math.log(len(self._orders) / failure) * (1 + 4e-16)
+        penalty = math.log(len(self._orders) / failure) * (1 + 4e-16)
         pairs = zip(direction.moments, self._orders, strict=True)
-        return min(direction.largest, *((float(moment) + spent) / z * (1 + 1e-15) for moment, z in pairs))
+        return min(direction.largest, *((float(moment) + penalty) / z * (1 + 1e-15) for moment, z in pairs))
 
     @property
     def statement(self) -> str:
         return (
             f"parameters may be chosen adaptively without restriction and without a budget: except with probability "
             f"{self._delta:.12g} the privacy loss stays below the reading at all times, now {self.reading:.6g}; this "
-            f"speaks of the run so far and is no (epsilon, delta) of the whole procedure"
+            f"holds for this run so far and is no (epsilon, delta) of the whole procedure"
         )
 
     def _charge_cost(self, loss: PrivacyLoss) -> tuple[DirectionSums, DirectionSums]:
@@ -123,12 +123,12 @@ class Odometer(Gate[tuple[DirectionSums, DirectionSums]]):
         return DirectionSums.from_loss(loss.remove, self._orders), DirectionSums.from_loss(loss.add, self._orders)
 
     def _refusal_reason(self, cost: tuple[DirectionSums, DirectionSums]) -> str:
-        needed = max((spent + more).infinite_mass for spent, more in zip(self._sums, cost, strict=True))
+        needed = max((spent + added).infinite_mass for spent, added in zip(self._sums, cost, strict=True))
         if needed <= self._infinite:
             return ""
         return (
             f"the infinite masses would add up to {float(needed):.6g}, and infinite_mass={self._infinite:.6g} was "
-            f"declared; make the odometer with a larger one (below delta), or use a mechanism without"
+            f"declared; create the odometer with a larger one (below delta), or use a mechanism without infinite mass"
         )
 
     def _spend_cost(self, cost: tuple[DirectionSums, DirectionSums]) -> None:

@@ -94,8 +94,8 @@ def _with_columns(support: Support, columns: Sequence[str]) -> Support:
     """Return the same points with other column names."""
     count = len(support.column_names)
     if len(columns) != count:
-        advice = f"give {count} columns in the order of the fit; {len(columns)} are given"
-        raise InputError.from_text("--value", advice)
+        needed = "one column" if count == 1 else f"{count} columns in the order of the fit"
+        raise InputError.from_text("--value", f"the mechanism needs {needed}; {len(columns)} are given")
     if isinstance(support, Categories):
         return replace(support, column=columns[0])
     axes = zip(support.axes, columns, strict=True)

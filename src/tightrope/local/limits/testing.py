@@ -125,5 +125,7 @@ class Testing:
         alpha = inner_probability("type_one_error", type_one_error)
         beta = inner_probability("type_two_error", type_two_error)
         if self.divergence.kl == 0 and alpha + beta < 1:
-            raise InputError("hypotheses", self.divergence, "distributions whose reports differ", "no number is enough")
+            raise InputError(
+                "hypotheses", self.divergence, "distributions whose reports differ", "no number of people is enough"
+            )
         return fewest_people(lambda count: self.type_two_error(alpha, count), beta)

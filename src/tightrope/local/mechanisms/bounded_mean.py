@@ -1,7 +1,7 @@
 """Mechanisms for the mean of bounded numbers: one bit, the piecewise mechanism, and their hybrid.
 
-``duchi`` rounds a number to an end at random, then uses randomized response (Duchi, Jordan, Wainwright 2018). A limit on
-the total variation is met by silent reports (GI Thm 7), which needs fewer people than a smaller ε.
+``duchi`` rounds a number to an end at random, then uses randomized response (Duchi, Jordan, Wainwright 2018). A limit
+on the total variation is met by silent reports (GI Thm 7), which needs fewer people than a smaller ε.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def duchi(epsilon: float, *, bounds: tuple[float, float] = (-1.0, 1.0), total_va
     """Return a mechanism for the mean of numbers in ``bounds`` from one bit a person, ε-LDP, with total variation ≤ η.
 
     Variance ((e^ε + 1) / (e^ε − 1))² − x² for x in [−1, 1]: the least possible for small ε. A ``total_variation`` η is
-    met by silent reports: variance 1 / (η tanh(ε/2)) − x², where a smaller ε would need 1 / η² − x². An η of tanh(ε/2) or more is
-    no constraint. Raises ``InputError`` unless ε > 0 is finite, lower < upper and 0 < η ≤ 1.
+    met by silent reports: variance 1 / (η tanh(ε/2)) − x², where a smaller ε would need 1 / η² − x². An η of tanh(ε/2)
+    or more is no constraint. Raises ``InputError`` unless ε > 0 is finite, lower < upper and 0 < η ≤ 1.
 
     >>> mechanism = duchi(1.0)
     >>> round(mechanism.variance_at(0.0), 9), sorted(set(mechanism.perturb([0.3] * 100).tolist()))
@@ -115,9 +115,9 @@ WINDOW_STEPS = 1 << 16
 class Window(MeanOracle):
     """The piecewise mechanism on cells (Wang et al. 2019): a report is more often near the person's number.
 
-    A window of ``length`` cells begins at the number's grid point, 0..2¹⁶. With probability inside / 2⁶⁴ the report is a
-    uniform cell of the window, otherwise a uniform one of the other cells; there are 2¹⁶ + length cells. The interval of
-    the paper is the limit of infinitely many cells.
+    A window of ``length`` cells begins at the number's grid point, 0..2¹⁶. With probability inside / 2⁶⁴ the report is
+    a uniform cell of the window, otherwise a uniform one of the other cells; there are 2¹⁶ + length cells. The interval
+    of the paper is the limit of infinitely many cells.
     """
 
     epsilon: float
@@ -208,7 +208,7 @@ LARGEST_ONE_BIT_EPSILON = 0.61
 
 @dataclass(frozen=True, slots=True)
 class Mixture(MeanOracle):
-    """The hybrid mechanism (Wang et al. 2019): with probability weight / 2⁶⁴ a cell of ``window``, else a bit of ``bit``.
+    """The hybrid mechanism (Wang et al. 2019): a cell of ``window`` with probability weight / 2⁶⁴, else a bit.
 
     Bits are numbered after the cells, so the report shows which of the two was used.
     """

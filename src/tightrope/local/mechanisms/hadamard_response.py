@@ -1,4 +1,4 @@
-"""Hadamard response: the report is one number of about log₂ k bits, more often one that the person's category favors."""
+"""Hadamard response: a report is a number of about log₂ k bits, more often one that the category favors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST_HADAMARD_CATEGORIES = 1 << 24
 class Hadamard(FrequencyOracle):
     """A report is y in 0..2^bits − 1; category v favors the half of them with an even number of ones in (v + 1) & y.
 
-    Each report uses one random word: its first ``bits`` are a uniform y; the others determine whether y must be favored,
-    with probability favor / 2^(64 − bits). If y is in the wrong half, flipping its bit at the lowest 1 of v + 1 gives a
-    uniform number of the right half.
+    Each report uses one random word: its first ``bits`` are a uniform y; the others determine whether y must be
+    favored, with probability favor / 2^(64 − bits). If y is in the wrong half, flipping its bit at the lowest 1 of v +
+    1 gives a uniform number of the right half.
     """
 
     epsilon: float
@@ -103,10 +103,9 @@ def hadamard_transform(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def hadamard(epsilon: float, k: int) -> Hadamard:
     """Return Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
 
-    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``local.unary_encoding``, 2 % more
-    at ε = 0.3 and 27 % more at ε = 1, where ``local.hashing`` is better and a little slower. A large ε is limited to what
-    64 − log₂ k binary digits can represent. Raises ``InputError`` unless ε > 0 is finite and
-    2 ≤ k ≤ 2²⁴.
+    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times the variance of ``local.unary_encoding``, 2 % more at ε
+    = 0.3 and 27 % more at ε = 1, where ``local.hashing`` is better and a little slower. A large ε is limited to what 64
+    − log₂ k binary digits can represent. Raises ``InputError`` unless ε > 0 is finite and 2 ≤ k ≤ 2²⁴.
 
     >>> mechanism = hadamard(1.0, 1000)
     >>> mechanism.bits, round(float(mechanism.true_support_probability), 9)

@@ -1,10 +1,11 @@
 """Local hashing: a report is a random hash function and the randomized hash of the value under it.
 
-The hash functions are the linear ones over a field of g elements: a value is written with m digits in base g, a seed
-s has m digits too, and h_s(v) = Σ s_j v_j. For v ≠ w and a uniform seed, h_s(v) − h_s(w) is uniform on the field: two
-values collide with probability 1/g *exactly*, so hash collisions cause no bias. The hash is computed from tables of sums
-and products, so it is the same on every machine. The supports of all values are counted together by m small transforms,
-instead of hashing every value for every report. (Projective geometry response is a relative: Feldman, Nelson, Nguyen, Talwar 2022.)
+The hash functions are the linear ones over a field of g elements: a value is written with m digits in base g, a seed s
+has m digits too, and h_s(v) = Σ s_j v_j. For v ≠ w and a uniform seed, h_s(v) − h_s(w) is uniform on the field: two
+values collide with probability 1/g *exactly*, so hash collisions cause no bias. The hash is computed from tables of
+sums and products, so it is the same on every machine. The supports of all values are counted together by m small
+transforms, instead of hashing every value for every report. (Projective geometry response is a relative: Feldman,
+Nelson, Nguyen, Talwar 2022.)
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Hashing(FrequencyOracle):
 
     @property
     def change_probabilities(self) -> tuple[Fraction, Fraction]:
-        """The change of two values: their hashes differ with probability 1 − 1/g; otherwise the reports are equally likely."""
+        """The change of two values: hashes differ with probability 1 − 1/g; else reports are equally likely."""
         apart = 1 - Fraction(1, self.linear.order)
         return apart * self.response.true_support_probability, apart * self.response.false_support_probability
 

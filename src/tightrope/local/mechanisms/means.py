@@ -56,7 +56,7 @@ class MeanOracle(LocalMechanism):
         """Variance of ``decode_reports`` of a report of a person with this value, which lies in [lower, upper]."""
 
     def variance_at(self, value: float) -> float:
-        """Return the variance of a decoded report of a person with this value; ``InputError`` unless it is in bounds."""
+        """Return the variance of a decoded report for this value; ``InputError`` unless it is in bounds."""
         if not self.lower <= check_finite("value", value) <= self.upper:
             raise InputError("value", value, f"a number in [{self.lower:g}, {self.upper:g}]")
         return self._variance_at(value)

@@ -34,7 +34,8 @@ class FrequencyOracle(LocalMechanism):
     Each report *supports* some values: the true one with probability ``true_support_probability``, any given other one
     with ``false_support_probability`` (Wang, Blocki, Li, Jha 2017, "pure protocols"). With C_v the reports of n people
     that support v and A those that are not silent, the share of v is estimated, without bias, by (C_v − b A) / (n (p −
-    q)), b = q / a, with p, q and a = ``true_support_probability``, ``false_support_probability``, ``answer_probability``.
+    q)), b = q / a, with p, q and a = ``true_support_probability``, ``false_support_probability``,
+    ``answer_probability``.
     """
 
     __slots__ = ()
@@ -45,22 +46,22 @@ class FrequencyOracle(LocalMechanism):
     @property
     @abstractmethod
     def true_support_probability(self) -> Fraction:
-        """p = P(a report supports v) for a person whose value is v; exactly what is sampled."""
+        """The probability p = P(a report supports v) for a person whose value is v; exactly what is sampled."""
 
     @property
     @abstractmethod
     def false_support_probability(self) -> Fraction:
-        """q = P(a report supports v) for a person with any other value; exactly what is sampled."""
+        """The probability q = P(a report supports v) for a person with any other value; exactly what is sampled."""
 
     @property
     def answer_probability(self) -> Fraction:
-        """a = P(a report is not silent)."""
+        """The probability a = P(a report is not silent)."""
         return Fraction(1)
 
     @property
     @abstractmethod
     def change_probabilities(self) -> Change:
-        """The change between two different values: the probability, under the first, of the reports that are more likely
+        """The change between two different values: the probability, under the first, of reports that are more likely
         under the first, and of those that are more likely under the second. All have the same odds.
         """
 
@@ -141,8 +142,8 @@ class FrequencyOracle(LocalMechanism):
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
         """Return shares from counts, with intervals. Raises ``InputError`` without reports.
 
-        Intervals are Wilson's, with the exact variance. They are exact instead (Clopper and Pearson's, a little wide) if
-        fewer than ten reports support a value, or fewer than ten do not, and if they are simultaneous.
+        Intervals are Wilson's, with the exact variance. They are exact instead (Clopper and Pearson's, a little wide)
+        if fewer than ten reports support a value, or fewer than ten do not, and if they are simultaneous.
         """
         if tally.people < 1 or len(tally.counts) != self.k:
             raise InputError("tally", (tally.people, len(tally.counts)), f"of 1 report or more on {self.k} values")

@@ -27,7 +27,7 @@ MOST_COUNTED = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Response(FrequencyOracle):
-    """One random word per report: of 2⁶⁴, ``weight`` words for each other category, ``silence`` for silence, else the truth.
+    """Of 2⁶⁴ words, ``weight`` stand for each other category, ``silence`` for silence, and the rest for the truth.
 
     A report is a category, or k for silence.
     """
@@ -130,7 +130,7 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
 
 
 def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) -> Response:
-    """Return randomized response with so many silent reports that the total variation is at most η (GI Thm 7, theory §5).
+    """Return randomized response with silent reports, so that the total variation is at most η (GI Thm 7, theory §5).
 
     Silence does not depend on the category. It has probability 1 − η (e^ε + k − 1) / (e^ε − 1), rounded up; for k = 2
     that is 1 − η / tanh(ε/2). An η above the largest, (e^ε − 1) / (e^ε + k − 1), adds no constraint.
@@ -150,7 +150,7 @@ def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) ->
 
 
 def binary_with_erasure(epsilon: float, total_variation: float) -> Response:
-    """Return the binary mechanism with erasure: rows (ηe^ε, η) / (e^ε − 1) and silence 1 − η / tanh(ε/2), and its mirror.
+    """Return the binary mechanism with erasure: a row (ηe^ε, η) / (e^ε − 1), silence 1 − η / tanh(ε/2), and its mirror.
 
     It attains the total variation that any (ε, 0, η)-private report of one bit can keep (GI Prop. 2, theory §5).
     Raises like ``response_with_erasure``.

@@ -41,7 +41,7 @@ VARIANCE_EXCESS = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class UnaryEncoding(FrequencyOracle):
-    """Independent bits: the true category's is 1 with probability own_weight / 2⁶⁴, each other one with that of ``digits``.
+    """Independent bits: the true category's is 1 with probability own_weight / 2⁶⁴, others with that of ``digits``.
 
     A report is a row of k packed bits, see ``local.bits_to_arrow``.
     """
@@ -91,10 +91,10 @@ class UnaryEncoding(FrequencyOracle):
 def unary_encoding(epsilon: float, k: int, *, optimized: bool = True) -> UnaryEncoding:
     """Return optimized (q = 1/(e^ε + 1), p = ½) or symmetric (q = 1/(e^{ε/2} + 1), p = 1 − q) unary encoding, ε-LDP.
 
-    q is rounded to few binary digits, for speed; then p is the largest with p (1 − q) ≤ e^ε q (1 − p). The optimized q has
-    the least variance, 4e^ε/(e^ε − 1)² a person (Wang et al. 2017); rounding increases it by at most 10⁻⁴ of it. The
-    symmetric q is rounded to a relative 2⁻¹².
-    ε above 40 is taken as 40. Raises ``InputError`` unless ε > 0 is finite and 2 ≤ k ≤ 2²⁰.
+    q is rounded to few binary digits, for speed; then p is the largest with p (1 − q) ≤ e^ε q (1 − p). The optimized q
+    has the least variance, 4e^ε/(e^ε − 1)² a person (Wang et al. 2017); rounding increases it by at most 10⁻⁴ of it.
+    The symmetric q is rounded to a relative 2⁻¹². ε above 40 is taken as 40. Raises ``InputError`` unless ε > 0 is
+    finite and 2 ≤ k ≤ 2²⁰.
 
     >>> mechanism = unary_encoding(1.0, 100)
     >>> round(float(mechanism.false_support_probability), 3), round(float(mechanism.true_support_probability), 1)
@@ -127,11 +127,11 @@ FLIP_DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Rappor(FrequencyOracle):
-    """Basic RAPPOR: each bit of a person's ``permanent`` row is flipped with the probability of ``flip`` in every report.
+    """Basic RAPPOR: every report flips each bit of the ``permanent`` row with the probability of ``flip``.
 
     ``loss`` and ``guarantee`` are those of the permanent row: they hold for any number of reports of one value.
-    ``loss_once`` is the loss of a single report. Neither hides *when* a value changes: reports from the same row agree in
-    more bits than reports from two rows.
+    ``loss_once`` is the loss of a single report. Neither hides *when* a value changes: reports from the same row agree
+    in more bits than reports from two rows.
     """
 
     epsilon: float
@@ -158,7 +158,7 @@ class Rappor(FrequencyOracle):
 
     @property
     def channel(self) -> Channel:
-        """The channel of one report, as ``loss_once``, to Σ bit_v 2^v; k ≤ 16. ``permanent.channel`` is that of the row."""
+        """The channel of one report to Σ bit_v 2^v, k ≤ 16; ``permanent.channel`` is that of the row."""
         return bits_channel(self.k, self.true_support_probability, self.false_support_probability)
 
     def memorize(self, values: ArrayLike, randomness: Source | None = None) -> Words:
@@ -182,11 +182,11 @@ class Rappor(FrequencyOracle):
 
 
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
-    """Return symmetric basic RAPPOR (Erlingsson, Pihur, Korolova 2014): ``once`` (default ε/2) for one report, ε for all.
+    """Return basic RAPPOR (Erlingsson, Pihur, Korolova 2014), symmetric: ε for all reports, ``once`` (ε/2) for one.
 
     ε bounds the loss of any number of reports of one value. For c different values the bound is c ε, between two people
-    whose values change at the same times; it is not hidden that a value changed (see ``Memoized``). The probability of a
-    flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
+    whose values change at the same times; it is not hidden that a value changed (see ``Memoized``). The probability of
+    a flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
 
     >>> mechanism = rappor(2.0, 50, once=1.0)
     >>> mechanism.loss.delta(2.0), 0.999 < mechanism.loss_once.epsilon(1e-15) <= 1.0

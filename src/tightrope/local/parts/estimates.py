@@ -72,7 +72,7 @@ def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats
 
 
 def score_interval(value: Floats, people: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:
-    """Return the ends of the shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
+    """Return the ends of the shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson).
 
     The variance is that of the hypothesized share, not of the observed one: so the interval keeps its coverage if few
     reports support a value. ``variances`` are (v₀, v₁), the variances of one report of a person with another value, and

@@ -119,7 +119,7 @@ def fixed_point_exp(epsilon: float) -> int:
 
 
 def other_weight(epsilon: float, k: int, whole: int = WORD) -> int:
-    """Return the smallest w with (whole − (k−1) w) / w ≤ e^ε, the weight of each of k − 1 outcomes besides the favored one.
+    """Return the smallest w with (whole − (k−1) w) / w ≤ e^ε, the weight of each outcome but the favored one.
 
     Raises ``InputError`` if ε is so small that all outcomes are equally likely.
 

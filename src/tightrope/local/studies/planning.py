@@ -24,8 +24,6 @@ from tightrope.local.vectors import ball_mean as capped_ball_mean
 from tightrope.numerics.checks import check_integer, check_positive, check_probability
 from tightrope.numerics.root_finding import find_crossing
 
-# Mechanisms for a question, compared by the exact variance of what is sampled.
-
 SMALLEST_ERROR = 1e-100
 """Its square and the square of its inverse are still floats."""
 
@@ -62,11 +60,15 @@ def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Opti
     ('k_randomized_response', 'hybrid')
     """
     if question == "distribution":
-        options = [_of_categories(name, make(epsilon, check_integer("k", k, 2))) for name, make in DISTRIBUTION.items()]
+        options = []
+        for name, make_frequencies in DISTRIBUTION.items():
+            oracle = make_frequencies(epsilon, check_integer("k", k, 2))
+            options.append(Option(name, oracle, oracle.mean_variance, oracle.report_bits))
     elif question == "mean":
         if k is not None:
             raise InputError.from_text("k", "leave it out for the question 'mean'; it is for 'distribution'")
-        options = [_of_number(name, make(epsilon)) for name, make in MEAN.items()]
+        means = {name: make_mean(epsilon) for name, make_mean in MEAN.items()}
+        options = [Option(name, oracle, oracle.worst_variance, oracle.report_bits) for name, oracle in means.items()]
     else:
         raise InputError("question", question, "'distribution' or 'mean'")
     return sorted(options, key=lambda option: (option.variance, option.bits))
@@ -88,75 +90,72 @@ def best(question: str, *, epsilon: float, k: int | None = None, most_bits: int 
     return fitting[0]
 
 
-def _of_categories(name: str, mechanism: FrequencyOracle) -> Option:
-    return Option(name, mechanism, mechanism.mean_variance, mechanism.report_bits)
-
-
-def _of_number(name: str, mechanism: MeanOracle) -> Option:
-    return Option(name, mechanism, mechanism.worst_variance, mechanism.report_bits)
-
-
 # Mechanisms under a limit on their total variation: with the largest ε that meets it, or with missing answers.
 #
 # η = tanh(ε/2) is the most that an ε-LDP report can have (theory §5); most mechanisms for many categories have far
 # less, so the ε that belongs to a given η differs between mechanisms.
 
-SMALLER = 1 - 1e-12
-EPSILON_WITHIN = 1e-9
-Made = TypeVar("Made", bound=LocalMechanism)
+ROUNDING_FACTOR = 1 - 1e-12
+EPSILON_TOLERANCE = 1e-9
+AnyLocalMechanism = TypeVar("AnyLocalMechanism", bound=LocalMechanism)
 
 
-def cap_total_variation(make: Callable[[float], Made], epsilon: float, total_variation: float) -> Made:
-    """``make`` of the largest ε' ≤ ε, to 10⁻⁹ of it, whose realized total variation is at most η.
+def cap_total_variation(
+    make: Callable[[float], AnyLocalMechanism], epsilon: float, total_variation: float
+) -> AnyLocalMechanism:
+    """Return ``make`` of the largest ε' ≤ ε, to 10⁻⁹ of it, whose realized total variation is at most η.
 
-    The cap is kept in any case: the search starts from ε' = 2 artanh η, where every mechanism keeps it, and goes only
-    where the mechanism that is made does. Raises what ``make`` raises.
+    The result always meets the limit: the search starts from ε' = 2 artanh η, where every mechanism meets it, and ends
+    at an ε' whose mechanism was checked. Raises what ``make`` raises.
 
     >>> from tightrope.local.mechanisms.response import k_randomized_response
     >>> tight = cap_total_variation(lambda epsilon: k_randomized_response(epsilon, 51), 3.0, 0.2)
     >>> round(tight.epsilon, 6), tight.guarantee.total_variation <= 0.2
     (2.621039, True)
     """
-    free = make(epsilon)
-    if free.guarantee.total_variation <= total_variation:
-        return free
-    kept = 2 * math.atanh(total_variation) * SMALLER
+    uncapped = make(epsilon)
+    if uncapped.guarantee.total_variation <= total_variation:
+        return uncapped
+    smallest = 2 * math.atanh(total_variation) * ROUNDING_FACTOR
 
-    def variation_excess(tried: float) -> float:
-        return make(tried).guarantee.total_variation - total_variation
+    def variation_excess(candidate: float) -> float:
+        return make(candidate).guarantee.total_variation - total_variation
 
-    return make(find_crossing(variation_excess, epsilon, kept, side="passes", relative=EPSILON_WITHIN))
+    return make(find_crossing(variation_excess, epsilon, smallest, side="passes", relative=EPSILON_TOLERANCE))
 
 
 def options_within(question: str, epsilon: float, total_variation: float, k: int | None) -> list[Option]:
-    """Every mechanism for the question that keeps both bounds; η in (0, 1)."""
+    """Return every mechanism for the question that meets both limits; η in (0, 1)."""
     if question == "mean":
         numeric: dict[str, MeanOracle] = {
             name: cap_total_variation(make, epsilon, total_variation) for name, make in MEAN.items()
         }
         numeric["duchi"] = duchi(epsilon, total_variation=total_variation)
-        return [Option(name, one, one.worst_variance, one.report_bits) for name, one in numeric.items()]
+        return [Option(name, oracle, oracle.worst_variance, oracle.report_bits) for name, oracle in numeric.items()]
     size = check_integer("k", k, 2)
-    made = {
-        name: cap_total_variation(partial(_size_study, name, size), epsilon, total_variation) for name in DISTRIBUTION
+    oracles = {
+        name: cap_total_variation(partial(_make_for_categories, name, size), epsilon, total_variation)
+        for name in DISTRIBUTION
     } | {"response_with_erasure": response_with_erasure(epsilon, total_variation, size)}
-    return [Option(name, one, one.mean_variance, one.report_bits) for name, one in made.items()]
+    return [Option(name, oracle, oracle.mean_variance, oracle.report_bits) for name, oracle in oracles.items()]
 
 
-def of_vectors(epsilon: float, dimension: int, total_variation: float | None) -> Option:
-    """``ball_mean`` in the unit ball; by its squared error, including the sampling of people: E|z − mean|² of a
-    report z is the square of its length less |mean|². A cap in (0, 1) is kept by a smaller ε.
+def vector_option(epsilon: float, dimension: int, total_variation: float | None) -> Option:
+    """Return ``ball_mean`` in the unit ball, with its squared error including the sampling of people.
 
-    >>> option = of_vectors(1.0, 100, None)
+    E|z − mean|² of a report z is the square of its length less |mean|². A limit in (0, 1) on the total variation is met
+    by a smaller ε.
+
+    >>> option = vector_option(1.0, 100, None)
     >>> option.name, option.people_for_error(0.1), option.bits
     ('ball_mean', 64566, 69)
     """
     make = partial(capped_ball_mean, dimension=dimension)
-    one = make(epsilon) if total_variation is None else cap_total_variation(make, epsilon, total_variation)
-    return Option("ball_mean", one, one.worst_squared_error, one.report_bits)
+    ball = make(epsilon) if total_variation is None else cap_total_variation(make, epsilon, total_variation)
+    return Option("ball_mean", ball, ball.worst_squared_error, ball.report_bits)
 
 
-def _size_study(name: str, k: int, epsilon: float) -> FrequencyOracle:
+def _make_for_categories(name: str, k: int, epsilon: float) -> FrequencyOracle:
     return DISTRIBUTION[name](epsilon, k)
 
 
@@ -277,19 +276,18 @@ def plan(
     if (people is None) == (error is None):
         given = "neither is given" if people is None else "both are given"
         raise InputError.from_text("people, error", f"{given}; give exactly one, the other one is computed")
-    # People and error, of which one is given.
     if people is None:
-        sides_wanted = check_positive("error", error)
-        sides = option.people_for_error(sides_wanted), sides_wanted
+        planned_error = check_positive("error", error)
+        planned_people = option.people_for_error(planned_error)
     else:
-        sides_asked = check_integer("people", people)
-        sides = sides_asked, option.expected_error(sides_asked)
-    asked, wanted = sides
+        planned_people = check_integer("people", people)
+        planned_error = option.expected_error(planned_people)
     parts = check_integer("k", k, 2) if question == "distribution" else 1
-    alone, in_turn = _people_limits(question, epsilon, k, dimension, total_variation)
-    least, later = _least_people(alone, parts, asked, wanted), _least_people(in_turn, parts, asked, wanted)
-    guess = math.sqrt(alone.guess_risk / parts)
-    return Plan(question, option, asked, wanted, least.people, least.error, later, guess)
+    limit, interactive_limit = _people_limits(question, epsilon, k, dimension, total_variation)
+    least = _least_requirement(limit, parts, planned_people, planned_error)
+    in_turn = _least_requirement(interactive_limit, parts, planned_people, planned_error)
+    guess = math.sqrt(limit.guess_risk / parts)
+    return Plan(question, option, planned_people, planned_error, least.people, least.error, in_turn, guess)
 
 
 def choose_mechanism(
@@ -316,23 +314,24 @@ def choose_mechanism(
         raise InputError.from_text("k", "is missing: the number of categories, for example 16")
     if dimension is None and question == "vector":
         raise InputError.from_text("dimension", "is missing: the number of coordinates, for example 100")
-    if total_variation is not None:
-        _checked_cap(total_variation)
+    if total_variation is not None and not 0 < check_probability("total_variation", total_variation) < 1:
+        raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
     if question == "vector":
-        return of_vectors(check_positive("epsilon", epsilon), check_integer("dimension", dimension), total_variation)
+        return vector_option(check_positive("epsilon", epsilon), check_integer("dimension", dimension), total_variation)
     # All mechanisms that meet both limits.
     options_epsilon = check_positive("epsilon", epsilon)
     if total_variation is None:
         options = compare(question, epsilon=options_epsilon, k=k)
     else:
         options = options_within(question, options_epsilon, total_variation, k)
-    return min((_with_sampling_variance(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
+    with_sampling = (_add_sampling_variance(option, k) for option in options)
+    return min(with_sampling, key=lambda option: (option.variance, option.bits))
 
 
 def _people_limits(
     question: str, epsilon: float, k: int | None, dimension: int | None, total_variation: float | None
 ) -> tuple[Limit, Limit]:
-    """The limits without and with interaction; for a mean they are equal."""
+    """Return the limits without and with interaction; for means they are equal."""
     eta = 1.0 if total_variation is None else total_variation
     privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
     if question == "distribution":
@@ -345,19 +344,15 @@ def _people_limits(
     return limit, limit
 
 
-def _least_people(limit: Limit, parts: int, asked: int, wanted: float) -> LeastRequirement:
-    return LeastRequirement(limit.people(parts * wanted**2), math.sqrt(limit.risk(asked) / parts))
+def _least_requirement(limit: Limit, parts: int, people: int, error: float) -> LeastRequirement:
+    return LeastRequirement(limit.people(parts * error**2), math.sqrt(limit.risk(people) / parts))
 
 
-def _checked_cap(total_variation: float) -> None:
-    if not 0 < check_probability("total_variation", total_variation) < 1:
-        raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
+def _add_sampling_variance(option: Option, k: int | None) -> Option:
+    """Return the option with the variance of sampling the person too, for the worst population.
 
-
-def _with_sampling_variance(option: Option, question: str, k: int | None) -> Option:
-    """With the variance of drawing the person: from a uniform population, or from one around 0.
-
-    These are the worst: Σ r (1 − r) is concave in the rates of reports, and E V(X) + X² is largest at 0 or at an end.
+    This is the uniform one for categories, since Σ r (1 − r) is concave in the rates of reports. For numbers, V(x) + x²
+    is largest at 0 or at an end.
     """
     mechanism = option.mechanism
     if isinstance(mechanism, MeanOracle):

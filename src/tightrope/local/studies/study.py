@@ -1,9 +1,9 @@
-"""A study: the agreement of participants and collector before the first report."""
+"""A study: the question and the mechanism that participants and collector agree on before the first report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from tightrope.local.mechanisms.bounded_mean import duchi
 from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.local.parts.values import check_bounds as checked_between
+from tightrope.local.parts.values import check_bounds
 from tightrope.local.studies.planning import cap_total_variation, choose_mechanism
 from tightrope.numerics.checks import inner_probability
 from tightrope.tables.labels import Labels, Name
@@ -30,7 +30,7 @@ ONE_BIT = "duchi"
 
 
 def mechanism_choices(question: object) -> tuple[str, ...]:
-    """The mechanisms for a question, by name; ``InputError`` for another question."""
+    """Return the names of the mechanisms for a question; ``InputError`` for another question."""
     if question == "distribution":
         return (BEST, *DISTRIBUTION, ERASURE)
     if question == "mean":
@@ -40,12 +40,12 @@ def mechanism_choices(question: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The question and the mechanism: shares of ``categories``, or the mean of numbers ``bounds`` two bounds.
+    """A question and a mechanism: shares of ``categories``, or the mean of numbers in ``bounds``.
 
     ``choice`` names a mechanism; "best" is the one with the least exact variance (``local.plan``). ``epsilon`` and,
-    if given, ``total_variation`` bound what one report says: silence keeps the latter in
-    ``response_with_erasure`` and ``duchi``, a smaller ε in the others. Raises ``InputError`` for anything that is no
-    study.
+    if given, ``total_variation`` limit what one report reveals. The total variation is met by silent
+    reports in ``response_with_erasure`` and ``duchi``, by a smaller ε in the others. Raises ``InputError`` for invalid
+    fields.
 
     >>> study = Study("distribution", 1.0, categories=("tea", "coffee", "water"))
     >>> study.with_mechanism_name.choice, study.guarantee.epsilon <= 1.0
@@ -64,30 +64,27 @@ class Study:
         mechanism_choices(self.question)
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.total_variation is not None:
-            eta = inner_probability("total_variation", self.total_variation, "leave it out for no such bound")
+            eta = inner_probability("total_variation", self.total_variation, "leave it out for no such limit")
             object.__setattr__(self, "total_variation", eta)
-        self._check_answers()
+        self._check_question_fields()
         self._check_choice()
 
-    def _check_answers(self) -> None:
+    def _check_question_fields(self) -> None:
         if self.question == "distribution":
-            _refuse_study("bounds", self.bounds, "the bounds of a mean")
-            # Two names or more: all text or all whole numbers of 64 bits, none twice.
-            checked_remedy = "list every possible answer once, for example ['yes', 'no']"
+            _check_absent("bounds", self.bounds, "the bounds of a mean")
+            remedy = "list every possible answer once, for example ['yes', 'no']"
             if not isinstance(self.categories, (list, tuple)) or len(self.categories) < 2:
-                raise InputError("categories", self.categories, "a list of two names or more", checked_remedy)
+                raise InputError("categories", self.categories, "a list of two names or more", remedy)
             try:
                 names = Labels.from_names(self.categories).names
             except InputError as error:
-                raise InputError("categories", error.value, error.expected, checked_remedy) from None
+                raise InputError("categories", error.value, error.expected, remedy) from None
             if not all(map(_is_storable, names)):
-                raise InputError(
-                    "categories", len(names), "text in Unicode, or whole numbers of 64 bits", checked_remedy
-                )
+                raise InputError("categories", len(names), "text in Unicode, or whole numbers of 64 bits", remedy)
             object.__setattr__(self, "categories", names)
         else:
-            _refuse_study("categories", self.categories or None, "the answers to a question for shares")
-            object.__setattr__(self, "bounds", checked_between(self.bounds))
+            _check_absent("categories", self.categories or None, "the answers to a question for shares")
+            object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
     def _check_choice(self) -> None:
         known = mechanism_choices(self.question)
@@ -106,13 +103,17 @@ class Study:
 
     @property
     def error_unit(self) -> float:
-        """Half the width of the bounds, in which the errors of a planned mean are stated; 1 for shares."""
+        """Half the width of the bounds, the unit of the errors of a planned mean; 1 for shares."""
         return 1.0 if self.bounds is None else (self.bounds[1] - self.bounds[0]) / 2
 
     @property
     def with_mechanism_name(self) -> Study:
-        """The same study with the best mechanism by its name: to be shared, since a later version may know a better."""
-        return self if self.choice != BEST else replace(self, choice=_best_mechanism(self))
+        """The study with the name of the best mechanism; share this one: a later version may have a better one."""
+        if self.choice != BEST:
+            return self
+        eta = self.total_variation
+        option = choose_mechanism(self.question, epsilon=self.epsilon, k=self.k, total_variation=eta)
+        return replace(self, choice=option.name)
 
     @property
     def mechanism(self) -> Oracle:
@@ -125,7 +126,7 @@ class Study:
         return self.mechanism.guarantee
 
 
-def _refuse_study(name: str, value: object, what: str) -> None:
+def _check_absent(name: str, value: object, what: str) -> None:
     if value is not None:
         raise InputError.from_text(name, f"leave it out here; it is for {what}")
 
@@ -134,34 +135,27 @@ def _is_storable(name: Name) -> bool:
     """Return whether a table can hold the name: half a surrogate pair is not a character."""
     if isinstance(name, int):
         return -(1 << 63) <= name < 1 << 63
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
-def _best_mechanism(study: Study) -> str:
-    return choose_mechanism(
-        study.question, epsilon=study.epsilon, k=study.k, total_variation=study.total_variation
-    ).name
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 @lru_cache(maxsize=64)
 def _build_mechanism(study: Study) -> Oracle:
-    """The mechanism of a settled study."""
+    """Return the mechanism of a study whose choice is not "best"."""
     eta = study.total_variation
     if study.choice == ERASURE and eta is not None:
         return response_with_erasure(study.epsilon, eta, len(study.categories))
     if study.choice == ONE_BIT and study.bounds is not None:
         return duchi(study.epsilon, bounds=study.bounds, total_variation=eta)
-    make = partial(_make_oracle, study)
-    return make(study.epsilon) if eta is None else cap_total_variation(make, study.epsilon, eta)
 
+    def make_mechanism(epsilon: float) -> Oracle:
+        if study.bounds is not None:
+            return MEAN[study.choice](epsilon, bounds=study.bounds)
+        return DISTRIBUTION[study.choice](epsilon, len(study.categories))
 
-def _make_oracle(study: Study, epsilon: float) -> Oracle:
-    if study.bounds is not None:
-        return MEAN[study.choice](epsilon, bounds=study.bounds)
-    return DISTRIBUTION[study.choice](epsilon, len(study.categories))
+    if eta is None:
+        return make_mechanism(study.epsilon)
+    return cap_total_variation(make_mechanism, study.epsilon, eta)
 
-
-# A study in a file, TOML or JSON; ``docs/local.md`` describes every key.
 
 STUDY_HEAD = """\
 # A study for Tightrope: the people who are asked and the collector share this file.
@@ -171,7 +165,7 @@ STUDY_HEAD = """\
 
 
 def load_study(path: str | Path) -> Study:
-    """The study in a ``.toml`` or ``.json`` file.
+    """Return the study in a ``.toml`` or ``.json`` file; ``docs/local.md`` describes every key.
 
     Raises ``PlanError`` that names the key for an invalid study: unknown or missing keys, another version,
     repeated categories, an ε that is 0, infinite or no number.
@@ -186,7 +180,7 @@ def load_study(path: str | Path) -> Study:
 
 
 def study_of(document: StudyDocument) -> Study:
-    """The study that a document describes; raises ``PlanError`` like ``load_study``."""
+    """Return the study that a document describes; raises ``PlanError`` like ``load_study``."""
     try:
         return Study(
             question=document.question,
@@ -202,23 +196,23 @@ def study_of(document: StudyDocument) -> Study:
 
 
 def study_document(study: Study) -> StudyDocument:
-    """The study as a document, its mechanism by name."""
-    settled = study.with_mechanism_name
+    """Return the study as a document, with the name of its mechanism."""
+    study = study.with_mechanism_name
     return StudyDocument(
         document="study",
         version=2,
-        title=settled.title,
-        question=settled.question,
-        categories=settled.categories or None,
-        bounds=settled.bounds,
-        mechanism=settled.choice,
-        epsilon=settled.epsilon,
-        total_variation=settled.total_variation,
+        title=study.title,
+        question=study.question,
+        categories=study.categories or None,
+        bounds=study.bounds,
+        mechanism=study.choice,
+        epsilon=study.epsilon,
+        total_variation=study.total_variation,
     )
 
 
 def study_text(study: Study) -> str:
-    """``study_document`` as the text of a TOML file; ``load_study`` reads it back.
+    """Return ``study_document`` as the text of a TOML file; ``load_study`` reads it.
 
     >>> study_text(Study("mean", 1.0, bounds=(0.0, 50.0))).splitlines()[-4:]
     ['question = "mean"', 'bounds = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']

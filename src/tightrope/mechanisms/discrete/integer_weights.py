@@ -19,15 +19,13 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability
 from tightrope.randomness.alias_sampler import TOTAL
 
-# The exact infinite tail of a distribution with δ = 0, and quantiles from exact tail probabilities.
-
 SMALLEST_PROBABILITY = 1e-30
 """The smallest probability with a quantile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Geometric tail: "X > N" has weight ``escape_in`` (of 2¹²⁸), and so has "X < −N".
+    """An exact infinite geometric tail: "X > N" has weight ``escape_in`` (of 2¹²⁸), and so has "X < −N".
 
     Beyond N the magnitude is N + 1 + k with probability block[k] / 2¹²⁸ for k < B; with probability escape / 2¹²⁸ it
     moves B further and the choice is repeated. sum(block) + escape = 2¹²⁸; all weights are positive, so every integer
@@ -40,15 +38,15 @@ class Tail:
 
     def __post_init__(self) -> None:
         if not (self.block and min(self.block) > 0 and self.escape > 0 and self.escape_in > 0):
-            raise InputError("tail", self, "positive weights only", "a law without a tail has tail=None")
+            raise InputError("tail", self, "positive weights only", "a distribution without a tail has tail=None")
         if not sum(self.block) + self.escape == TOTAL:
             raise InputError("tail", self, "block and escape weights that add up to 2^128")
 
     def tail_probability(self, cells: int) -> Fraction:
         """Return P(X > N + cells) as a fraction of 1."""
         periods, rest = divmod(cells, len(self.block))
-        left = TOTAL - sum(self.block[:rest])
-        return Fraction(self.escape_in * self.escape**periods * left, TOTAL ** (periods + 2))
+        remaining = TOTAL - sum(self.block[:rest])
+        return Fraction(self.escape_in * self.escape**periods * remaining, TOTAL ** (periods + 2))
 
     def excess_moments(self) -> tuple[Fraction, Fraction]:
         """Return E K and E K² of the magnitude K beyond N + 1: K = k, or B + K again."""
@@ -123,12 +121,12 @@ LARGEST_STEP = 40.0
 """Largest log-ratio of neighboring levels of an infinite tail: each is accurate to a relative 2⁻⁶⁴."""
 
 LARGEST_SCALE = 1e6
-"""Infinite tails decrease by at least a millionth part a step."""
+"""Largest scale of an infinite tail: it decreases by at least a millionth in each step."""
 
-FEWEST_CELLS = 12 * math.log(2)
-"""A block decreases by 2⁻¹² if the number of cells allows: the tail is rarely entered and repeated."""
+BLOCK_LOG_DECREASE = 12 * math.log(2)
+"""Log of the decrease over one block, 2¹², if the number of cells allows: so blocks are rarely repeated."""
 
-MOST_BLOCK_CELLS = 1 << 16
+MAX_BLOCK_CELLS = 1 << 16
 """Maximum number of cells of a block, unless one plateau needs more."""
 
 PRECISION = Context(prec=110)
@@ -160,9 +158,9 @@ class PlateauTail:
 
     @property
     def plateaus_per_block(self) -> int:
-        """Number of plateaus a block."""
+        """Number of plateaus per block."""
         rate = DIGITS * math.log(2) - math.log(self.ratio)
-        return max(1, min(math.ceil(FEWEST_CELLS / rate), MOST_BLOCK_CELLS // self.width))
+        return max(1, min(math.ceil(BLOCK_LOG_DECREASE / rate), MAX_BLOCK_CELLS // self.width))
 
     def cell_levels(self, first: int) -> list[int]:
         """Return the weights of the cells of one block that begins at the level ``first``."""

@@ -85,12 +85,12 @@ class CompositionProblem:
             return self.log_excess(release(size))
 
         limits = (guess / MAX_SIZE_FACTOR, guess * MAX_SIZE_FACTOR)
-        found = least_size(excess_at, guess, width=width, within=within, limits=limits)
-        if not math.isfinite(found):
+        size = least_size(excess_at, guess, width=width, within=within, limits=limits)
+        if not math.isfinite(size):
             raise InsufficientBudgetError(
                 f"no size of this noise meets {list(self.points)} after {self.releases} releases"
             )
-        return found
+        return size
 
 
 LATTICE_VARIANCE = 1e-5

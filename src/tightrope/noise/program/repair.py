@@ -53,7 +53,7 @@ class ReferenceWeights:
         if any(d > 0 and estimated_levels(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
             raise _too_wide_error(sensitivity)
         table = optimal_table([(epsilon, delta * DELTA_FRACTION) for epsilon, delta in points])
-        # P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``DEEP``.
+        # P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``SMALLEST_LISTED``.
         levels, faint = list[int](), int(table.center * SMALLEST_LISTED)
         for weight in islice(_all_weights(table), MOST_PROGRAM_CELLS // sensitivity + 2):
             if weight <= faint and table.tail is not None:

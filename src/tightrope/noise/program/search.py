@@ -187,9 +187,9 @@ def least_table(target: PrivacyTarget, sensitivity: int, costs: Costs, shape: Sh
     >>> round(found.table.mean_absolute, 6)
     2.860785
     """
-    steep = steep_noise(target, sensitivity, costs)
-    if steep.table is not None and steep.is_tight:
-        return LeastTable(steep.table, ())
+    closed_form = steep_noise(target, sensitivity, costs)
+    if closed_form.table is not None and closed_form.is_tight:
+        return LeastTable(closed_form.table, ())
     points = searchable_points(target)
     reference = ReferenceWeights.from_points(points, sensitivity)
     program = _build_program(points, sensitivity, costs, shape, reference)
@@ -202,7 +202,7 @@ def least_table(target: PrivacyTarget, sensitivity: int, costs: Costs, shape: Sh
         epsilon = points[0][0]
         _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FOLLOWED_NATS / epsilon) + 1)))
         staircases = [staircase_table(epsilon, sensitivity, high)]
-    tables = staircases + ([] if steep.table is None else [steep.table])
+    tables = staircases + ([] if closed_form.table is None else [closed_form.table])
     multipliers: tuple[DualMultiplier, ...] = ()
     try:
         solution = solve_wide_enough(program, costs).solution

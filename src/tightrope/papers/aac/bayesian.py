@@ -28,67 +28,71 @@ from tightrope.reporting.charts.panels import Drawing, Line, Panel
 COIN = limits.BetaBernoulli()
 """Θ uniform, X a coin that shows 1 with probability Θ: Example 4."""
 THETA = (np.arange(40_000) + 0.5) / 40_000
-"""Midpoints: the quadrature of this page, apart from the library's own closed forms."""
+"""Midpoints for quadrature, independent of the library's closed forms."""
 PEOPLE = (1, 2, 5, 10, 20)
 WEAK = Guarantee(0.3, 1e-4)
 OPEN = Guarantee(math.inf, 0.0, 1.0)
 SHOWN_PEOPLE, SHOWN_DELTA = 20, 1e-4
-"""Of Figure 1: its symbols are lost in the stored text; these are ours."""
+"""Parameters of Figure 1: they are missing in the stored text, so these are ours."""
 
 
 @lru_cache(maxsize=32)
 def ones_probabilities(people: int) -> Floats:
-    """P(s | θ) for the number s of ones, shape [nodes, people + 1]."""
+    """Return P(s | θ) for the number s of ones, shape [nodes, people + 1]."""
     s = np.arange(people + 1.0)
     choose = special.gammaln(people + 1) - special.gammaln(s + 1) - special.gammaln(people - s + 1)
     return np.exp(choose + special.xlogy(s, THETA[:, None]) + special.xlogy(people - s, 1 - THETA[:, None]))
 
 
 def gamma_information(gamma: float, people: int) -> float:
-    """I_γ(Θ; Xⁿ) = Σ_s ∫ (P(s|θ) − γ/(n + 1))₊ dθ."""
+    """Return I_γ(Θ; Xⁿ) = Σ_s ∫ (P(s|θ) − γ/(n + 1))₊ dθ."""
     return float(np.maximum(ones_probabilities(people) - gamma / (people + 1), 0.0).sum(axis=1).mean())
 
 
 def mutual_information(people: int) -> float:
-    """I(Θ; Xⁿ) = Σ_s ∫ P(s|θ) log((n + 1) P(s|θ)) dθ."""
+    """Return I(Θ; Xⁿ) = Σ_s ∫ P(s|θ) log((n + 1) P(s|θ)) dθ."""
     p = ones_probabilities(people)
     return float(special.xlogy(p, (people + 1) * p).sum(axis=1).mean())
 
 
-def theorem_2(people: int, one: Guarantee) -> float:
-    """Max over ζ of ζ (1 − c I_γ − 2γζ): (1 − c I_γ)²/(8γ), c = δ for one person and φ_n for more."""
-    gamma = math.exp(one.epsilon)
-    share = one.delta if people == 1 else 1 - math.exp(-people * one.epsilon) * (1 - one.delta) ** people
-    spared = 1 - share * gamma_information(gamma, people)
-    return spared * spared / (8 * gamma)
+def theorem_2(people: int, guarantee: Guarantee) -> float:
+    """Return the maximum over ζ of ζ (1 − c I_γ − 2γζ), (1 − c I_γ)²/(8γ); c = δ for one person, φ_n for more."""
+    gamma = math.exp(guarantee.epsilon)
+    contraction = (
+        guarantee.delta if people == 1 else 1 - math.exp(-people * guarantee.epsilon) * (1 - guarantee.delta) ** people
+    )
+    factor = 1 - contraction * gamma_information(gamma, people)
+    return factor * factor / (8 * gamma)
 
 
-def corollary_3(people: int, share: float) -> float:
-    """Max over ζ of ζ (1 − (c I + log 2)/log(1/2ζ))."""
+def corollary_3(people: int, contraction: float) -> float:
+    """Return the maximum over ζ of ζ (1 − (c I + log 2)/log(1/2ζ))."""
     zeta = (np.arange(400_000) + 0.5) / 800_000
-    return max(0.0, float(np.max(zeta * (1 - (share * mutual_information(people) + math.log(2)) / -np.log(2 * zeta)))))
+    return max(
+        0.0, float(np.max(zeta * (1 - (contraction * mutual_information(people) + math.log(2)) / -np.log(2 * zeta))))
+    )
 
 
-def phi_bound(people: int, one: Guarantee) -> float:
-    """φ_n."""
-    return 1 - math.exp(-people * one.epsilon) * (1 - one.delta) ** people
+def phi_bound(people: int, guarantee: Guarantee) -> float:
+    """Return φ_n = 1 − e^(−nε) (1 − δ)^n."""
+    return 1 - math.exp(-people * guarantee.epsilon) * (1 - guarantee.delta) ** people
 
 
 def response_risk(epsilon: float) -> float:
-    """Exact Bayes risk of one randomized response: the posterior medians, by quadrature."""
-    lie = 1 / (1 + math.exp(epsilon))
-    chance = lie + (1 - 2 * lie) * THETA
+    """Return the exact Bayes risk of one randomized response: the posterior medians, by quadrature."""
+    lie_probability = 1 / (1 + math.exp(epsilon))
+    report_probability = lie_probability + (1 - 2 * lie_probability) * THETA
     risk = 0.0
-    for weights in (chance / len(THETA), (1 - chance) / len(THETA)):
+    for weights in (report_probability / len(THETA), (1 - report_probability) / len(THETA)):
         # ∫ |θ − median| of a density that is not normalized.
-        gone = np.cumsum(weights)
-        median = THETA[np.searchsorted(gone, gone[-1] / 2)]
+        cumulative = np.cumsum(weights)
+        median = THETA[np.searchsorted(cumulative, cumulative[-1] / 2)]
         risk += float(weights @ np.abs(THETA - median))
     return risk
 
 
 def draw_bayes_bounds(effort: Effort) -> list[Drawing]:
-    """Figure 1: both bounds over ε, and ours."""
+    """Draw Figure 1: both bounds as functions of ε, and ours."""
     x = np.geomspace(0.01, 1.0, 4 * effort.grid).tolist()
     few = np.geomspace(0.01, 1.0, 5).tolist()
     settings = [Guarantee(e, SHOWN_DELTA) for e in x]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -30,24 +31,24 @@ EXAMPLE = ((0.5, 2), (1.0, 2), (1.0, 5), (2.0, 20))
 
 
 def hockey_stick(gamma: float) -> Divergence:
-    """E_γ as an f-divergence, γ ≥ 1."""
+    """Return E_γ as an f-divergence, γ ≥ 1."""
     return Divergence(f"E_{gamma:g}", lambda t: max(0.0, t - gamma), at_zero=0.0, slope=1.0)
 
 
 def over_sets(p: Floats, q: Floats, gamma: float) -> float:
-    """(1): sup_A P(A) − γ Q(A), by listing every A."""
+    """Return (1), sup_A P(A) − γ Q(A), by enumerating every A."""
     sets = np.array(list(product((0.0, 1.0), repeat=len(p))))
     return float(np.max(sets @ (p - gamma * q)))
 
 
 def three_forms(p: Floats, q: Floats, gamma: float) -> tuple[float, float, float]:
-    """(22)–(24): over sets, Σ (p − γq)₊, and ½ Σ |p − γq| − (γ − 1)/2."""
+    """Return (22)–(24): the supremum over sets, Σ (p − γq)₊, and ½ Σ |p − γq| − (γ − 1)/2."""
     rest = p - gamma * q
     return over_sets(p, q, gamma), float(np.maximum(rest, 0).sum()), float(np.abs(rest).sum() / 2 - (gamma - 1) / 2)
 
 
 def largest_form_difference(effort: Effort) -> float:
-    """Largest difference of the three forms to the library's divergence, added to 1."""
+    """Return the largest difference of the three forms to the library's divergence, added to 1."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         (p, q), gamma = instances.random_distributions(2, 4), instances.draw_between(1.0, 4.0)
@@ -56,29 +57,38 @@ def largest_form_difference(effort: Effort) -> float:
     return 1 + instances.worst_of(found)
 
 
+def _hockey_stick_term(gamma: float, t: float) -> float:
+    """Return (t − γ)₊."""
+    return max(0.0, t - gamma)
+
+
 def two_points(effort: Effort) -> list[float]:
-    """Theorem 3: E_γ of outputs over η_γ E_γ of inputs: the largest; and at two sure inputs, the largest pair."""
-    found, reached = [], []
+    """Return the largest E_γ of outputs divided by η_γ E_γ of inputs, and 1 + the error of η_γ from two rows."""
+    ratios, differences = [], []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws, gamma = (
             instances.random_channel(3, 4),
             instances.random_distributions(2, 3),
             instances.draw_between(1.0, 2.0),
         )
-        most, apart = channel.contraction(gamma), by_definition(lambda t, g=gamma: max(0.0, t - g), *laws)  # type: ignore[misc]
-        found.append(
-            channel.output_divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > NEGLIGIBLE else 0.0
+        coefficient = channel.contraction(gamma)
+        input_divergence = by_definition(partial(_hockey_stick_term, gamma), *laws)
+        ratios.append(
+            channel.output_divergence(hockey_stick(gamma), *laws) / (coefficient * input_divergence)
+            if coefficient * input_divergence > NEGLIGIBLE
+            else 0.0
         )
         pairs = [over_sets(channel.matrix[x], channel.matrix[y], gamma) for x, y in product(range(3), repeat=2)]
-        reached.append(abs(max(pairs) - most))
-    return [instances.worst_of(found), 1 + instances.worst_of(reached)]
+        differences.append(abs(max(pairs) - coefficient))
+    return [instances.worst_of(ratios), 1 + instances.worst_of(differences)]
 
 
 NEGLIGIBLE = 1e-9
+"""Smaller divergences are not used as divisors."""
 
 
 def theorem_1(effort: Effort) -> float:
-    """E_{e^ε} of the outputs over δ E_{e^ε} of the inputs at the δ of each channel: the largest."""
+    """Return the largest E_{e^ε} of the outputs divided by δ E_{e^ε} of the inputs, δ of each channel."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws, epsilon = (
@@ -94,7 +104,7 @@ def theorem_1(effort: Effort) -> float:
 
 
 def definition_1(effort: Effort) -> float:
-    """ε at a random δ: the least for which all sets obey (4); how far P(S) − e^ε Q(S) is from δ, added to 1."""
+    """Return 1 + the largest difference of sup_S P(S) − e^ε Q(S) from δ, for the ε of a channel at a random δ (4)."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel = instances.random_channel(2, 3)
@@ -107,13 +117,13 @@ def definition_1(effort: Effort) -> float:
 
 
 def approximate_channel(guarantee: Guarantee) -> Channel:
-    """A random (ε, δ)-LDP channel of three inputs: with probability δ the value itself, else ε-LDP."""
+    """Return a random (ε, δ)-LDP channel of three inputs: with probability δ the value itself, else ε-LDP."""
     private = instances.random_private_channel(Guarantee(guarantee.epsilon), 3, 4).matrix
     return Channel(np.column_stack([guarantee.delta * np.eye(3), (1 - guarantee.delta) * private]))
 
 
 def lemma_1(effort: Effort) -> float:
-    """D_f of the outputs over φ D_f of the inputs, random (ε, δ)-LDP channels, four divergences: the largest."""
+    """Return the largest D_f of the outputs divided by φ D_f of the inputs, random (ε, δ)-LDP channels."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         one, laws, name = (
@@ -127,7 +137,7 @@ def lemma_1(effort: Effort) -> float:
 
 
 def lemma_2(effort: Effort) -> float:
-    """η_KL of two people's channels together over φ_2: the largest."""
+    """Return the largest η_KL of two people's channels together, divided by φ_2."""
     found = []
     for _ in range(effort.reduced_instances(0.1)):
         one = instances.random_guarantee()
@@ -137,7 +147,7 @@ def lemma_2(effort: Effort) -> float:
 
 
 def claim_28(effort: Effort) -> float:
-    """1 − γ(1 − TV) ≤ E_γ ≤ TV: the largest violation, added to 1."""
+    """Return 1 + the largest violation of 1 − γ(1 − TV) ≤ E_γ ≤ TV."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, gamma = instances.random_channel(3, 4), instances.draw_between(1.0, 4.0)
@@ -148,7 +158,7 @@ def claim_28(effort: Effort) -> float:
 
 
 def claim_30(effort: Effort) -> float:
-    """η_f ≤ η_TV: D_f of the outputs over η_TV D_f of the inputs, the largest."""
+    """Return the largest D_f of the outputs divided by η_TV D_f of the inputs."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws, name = (
@@ -161,7 +171,7 @@ def claim_30(effort: Effort) -> float:
 
 
 def randomized_response_channel(epsilon: float, k: int) -> Channel:
-    """k-ary randomized response as a matrix."""
+    """Return k-ary randomized response as a matrix."""
     return SymmetricChannel.randomized_response(epsilon, k).to_channel()
 
 

@@ -38,12 +38,12 @@ MANY_PEOPLE = (10**4, 10**6)
 
 
 def kl_divergence(p: Floats, q: Floats) -> float:
-    """Σ p log(p/q)."""
+    """Return Σ p log(p/q)."""
     return float(np.sum(p * np.log(p / q)))
 
 
 def lemma_3(people: int, contraction: float) -> float:
-    """(7) and Lemma 3: ½ τ² (1 − √(n c KL/2)), τ = 0.05, half the distance of P0 and P1."""
+    """Return (7) and Lemma 3, ½ τ² (1 − √(n c KL/2)), τ = 0.05, half the distance of P0 and P1."""
     return max(0.0, 0.05**2 / 2 * (1 - math.sqrt(people * contraction * kl_divergence(P0, P1) / 2)))
 
 
@@ -53,66 +53,70 @@ def le_cam_risk(privacy: Guarantee, people: int) -> float:
 
 
 def risk_exponent(limit: Limit) -> float:
-    """The exponent of n between a million and a hundred million people."""
+    """Return the exponent of n between a million and a hundred million people."""
     first, second = (limit.risk(n) for n in MANY_PEOPLE)
     return math.log(second / first) / math.log(MANY_PEOPLE[1] / MANY_PEOPLE[0])
 
 
 def corollary_1(people: int, moment: float) -> float:
-    """(37)–(41) with its own constants: the best over ω of ½ ω^(2(k−1)/k) (1 − √(1 − (1 − φω)^(2n)))."""
+    """Return (37)–(41) with their constants: the best over ω of ½ ω^(2(k−1)/k) (1 − √(1 − (1 − φω)^(2n)))."""
     omega = np.geomspace(1e-9, 1.0, 4001)
     power = 2 * (1 - 1 / moment)
-    told = np.sqrt(
+    distinguishability = np.sqrt(
         -np.expm1(2 * people * np.log1p(-suprema.printed_contraction(ONE_NAT) * np.minimum(omega, 0.999999)))
     )
-    return float(np.max(omega**power * (1 - told))) / 2
+    return float(np.max(omega**power * (1 - distinguishability))) / 2
 
 
 def erasure_guarantee(effort: Effort) -> list[float]:
-    """ε at δ of a report that is the value with probability δ and silence else; exponent of its risk 1/(δn)."""
-    shown = Channel(np.eye(5)).erase(1 - ONE_NAT.delta)
-    first, second = (1 / (shown.total_variation * n) for n in MANY_PEOPLE)
+    """Return ε at δ of a report that is the value with probability δ, otherwise empty, and the exponent of its risk."""
+    channel = Channel(np.eye(5)).erase(1 - ONE_NAT.delta)
+    first, second = (1 / (channel.total_variation * n) for n in MANY_PEOPLE)
     return [
-        shown.guarantee(shown.total_variation * (1 + 1e-9)).epsilon,
+        channel.guarantee(channel.total_variation * (1 + 1e-9)).epsilon,
         math.log(second / first) / math.log(MANY_PEOPLE[1] / MANY_PEOPLE[0]),
     ]
 
 
 def example_2(moment: float, omega: float) -> list[float]:
-    """E|X|^k, and the Hellinger sum, of the two distributions of the proof of Corollary 1."""
+    """Return E|X|^k, the Hellinger sum and TV of the two distributions of the proof of Corollary 1."""
     value = omega ** (-1 / moment)
     pair = limits.Hypotheses.from_distributions([omega, 1 - omega, 0.0], [0.0, 1 - omega, omega])
     return [omega * value**moment, pair.hellinger, pair.total_variation]
 
 
 def fano_error(effort: Effort) -> float:
-    """The least error that Fano leaves over the exact error of the best guess from one report: the largest."""
-    found = []
+    """Return the least error that Fano leaves over the exact error of the best guess from one report: the largest."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws = instances.random_channel(3, 4), instances.random_distributions(4, 3)
         exact = 1 - float((laws @ channel.matrix).max(axis=0).sum()) / 4
-        least = limits.fano(channel, laws, separation=1.0, cost=lambda error: 1.0).risk(1)
-        found.append(least / exact)
-    return instances.worst_of(found)
+        lower_bound = limits.fano(channel, laws, separation=1.0, cost=lambda error: 1.0).risk(1)
+        ratios.append(lower_bound / exact)
+    return instances.worst_of(ratios)
 
 
 def largest_information_ratio(effort: Effort, bound: str) -> float:
-    """I(V; Z) of a uniform V over a bound from I(V; X) or from the distributions alone: the largest."""
-    found = []
+    """Return the largest I(V; Z) of a uniform V divided by a bound, from I(V; X) or from the distributions alone."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
-        one = instances.random_guarantee(pure=bound == "duchi")
-        laws, even = instances.random_distributions(4, 3), [0.25] * 4
-        channel = instances.random_private_channel(one, 3, 4) if bound == "duchi" else approximate_channel(one)
-        known = Channel(laws @ channel.matrix).mutual_information(even)
+        guarantee = instances.random_guarantee(pure=bound == "duchi")
+        laws, uniform = instances.random_distributions(4, 3), [0.25] * 4
+        channel = (
+            instances.random_private_channel(guarantee, 3, 4) if bound == "duchi" else approximate_channel(guarantee)
+        )
+        information = Channel(laws @ channel.matrix).mutual_information(uniform)
         if bound == "duchi":
-            found.append(known / published.information_by_duchi(one.epsilon, laws))
+            ratios.append(information / published.information_by_duchi(guarantee.epsilon, laws))
         else:
-            found.append(known / (suprema.printed_contraction(one) * Channel(laws).mutual_information(even)))
-    return instances.worst_of(found)
+            ratios.append(
+                information / (suprema.printed_contraction(guarantee) * Channel(laws).mutual_information(uniform))
+            )
+    return instances.worst_of(ratios)
 
 
 def fano_slope(dimension: int) -> float:
-    """The same for Fano's method in the ball."""
+    """Return the exponent of n in the least risk by Fano's method in the ball."""
     limit = limits.ball_mean(PURE, dimension=dimension)
     return math.log(limit.by_fano(MANY_PEOPLE[1]) / limit.by_fano(MANY_PEOPLE[0])) / math.log(
         MANY_PEOPLE[1] / MANY_PEOPLE[0]
@@ -120,7 +124,7 @@ def fano_slope(dimension: int) -> float:
 
 
 def draw_le_cam_risks(effort: Effort) -> list[Drawing]:
-    """Le Cam's bound as printed, ours, and without privacy."""
+    """Draw Le Cam's bound as printed, ours, and the one without privacy."""
     people = np.unique(np.geomspace(1, 3000, 4 * effort.grid).astype(int)).tolist()
     pair = limits.Hypotheses.from_distributions(P0, P1)
     lines = [
@@ -295,33 +299,33 @@ ALPHA = 0.05
 
 def largest_exponent_ratio(effort: Effort) -> float:
     """Return the largest ratio of the outputs' KL (the exponent for that channel) to φ times the inputs' KL."""
-    found = []
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
-        one, laws = instances.random_guarantee(), instances.random_distributions(2, 3)
-        exponent = approximate_channel(one).output_divergence("kl", *laws)
-        found.append(exponent / (suprema.printed_contraction(one) * kl_divergence(*laws)))
-    return instances.worst_of(found)
+        guarantee, laws = instances.random_guarantee(), instances.random_distributions(2, 3)
+        exponent = approximate_channel(guarantee).output_divergence("kl", *laws)
+        ratios.append(exponent / (suprema.printed_contraction(guarantee) * kl_divergence(*laws)))
+    return instances.worst_of(ratios)
 
 
 def chernoff_stein(effort: Effort) -> list[float]:
-    """(50): log of the least type-II error between n = 10 000 and 20 000 open coins, per coin and with its sign."""
+    """Return (50): the decrease of the log type-II error per coin, from n = 10 000 to 20 000 open coins."""
     errors = [math.log((n * from_pair(P0, P1).loss).tradeoff(ALPHA)) for n in (10_000, 20_000)]
     return [(first - second) / 10_000 for first, second in pairwise(errors)]
 
 
 def information_over_entropy(effort: Effort) -> float:
-    """I(X; Z) over φ H(X): the largest over random (ε, δ)-LDP channels."""
-    found = []
+    """Return the largest I(X; Z) divided by φ H(X) over random (ε, δ)-LDP channels."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
-        one, prior = instances.random_guarantee(), instances.random_distribution(3)
+        guarantee, prior = instances.random_guarantee(), instances.random_distribution(3)
         entropy = float(entr(prior).sum())
-        known = approximate_channel(one).mutual_information(prior)
-        found.append(known / (suprema.printed_contraction(one) * entropy))
-    return instances.worst_of(found)
+        information = approximate_channel(guarantee).mutual_information(prior)
+        ratios.append(information / (suprema.printed_contraction(guarantee) * entropy))
+    return instances.worst_of(ratios)
 
 
 def small_epsilon(effort: Effort) -> list[float]:
-    """I(X; Z) of the binary mechanism for the evenest split of a prior, over (20), at ε = 0.001."""
+    """Return I(X; Z) of the binary mechanism for the evenest split of a prior, divided by (20), at ε = 0.001."""
     ratios = []
     for prior in ([0.5, 0.5], [0.7, 0.3], [0.4, 0.3, 0.2, 0.1]):
         # To which half each value goes.

@@ -28,7 +28,7 @@ from tightrope.papers.item import (
 )
 from tightrope.reporting.charts.panels import Drawing, Line, Panel, Plane
 
-# The formulas of the paper, written down from its text; sensitivity 1 unless a width is given.
+# The formulas of the paper, implemented from its text; sensitivity 1 unless a width is given.
 
 GDGK = "GDGK"
 Setting = tuple[float, float, float]
@@ -39,49 +39,50 @@ SETTINGS: tuple[Setting, ...] = tuple(
 
 
 def exponential_ratio(epsilon: float, delta: float) -> float:
-    """(e^ε − 1)/(2δ)."""
+    """Return (e^ε − 1)/(2δ)."""
     return math.expm1(epsilon) / (2 * delta)
 
 
 def cutoff_point(epsilon: float, delta: float, width: float = 1.0) -> float:
-    """A: where the density is cut off."""
+    """Return A, the largest |X| of truncated Laplace noise."""
     return width / epsilon * math.log1p(exponential_ratio(epsilon, delta))
 
 
 def amplitude_upper(epsilon: float, delta: float, width: float = 1.0) -> float:
-    """V1 upper."""
+    """Return the upper bound on V1, the amplitude E|X|."""
     r = exponential_ratio(epsilon, delta)
     return width / epsilon * (1 - math.log1p(r) / r)
 
 
 def power_upper(epsilon: float, delta: float, width: float = 1.0) -> float:
-    """V2 upper."""
+    """Return the upper bound on V2, the power E X²."""
     r = exponential_ratio(epsilon, delta)
     grown = math.log1p(r)
     return 2 * width**2 / epsilon**2 * (1 - (grown * grown / 2 + grown) / r)
 
 
 def delta_for_integer(epsilon: float, n: int) -> float:
-    """The δ for which Σ_{k<n} a b^k = ½, as Theorems 4 and 5 assume of their integer n."""
+    """Return the δ for which Σ_{k<n} a b^k = ½, as Theorems 4 and 5 assume of their integer n."""
     b = math.exp(-epsilon)
     a = (1 - b) / (2 * (1 - b**n))
     return a / b - math.expm1(epsilon) / 2
 
 
 def least_amplitude(epsilon: float, n: int) -> float:
-    """Theorem 4 in its closed form."""
+    """Return the lower bound of Theorem 4 in closed form."""
     a, b = _series_coefficients(epsilon, n)
     return 2 * a * ((b - b**n) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b))
 
 
 def least_power(epsilon: float, n: int) -> float:
-    """Theorem 5 in its closed form."""
+    """Return the lower bound of Theorem 5 in closed form."""
     a, b = _series_coefficients(epsilon, n)
     inner = b * (1 - b ** (n - 1)) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b)
     return 2 * a / (1 - b) * (-b + 2 * inner - b * b * (1 - b ** (n - 2)) / (1 - b) - (n - 1) ** 2 * b**n)
 
 
 def _series_coefficients(epsilon: float, n: int) -> tuple[float, float]:
+    """Return a and b of the theorems' series Σ a b^k."""
     return (delta_for_integer(epsilon, n) + math.expm1(epsilon) / 2) * math.exp(-epsilon), math.exp(-epsilon)
 
 
@@ -91,12 +92,12 @@ SHOWN = 1.0, 0.05
 
 
 def truncated_laplace_of(epsilon: float, delta: float, width: float = 1.0) -> TruncatedLaplace:
-    """The truncated Laplace distribution."""
+    """Return the truncated Laplace distribution."""
     return truncated_laplace(epsilon=epsilon, delta=delta, sensitivity=width)
 
 
 def tail_sum_lower(epsilon: float, delta: float, cost: str) -> float:
-    """The sums of Theorems 4 and 5, for any δ."""
+    """Return the sums of Theorems 4 and 5, for any δ."""
     return tail_sum(PrivacyTarget.from_budget(Budget(epsilon=epsilon, delta=delta)), 1.0, ErrorCost.from_argument(cost))
 
 
@@ -110,7 +111,7 @@ def scaled_limits(effort: Effort) -> list[float]:
 
 
 def figure_facts(effort: Effort) -> list[float]:
-    """A, the mass on [A − Δ, A], and the decay over Δ from quantiles, for each setting."""
+    """Return A, and the width of the last interval of mass δ, for each setting."""
     facts = []
     for epsilon, delta, width in SETTINGS:
         law = truncated_laplace_of(epsilon, delta, width)
@@ -119,19 +120,19 @@ def figure_facts(effort: Effort) -> list[float]:
 
 
 def printed_figure_facts(effort: Effort) -> list[float]:
-    """A in closed form, and the width Δ that holds the mass δ."""
+    """Return a in closed form, and the width Δ that holds the mass δ."""
     return [value for setting in SETTINGS for value in (cutoff_point(*setting), setting[2])]
 
 
 def density_from_quantiles(law: TruncatedLaplace, points: int) -> tuple[list[float], list[float]]:
-    """The density from quantiles alone: dp/dx between neighboring ones."""
+    """Return the density from quantiles alone: dp/dx between neighboring ones."""
     p = np.linspace(0.0005, 0.9995, points)
     x = np.array([law.quantile(float(share)) for share in p])
     return ((x[1:] + x[:-1]) / 2).tolist(), (np.diff(p) / np.diff(x)).tolist()
 
 
 def draw_density(effort: Effort) -> list[Drawing]:
-    """The paper's Figure 1."""
+    """Return the paper's Figure 1."""
     epsilon, delta = SHOWN
     law = truncated_laplace_of(epsilon, delta)
     x, y = density_from_quantiles(law, 16 * effort.grid + 1)
@@ -146,7 +147,7 @@ def draw_density(effort: Effort) -> list[Drawing]:
 
 
 def draw_bounds(effort: Effort) -> list[Drawing]:
-    """V1 and V2 from above and below, with the optimum of the linear program between them."""
+    """Draw the bounds on V1 and V2, with the optimum of the linear program between them."""
     epsilons, delta = np.geomspace(0.1, 5.0, effort.grid).tolist(), 1e-3
     few = np.geomspace(0.25, 2.5, min(5, effort.grid)).tolist()
     laws = [truncated_laplace_of(e, delta) for e in epsilons]
@@ -164,14 +165,14 @@ def draw_bounds(effort: Effort) -> list[Drawing]:
     return panels
 
 
-def property_over_settings(value: Callable[[TruncatedLaplace], float]) -> Callable[[Effort], list[float]]:
-    """One fact of the distribution in each setting."""
-    return lambda effort: [value(truncated_laplace_of(*setting)) for setting in SETTINGS]
+def property_over_settings(property_of: Callable[[TruncatedLaplace], float]) -> Callable[[Effort], list[float]]:
+    """Return a computation of one property of the distribution in each setting."""
+    return lambda effort: [property_of(truncated_laplace_of(*setting)) for setting in SETTINGS]
 
 
-def formula_over_settings(value: Callable[[float, float, float], float]) -> Callable[[Effort], list[float]]:
-    """One formula of the paper in each setting."""
-    return lambda effort: [value(*setting) for setting in SETTINGS]
+def formula_over_settings(formula: Callable[[float, float, float], float]) -> Callable[[Effort], list[float]]:
+    """Return a computation of one formula of the paper in each setting."""
+    return lambda effort: [formula(*setting) for setting in SETTINGS]
 
 
 items = (
@@ -265,7 +266,7 @@ items = (
     ),
 )
 
-# How near the two bounds come in each regime (GDGK, "Tightness of the lower and upper bounds").
+# How close the two bounds are in each regime (GDGK, "Tightness of the lower and upper bounds").
 
 SMALL, TINY = 2e-4, 1e-12
 """Stand-ins for the limit 0, of ε and of δ."""
@@ -274,12 +275,12 @@ NEAR = 2e-3
 
 
 def amplitude_tightness(epsilon: float, delta: float) -> float:
-    """V1 lower over V1 upper."""
+    """Return the lower bound on V1 divided by the upper one."""
     return tail_sum_lower(epsilon, delta, "absolute") / truncated_laplace_of(epsilon, delta).mean_absolute_error
 
 
 def power_tightness(epsilon: float, delta: float) -> float:
-    """V2 lower over V2 upper."""
+    """Return the lower bound on V2 divided by the upper one."""
     return tail_sum_lower(epsilon, delta, "squared") / truncated_laplace_of(epsilon, delta).mean_squared_error
 
 
@@ -343,13 +344,13 @@ Table = list[list[float]]
 
 @lru_cache(maxsize=64)
 def least_gaussian(epsilon: float, delta: float) -> Gaussian:
-    """The Gaussian of least scale that is (ε, δ)-private, by its exact profile."""
+    """Return the Gaussian of least scale that is (ε, δ)-private, by its exact profile."""
     found = calibrate(lambda scale: gaussian(scale=scale).loss, Budget(epsilon=epsilon, delta=delta), tolerance=1e-9)
     return gaussian(scale=found.parameter)
 
 
 def gaussian_cost_ratio(epsilon: float, delta: float, cost: str) -> float:
-    """V upper over the cost of the least Gaussian."""
+    """Return the cost of truncated Laplace noise divided by that of the best Gaussian."""
     law, least = truncated_laplace_of(epsilon, delta), least_gaussian(epsilon, delta)
     if cost == "absolute":
         return law.mean_absolute_error / least.mean_absolute_error
@@ -357,12 +358,12 @@ def gaussian_cost_ratio(epsilon: float, delta: float, cost: str) -> float:
 
 
 def gaussian_cost_ratios(epsilons: tuple[float, ...], deltas: tuple[float, ...], cost: str) -> Table:
-    """The paper's ratio, a row for each δ."""
+    """Return the paper's ratio, a row for each δ."""
     return [[gaussian_cost_ratio(epsilon, delta, cost) for epsilon in epsilons] for delta in deltas]
 
 
 def program_settings(effort: Effort) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values of ε and of δ for which the program is solved."""
+    """Return the values of ε and of δ for which the program is solved."""
     return (COARSE_EPSILONS, COARSE_DELTAS) if effort.coarse else (PROGRAM_EPSILONS, PROGRAM_DELTAS)
 
 
@@ -375,7 +376,7 @@ def optimal_cost_ratios(effort: Effort, cost: str) -> Table:
 
 
 def draw_cost_plane(effort: Effort, cost: str) -> list[Drawing]:
-    """The paper's plane."""
+    """Return the paper's plane."""
     title = f"GDGK: noise {NAMES[cost]}, truncated Laplace / optimal Gaussian"
     return [
         Plane(
@@ -390,7 +391,7 @@ def draw_cost_plane(effort: Effort, cost: str) -> list[Drawing]:
 
 
 def draw_optimum(effort: Effort, cost: str) -> list[Drawing]:
-    """The plane of the true optimum."""
+    """Return the plane of the true optimum."""
     title = f"Noise {NAMES[cost]}: the true optimum / optimal Gaussian"
     return [Plane(title, "ε", "δ", *program_settings(effort), optimal_cost_ratios(effort, cost))]
 

@@ -30,35 +30,35 @@ EPSILON_AND_ETA = ((1.0, 0.3), (0.5, 0.2), (2.0, 0.7))
 
 
 def many_releases(n: int, mu: float = 1.0, c0: float = 2.0) -> PrivacyLoss:
-    """N releases of ε = μ/√n and η = ε/c₀ (or its largest value, for c₀ = 2)."""
+    """Return the loss of n releases with ε = μ/√n and η = ε/c₀ (for c₀ = 2 its largest value)."""
     epsilon = mu / math.sqrt(n)
     return n * approx_dp(epsilon, total_variation=epsilon / c0).loss
 
 
 def distance_to_gaussian(n: int) -> float:
-    """Sup over a grid of |f_n − G_1|."""
+    """Return the maximum of |f_n − G_1| over a grid."""
     rates = np.array(RATES[1:-1:4])
     return float(np.max(np.abs(many_releases(n).tradeoff(rates) - gaussian_tradeoff(1.0, rates))))
 
 
 def gaussian_tradeoff(mu: float, rates: ArrayLike) -> Floats:
-    """G_μ from its definition (12)."""
+    """Return G_μ by its definition (12)."""
     return np.asarray(ndtr(ndtri(1 - np.asarray(rates)) - mu))
 
 
 def schedule_mu(n: int, c1: float) -> float:
-    """μ of n releases with ε = n^{−c₁}, η = n^{c₁−1}/2."""
+    """Return μ of the Gaussian limit of n releases with ε = n^{−c₁}, η = n^{c₁−1}/2."""
     return (n * approx_dp(n**-c1, total_variation=n ** (c1 - 1) / 2).loss).gaussian_limit().mu
 
 
 def loss_moment(power: int, epsilon: float, eta: float) -> float:
-    """E_Q |log dP/dQ|^power of the dominating pair."""
+    """Return E_Q |log dP/dQ|^power of the dominating pair."""
     f = Divergence("moment", lambda t: abs(math.log(t)) ** power, at_zero=0.0, slope=0.0)
     return extremal.dominating_channel(Guarantee(epsilon, 0.0, eta)).output_divergence(f, [1.0, 0.0], [0.0, 1.0])
 
 
-def adaptive_convergence(effort: Effort) -> float:
-    """Remark 4: a second mechanism that depends on the first output loses no more than Theorem 2 says."""
+def largest_adaptive_excess(effort: Effort) -> float:
+    """Return 1 + the largest excess over Theorem 2 of two mechanisms, the second adaptive (Remark 4)."""
     differences = []
     for _ in range(effort.reduced_instances(0.5)):
         triple = instances.random_guarantee(pure=True)
@@ -66,8 +66,8 @@ def adaptive_convergence(effort: Effort) -> float:
         second = [instances.random_private_channel(triple, 2, 3).matrix for _ in range(2)]
         joint = [np.concatenate([first[b, y] * second[y][b] for y in (0, 1)]) for b in (0, 1)]
         epsilon = instances.draw_between(0.0, 1.9 * triple.epsilon)
-        most = 2 * approx_dp(triple.epsilon, total_variation=triple.total_variation).loss
-        differences.append(float(from_pair(*joint).loss.delta_bounds(epsilon).lower) - most.delta(epsilon))
+        bound = 2 * approx_dp(triple.epsilon, total_variation=triple.total_variation).loss
+        differences.append(float(from_pair(*joint).loss.delta_bounds(epsilon).lower) - bound.delta(epsilon))
     return 1 + instances.worst_of(differences)
 
 
@@ -80,7 +80,7 @@ def outside_bracket(n: int) -> float:
 
 
 def draw_convergence(effort: Effort) -> list[Drawing]:
-    """The convergence of Theorem 3."""
+    """Return the convergence of Theorem 3."""
     lines = [tradeoff_line(f"{n} releases", many_releases(n)) for n in (1, 3, 10)]
     lines.append(Line("Gaussian limit", RATES, gaussian_tradeoff(1.0, RATES).tolist()))
     return [Panel("GI Theorem 3: releases of ε = 1/√n near their limit", ALARMS, MISSED, lines)]
@@ -159,7 +159,7 @@ items = (
         "Remark 4",
         "mechanisms chosen after the first output stay within the composition: largest excess, added to 1",
         "from_pair(...).loss, 2 * approx_dp(...).loss",
-        adaptive_convergence,
+        largest_adaptive_excess,
         printed_number(1.0),
         bound_holds(),
     ),

@@ -21,13 +21,13 @@ BLUE, RED = (1, 3, 5), (0, 2, 4)
 
 
 def compose_triple(triple: Triple, k: int) -> PrivacyLoss:
-    """K releases, each (ε, δ, η)."""
+    """Return the loss of k releases, each (ε, δ, η)."""
     epsilon, delta, eta = triple
     return k * approx_dp(epsilon, delta=delta, total_variation=eta).loss
 
 
 def theorem_2(effort: Effort) -> list[float]:
-    """δ(jε) for every j, of four triples and six k."""
+    """Return δ(jε) for every j, of four triples and six k."""
     return [
         float(value)
         for triple in TRIPLES
@@ -37,25 +37,25 @@ def theorem_2(effort: Effort) -> list[float]:
 
 
 def printed_theorem_2(effort: Effort) -> list[float]:
-    """The same from (5)."""
+    """Return the same δ(jε) by (5)."""
     return [printed.theorem_2(triple, k, j) for triple in TRIPLES for k in COUNTS for j in range(k + 1)]
 
 
 def adaptive_excess(effort: Effort) -> float:
     """Return 1 + the largest excess over Theorem 2 of the δ of composed random mechanisms within a triple."""
-    found = []
+    excesses = []
     for _ in range(effort.reduced_instances(0.5)):
         triple = instances.random_guarantee(pure=True)
         rows = [instances.random_private_channel(triple, 2, 3).matrix for _ in range(3)]
-        own = sum((from_pair(p, q).loss for p, q in rows[1:]), from_pair(*rows[0]).loss)
+        composed = sum((from_pair(p, q).loss for p, q in rows[1:]), from_pair(*rows[0]).loss)
         epsilon = instances.draw_between(0.0, 2 * triple.epsilon)
-        theirs = compose_triple((triple.epsilon, 0.0, triple.total_variation), 3)
-        found.append(float(own.delta_bounds(epsilon).lower) - theirs.delta(epsilon))
-    return 1 + instances.worst_of(found)
+        bound = compose_triple((triple.epsilon, 0.0, triple.total_variation), 3)
+        excesses.append(float(composed.delta_bounds(epsilon).lower) - bound.delta(epsilon))
+    return 1 + instances.worst_of(excesses)
 
 
 def dominating_pair(effort: Effort) -> list[float]:
-    """Rows of the dominating channel, of four triples."""
+    """Return the rows of the dominating channel of four triples."""
     return [
         float(value) for epsilon, delta, eta in TRIPLES
         for value in extremal.dominating_channel(Guarantee(epsilon, delta, eta)).matrix.ravel()
@@ -63,7 +63,7 @@ def dominating_pair(effort: Effort) -> list[float]:
 
 
 def printed_pair(effort: Effort) -> list[float]:
-    """(43) and (44)."""
+    """Return the same rows by (43) and (44)."""
     values = []
     for triple in TRIPLES:
         epsilon, delta, _ = triple
@@ -75,7 +75,7 @@ def printed_pair(effort: Effort) -> list[float]:
 
 
 def profile_bends(effort: Effort) -> list[float]:
-    """Remark 3: where the profile of 5 releases bends, in units of ε: second differences off the lattice vanish."""
+    """Return where the profile of 5 releases bends, in units of ε (Remark 3): from its second differences."""
     loss, step = compose_triple((1.0, 0.0, ETA), 5), 1 / 16
     gammas = np.exp(np.arange(0.0, 5.0, step))
     values = loss.delta(np.log(gammas))
@@ -85,20 +85,20 @@ def profile_bends(effort: Effort) -> list[float]:
 
 
 def draw_one(effort: Effort) -> list[Drawing]:
-    """Figure 4a."""
+    """Draw Figure 4a."""
     return [Panel("GI Fig. 4a: one release, ε = 1, α = 0.3", ALARMS, MISSED, _half_plane_lines(1))]
 
 
 def draw_five(effort: Effort) -> list[Drawing]:
-    """Figure 4b: with the j of the parity of k alone, and with all."""
-    rates, odd = np.linspace(0, 1, 121).tolist(), []
+    """Draw Figure 4b: with the j of the parity of k alone, and with all."""
+    rates, same_parity = np.linspace(0, 1, 121).tolist(), []
     for t in rates:
         half_planes = [0.0]
         for j in BLUE:
             delta = printed.theorem_2((1.0, 0.0, ETA), 5, j)
             half_planes += [1 - delta - math.exp(j) * t, math.exp(-j) * (1 - delta - t)]
-        odd.append(max(half_planes))
-    lines = [*_half_plane_lines(5), Line("Theorem 2, j = 1, 3, 5 alone", rates, odd)]
+        same_parity.append(max(half_planes))
+    lines = [*_half_plane_lines(5), Line("Theorem 2, j = 1, 3, 5 alone", rates, same_parity)]
     return [Panel("GI Fig. 4b: five releases, ε = 1, α = 0.3", ALARMS, MISSED, lines)]
 
 
@@ -110,7 +110,7 @@ def _half_plane_lines(k: int) -> list[Line]:
 
 
 def bayes_security(effort: Effort) -> list[float]:
-    """Bayes security of k releases that are only known to have total variation η."""
+    """Return the Bayes security of k releases of which only the total variation η is known."""
     return [(k * approx_dp(0.0, delta=eta).loss).bayes_security() for eta in (0.1, 0.3) for k in (1, 4, 10)]
 
 

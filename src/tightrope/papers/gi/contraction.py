@@ -47,7 +47,7 @@ def largest_le_cam(p: Floats, q: Floats) -> float:
 
 
 def largest_le_cam_ratio(effort: Effort) -> float:
-    """Largest relative difference of the coefficient to (37), over random pairs of rows, added to 1."""
+    """Return the largest relative difference of the coefficient to (37), over random pairs of rows, added to 1."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         rows = instances.random_channel(2, instances.draw_integer(2, 5)).matrix
@@ -57,7 +57,7 @@ def largest_le_cam_ratio(effort: Effort) -> float:
 
 
 def compare_with_theorem_5(effort: Effort) -> list[float]:
-    """η_KL over η tanh(ε/2): the largest of random private channels, and the dominating mechanism."""
+    """Return η_KL divided by η tanh(ε/2): the largest of random private channels, and the dominating mechanism."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         triple = instances.random_guarantee(pure=True)
@@ -70,25 +70,25 @@ def compare_with_theorem_5(effort: Effort) -> list[float]:
 
 
 def compare_with_proxy(effort: Effort) -> float:
-    """η_KL of a random channel over its proxy, the largest."""
+    """Return the largest η_KL of a random channel divided by its proxy."""
     channels = [instances.random_channel(3, 4) for _ in range(effort.reduced_instances(0.5))]
     return instances.worst_of([one.kl_contraction / suprema.kl_contraction(one.guarantee(0.0)) for one in channels])
 
 
 def compare_with_theorem_6(effort: Effort) -> float:
-    """χ²(M₀‖M₁) over what Theorem 6 allows, the largest."""
-    found = []
+    """Return the largest χ²(M₀‖M₁) divided by the bound of Theorem 6."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
-        apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
-        chi = instances.random_private_channel(triple, 3, 4).output_divergence("chi_squared", *laws)
-        found.append(chi / suprema.printed_chi_squared(triple, apart))
-    return instances.worst_of(found)
+        variation = float(np.abs(laws[0] - laws[1]).sum()) / 2
+        chi_squared = instances.random_private_channel(triple, 3, 4).output_divergence("chi_squared", *laws)
+        ratios.append(chi_squared / suprema.printed_chi_squared(triple, variation))
+    return instances.worst_of(ratios)
 
 
 def kept_by_erasure(effort: Effort) -> float:
-    """Theorem 7: D_f of an ε-LDP channel with its reports erased, over the share times D_f: largest distance to 1."""
-    found = []
+    """Return 1 + the largest relative difference of D_f after erasure from the kept fraction of D_f (Theorem 7)."""
+    differences = []
     for _ in range(effort.reduced_instances(0.5)):
         triple, laws, name = (
             instances.random_guarantee(pure=True),
@@ -96,17 +96,17 @@ def kept_by_erasure(effort: Effort) -> float:
             NAMES[instances.draw_integer(0, 3)],
         )
         channel = instances.random_private_channel(Guarantee(triple.epsilon), 3, 3)
-        share = suprema.share_kept_by_erasure(triple)
-        after = channel.erase(1 - share)
-        before = share * channel.output_divergence(name, *laws)
-        found.append(abs(after.output_divergence(name, *laws) - before) / max(before, SLACK))
-        found.append(max(0.0, after.total_variation - triple.total_variation))
-        found.append(max(0.0, after.epsilon - triple.epsilon))
-    return 1 + instances.worst_of(found)
+        kept_fraction = suprema.share_kept_by_erasure(triple)
+        erased = channel.erase(1 - kept_fraction)
+        expected = kept_fraction * channel.output_divergence(name, *laws)
+        differences.append(abs(erased.output_divergence(name, *laws) - expected) / max(expected, SLACK))
+        differences.append(max(0.0, erased.total_variation - triple.total_variation))
+        differences.append(max(0.0, erased.epsilon - triple.epsilon))
+    return 1 + instances.worst_of(differences)
 
 
 def lemma_3(effort: Effort) -> float:
-    """Total variation after erasure over (1 − α) tanh(ε/2), the largest."""
+    """Return the largest total variation after erasure divided by (1 − α) tanh(ε/2)."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         epsilon, alpha = instances.draw_between(0.1, 3.0), instances.draw_between(0.0, 0.95)
@@ -127,7 +127,7 @@ def binary_share(effort: Effort) -> float:
 
 
 def draw_shares(effort: Effort) -> list[Drawing]:
-    """(41) and the sharper bound, with the largest η."""
+    """Draw (41) and the sharper bound, with the largest η."""
     x = np.linspace(0.05, 4.0, 8 * effort.grid).tolist()
     lines = [
         Line("ours, 2η/(e^ε − 1)", x, [suprema.binary_share_of_best_kl(Guarantee(e)) for e in x]),

@@ -37,12 +37,12 @@ P0, P1 = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
 
 
 def by_definition(f: Callable[[float], float], p: Floats, q: Floats) -> float:
-    """Σ q f(p/q)."""
+    """Return Σ q f(p/q)."""
     return math.fsum(b * f(a / b) for a, b in zip(p.tolist(), q.tolist(), strict=True))
 
 
 def definition_20(effort: Effort) -> float:
-    """Largest relative difference of D_f to its definition, over random channels and distributions, added to 1."""
+    """Return 1 + the largest relative difference of D_f from its definition (Definition 20)."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws = instances.random_channel(3, 4), instances.random_distributions(2, 3)
@@ -53,18 +53,18 @@ def definition_20(effort: Effort) -> float:
 
 
 def largest_contraction_ratio(effort: Effort) -> float:
-    """D_f(M₀‖M₁) / (η_f D_f(P₀‖P₁)): the coefficient of the channel is enough for every pair of distributions."""
-    found = []
+    """Return the largest D_f(M₀‖M₁) / (η_f D_f(P₀‖P₁)), η_f the coefficient of the channel."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         channel, laws = instances.random_channel(3, 4), instances.random_distributions(2, 3)
         name = NAMES[instances.draw_integer(0, 3)]
-        most = channel.total_variation if name == "total_variation" else channel.kl_contraction
-        found.append(channel.output_divergence(name, *laws) / (most * by_definition(F[name], *laws)))
-    return instances.worst_of(found)
+        coefficient = channel.total_variation if name == "total_variation" else channel.kl_contraction
+        ratios.append(channel.output_divergence(name, *laws) / (coefficient * by_definition(F[name], *laws)))
+    return instances.worst_of(ratios)
 
 
 def privacy_by_subsets(effort: Effort) -> float:
-    """Definitions 6 and 7 from all sets S and pairs of inputs: largest difference, added to 1."""
+    """Return 1 + the largest difference from Definitions 6 and 7, by all sets S and pairs of inputs."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         channel = instances.random_channel(3, 3)
@@ -76,39 +76,39 @@ def privacy_by_subsets(effort: Effort) -> float:
 
 
 def largest_variation_ratios(effort: Effort) -> list[float]:
-    """TV(M₀, M₁) over η TV(P₀, P₁): the largest of random private channels, and the binary mechanism with erasure."""
-    found = []
+    """Return TV(M₀, M₁) / (η TV(P₀, P₁)): the largest of random channels, and the binary mechanism with erasure."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
         channel = instances.random_private_channel(triple, 3, 4)
-        apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
-        found.append(channel.output_divergence("total_variation", *laws) / (triple.total_variation * apart))
+        input_variation = float(np.abs(laws[0] - laws[1]).sum()) / 2
+        ratios.append(channel.output_divergence("total_variation", *laws) / (triple.total_variation * input_variation))
     best = Guarantee(1.0, 0.0, 0.3)
-    reached = extremal.binary_with_erasure(P0, P1, best).output_divergence("total_variation", P0, P1)
-    return [instances.worst_of(found), reached / (0.3 * 0.3)]
+    attained = extremal.binary_with_erasure(P0, P1, best).output_divergence("total_variation", P0, P1)
+    return [instances.worst_of(ratios), attained / (0.3 * 0.3)]
 
 
 def rows_against_theorem_4(effort: Effort) -> list[float]:
-    """D_f of two rows over the supremum: the largest of random private channels, and the dominating mechanism."""
-    found = []
+    """Return D_f of two rows divided by the supremum: the largest of random channels, and the dominating one."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         triple, name = instances.random_guarantee(pure=True), NAMES[instances.draw_integer(0, 3)]
         rows = instances.random_private_channel(triple, 2, 4).matrix
-        found.append(Channel(rows).output_divergence(name, *NOISELESS) / suprema.divergence_of_rows(name, triple))
+        ratios.append(Channel(rows).output_divergence(name, *NOISELESS) / suprema.divergence_of_rows(name, triple))
     triple = Guarantee(1.0, 0.0, 0.3)
-    reached = extremal.dominating_channel(triple).output_divergence("kl", *NOISELESS) / suprema.divergence_of_rows(
+    attained = extremal.dominating_channel(triple).output_divergence("kl", *NOISELESS) / suprema.divergence_of_rows(
         "kl", triple
     )
-    return [instances.worst_of(found), reached]
+    return [instances.worst_of(ratios), attained]
 
 
 def contraction_suprema(effort: Effort) -> list[float]:
-    """The supremum for each f, ε and η."""
+    """Return the supremum for each f, ε and η."""
     return [suprema.divergence_of_rows(name, Guarantee(e, 0.0, eta)) for name in NAMES for e, eta in PAIRS]
 
 
 def formula_32(effort: Effort) -> list[float]:
-    """η (f(e^ε) + e^ε f(e^{−ε}))/(e^ε − 1)."""
+    """Return η (f(e^ε) + e^ε f(e^{−ε}))/(e^ε − 1) for each f, ε and η."""
     return [
         eta * (F[name](math.exp(e)) + math.exp(e) * F[name](math.exp(-e))) / math.expm1(e)
         for name in NAMES for e, eta in PAIRS
@@ -116,13 +116,13 @@ def formula_32(effort: Effort) -> list[float]:
 
 
 def any_f(effort: Effort) -> list[float]:
-    """The same for an f of no name, |t − 1|³ below 2."""
+    """Return the supremum for an f that is not built in, |t − 1|³, at three ε."""
     f = Divergence("cube", lambda t: abs(t - 1) ** 3, at_zero=1.0, slope=math.inf)
     return [suprema.divergence_of_rows(f, Guarantee(e)) for e in (0.3, 1.0, 2.0)]
 
 
 def rows_28(effort: Effort) -> list[float]:
-    """Rows of the dominating channel with δ = 0."""
+    """Return the rows of the dominating channel with δ = 0."""
     return [
         float(value) for e, eta in PAIRS
         for value in extremal.dominating_channel(Guarantee(e, 0.0, eta)).matrix[:, 1:4].ravel()
@@ -130,7 +130,7 @@ def rows_28(effort: Effort) -> list[float]:
 
 
 def printed_28(effort: Effort) -> list[float]:
-    """(28), its third output in the middle."""
+    """Return the same rows by (28), with its third output in the middle."""
     values = []
     for e, eta in PAIRS:
         high, low = eta * math.exp(e) / math.expm1(e), eta / math.expm1(e)

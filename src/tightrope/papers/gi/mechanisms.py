@@ -23,37 +23,37 @@ from tightrope.papers.item import (
 )
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
-SHARES = (0.01, 0.3, 0.9)
+SUBSET_FRACTIONS = (0.01, 0.3, 0.9)
 FACTORS = (0.2, 1.0, 3.0)
 
 
 def sample_mechanism(triple: printed.Triple, share: float) -> PrivacyLoss:
-    """The mechanism on a random subset."""
+    """Return the mechanism on a random subset."""
     epsilon, delta, eta = triple
     return approx_dp(epsilon, delta=delta, total_variation=eta).loss.subset_sample(round(1000 * share), 1000)
 
 
-def subsampled_ratios(effort: Effort) -> list[float]:
-    """δ at the new ε and total variation, over pδ and pη."""
+def subsampled_guarantees(effort: Effort) -> list[float]:
+    """Return δ at the new ε, and the total variation, of subsampled mechanisms."""
     values = []
     for triple in TRIPLES:
-        for p in SHARES:
+        for p in SUBSET_FRACTIONS:
             loss, epsilon = sample_mechanism(triple, p), math.log1p(p * math.expm1(triple[0]))
             values += [loss.delta(epsilon), loss.total_variation()]
     return values
 
 
 def printed_subsampled(effort: Effort) -> list[float]:
-    """Proposition 1."""
-    return [value for _, delta, eta in TRIPLES for p in SHARES for value in (p * delta, p * eta)]
+    """Return pδ and pη (Proposition 1)."""
+    return [value for _, delta, eta in TRIPLES for p in SUBSET_FRACTIONS for value in (p * delta, p * eta)]
 
 
 def mixture_guarantees(effort: Effort) -> list[float]:
-    """(48)–(50): the dominating pair with a share p of the one row in the other, both orders; their ε and η."""
+    """Return ε and η of the dominating pair with a fraction p of one row mixed into the other, (48)–(50)."""
     values = []
     for epsilon, _, eta in TRIPLES[:1]:
         rows = extremal.dominating_channel(Guarantee(epsilon, 0.0, eta)).matrix
-        for p in SHARES:
+        for p in SUBSET_FRACTIONS:
             loss = from_pair(p * rows[0] + (1 - p) * rows[1], rows[1]).loss
             values += [loss.epsilon(0.0), loss.total_variation()]
     return values
@@ -62,13 +62,13 @@ def mixture_guarantees(effort: Effort) -> list[float]:
 def printed_mixtures(effort: Effort) -> list[float]:
     """Return the values that Proposition 1 allows."""
     return [
-        value for epsilon, _, eta in TRIPLES[:1] for p in SHARES
+        value for epsilon, _, eta in TRIPLES[:1] for p in SUBSET_FRACTIONS
         for value in (math.log1p(p * math.expm1(epsilon)), p * eta)
     ]  # fmt: skip
 
 
 def staircase_region(effort: Effort) -> list[float]:
-    """δ at ε/2 of five staircase releases, and of one."""
+    """Return δ at ε/2 of one staircase release, and of five."""
     return [
         (k * staircase(epsilon=e, gamma=g).loss).delta(e / 2)
         for e, g in STAIRCASES for k in (1, 5)
@@ -76,27 +76,27 @@ def staircase_region(effort: Effort) -> list[float]:
 
 
 def triple_region(effort: Effort) -> list[float]:
-    """The same of the triple, from Theorem 2 between its points: δ is linear in e^ε there."""
-    found = []
+    """Return the same δ for the triples, by Theorem 2: between its points δ is linear in e^ε."""
+    deltas = []
     for epsilon, gamma in STAIRCASES:
         triple = (epsilon, 0.0, printed.staircase_variation(epsilon, gamma))
-        share = math.expm1(epsilon / 2) / math.expm1(epsilon)
+        fraction = math.expm1(epsilon / 2) / math.expm1(epsilon)
         for k in (1, 5):
             low, high = (printed.theorem_2(triple, k, j) for j in (0, 1))
-            found.append(low + share * (high - low))
-    return found
+            deltas.append(low + fraction * (high - low))
+    return deltas
 
 
 def staircase_density(epsilon: float, gamma: float, x: Floats) -> Floats:
-    """The staircase density as the paper defines it, Δ = 1."""
-    step, place = np.floor(np.abs(x)), np.abs(x) % 1.0
+    """Return the staircase density as the paper defines it, Δ = 1."""
+    step, fraction = np.floor(np.abs(x)), np.abs(x) % 1.0
     b = math.exp(-epsilon)
     a = (1 - b) / (2 * (gamma + b * (1 - gamma)))
-    return np.asarray(a * b**step * np.where(place < gamma, 1.0, b))
+    return np.asarray(a * b**step * np.where(fraction < gamma, 1.0, b))
 
 
 def shifted_overlap(epsilon: float, gamma: float) -> float:
-    """∫ (f(x) − f(x − 1))₊ dx: both are constant between the kinks, so midpoints of these are exact."""
+    """Return ∫ (f(x) − f(x − 1))₊ dx, exactly from midpoints: both densities are constant between the kinks."""
     kinks = np.unique([k + s * gamma for k in range(-60, 61) for s in (-1, 0, 1)])
     middle, width = (kinks[1:] + kinks[:-1]) / 2, np.diff(kinks)
     return float(
@@ -106,7 +106,7 @@ def shifted_overlap(epsilon: float, gamma: float) -> float:
 
 
 def draw_shift(gamma: float, figure: int) -> list[Drawing]:
-    """Figures 6 and 7: the distribution and the same distribution a sensitivity further."""
+    """Draw Figures 6 and 7: the distribution, and the same distribution shifted by the sensitivity."""
     x = np.linspace(-2.0, 3.0, 2001)
     lines = [
         Line("the law", x.tolist(), staircase_density(1.0, gamma, x).tolist()),
@@ -134,7 +134,7 @@ items = (
         "Proposition 1",
         "on a subset of a share p: (log(1 + p(e^ε − 1)), pδ) and pη; four triples, three shares",
         "approx_dp(...).loss.subset_sample",
-        subsampled_ratios,
+        subsampled_guarantees,
         printed_subsampled,
         agrees_to_digits(7),
     ),

@@ -1,4 +1,4 @@
-"""The formulas of the paper, written down from its text."""
+"""The formulas of the paper, implemented from its text."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ETA = 0.7 * math.tanh(0.5)
 
 
 def corollary_1(triple: Triple, t: float) -> float:
-    """The trade-off function of (ε, δ, η)."""
+    """Return the trade-off function of (ε, δ, η)."""
     epsilon, delta, eta = triple
     return max(0.0, 1 - delta - math.exp(epsilon) * t, math.exp(-epsilon) * (1 - delta - t), 1 - eta - t)
 
 
 def silent_mass(triple: Triple) -> float:
-    """α: the mass of the dominating mechanism on the output that says nothing."""
+    """Return α: the mass of the dominating mechanism on the output that is equally likely for both inputs."""
     epsilon, delta, eta = triple
     return 1 - (eta - delta) * (1 + math.exp(epsilon)) / ((1 - delta) * math.expm1(epsilon))
 
 
 def theorem_2(triple: Triple, k: int, j: int) -> float:
-    """1 − (1−δ)^k (1 − δ_j), with δ_j from (5)."""
+    """Return 1 − (1−δ)^k (1 − δ_j), with δ_j from (5)."""
     epsilon, delta, _ = triple
     alpha = silent_mass(triple)
     share = (1 - alpha) / (1 + math.exp(epsilon))
@@ -47,20 +47,20 @@ def theorem_2(triple: Triple, k: int, j: int) -> float:
 
 
 def kairouz_bound(epsilon: float, k: int, j: int) -> float:
-    """(6), δ = 0, j of the parity of k."""
+    """Return (6), for δ = 0 and j of the parity of k."""
     terms = (math.comb(k, n) * (math.exp((k - n) * epsilon) - math.exp((n + j) * epsilon)) for n in range((k - j) // 2))
     return sum(terms) / (1 + math.exp(epsilon)) ** k
 
 
 def laplace_tradeoff(epsilon: float, t: float) -> float:
-    """The exact trade-off function of the Laplace distribution, in green in Figure 3."""
+    """Return the exact trade-off function of the Laplace distribution, in green in Figure 3."""
     if t <= math.exp(-epsilon) / 2:
         return 1 - math.exp(epsilon) * t
     return math.exp(-epsilon) / (4 * t) if t <= 0.5 else math.exp(-epsilon) * (1 - t)
 
 
 def staircase_variation(epsilon: float, gamma: float) -> float:
-    """Total variation of the staircase distribution (VI-C)."""
+    """Return the total variation of the staircase distribution (VI-C)."""
     b = math.exp(-epsilon)
     below = 2 * (gamma + b * (1 - gamma))
     return (1 - b) * (2 * gamma * (1 - b) + b) / below if gamma < 0.5 else (1 - b) / below

@@ -21,7 +21,10 @@ RATES = np.linspace(0.0, 1.0, 41).tolist()
 
 @dataclass(frozen=True, slots=True)
 class RandomTestPair:
-    """A random pair of distributions, and one of the best tests of it: those with the largest q/p are rejected."""
+    """A random pair of distributions, and an optimal test of p against q: it rejects p at the largest q/p.
+
+    ``alarms`` and ``missed`` are its type-I and type-II errors.
+    """
 
     p: list[float]
     q: list[float]
@@ -29,12 +32,12 @@ class RandomTestPair:
     missed: float
     loss: PrivacyLoss
     bounds: Bounds
-    """Of the trade-off function at ``alarms``."""
+    """Bounds on the trade-off function at ``alarms``."""
 
 
 @lru_cache(maxsize=2)
 def random_test_pairs(effort: Effort) -> list[RandomTestPair]:
-    """Random pairs, every other one its own mirror image, each with a random one of its Neyman–Pearson tests."""
+    """Return random pairs, about half of them symmetric, each with a random one of its Neyman–Pearson tests."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         first, second = instances.random_distributions(2, instances.draw_integer(2, 5))
@@ -49,7 +52,7 @@ def random_test_pairs(effort: Effort) -> list[RandomTestPair]:
 
 
 def worst_theorem_1(effort: Effort) -> float:
-    """1 − δ − t − e^ε f(t) and 1 − δ − e^ε t − f(t): not above 0 where (ε, δ) holds."""
+    """Return 1 + the largest of 1 − δ − t − e^ε f(t) and 1 − δ − e^ε t − f(t), at most 0 where (ε, δ) holds."""
     found = []
     for one in random_test_pairs(effort):
         epsilon, t, f = instances.draw_between(0.0, 2.0), one.alarms, float(one.bounds.upper)
@@ -60,7 +63,7 @@ def worst_theorem_1(effort: Effort) -> float:
 
 
 def converse_theorem_1(effort: Effort) -> list[float]:
-    """The δ that the trade-off function alone implies, over δ(ε): sup_t 1 − f(t) − e^ε t on a fine grid."""
+    """Return the δ that the trade-off function implies, max_t 1 − f(t) − e^ε t on a grid, divided by δ(ε)."""
     grid = np.linspace(0.0, 1.0, 101)
     ratios = []
     for triple in TRIPLES:
@@ -71,14 +74,14 @@ def converse_theorem_1(effort: Effort) -> list[float]:
 
 
 def by_subsets(p: list[float], q: list[float]) -> float:
-    """sup_A P(A) − Q(A), by listing every A."""
+    """Return sup_A P(A) − Q(A), by enumerating every A."""
     size = len(p)
     sets = [[i for i in range(size) if mask >> i & 1] for mask in range(2**size)]
     return max(sum(p[i] - q[i] for i in chosen) for chosen in sets)
 
 
 def variation_pairs(effort: Effort) -> float:
-    """The largest difference to Definition 3, from all subsets."""
+    """Return the largest difference to Definition 3, from all subsets."""
     found = [abs(one.loss.total_variation() - by_subsets(one.p, one.q)) for one in random_test_pairs(effort)]
     return 1 + instances.worst_of(found)
 
@@ -88,12 +91,12 @@ def roc_by_tests(effort: Effort) -> float:
 
     ``PrivacyLoss.tradeoff`` takes the worse order of a pair; for symmetric pairs both orders are equal.
     """
-    even = [one for one in random_test_pairs(effort) if one.p == one.q[::-1]]
-    return 1 + instances.worst_of([abs(float(one.bounds.lower) - one.missed) for one in even])
+    symmetric = [one for one in random_test_pairs(effort) if one.p == one.q[::-1]]
+    return 1 + instances.worst_of([abs(float(one.bounds.lower) - one.missed) for one in symmetric])
 
 
 def largest_variation(effort: Effort) -> list[float]:
-    """η of (ε, δ) alone."""
+    """Return the largest η that (ε, δ) allows."""
     return [Guarantee(epsilon, delta).total_variation for epsilon, delta, _ in TRIPLES]
 
 
@@ -103,19 +106,19 @@ def _triple_loss(triple: printed.Triple) -> PrivacyLoss:
 
 
 def tradeoff_line(name: str, loss: PrivacyLoss) -> Line:
-    """A trade-off function as a line."""
+    """Return a trade-off function as a line."""
     rates = np.unique([*RATES, *np.linspace(0, 0.3, 61)])
     return Line(name, rates.tolist(), loss.tradeoff(rates).tolist())
 
 
 def draw_region(effort: Effort) -> list[Drawing]:
-    """Figure 1."""
+    """Draw Figure 1."""
     line = tradeoff_line("(1, 0.05)-DP", approx_dp(1.0, delta=0.05).loss)
     return [Panel("GI Fig. 1: region of (ε, δ)-DP, ε = 1, δ = 0.05", ALARMS, MISSED, [line])]
 
 
 def draw_sliced(effort: Effort) -> list[Drawing]:
-    """Figure 2: the same region, a slice of it cut off by the total variation."""
+    """Draw Figure 2: the same region, with a slice cut off by the total variation."""
     lines = [
         tradeoff_line("with total variation 0.3", approx_dp(1.0, delta=0.05, total_variation=0.3).loss),
         tradeoff_line("(1, 0.05)-DP alone", approx_dp(1.0, delta=0.05).loss),
@@ -124,7 +127,7 @@ def draw_sliced(effort: Effort) -> list[Drawing]:
 
 
 def draw_laplace(effort: Effort) -> list[Drawing]:
-    """Figure 3."""
+    """Draw Figure 3."""
     eta = 1 - math.exp(-0.5)
     lines = [
         tradeoff_line("Laplace, exact", laplace(scale=1).loss),

@@ -32,19 +32,19 @@ RATES = np.linspace(0.0, 1.0, 41)
 
 
 def single_step_loss() -> PrivacyLoss:
-    """One step on a subset of the examples, one of which may be replaced."""
+    """Return the loss of one step on a subset of the examples; neighbors differ by one replaced example."""
     return gaussian(scale=NOISE).loss.subset_sample(BATCH, EXAMPLES)
 
 
 @lru_cache(maxsize=1)
 def exact_loss() -> PrivacyLoss:
-    """All steps, exactly."""
+    """Return the exact loss of all steps."""
     return STEPS * single_step_loss()
 
 
 @lru_cache(maxsize=2)
 def composed_triples(*, known: bool) -> tuple[PrivacyLoss, ...]:
-    """Theorem 2 (with the total variation, ``known``) or Kairouz, Oh, Viswanath at each of the paper's points."""
+    """Return the compositions by Theorem 2 (with ``known``, the total variation) or by Kairouz, Oh, Viswanath."""
     one = gaussian(scale=NOISE).loss
     eta = RATE * one.total_variation() if known else None
     return tuple(
@@ -54,35 +54,35 @@ def composed_triples(*, known: bool) -> tuple[PrivacyLoss, ...]:
 
 
 def least_variation(losses: tuple[PrivacyLoss, ...]) -> float:
-    """Total variation of the intersection."""
+    """Return the total variation of the intersection of the regions."""
     return min(loss.total_variation() for loss in losses)
 
 
 def moments_epsilon() -> float:
-    """The conversion of Abadi et al., min over orders of (K(z) − log δ)/z, for Poisson batches of the same size."""
+    """Return ε by the conversion of Abadi et al., min over orders of (K(z) − log δ)/z, for Poisson batches."""
     law = DpSgd(EXAMPLES, BATCH, NOISE, 1).loss.remove
 
     def converted_epsilon(z: float) -> float:
-        known = law.laws[0].log_moment(np.array([complex(z)]))
-        return math.inf if known is None else (STEPS * float(known[0].real) - math.log(DELTA)) / z
+        moment = law.laws[0].log_moment(np.array([complex(z)]))
+        return math.inf if moment is None else (STEPS * float(moment[0].real) - math.log(DELTA)) / z
 
-    return min(converted_epsilon(float(order)) for order in range(1, 33))  # they look at 32 whole orders
+    return min(converted_epsilon(float(order)) for order in range(1, 33))  # they use the orders 1 to 32
 
 
 def asymptotic_mu() -> float:
-    """Dong, Roth, Su, Corollary 5.4: √2 c √(e^{1/σ²} Φ(1.5/σ) + 3Φ(−0.5/σ) − 2), c = p√T."""
+    """Return μ by Dong, Roth, Su, Corollary 5.4: √2 c √(e^{1/σ²} Φ(1.5/σ) + 3Φ(−0.5/σ) − 2), c = p√T."""
     inner = math.exp(NOISE**-2) * ndtr(1.5 / NOISE) + 3 * ndtr(-0.5 / NOISE) - 2
     return math.sqrt(2) * RATE * math.sqrt(STEPS) * math.sqrt(inner)
 
 
 def highest_tradeoff(losses: tuple[PrivacyLoss, ...]) -> list[float]:
-    """The highest of several trade-off functions: each is a lower bound."""
+    """Return the highest of several trade-off functions: each is a lower bound."""
     highest = np.max([np.asarray(loss.tradeoff(RATES)) for loss in losses], axis=0)
     return [float(missed) for missed in highest]
 
 
 def by_moment_region() -> list[float]:
-    """The region of (ε, δ) of the moments accountant at every ε: its δ = e^{K − zε} at the best whole order."""
+    """Return the region of (ε, δ) of the moments accountant at every ε: its δ = e^{K − zε} at the best whole order."""
     law = DpSgd(EXAMPLES, BATCH, NOISE, 1).loss.remove.laws[0]
     orders = np.arange(1, 65)
     moments = [
@@ -100,7 +100,7 @@ def by_moment_region() -> list[float]:
 
 
 def draw_figure_curves(effort: Effort) -> list[Drawing]:
-    """The five curves of the figure, and the exact one."""
+    """Return the five curves of the figure, and the exact one."""
     every = 10 if effort.coarse else 5
     mu, x = asymptotic_mu(), RATES.tolist()
     lines = [

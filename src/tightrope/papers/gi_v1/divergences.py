@@ -33,19 +33,19 @@ Pair = tuple[float, float, Guarantee]
 
 
 def random_outputs(effort: Effort, *, pure: bool) -> list[Pair]:
-    """Random private channels and distributions; ``pure``: without a bound on η."""
+    """Return random private channels and distributions; ``pure``: without a bound on η."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         triple, laws = instances.random_guarantee(pure=True), instances.random_distributions(2, 3)
         triple = Guarantee(triple.epsilon) if pure else triple
         channel = instances.random_private_channel(triple, 3, 4)
-        both = channel.output_divergence("kl", *laws) + channel.output_divergence("kl", laws[1], laws[0])
-        found.append((both, float(np.abs(laws[0] - laws[1]).sum()) / 2, triple))
+        symmetric_kl = channel.output_divergence("kl", *laws) + channel.output_divergence("kl", laws[1], laws[0])
+        found.append((symmetric_kl, float(np.abs(laws[0] - laws[1]).sum()) / 2, triple))
     return found
 
 
 def largest_variation(effort: Effort) -> list[float]:
-    """TV over tanh(ε/2): random ε-LDP channels, and the dominating mechanism."""
+    """Return TV divided by tanh(ε/2): the largest of random ε-LDP channels, and the dominating mechanism."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         one = Guarantee(instances.random_guarantee(pure=True).epsilon)
@@ -54,39 +54,39 @@ def largest_variation(effort: Effort) -> list[float]:
 
 
 def binary_rows(eta_share: float) -> list[float]:
-    """Entries of the binary mechanism (with erasure) for P0, P1: outputs 0, silence, 1."""
+    """Return the entries of the binary mechanism (with erasure) for P0, P1: outputs 0, erased, 1."""
     triple = Guarantee(1.0, 0.0, eta_share * math.tanh(0.5))
     return list(extremal.binary_with_erasure(P0, P1, triple).matrix[:, 1:4].ravel())
 
 
 def printed_rows(eta_share: float) -> list[float]:
-    """(23), (24) and (26)–(28) at ε = 1."""
+    """Return the same entries by (23), (24) and (26)–(28) at ε = 1."""
     alpha = 1 - eta_share
     yes, no = (1 - alpha) * math.e / (1 + math.e), (1 - alpha) / (1 + math.e)
     return [value for x in range(3) for value in ((yes, alpha, no) if P0[x] >= P1[x] else (no, alpha, yes))]
 
 
 def attained_variation(eta_share: float) -> float:
-    """TV of the outputs of the binary mechanism (with erasure)."""
+    """Return the total variation of the outputs of the binary mechanism (with erasure)."""
     triple = Guarantee(1.0, 0.0, eta_share * math.tanh(0.5))
     return extremal.binary_with_erasure(P0, P1, triple).output_divergence("total_variation", P0, P1)
 
 
 def log_ratio(effort: Effort) -> float:
-    """(46): |log m₀/m₁| over min(2, e^ε)(e^ε − 1) TV, the largest."""
-    found = []
+    """Return the largest |log m₀/m₁| divided by min(2, e^ε)(e^ε − 1) TV (46)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.5)):
         epsilon, laws = instances.random_guarantee(pure=True).epsilon, instances.random_distributions(2, 3)
         outputs = laws @ instances.random_private_channel(Guarantee(epsilon), 3, 4).matrix
-        outputs = outputs[:, outputs[0] > 0]  # no input leads to the others
-        apart = float(np.abs(laws[0] - laws[1]).sum()) / 2
-        most = min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * apart
-        found.append(float(np.abs(np.log(outputs[0] / outputs[1])).max()) / most)
-    return instances.worst_of(found)
+        outputs = outputs[:, outputs[0] > 0]  # the other outputs have probability 0
+        variation = float(np.abs(laws[0] - laws[1]).sum()) / 2
+        bound = min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * variation
+        ratios.append(float(np.abs(np.log(outputs[0] / outputs[1])).max()) / bound)
+    return instances.worst_of(ratios)
 
 
 def binary_against_others(effort: Effort) -> float:
-    """(55)–(58): the promised fraction of another channel's KL over the binary mechanism's, the largest."""
+    """Return the largest promised fraction of another channel's KL divided by the binary mechanism's (55)–(58)."""
     found = []
     for _ in range(effort.reduced_instances(0.5)):
         one, laws = Guarantee(instances.random_guarantee(pure=True).epsilon), instances.random_distributions(2, 3)
@@ -97,7 +97,7 @@ def binary_against_others(effort: Effort) -> float:
 
 
 def draw_shares(effort: Effort) -> list[Drawing]:
-    """Figure 5, with the sharper share."""
+    """Draw Figure 5, with the sharper bound."""
     x = np.linspace(0.0, 4.0, 8 * effort.grid).tolist()
     lines = [
         Line("ours, 2/(e^ε + 1)", x, [suprema.binary_share_of_best_kl(Guarantee(e)) for e in x]),

@@ -38,17 +38,17 @@ PLAN = (0.2, 0.0, 0.0, 0.1, 0.2, 0.2, 0.0, 0.0, 0.3)
 
 
 def linear_program_cost(cost: Floats, p: Floats, q: Floats) -> float:
-    """The least Σ γ c over couplings, as a linear program of another library."""
+    """Return the least Σ γ c over couplings, as a linear program of another library."""
     n, m = cost.shape
     rows = np.kron(np.eye(n), np.ones(m))
     columns = np.kron(np.ones(n), np.eye(m))
-    sums = np.concatenate([p, q])[:-1]  # the last follows from the others, but for rounding
-    found = optimize.linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=sums, method="highs")
-    return float(found.fun or 0.0)
+    sums = np.concatenate([p, q])[:-1]  # the last equation follows from the others, up to rounding
+    solution = optimize.linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=sums, method="highs")
+    return float(solution.fun or 0.0)
 
 
 def least_largest(cost: Floats, p: Floats, q: Floats) -> float:
-    """W_∞: the least c for which everything can move within c."""
+    """Return W_∞: the least c such that all mass can move at cost at most c."""
     for level in np.unique(cost):
         if linear_program_cost(np.where(cost <= level, 0.0, 1.0), p, q) < 1e-9:
             return float(level)
@@ -80,7 +80,7 @@ def north_west(effort: Effort) -> float:
 
 
 def largest_marginal_error(effort: Effort) -> float:
-    """Definition 7: how far the plans' sums are from the distributions, the largest, added to 1."""
+    """Return 1 + the largest difference of a plan's marginals from the distributions (Definition 7)."""
     found = []
     for _ in range(effort.reduced_instances(0.25)):
         laws = instances.random_distribution_pair(4)
@@ -96,18 +96,18 @@ def example_mechanism() -> CouplingMechanism:
 
 
 def transition_probability(group: str, x: int, y: int) -> float:
-    """P(y | x) of a group."""
+    """Return P(y | x) of a group."""
     table = example_mechanism().plan_matrix(group).toarray()
     return float(table[x, y] / table[x].sum())
 
 
 def largest_hidden_divergence(effort: Effort) -> float:
-    """Definition 16 with exact distributions: D_∞ between the outputs of two random groups, the largest."""
+    """Return the largest D_∞ between the outputs of two random groups, distributions known exactly (Definition 16)."""
     found = []
     for _ in range(effort.reduced_instances(0.1)):
         laws = instances.random_distribution_pair(3)
-        made = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=instances.random_distribution(3))
-        found.append(distribution_privacy(made, [("a", "b")], "max").epsilon)
+        mechanism = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=instances.random_distribution(3))
+        found.append(distribution_privacy(mechanism, [("a", "b")], "max").epsilon)
     return instances.worst_of(found)
 
 
@@ -116,8 +116,8 @@ def largest_loss_error(effort: Effort) -> float:
     found = []
     for _ in range(effort.reduced_instances(0.1)):
         laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
-        made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1])
-        found.append(abs(made.loss["a"] - linear_program_cost(cost, *laws)))
+        mechanism = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1])
+        found.append(abs(mechanism.loss["a"] - linear_program_cost(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
@@ -126,8 +126,8 @@ def worst_losses(effort: Effort) -> float:
     found = []
     for _ in range(max(4, effort.instances // 20)):
         laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
-        made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1], objective="worst")
-        found.append(abs(made.loss["a"] - least_largest(cost, *laws)))
+        mechanism = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1], objective="worst")
+        found.append(abs(mechanism.loss["a"] - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
@@ -140,46 +140,48 @@ def other_laws(effort: Effort) -> list[tuple[dict[str, float], float]]:
         real = fitted * np.exp(instances.draw_between(0.01, 0.4) * (instances.draw_uniforms(2, 3) - 0.5))
         real = real / real.sum(axis=1, keepdims=True)
         epsilon = float(np.abs(np.log(real / fitted)).max())
-        made = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, LINE, target=instances.random_distribution(3))
+        mechanism = CouplingMechanism.fit(
+            {"a": fitted[0], "b": fitted[1]}, LINE, target=instances.random_distribution(3)
+        )
         pair = [(("a", real[0]), ("b", real[1]))]
         names = ("max", "kl")
-        found.append(({name: distribution_privacy(made, pair, name).epsilon for name in names}, epsilon))
+        found.append(({name: distribution_privacy(mechanism, pair, name).epsilon for name in names}, epsilon))
     return found
 
 
 def theorem_3_max(effort: Effort) -> float:
-    """D_∞ of the outputs over 2ε."""
+    """Return the largest D_∞ of the outputs divided by 2ε."""
     return instances.worst_of([values["max"] / (2 * epsilon) for values, epsilon in other_laws(effort)])
 
 
 def theorem_3_kl(effort: Effort) -> float:
-    """KL of the outputs over 2ε e^ε."""
+    """Return the largest KL of the outputs divided by 2ε e^ε."""
     return instances.worst_of(
         [values["kl"] / (2 * epsilon * math.exp(epsilon)) for values, epsilon in other_laws(effort)]
     )
 
 
 def theorem_3_reverse() -> float:
-    """Reverse KL of the outputs where the real distributions are off by a factor."""
+    """Return the reverse KL of the outputs if the real distributions differ from the fitted ones by a factor."""
     fitted, real = np.array([[0.5, 0.5], [0.3, 0.7]]), np.array([[0.55, 0.45], [0.27, 0.73]])
-    made = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, [[0, 1], [1, 0]])
-    return distribution_privacy(made, [(("a", real[0]), ("b", real[1]))], "reverse_kl").epsilon
+    mechanism = CouplingMechanism.fit({"a": fitted[0], "b": fitted[1]}, [[0, 1], [1, 0]])
+    return distribution_privacy(mechanism, [(("a", real[0]), ("b", real[1]))], "reverse_kl").epsilon
 
 
 def real_epsilon() -> float:
-    """ε of the distributions of ``theorem_3_reverse``."""
+    """Return the ε of the distributions of ``theorem_3_reverse``."""
     return math.log(0.3 / 0.27)
 
 
 def corrected_bound() -> float:
-    """Our bound for the same."""
+    """Return our bound on the same divergence."""
     fitted = {"a": [0.5, 0.5], "b": [0.3, 0.7]}
-    made = CouplingMechanism.fit(fitted, [[0, 1], [1, 0]])
-    return approximate_knowledge(made, {"a": [0.55, 0.45], "b": [0.27, 0.73]}).divergence_bound("reverse_kl")
+    mechanism = CouplingMechanism.fit(fitted, [[0, 1], [1, 0]])
+    return approximate_knowledge(mechanism, {"a": [0.55, 0.45], "b": [0.27, 0.73]}).divergence_bound("reverse_kl")
 
 
 def diameter_ratios(effort: Effort) -> float:
-    """W_1 ≤ W_∞ ≤ diam: the largest of the two ratios."""
+    """Return the larger ratio of W_1 to W_∞ and of W_∞ to the diameter, over random laws."""
     found = []
     for _ in range(max(4, effort.instances // 20)):
         laws, cost = instances.random_distribution_pair(4), instances.draw_uniforms(4, 4)
@@ -189,7 +191,7 @@ def diameter_ratios(effort: Effort) -> float:
 
 
 def draw_example_coupling(effort: Effort) -> list[Drawing]:
-    """Figure 2: the two distributions, and the coupling."""
+    """Draw Figure 2: the two distributions, and the coupling."""
     x = (1.0, 2.0, 3.0)
     plan = coupling(LAMBDA, MU, line([1, 2, 3])).plan.toarray()
     return [

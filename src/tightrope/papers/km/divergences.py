@@ -22,7 +22,7 @@ THREE_POINTS = np.eye(3)
 
 
 def f_sum(p: Floats, q: Floats, name: str) -> float:
-    """Σ q f(p/q) with the f of Table I, its reverse KL read as −log t."""
+    """Return Σ q f(p/q) with the f of Table I, and −log t for reverse KL."""
     t = p / q
     f = {
         "kl": t * np.log(t),
@@ -38,23 +38,23 @@ TABLE_I = ("kl", "reverse_kl", "total_variation", "chi_squared", "hellinger")
 
 
 def approximate_max(p: Floats, q: Floats, delta: float) -> float:
-    """Definition 5: max over sets R with p(R) ≥ δ of log((p(R) − δ)/q(R)), at least 0."""
+    """Return (Definition 5) the max over sets R with p(R) ≥ δ of log((p(R) − δ)/q(R)), at least 0."""
     sets = [np.array(chosen, dtype=bool) for chosen in product((False, True), repeat=len(p)) if any(chosen)]
     return max(0.0, *(math.log(max(p[r].sum() - delta, 1e-300) / q[r].sum()) for r in sets))
 
 
 def both_ways(p: Floats, q: Floats, delta: float) -> float:
-    """The larger of both orders."""
+    """Return the larger of both orders."""
     return max(approximate_max(p, q, delta), approximate_max(q, p, delta))
 
 
-def random_channels(effort: Effort, share: float = 0.2) -> list[Floats]:
-    """Random channels of three points."""
-    return [instances.random_channel(3, 3).matrix for _ in range(effort.reduced_instances(share))]
+def random_channels(effort: Effort, fraction: float = 0.2) -> list[Floats]:
+    """Return random channels of three points."""
+    return [instances.random_channel(3, 3).matrix for _ in range(effort.reduced_instances(fraction))]
 
 
 def definition_5(effort: Effort) -> float:
-    """Largest difference of D_∞^δ to all sets, added to 1."""
+    """Return the largest difference of D_∞^δ to all sets, added to 1."""
     found = []
     for rows in random_channels(effort):
         delta = instances.draw_between(0.0, 0.3)
@@ -64,7 +64,7 @@ def definition_5(effort: Effort) -> float:
 
 
 def proposition_1(effort: Effort) -> float:
-    """(ε, δ)-DP from the profile of the channel is D_∞^δ between points: largest difference, added to 1."""
+    """Return 1 + the largest difference of D_∞^δ between points from the ε of the channel's profile."""
     found = []
     for rows in random_channels(effort):
         delta = instances.draw_between(0.01, 0.3)
@@ -75,7 +75,7 @@ def proposition_1(effort: Effort) -> float:
 
 
 def definition_2(effort: Effort) -> float:
-    """ε of ε·d privacy: largest difference to the largest log-ratio per unit of distance, added to 1."""
+    """Return 1 + the largest difference of the ε of ε·d privacy from the largest log-ratio per unit of distance."""
     found = []
     for rows in random_channels(effort):
         logs = np.log(rows)
@@ -85,7 +85,7 @@ def definition_2(effort: Effort) -> float:
 
 
 def definition_3(effort: Effort) -> float:
-    """DistP: largest difference to all sets of outputs of the two distributions, added to 1."""
+    """Return 1 + the largest difference of DistP's ε from its definition by all sets of outputs."""
     found = []
     for rows in random_channels(effort):
         laws, delta = instances.random_distribution_pair(3), instances.draw_between(0.0, 0.1)
@@ -95,7 +95,7 @@ def definition_3(effort: Effort) -> float:
 
 
 def definition_4(effort: Effort) -> float:
-    """XDistP: largest relative difference of ε to D_∞ over W_∞, added to 1."""
+    """Return 1 + the largest relative difference of XDistP's ε from D_∞ divided by W_∞."""
     found = []
     for rows in random_channels(effort):
         laws = instances.random_distribution_pair(3)
@@ -121,18 +121,18 @@ def divergence_ratios_of_distributions(effort: Effort) -> float:
 
 
 def table_i() -> list[float]:
-    """The five divergences of two distributions; ours of Hellinger is twice the paper's."""
+    """Return the five divergences of two distributions; ours of Hellinger is twice the paper's."""
     found = {name: distribution_privacy(np.stack([P, Q]), [([1.0, 0.0], [0.0, 1.0])], name) for name in TABLE_I}
     return [found[name].epsilon / (2.0 if name == "hellinger" else 1.0) for name in TABLE_I]
 
 
 def printed_table_i() -> list[float]:
-    """The same from the functions of the table, the worse order of each."""
+    """Return the same divergences from the functions f of the table, in the worse order of each pair."""
     return [max(f_sum(P, Q, name), f_sum(Q, P, name)) for name in TABLE_I]
 
 
 def draw_divergence_figure(effort: Effort) -> list[Drawing]:
-    """Figure 1."""
+    """Draw Figure 1."""
     boxes = [("x of law λ", 0.14, 0.5), ("obfuscater A", 0.5, 0.5), ("y of law A#(λ)", 0.86, 0.5)]
     return [Diagram("KM Fig. 1: a value, and the law behind it, obfuscated", boxes, [
         ("x of law λ", "obfuscater A", ""), ("obfuscater A", "y of law A#(λ)", "")

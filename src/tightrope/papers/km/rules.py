@@ -42,32 +42,32 @@ LINE_NEIGHBORS = np.array([[True, True, False], [True, True, True], [False, True
 
 
 def between_points(rows: Floats, name: str, pairs: tuple[tuple[int, int], ...] = ALL_PAIRS) -> float:
-    """The ε of D-DP between points."""
+    """Return the ε of D-DP between points."""
     return distribution_privacy(rows, [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in pairs], name).epsilon
 
 
 def between_laws(rows: Floats, first: Floats, second: Floats, name: str) -> float:
-    """The larger of D(A#λ₀‖A#λ₁) and D(A#λ₁‖A#λ₀)."""
+    """Return the larger of D(A#λ₀‖A#λ₁) and D(A#λ₁‖A#λ₀)."""
     return distribution_privacy(rows, [(first, second)], name).epsilon
 
 
 def related_distributions() -> tuple[Floats, Floats]:
-    """Two distributions with a random coupling on neighboring points."""
+    """Return two distributions with a random coupling on neighboring points."""
     plan = instances.draw_uniforms(3, 3) * LINE_NEIGHBORS
     plan = plan / plan.sum()
     return plan.sum(axis=1), plan.sum(axis=0)
 
 
 def theorem_1(effort: Effort) -> list[float]:
-    """D_f between laws in Φ# over that between points of Φ: the largest of random channels; and at point masses."""
-    found = []
+    """Return D_f between laws in Φ# divided by that between points of Φ: the largest, and the one at point masses."""
+    ratios = []
     neighbors = tuple((x, y) for x, y in ALL_PAIRS if LINE_NEIGHBORS[x, y])
     for _ in range(effort.reduced_instances(0.1)):
         rows, name = instances.random_channel(3, 3).matrix, TABLE_I[instances.draw_integer(0, 4)]
-        found.append(between_laws(rows, *related_distributions(), name) / between_points(rows, name, neighbors))
+        ratios.append(between_laws(rows, *related_distributions(), name) / between_points(rows, name, neighbors))
     rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
     return [
-        instances.worst_of(found),
+        instances.worst_of(ratios),
         between_laws(rows, THREE_POINTS[0], THREE_POINTS[1], "kl") / between_points(rows, "kl", ((0, 1),)),
     ]
 
@@ -82,8 +82,8 @@ def definition_14(effort: Effort) -> float:
 
 
 def theorem_2(effort: Effort) -> float:
-    """D_f between distributions over ε W_1, with the ε per unit of distance between points: the largest."""
-    found = []
+    """Return the largest D_f between distributions divided by ε W_1, ε per unit of distance between points."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, name, laws = (
             instances.random_channel(3, 3).matrix,
@@ -92,25 +92,25 @@ def theorem_2(effort: Effort) -> float:
         )
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = extended_distribution_privacy(rows, points, name, LINE).epsilon
-        found.append(between_laws(rows, *laws, name) / (per_unit * wasserstein(*laws, LINE)))
-    return instances.worst_of(found)
+        ratios.append(between_laws(rows, *laws, name) / (per_unit * wasserstein(*laws, LINE)))
+    return instances.worst_of(ratios)
 
 
 def restricted_relation(effort: Effort) -> float:
-    """Theorem 2's relation: pairs whose optimal couplings stay on Φ, for p = 1 and ∞, are counted as they should be."""
-    right = [
+    """Return how many of four pairs are classified correctly by whether an optimal coupling stays on Φ (Theorem 2)."""
+    correct = [
         optimally_lifted(LINE_NEIGHBORS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
         optimally_lifted(LINE_NEIGHBORS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
         not optimally_lifted(LINE_NEIGHBORS, THREE_POINTS[0], THREE_POINTS[2], LINE),
         # on Φ alone this costs 2, but moving no mass is possible, too
         not optimally_lifted(~np.eye(3, dtype=bool), [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], LINE),
     ]
-    return float(sum(right))
+    return float(sum(correct))
 
 
 def theorem_4(effort: Effort) -> float:
-    """Lemma 1 and Theorem 4: between point masses, distributions are points; the largest difference, + 1."""
-    found = []
+    """Return 1 + the largest difference between point masses and points (Lemma 1 and Theorem 4)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, name = instances.random_channel(3, 3).matrix, TABLE_I[instances.draw_integer(0, 4)]
         x, y = ALL_PAIRS[instances.draw_integer(0, 2)]
@@ -118,48 +118,48 @@ def theorem_4(effort: Effort) -> float:
             Channel(rows).output_divergence(name, THREE_POINTS[x], THREE_POINTS[y]),
             Channel(rows).output_divergence(name, THREE_POINTS[y], THREE_POINTS[x]),
         )
-        found.append(abs(between_laws(rows, THREE_POINTS[x], THREE_POINTS[y], name) / max(direct) - 1))
-    return 1 + instances.worst_of(found)
+        ratios.append(abs(between_laws(rows, THREE_POINTS[x], THREE_POINTS[y], name) / max(direct) - 1))
+    return 1 + instances.worst_of(ratios)
 
 
 def joint_channel(first: Floats, second: list[Floats]) -> Floats:
-    """A₁ ⊙ A₀ as a matrix: the second map is chosen by the first output and sees the same point."""
+    """Return A₁ ⊙ A₀ as a matrix: the second map is chosen by the first output and has the same input."""
     return np.concatenate([first[:, [y]] * second[y] for y in range(first.shape[1])], axis=1)
 
 
 def random_maps() -> tuple[Floats, list[Floats]]:
-    """A first map, and one for each of its outputs."""
+    """Return a first map, and one for each of its outputs."""
     return instances.random_channel(3, 2).matrix, [instances.random_channel(3, 2).matrix for _ in range(2)]
 
 
 def shared_input(effort: Effort, *, metric: bool) -> float:
-    """KL of distributions through A₁ ⊙ A₀ over ε₀ + ε₁, or over that times W_1: the largest."""
-    found = []
+    """Return the largest KL after A₁ ⊙ A₀ divided by ε₀ + ε₁, or by (ε₀ + ε₁) W_1 if ``metric``."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         (first, second), laws = random_maps(), instances.random_distribution_pair(3)
         total = _summed_budget(first, second, metric=metric)
-        found.append(
+        ratios.append(
             between_laws(joint_channel(first, second), *laws, "kl")
             / (total * _distribution_distance(laws, metric=metric))
         )
-    return instances.worst_of(found)
+    return instances.worst_of(ratios)
 
 
 def fresh_input(effort: Effort, *, metric: bool) -> float:
-    """The same for A₁ • A₀: the second map gets a value of its own from the same distribution."""
-    found = []
+    """Return the same ratio for A₁ • A₀, whose second map has an independent input from the same distribution."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         (first, second), laws = random_maps(), instances.random_distribution_pair(3)
         outputs = np.stack([np.concatenate([(p @ first)[y] * (p @ second[y]) for y in (0, 1)]) for p in laws])
-        known = between_laws(outputs / outputs.sum(axis=1, keepdims=True), np.eye(2)[0], np.eye(2)[1], "kl")
-        found.append(
-            known / (_summed_budget(first, second, metric=metric) * _distribution_distance(laws, metric=metric))
+        divergence = between_laws(outputs / outputs.sum(axis=1, keepdims=True), np.eye(2)[0], np.eye(2)[1], "kl")
+        ratios.append(
+            divergence / (_summed_budget(first, second, metric=metric) * _distribution_distance(laws, metric=metric))
         )
-    return instances.worst_of(found)
+    return instances.worst_of(ratios)
 
 
 def _summed_budget(first: Floats, second: list[Floats], *, metric: bool) -> float:
-    """ε₀ + max ε₁ between points, or per unit of distance, by the rules of the library."""
+    """Return ε₀ + max ε₁ between points, or per unit of distance, by the rules of the library."""
     parts = [_channel_guarantee(rows, metric=metric) for rows in (first, *second)]
     largest = max(parts[1:], key=lambda part: part.epsilon)
     return parts[0].with_same_input(largest).epsilon
@@ -179,17 +179,17 @@ def _distribution_distance(laws: tuple[Floats, Floats], *, metric: bool) -> floa
 
 
 def unrelated_maps(effort: Effort) -> float:
-    """TV and Hellinger of two maps of one input, unrelated, over the sum: the largest."""
-    found = []
+    """Return the largest TV or Hellinger divergence of two unrelated maps of one input, divided by the sum of both."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         first, second, name = *random_maps()[1], ("total_variation", "hellinger")[instances.draw_integer(0, 1)]
         both = between_points(joint_channel(first, [second, second]), name)
-        found.append(both / (between_points(first, name) + between_points(second, name)))
-    return instances.worst_of(found)
+        ratios.append(both / (between_points(first, name) + between_points(second, name)))
+    return instances.worst_of(ratios)
 
 
 def repeated_coin(effort: Effort) -> float:
-    """Total variation of two draws for one value, each of which alone hides the group (theory: 1 − 2^(1−k))."""
+    """Return the total variation of two draws for one value, where each alone hides the group (theory: 1 − 2^(1−k))."""
     moves = {"a": np.array([[0.5, 0.5]]), "b": np.eye(2)}  # a: always the middle; b: one of two ends, kept
     laws = {"a": [1.0], "b": [0.5, 0.5]}
     outputs = []
@@ -200,8 +200,8 @@ def repeated_coin(effort: Effort) -> float:
 
 
 def post_processed(effort: Effort) -> float:
-    """D_f after a random map of the output over D_f before: the largest."""
-    found = []
+    """Return the largest D_f after a random map of the output divided by D_f before it."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, after, pair = (
             instances.random_channel(3, 3),
@@ -209,24 +209,26 @@ def post_processed(effort: Effort) -> float:
             instances.random_distribution_pair(3),
         )
         name = TABLE_I[instances.draw_integer(0, 4)]
-        found.append(between_laws((rows @ after).matrix, *pair, name) / between_laws(rows.matrix, *pair, name))
-    return instances.worst_of(found)
+        ratios.append(between_laws((rows @ after).matrix, *pair, name) / between_laws(rows.matrix, *pair, name))
+    return instances.worst_of(ratios)
 
 
 def pre_processed(effort: Effort) -> float:
-    """D_f of distributions moved by a c-stable map over c ε W_1, c and ε computed: the largest."""
-    found = []
+    """Return the largest D_f of distributions moved by a c-stable map divided by c ε W_1, with c and ε computed."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, moves = instances.random_channel(3, 3).matrix, instances.random_channel(3, 3).matrix
         laws, name = instances.random_distribution_pair(3), TABLE_I[instances.draw_integer(0, 4)]
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = stability(moves, LINE) * extended_distribution_privacy(rows, points, name, LINE).epsilon
-        found.append(between_laws(rows, laws[0] @ moves, laws[1] @ moves, name) / (per_unit * wasserstein(*laws, LINE)))
-    return instances.worst_of(found)
+        ratios.append(
+            between_laws(rows, laws[0] @ moves, laws[1] @ moves, name) / (per_unit * wasserstein(*laws, LINE))
+        )
+    return instances.worst_of(ratios)
 
 
 def chained_divergence_ratio() -> float:
-    """KL between laws two steps apart over twice the ε of one step: binomial laws whose parameter moves evenly."""
+    """Return KL between binomial laws two equal steps apart, divided by twice the ε of one step."""
     rows = np.array([[0.81, 0.18, 0.01], [0.49, 0.42, 0.09], [0.25, 0.5, 0.25]])
     one_step = between_points(rows, "kl", ((0, 1), (1, 2)))
     return between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], "kl") / (2 * one_step)
@@ -234,38 +236,38 @@ def chained_divergence_ratio() -> float:
 
 def chain_allowed(effort: Effort) -> float:
     """Return the largest ratio over random channels: for total variation and D_∞ two steps cost at most twice."""
-    found = []
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, name = instances.random_channel(3, 3).matrix, ("total_variation", "max")[instances.draw_integer(0, 1)]
         step = DistributionGuarantee(between_points(rows, name, ((0, 1), (1, 2))), name)
-        found.append(between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], name) / step.pre_process(2).epsilon)
-    return instances.worst_of(found)
+        ratios.append(between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], name) / step.pre_process(2).epsilon)
+    return instances.worst_of(ratios)
 
 
 def by_largest_distance(effort: Effort) -> float:
-    """Proposition 9: KL between distributions over ε W_∞ with the ε that holds for W_1: the largest."""
-    found = []
+    """Return the largest KL between distributions divided by ε W_∞, with the ε for W_1 (Proposition 9)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.05)):
         rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
-        kept = _channel_guarantee(rows, metric=True).by_worst_distance()
-        found.append(between_laws(rows, *laws, "kl") / (kept.epsilon * wasserstein(*laws, LINE, p=math.inf)))
-    return instances.worst_of(found)
+        guarantee = _channel_guarantee(rows, metric=True).by_worst_distance()
+        ratios.append(between_laws(rows, *laws, "kl") / (guarantee.epsilon * wasserstein(*laws, LINE, p=math.inf)))
+    return instances.worst_of(ratios)
 
 
 def weaker_divergence_ratio(effort: Effort) -> float:
-    """Proposition 10: KL, reverse KL, TV and Hellinger over D_∞ between random distributions: the largest."""
-    found = []
+    """Return the largest KL, reverse KL, TV or Hellinger divergence divided by D_∞ (Proposition 10)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
         one = DistributionGuarantee(between_laws(rows, *laws, "max"), "max")
         name = ("kl", "reverse_kl", "total_variation", "hellinger")[instances.draw_integer(0, 3)]
-        found.append(between_laws(rows, *laws, name) / one.weaken_to(name).epsilon)
-    return instances.worst_of(found)
+        ratios.append(between_laws(rows, *laws, name) / one.weaken_to(name).epsilon)
+    return instances.worst_of(ratios)
 
 
 def leftover_delta_ratio(effort: Effort) -> float:
-    """Fig. 4, (ε, d, D_∞^δ)-XDP: the δ* that distributions need at ε W_∞, over δ: the largest."""
-    found = []
+    """Return the largest δ* that distributions need at ε W_∞, divided by δ (Fig. 4, (ε, d, D_∞^δ)-XDP)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.1)):
         rows, laws, delta = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3), 0.05
         points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
@@ -273,23 +275,23 @@ def leftover_delta_ratio(effort: Effort) -> float:
         for pair in (laws, *((THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS)):
             ratio = math.exp(epsilon * wasserstein(*pair, LINE, p=math.inf))
             p, q = np.stack(pair) @ rows
-            rest = max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
-            found.append(rest / delta)
-    return instances.worst_of(found)
+            needed_delta = max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+            ratios.append(needed_delta / delta)
+    return instances.worst_of(ratios)
 
 
 def largest_loss_of_laws(effort: Effort) -> float:
-    """Fig. 4 at δ = 0: D_∞ between distributions over ε W_∞, ε of the mechanism per unit of distance: the largest."""
-    found = []
+    """Return the largest D_∞ between distributions divided by ε W_∞, ε per unit of distance (Fig. 4 at δ = 0)."""
+    ratios = []
     for _ in range(effort.reduced_instances(0.05)):
         rows, laws = instances.random_channel(3, 3).matrix, instances.random_distribution_pair(3)
-        most = MetricMechanism.from_channel(rows, LINE).epsilon * wasserstein(*laws, LINE, p=math.inf)
-        found.append(between_laws(rows, *laws, "max") / most)
-    return instances.worst_of(found)
+        bound = MetricMechanism.from_channel(rows, LINE).epsilon * wasserstein(*laws, LINE, p=math.inf)
+        ratios.append(between_laws(rows, *laws, "max") / bound)
+    return instances.worst_of(ratios)
 
 
 def draw_compositions(effort: Effort) -> list[Drawing]:
-    """Figure 3."""
+    """Draw Figure 3."""
     shared = [("x of law λ", 0.15, 0.5), ("A₀", 0.5, 0.78), ("A₁", 0.5, 0.22), ("y₀", 0.85, 0.78), ("y₁", 0.85, 0.22)]
     fresh = [("x₀ of law λ", 0.15, 0.78), ("x₁ of law λ", 0.15, 0.22), *shared[1:]]
     ends = [("A₀", "y₀", ""), ("A₁", "y₁", ""), ("A₀", "A₁", "y₀")]
@@ -304,7 +306,7 @@ def draw_compositions(effort: Effort) -> list[Drawing]:
 
 
 def draw_relations(effort: Effort) -> list[Drawing]:
-    """Figure 4."""
+    """Draw Figure 4."""
     boxes = [
         ("D∞ᵟ-XDP", 0.13, 0.88), ("W∞, D∞-XDistP", 0.7, 0.88), ("W₁, D∞-XDistP", 0.2, 0.5),
         ("W∞, KL-XDistP", 0.82, 0.5), ("W₁, KL-XDistP", 0.62, 0.12), ("KL-XDP", 0.13, 0.12),
@@ -318,7 +320,7 @@ def draw_relations(effort: Effort) -> list[Drawing]:
 
 
 def _ratio_item(item: str, statement: str, call: str, ours: Compute) -> Item:
-    """A property: the largest ratio to what the paper allows."""
+    """Return the item for a property: the largest ratio to the paper's bound."""
     return Item(
         KM, item, f"{statement}: the largest ratio over random ones", call, ours, printed_number(1.0), bound_holds()
     )

@@ -27,7 +27,7 @@ UPPERCASE_LETTERS = "".join(
     letter for letter in map(chr, range(ord("A"), 0x530)) if letter.lower() != letter and len(letter.lower()) == 1
 )
 LOWERCASE_LETTERS = "".join(letter.lower() for letter in UPPERCASE_LETTERS)
-"""Converted one by one: ``str.lower`` of the whole text would turn a Σ at its end into ς."""
+"""Converted one by one: Python's ``lower`` of the whole text would turn a Σ at its end into ς."""
 
 CLOCK_TABLE_START, CLOCK_TABLE_END = datetime.datetime(1970, 1, 1), datetime.datetime(2050, 1, 1)
 """Clock changes between these are followed; before and after, offsets from UTC stay as they are at these instants."""

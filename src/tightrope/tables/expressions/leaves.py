@@ -159,7 +159,7 @@ def common_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
         return time_kind
     if len(kinds) > 1:
         shown = " and ".join(f"{part} ({part.infer_facts(schema).kind})" for part in parts[:2])
-        raise InputError("expression", shown, "made of parts of one kind", _cast_advice(kinds))
+        raise InputError.from_text("expression", f"{shown} are not parts of one kind; {_cast_advice(kinds)}")
     return kinds.pop()
 
 

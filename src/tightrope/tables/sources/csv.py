@@ -162,7 +162,8 @@ class CsvFile:
             if len(names) == 1 and mark in names[0]:
                 escaped = "\\t" if mark == "\t" else mark
                 remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={escaped}' on a command line"
-                raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
+                text = f"the header {names[0]!r} seems to have another delimiter than {dialect.delimiter!r}; {remedy}"
+                raise InputError.from_text("dialect", text)
         all_names = _name_index_column(names)
         check_names(all_names)
         return all_names
@@ -276,12 +277,12 @@ class CsvFile:
         return single.size == 0 or (self.dialect.newlines and bool(np.all(self._inside_quotes(quotes, single))))
 
     def _malformed_error(self) -> InputError:
-        expected = (
-            "a CSV file whose records have as many fields as there are columns, each plain or in quotes from its first "
-            "to its last letter, one record a line"
+        text = (
+            f"in {str(self.path)!r} a line does not have the declared form (its content is not shown): each line must "
+            "be one record with as many fields as there are columns, each plain or in quotes from its first to its "
+            "last character; mend the line, or declare dialect={...} as the file is written"
         )
-        remedy = "mend the line that is not (its content is not shown), or declare dialect={...} as the file is written"
-        return InputError("source", str(self.path), expected, remedy)
+        return InputError.from_text("source", text)
 
 
 def _utf8_blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:

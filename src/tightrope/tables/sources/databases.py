@@ -163,7 +163,9 @@ def _arrow_schema(formats: Mapping[str, ColumnFormat]) -> Any:
 def _check_unchanged(connection: Any, relation: Relation, formats: Mapping[str, ColumnFormat]) -> None:
     """Raise ``InputError`` unless the table still has these columns with these formats. Reads no row."""
     if postgres.readable_columns(connection, relation, tuple(formats)) != formats:
-        raise InputError("source", str(relation), "with the columns that it had when it was opened", "open it again")
+        raise InputError.from_text(
+            "source", f"the columns of {relation} have changed since it was opened; open it again"
+        )
 
 
 def _parse_block(block: bytes, count: int, formats: Mapping[str, ColumnFormat]) -> Any:

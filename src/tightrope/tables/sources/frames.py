@@ -74,11 +74,10 @@ def check_types(types: Mapping[str, str], untyped: Collection[str], names: Seque
     """Raise ``InputError`` or ``SchemaError`` unless each declared column is among ``untyped`` and each kind exists."""
     for name, kind in types.items():
         if name not in names:
-            raise SchemaError(
-                "types",
-                name,
-                f"for one of the columns {quoted_names(tuple(names))}",
-                suggest_nearest(name, tuple(names)),
+            nearest = suggest_nearest(name, tuple(names))
+            listed = f"columns: {quoted_names(tuple(names))}"
+            raise SchemaError.from_text(
+                "types", f"there is no column {name!r}; {f'{nearest} ' if nearest else ''}{listed}"
             )
         if kind not in DECLARABLE_KINDS:
             raise InputError(
@@ -88,7 +87,8 @@ def check_types(types: Mapping[str, str], untyped: Collection[str], names: Seque
                 suggest_nearest(kind, DECLARABLE_KINDS),
             )
         if name not in untyped:
-            raise InputError("types", name, "a column without a type of its own", "leave it out, or cast the column")
+            text = f"{name!r} is not a column without a type of its own; leave it out, or cast the column"
+            raise InputError.from_text("types", text)
 
 
 def convert_value(value: object, kind: str) -> object:

@@ -85,8 +85,10 @@ def parts_in_folder(folder: Path) -> tuple[tuple[ParquetPart, ...], int]:
         ),
     )
     if others:
-        expected = f"a folder of Parquet files, but {others} of {len(parts)} files in it are something else"
-        raise InputError("source", str(folder), expected, _OTHER_FILES_REMEDY)
+        text = (
+            f"{str(folder)!r} must be a folder of Parquet files, but {others} of {len(parts)} files are something else"
+        )
+        raise InputError.from_text("source", f"{text}; {_OTHER_FILES_REMEDY}")
     return _build_parts(folder, folder, [path.relative_to(folder).parts for path in parts]), len(paths) - len(parts)
 
 
@@ -145,8 +147,8 @@ def parts_by_pattern(pattern: Path) -> tuple[ParquetPart, ...]:
     files = [names for names in matches if engine_call("look for the parts", partial(_is_visible_file, root, names))]
     if len(files) < len(matches):
         others = len(matches) - len(files)
-        expected = f"a pattern for Parquet files, but {others} of {len(matches)} that match are something else"
-        raise InputError("source", str(pattern), expected, _OTHER_FILES_REMEDY)
+        text = f"{str(pattern)!r} must match Parquet files, but {others} of {len(matches)} matches are something else"
+        raise InputError.from_text("source", f"{text}; {_OTHER_FILES_REMEDY}")
     return _build_parts(pattern, root, files)
 
 

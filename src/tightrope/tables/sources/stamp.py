@@ -78,8 +78,8 @@ class StampedFiles:
         for index, (path, stamp) in enumerate(zip(self.paths, self.stamps, strict=True)):
             if not engine_call("look for the file", path.is_file) or FileStamp.from_path(path) != stamp:
                 which = numbered_parts(index, of=len(self.paths))
-                expected = f"the file that was opened, but {which} has changed since"
-                raise InputError("source", str(self.given_path), expected, "open it again")
+                text = f"{str(self.given_path)!r} was opened, but {which} has changed since; open it again"
+                raise InputError.from_text("source", text)
 
     def checked_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the batches, and check that the files are unchanged before the first and after the last one."""

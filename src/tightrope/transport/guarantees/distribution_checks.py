@@ -21,11 +21,11 @@ from tightrope.transport.guarantees.divergences import divergence_upper_bound as
 from tightrope.transport.guarantees.divergences import round_up
 from tightrope.transport.solvers.optimal import coupling
 
-Shares = list[Fraction]
+Probabilities = list[Fraction]
 Side = Any
-ROUNDED_SUMS = 1e-10
-"""Relative error of the sums in a proven distance; subtracted before it divides."""
-UNIT = 2.0**-51
+DISTANCE_ERROR = 1e-10
+"""Relative error of the sums in a proven distance; distances are reduced by it before they are divisors."""
+PROBABILITY_ERROR = 2.0**-51
 """Twice the relative error of each probability of a float distribution, per point."""
 
 
@@ -33,8 +33,8 @@ UNIT = 2.0**-51
 class DistributionPrivacy:
     """(epsilon, divergence)-DistP for the given pairs; with ``order`` p, ε·W_p-XDistP.
 
-    ``values`` holds one number a pair, the larger of both directions, rounded up; ``epsilon`` is their maximum and
-    ``worst_pair`` its index. Valid for one output a value.
+    ``values`` has one number for each pair, the larger of both directions, rounded up; ``epsilon`` is their maximum and
+    ``worst_pair`` its index. Valid for one output per value.
     """
 
     divergence: str
@@ -73,7 +73,7 @@ def distribution_privacy(
             raise InputError("pairs", pair, "a list of pairs")
     sides = [(first, second) for first, second in pairs]
     # The output distribution of each side; repeated sides are computed once.
-    laws: dict[int, Shares] = {}
+    laws: dict[int, Probabilities] = {}
     for side in chain.from_iterable(sides):
         if id(side) not in laws:
             laws[id(side)] = output_law(mechanism, side)
@@ -95,7 +95,8 @@ def extended_distribution_privacy(
 ) -> DistributionPrivacy:
     """Return the least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
 
-    Pairs of equal distributions need 0 if their outputs are equal, else ∞. Raises ``InputError`` as above.
+    For pairs of equal distributions ε is 0 if their outputs are equal, otherwise ∞. Raises ``InputError`` as
+    ``distribution_privacy`` does.
 
     >>> pairs = [([1.0, 0.0], [0.0, 1.0])]
     >>> found = extended_distribution_privacy([[0.75, 0.25], [0.25, 0.75]], pairs, "max", [[0, 2], [2, 0]])
@@ -104,22 +105,24 @@ def extended_distribution_privacy(
     """
     if p not in (1, math.inf):
         raise InputError("p", p, "1 or math.inf")
-    table, apart = as_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
-    size = table.matrix_shape[0]
+    checked_cost, divergences = as_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
+    size = checked_cost.matrix_shape[0]
     values = []
-    for value, pair in zip(apart, pairs, strict=True):
+    for value, pair in zip(divergences, pairs, strict=True):
         first, second = (_input_law(mechanism, side, size) for side in pair)
         distance = 0.0
         if first != second:
             # W_1 changes by at most the largest cost times the rounding of the distributions.
-            distance = coupling(first.float_masses, second.float_masses, table, p=p).lower_bound * (1 - ROUNDED_SUMS)
+            distance = coupling(first.float_masses, second.float_masses, checked_cost, p=p).lower_bound * (
+                1 - DISTANCE_ERROR
+            )
             if p != math.inf:
-                distance = max(0.0, distance - table.cost_upper_bound() * (size + 8) * UNIT)
+                distance = max(0.0, distance - checked_cost.cost_upper_bound() * (size + 8) * PROBABILITY_ERROR)
         values.append(0.0 if not value else round_up(value / distance) if distance > 0 else math.inf)
     return DistributionPrivacy(divergence, tuple(values), p)
 
 
-def output_law(mechanism: Any, side: Side) -> Shares:
+def output_law(mechanism: Any, side: Side) -> Probabilities:
     """Return A#λ in rationals, shape [m]; for the arguments see ``distribution_privacy``."""
     if isinstance(mechanism, CouplingMechanism):
         group, law = _group_and_law(side)
@@ -139,7 +142,7 @@ def output_law(mechanism: Any, side: Side) -> Shares:
 
 
 def _group_and_law(side: Side) -> tuple[Any, Any]:
-    """Return a group's name with None, or a name with a distribution."""
+    """Return the group's name and the distribution of a side; None if it has no distribution."""
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[1]):
         return side
     return side, None

@@ -1,4 +1,8 @@
-"""The divergences of ``numerics.divergences`` for rational distributions: upper bounds, tight to a few units."""
+"""Divergences of rational distributions, and guarantees for distributions.
+
+1. Upper bounds on the divergences of ``numerics.divergences``, tight to a few units in the last place.
+2. What follows from a guarantee (``DistributionGuarantee``).
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,20 @@ from tightrope.numerics.checks import check_integer, check_probability, non_nega
 from tightrope.numerics.divergences import CHI_SQUARED, HELLINGER, KL, NAMED, Divergence
 from tightrope.numerics.rounding import round_outward, to_float
 
-Shares = Sequence[Fraction]
+Probabilities = Sequence[Fraction]
 
 TERM_MARGIN = 5e-14
-"""Relative error bound of a term (a few dozen roundings; sums of positive terms are rounded once)."""
+"""Bound on the relative error of a term: a few dozen roundings; sums of positive terms are rounded once."""
 NEAR_ONE = Fraction(1, 2)
-"""If |p/q − 1| is at most this, logarithms come from series, whose difference to the linear part has all digits."""
-TERMS = 60
-TINY_TERMS = 1e-300
-"""Added if the distributions differ: more than all terms together lose to underflow."""
-SMALL, LARGE = Fraction(1, 10**300), Fraction(10**300)
+"""If |p/q − 1| is at most this, a series is used, so that the difference from the linear part is accurate."""
+SERIES_TERMS = 60
+UNDERFLOW_MARGIN = 1e-300
+"""Added if the distributions differ: more than the underflow of all terms together."""
+SMALLEST_RATIO, LARGEST_RATIO = Fraction(1, 10**300), Fraction(10**300)
 """Ratios between these are normal doubles."""
 
 
-def divergence_upper_bound(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
+def divergence_upper_bound(name: str, p: Probabilities, q: Probabilities, *, delta: float = 0.0) -> float:
     """Return D(p‖q), rounded up; ∞ if p is not absolutely continuous and D requires it.
 
     ``name``: "kl" Σ p log(p/q) · "reverse_kl" Σ q log(q/p) · "total_variation" Σ (p − q)₊ ·
@@ -38,18 +42,18 @@ def divergence_upper_bound(name: str, p: Shares, q: Shares, *, delta: float = 0.
     >>> round(divergence_upper_bound("kl", p, q), 12), round(divergence_upper_bound("max", p, q), 12)
     (0.143841036226, 0.69314718056)
     """
-    if not isinstance(name, str) or (name not in KINDS and name != APPROXIMATE):
-        raise InputError("divergence", name, f"one of {[*KINDS, APPROXIMATE]}")
+    if not isinstance(name, str) or (name not in EXACT_DIVERGENCES and name != APPROXIMATE_MAX):
+        raise InputError("divergence", name, f"one of {[*EXACT_DIVERGENCES, APPROXIMATE_MAX]}")
     if len(p) != len(q):
         raise InputError("laws", (len(p), len(q)), "laws over the same outcomes")
-    slack = check_probability("delta", delta)
-    if slack and name != APPROXIMATE:
-        raise InputError("delta", delta, f"0 for {name!r}", f"only {APPROXIMATE!r} has a delta")
+    checked_delta = check_probability("delta", delta)
+    if checked_delta and name != APPROXIMATE_MAX:
+        raise InputError("delta", delta, f"0 for {name!r}", f"only {APPROXIMATE_MAX!r} has a delta")
     if all(a == b for a, b in zip(p, q, strict=True)):
         return 0.0
-    if name == APPROXIMATE:
-        return round_up(_approximate_max(p, q, Fraction(slack)))
-    return round_up(KINDS[name](p, q) + TINY_TERMS)
+    if name == APPROXIMATE_MAX:
+        return round_up(_approximate_max(p, q, Fraction(checked_delta)))
+    return round_up(EXACT_DIVERGENCES[name](p, q) + UNDERFLOW_MARGIN)
 
 
 def round_up(value: float) -> float:
@@ -62,7 +66,7 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
     ratio = p / q
     if abs(ratio - 1) <= NEAR_ONE:
         return math.log1p(float(ratio - 1))
-    if SMALL < ratio < LARGE:
+    if SMALLEST_RATIO < ratio < LARGEST_RATIO:
         return math.log(ratio)
     return math.log(ratio.numerator) - math.log(ratio.denominator)
 
@@ -75,7 +79,7 @@ def _kl_term(p: Fraction, q: Fraction) -> float:
     if abs(excess) > NEAR_ONE:
         return float(p) * log_ratio(p, q) - float(p - q)
     d = float(excess)
-    return float(q) * math.fsum((-1) ** k * d**k / (k * (k - 1)) for k in range(2, TERMS))
+    return float(q) * math.fsum((-1) ** k * d**k / (k * (k - 1)) for k in range(2, SERIES_TERMS))
 
 
 def _hellinger_term(p: Fraction, q: Fraction) -> float:
@@ -84,35 +88,36 @@ def _hellinger_term(p: Fraction, q: Fraction) -> float:
     return float(larger) * (float(1 - ratio) / (1 + math.sqrt(ratio))) ** 2
 
 
-def _sum_terms(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], f: Divergence) -> float:
+def _sum_terms(p: Probabilities, q: Probabilities, term: Callable[[Fraction, Fraction], float], f: Divergence) -> float:
     """Return the sum of the terms where q > 0, plus f'(∞) times the mass of p elsewhere."""
     inside = math.fsum(term(a, b) for a, b in zip(p, q, strict=True) if b and a != b)
     outside = sum((a for a, b in zip(p, q, strict=True) if not b), Fraction(0))
     return inside + f.disjoint_mass_term(float(outside), 0.0) if outside else inside
 
 
-def _max_divergence(p: Shares, q: Shares) -> float:
+def _max_divergence(p: Probabilities, q: Probabilities) -> float:
+    """Return log max p/q; ∞ if some q is 0 where p is positive."""
     if any(a and not b for a, b in zip(p, q, strict=True)):
         return math.inf
     return max(log_ratio(a, b) for a, b in zip(p, q, strict=True) if a)
 
 
-def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
+def _approximate_max(p: Probabilities, q: Probabilities, delta: Fraction) -> float:
     """Return the approximate max-divergence: optimal sets R contain the outcomes in the order of their ratio."""
     pairs = [(a, b) for a, b in zip(p, q, strict=True) if a]
     pairs.sort(key=lambda pair: (pair[1] / pair[0], pair[1]))
-    worst, above, below = 0.0, -delta, Fraction(0)
+    largest, p_mass, q_mass = 0.0, -delta, Fraction(0)
     for a, b in pairs:
-        above, below = above + a, below + b
-        if above > 0 and not below:
+        p_mass, q_mass = p_mass + a, q_mass + b
+        if p_mass > 0 and not q_mass:
             return math.inf
-        if above > below:
-            worst = max(worst, log_ratio(above, below) + TINY_TERMS)
-    return worst
+        if p_mass > q_mass:
+            largest = max(largest, log_ratio(p_mass, q_mass) + UNDERFLOW_MARGIN)
+    return largest
 
 
-APPROXIMATE = "approximate_max"
-KINDS: dict[str, Callable[[Shares, Shares], float]] = {
+APPROXIMATE_MAX = "approximate_max"
+EXACT_DIVERGENCES: dict[str, Callable[[Probabilities, Probabilities], float]] = {
     "kl": lambda p, q: _sum_terms(p, q, _kl_term, KL),
     "reverse_kl": lambda p, q: _sum_terms(q, p, _kl_term, KL),
     "total_variation": lambda p, q: float(sum((a - b for a, b in zip(p, q, strict=True) if a > b), Fraction(0))),
@@ -121,16 +126,16 @@ KINDS: dict[str, Callable[[Shares, Shares], float]] = {
     "max": _max_divergence,
 }
 
-# Consequences of a guarantee for distributions: composition, processing, weaker divergences (KM Props. 3–10).
+# 2. Consequences of a guarantee for distributions: composition, processing, weaker divergences (KM Props. 3–10).
 
 Metric = Literal["W1", "Winf"]
 
 F_DIVERGENCES = tuple(NAMED)
-TRIANGLE = ("total_variation", "max")
+CHAIN_DIVERGENCES = ("total_variation", "max")
 """Divergences that add up along a chain of distributions."""
-ADDITIVE = ("kl", "reverse_kl", "total_variation", "hellinger", "max")
+ADDITIVE_DIVERGENCES = ("kl", "reverse_kl", "total_variation", "hellinger", "max")
 """Divergences that add up over two outputs, the second map chosen by the first output (``with_same_input``)."""
-BELOW: dict[str, tuple[str, ...]] = {
+WEAKER_DIVERGENCES: dict[str, tuple[str, ...]] = {
     "max": ("kl", "reverse_kl", "total_variation", "hellinger"),
     "chi_squared": ("kl", "reverse_kl", "hellinger"),
     "kl": ("reverse_kl", "hellinger"),
@@ -143,8 +148,9 @@ BELOW: dict[str, tuple[str, ...]] = {
 class DistributionGuarantee:
     """(ε, D)-DistP, or with a ``metric`` ε·W-XDistP, in both directions, on pairs of distributions.
 
-    ``points``: the same holds between neighboring *points* (D-DP, XDP), of which the pairs of distributions are
-    couplings. By KM Thm 4 this is so if the pairs of distributions include the pairs of point masses.
+    If ``points``, the same holds between neighboring *points* (D-DP, XDP), and the pairs of distributions have
+    couplings on neighboring points. By KM Thm 4 this is so if the pairs of distributions include the pairs of point
+    masses.
     """
 
     epsilon: float
@@ -173,15 +179,15 @@ class DistributionGuarantee:
         return cls(epsilon, divergence, extended if metric else None, points=True)
 
     def with_same_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
-        """Return ⊙ with ``other``, chosen by the first output, on the *same* input (KM Props. 3, 4): ε's add up.
+        """Return the guarantee of ⊙: ``other``, chosen by the first output, has the *same* input (KM Props. 3, 4).
 
-        This holds for KL, D_∞, total variation and squared Hellinger distance. With outputs y₀ ~ P or Q and then y₁ ~
-        P_{y₀} or Q_{y₀}: by the hybrid distribution, y₀ ~ P and y₁ ~ Q_{y₀}, TV ≤ TV(P, Q) + max TV(P_y, Q_y). And H² =
-        2 − 2B with B = Σ √(p q) B(P_y, Q_y) ≥ (1 − H²(P, Q)/2) (1 − max H²/2) ≥ 1 − (H²(P, Q) + max H²)/2.
+        The ε's add up for KL, D_∞, total variation and squared Hellinger distance. With outputs y₀ ~ P or Q and then
+        y₁ ~ P_{y₀} or Q_{y₀}: by the hybrid distribution, y₀ ~ P and y₁ ~ Q_{y₀}, TV ≤ TV(P, Q) + max TV(P_y, Q_y). And
+        H² = 2 − 2B with B = Σ √(p q) B(P_y, Q_y) ≥ (1 − H²(P, Q)/2) (1 − max H²/2) ≥ 1 − (H²(P, Q) + max H²)/2.
 
         Requires the guarantee at points: between distributions alone it is false (theory §6, the coin). Points carry
-        D_∞ to distributions by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that answer
-        ¾ and ½ for 1 need 1 each by W_1, and 3 together.
+        D_∞ to distributions by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that
+        return ¾ and ½ for 1 need 1 each by W_1, and 3 together.
 
         >>> one = DistributionGuarantee.from_points(0.5, "kl")
         >>> one.with_same_input(one).epsilon
@@ -189,15 +195,15 @@ class DistributionGuarantee:
         """
         for part in (self, other):
             if not part.points:
-                remedy = "use with_fresh_input for independent inputs; a value released twice must be remembered"
+                remedy = "use with_fresh_input for independent inputs; for one value, store and repeat the first output"
                 raise InputError("points", part.points, "True: guarantees between points", remedy)
-        added = self._add_guarantees(other)
-        return added.by_worst_distance() if (self.divergence, self.metric) == ("max", "W1") else added
+        total = self._add_guarantees(other)
+        return total.by_worst_distance() if (self.divergence, self.metric) == ("max", "W1") else total
 
     def with_fresh_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
-        """Return • with ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up.
+        """Return the guarantee of •: ``other``, chosen by the first output, has an *independent* input (Props. 5, 6).
 
-        For KL and the other divergences of ``with_same_input``.
+        The ε's add up, for the divergences of ``with_same_input``.
 
         With a metric the guarantee is ε₀ W(λ₀, λ₀′) + ε₁ W(λ₁, λ₁′) for the two inputs, at most the sum of ε's times
         the larger.
@@ -209,16 +215,16 @@ class DistributionGuarantee:
         return self
 
     def pre_process(self, stability: int) -> DistributionGuarantee:
-        """Return the guarantee on transformed distributions (KM Prop. 8); the points are then others.
+        """Return the guarantee on transformed distributions (KM Prop. 8); it is not one between points.
 
         With a metric, W(Tλ, Tλ′) ≤ c W(λ, λ′): cε for every divergence. Without one, Tλ and Tλ′ are at most c steps
-        of the relation apart: cε for total variation and D_∞ only, since the others do not add up along a chain
+        of the relation apart: cε for total variation and D_∞ only, since other divergences do not add up along a chain
         (Gaussians c steps apart have c² times the KL of one step), though KM state it for all.
         """
         steps = check_integer("stability", stability, at_least=0)
-        if self.metric is None and self.divergence not in TRIANGLE and steps > 1:
+        if self.metric is None and self.divergence not in CHAIN_DIVERGENCES and steps > 1:
             remedy = "state the guarantee with a metric, or for one of these"
-            raise InputError("divergence", self.divergence, f"one of {list(TRIANGLE)} for a chain", remedy)
+            raise InputError("divergence", self.divergence, f"one of {list(CHAIN_DIVERGENCES)} for a chain", remedy)
         return replace(self, epsilon=to_float(steps * Fraction(self.epsilon), "up"), points=False)
 
     def by_worst_distance(self) -> DistributionGuarantee:
@@ -233,15 +239,18 @@ class DistributionGuarantee:
         >>> DistributionGuarantee(0.5, "max", "Winf").weaken_to("kl").divergence
         'kl'
         """
-        smaller = BELOW.get(self.divergence, ())
+        smaller = WEAKER_DIVERGENCES.get(self.divergence, ())
         if divergence not in (self.divergence, *smaller):
             raise InputError("divergence", divergence, f"never larger than {self.divergence!r}: one of {list(smaller)}")
         return replace(self, divergence=divergence)
 
     def _add_guarantees(self, other: DistributionGuarantee) -> DistributionGuarantee:
+        """Return the guarantee with the sum of both ε's; raises ``InputError`` if they do not add up."""
         if (self.divergence, self.metric) != (other.divergence, other.metric):
             shown = (other.divergence, other.metric)
             raise InputError("other", shown, f"of {(self.divergence, self.metric)}", "weaken both to a common one")
-        if self.divergence not in ADDITIVE:
-            raise InputError("divergence", self.divergence, f"one of {list(ADDITIVE)}", "it does not add up")
+        if self.divergence not in ADDITIVE_DIVERGENCES:
+            raise InputError(
+                "divergence", self.divergence, f"one of {list(ADDITIVE_DIVERGENCES)}", "it does not add up"
+            )
         return replace(self, epsilon=to_float(Fraction(self.epsilon) + Fraction(other.epsilon), "up"))

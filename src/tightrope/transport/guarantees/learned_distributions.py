@@ -26,12 +26,12 @@ from tightrope.transport.guarantees.single_draws import OneDraw, one_draw
 Group = Any
 
 TABLE_ROUNDING = 2.0**-96
-"""δ and η for the rounding of the tables: 2⁻¹²⁸ a point and row, for up to 2³² points."""
+"""δ and η for the rounding of the tables: 2⁻¹²⁸ per point and row, for up to 2³² points."""
 INVERSE_ERROR = 1e-9
 """Relative and absolute error of the inverse incomplete beta function; intervals are widened by it."""
-NARROWED = 2.0**-49
+BOUND_ROUNDING = 2.0**-49
 """Relative rounding error of a factor, a product and a difference."""
-MOST_SAMPLES = 2**52
+MAX_SAMPLES = 2**52
 """Counts and their sums are exact in doubles below this."""
 
 
@@ -46,10 +46,10 @@ class LearnedLaw:
 
     def max_divergence_deltas(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on Σ (λ − e^ε λ̂)₊ and Σ (λ̂ − e^ε λ)₊: the smoothed max-divergence in both directions."""
-        factor, (least, most) = math.exp(min(epsilon, INFINITE_EPSILON)), _float_law_bounds(self.law)
-        above = float(np.sum(np.maximum(self.upper - factor * least, 0)))
-        below = float(np.sum(np.maximum(most - factor * self.lower * (1 - NARROWED), 0)))
-        return min(1.0, round_up(above)), min(1.0, round_up(below))
+        factor, (law_lower, law_upper) = math.exp(min(epsilon, INFINITE_EPSILON)), _float_law_bounds(self.law)
+        delta_plus = float(np.sum(np.maximum(self.upper - factor * law_lower, 0)))
+        delta_minus = float(np.sum(np.maximum(law_upper - factor * self.lower * (1 - BOUND_ROUNDING), 0)))
+        return min(1.0, round_up(delta_plus)), min(1.0, round_up(delta_minus))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class LearnedLaws:
 
     @property
     def laws_by_group(self) -> dict[Group, Floats]:
-        """The distributions, as ``CouplingMechanism.fit`` takes them."""
+        """The distributions, as arguments for ``CouplingMechanism.fit``."""
         return {group: learned.law for group, learned in self.groups.items()}
 
     def one_draw(self, epsilon: float) -> OneDraw:
@@ -76,10 +76,10 @@ class LearnedLaws:
         """
         epsilon = non_negative("epsilon", epsilon)
         deltas = [learned.max_divergence_deltas(epsilon) for learned in self.groups.values()]
-        apart = sorted(learned.total_variation for learned in self.groups.values())
-        up, down = (min(1.0, max(parts) + TABLE_ROUNDING) for parts in zip(*deltas, strict=True))
-        two = (apart[-1], min(1.0, apart[-2:][0] + TABLE_ROUNDING))
-        return one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
+        variations = sorted(learned.total_variation for learned in self.groups.values())
+        delta_plus, delta_minus = (min(1.0, max(parts) + TABLE_ROUNDING) for parts in zip(*deltas, strict=True))
+        largest_two = (variations[-1], min(1.0, variations[-2:][0] + TABLE_ROUNDING))
+        return one_draw(epsilon=epsilon, total_variations=largest_two, deltas=(delta_plus, delta_minus))
 
 
 def learn_laws(counts: Mapping[Group, ArrayLike], *, failure: float = 0.05, smoothing: float = 1.0) -> LearnedLaws:
@@ -94,12 +94,12 @@ def learn_laws(counts: Mapping[Group, ArrayLike], *, failure: float = 0.05, smoo
     >>> learned.laws_by_group["a"].tolist(), round(learned.one_draw(0.2).delta, 3)
     ([0.5, 0.5], 0.0)
     """
-    found = _check_counts(counts)
-    empty = [group for group, cells in found.items() if not cells.sum() > 0]
-    if empty:
-        raise InputError("counts", empty, "positive in total for every group", "leave these groups out")
+    checked_counts = _check_counts(counts)
+    empty_groups = [group for group, cells in checked_counts.items() if not cells.sum() > 0]
+    if empty_groups:
+        raise InputError("counts", empty_groups, "positive in total for every group", "leave these groups out")
     return _estimate_laws(
-        found, 0, (inner_probability("failure", failure), check_positive("smoothing", smoothing)), None
+        checked_counts, 0, (inner_probability("failure", failure), check_positive("smoothing", smoothing)), None
     )
 
 
@@ -112,7 +112,7 @@ def learn_laws_privately(
     smoothing: float = 1.0,
     randomness: Source | None = None,
 ) -> LearnedLaws:
-    """Return ``learn_laws`` from counts + integer noise; ``.loss`` must be charged to the budget.
+    """Return ``learn_laws`` from counts + integer noise; its ``loss`` must be charged to the budget.
 
     One person has one value in one group: adding or removing a person moves one count by 1 and spends ``noise.loss``;
     replacing one moves two and spends twice that. The names of the groups and d must be public. A third of ``failure``
@@ -126,19 +126,25 @@ def learn_laws_privately(
     """
     if not isinstance(noise, IntegerMechanism):
         raise InputError("noise", noise, "an integer mechanism", "for example tightrope.discrete_laplace(scale=2)")
-    found, checked = _check_counts(counts), inner_probability("failure", failure)
-    spent = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE_ONE: 2}
-    if neighbors not in spent:
-        raise InputError("neighbors", neighbors, f"one of {[kind.value for kind in spent]}")
+    checked_counts, checked_failure = _check_counts(counts), inner_probability("failure", failure)
+    loss_factors = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE_ONE: 2}
+    if neighbors not in loss_factors:
+        raise InputError("neighbors", neighbors, f"one of {[kind.value for kind in loss_factors]}")
     # All noises are within the width, except with probability `failure` / 3.
-    width_cells = sum(map(len, found.values()))
-    confidence = math.nextafter(1 - checked / (3 * width_cells), 1.0)
+    count_number = sum(map(len, checked_counts.values()))
+    confidence = math.nextafter(1 - checked_failure / (3 * count_number), 1.0)
     if not confidence < 1:
-        raise InputError("failure", checked, f"at least {width_cells * 2.0**-50:.3g} for {width_cells} counts")
+        raise InputError(
+            "failure", checked_failure, f"at least {count_number * 2.0**-50:.3g} for {count_number} counts"
+        )
     width = int(noise.half_width(confidence))
-    noisy = {group: np.asarray(noise.release(cells, randomness), dtype=np.int64) for group, cells in found.items()}
-    loss = replace(spent[neighbors] * noise.loss, neighbors=neighbors)
-    return _estimate_laws(noisy, width, (checked * 2 / 3, check_positive("smoothing", smoothing)), (loss, checked))
+    noisy = {
+        group: np.asarray(noise.release(cells, randomness), dtype=np.int64) for group, cells in checked_counts.items()
+    }
+    loss = replace(loss_factors[neighbors] * noise.loss, neighbors=neighbors)
+    return _estimate_laws(
+        noisy, width, (checked_failure * 2 / 3, check_positive("smoothing", smoothing)), (loss, checked_failure)
+    )
 
 
 def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05) -> OneDraw:
@@ -153,13 +159,16 @@ def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure
     """
     samples, failure = check_integer("samples", samples), inner_probability("failure", failure)
     points, groups = len(next(iter(mechanism.groups.values()))), len(mechanism.groups)
-    apart = round_up(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
-    apart = min(1.0, apart + TABLE_ROUNDING)
-    return one_draw(epsilon=0.0, total_variations=(apart, apart), deltas=(apart, apart))
+    variation = round_up(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
+    variation = min(1.0, variation + TABLE_ROUNDING)
+    return one_draw(epsilon=0.0, total_variations=(variation, variation), deltas=(variation, variation))
 
 
 def _estimate_laws(
-    counts: dict[Group, Integers], width: int, settings: tuple[float, float], spent: tuple[PrivacyLoss, float] | None
+    counts: dict[Group, Integers],
+    width: int,
+    settings: tuple[float, float],
+    loss_and_failure: tuple[PrivacyLoss, float] | None,
 ) -> LearnedLaws:
     """Return the estimates and their bounds if every true count is within ``width`` of its cell."""
     failure, smoothing = settings
@@ -167,49 +176,55 @@ def _estimate_laws(
     variation_failure = failure / (2 * len(counts))
     groups: dict[Group, LearnedLaw] = {}
     for group, cells in counts.items():
-        least, most, size = np.maximum(cells - width, 0), np.maximum(cells + width, 0), len(cells)
-        fewest, largest = int(least.sum()), int(most.sum())
-        smooth = np.maximum(cells, 0) + smoothing
-        law = smooth / smooth.sum()
-        # One-sided Clopper–Pearson bounds for any count in [least, most] and any number of samples in between.
-        lower, seen = np.zeros(size), least > 0
-        lower[seen] = betaincinv(least[seen], largest - least[seen] + 1, interval_failure)
-        upper, open_ = np.ones(size), most < fewest
-        upper[open_] = 1 - betaincinv(fewest - most[open_], most[open_] + 1, interval_failure)
+        smallest, largest, size = np.maximum(cells - width, 0), np.maximum(cells + width, 0), len(cells)
+        min_samples, max_samples = int(smallest.sum()), int(largest.sum())
+        smoothed = np.maximum(cells, 0) + smoothing
+        law = smoothed / smoothed.sum()
+        # One-sided Clopper–Pearson bounds for any count in [smallest, largest] and any number of samples in between.
+        lower, is_positive = np.zeros(size), smallest > 0
+        lower[is_positive] = betaincinv(
+            smallest[is_positive], max_samples - smallest[is_positive] + 1, interval_failure
+        )
+        upper, is_bounded = np.ones(size), largest < min_samples
+        upper[is_bounded] = 1 - betaincinv(min_samples - largest[is_bounded], largest[is_bounded] + 1, interval_failure)
         upper = np.minimum(upper * (1 + INVERSE_ERROR) + INVERSE_ERROR * 1e-3, 1)
         lower = np.maximum(lower * (1 - INVERSE_ERROR), 0)
-        sampled = math.sqrt((size * math.log(2) - math.log(variation_failure)) / (2 * fewest)) if fewest else 1.0
-        shares = (least / max(largest, 1), most / fewest if fewest else np.ones(size))
-        apart = min(1.0, sampled + _variation_bound(law, *shares), _variation_bound(law, lower, upper))
-        groups[group] = LearnedLaw(law, lower, upper, min(1.0, round_up(apart)))
-    loss, whole = spent or (None, failure)
-    return LearnedLaws(groups, whole, loss)
+        sampling_variation = (
+            math.sqrt((size * math.log(2) - math.log(variation_failure)) / (2 * min_samples)) if min_samples else 1.0
+        )
+        frequency_bounds = (smallest / max(max_samples, 1), largest / min_samples if min_samples else np.ones(size))
+        variation = min(
+            1.0, sampling_variation + _variation_bound(law, *frequency_bounds), _variation_bound(law, lower, upper)
+        )
+        groups[group] = LearnedLaw(law, lower, upper, min(1.0, round_up(variation)))
+    loss, total_failure = loss_and_failure or (None, failure)
+    return LearnedLaws(groups, total_failure, loss)
 
 
 def _variation_bound(law: Floats, lower: Floats, upper: Floats) -> float:
     """Return an upper bound on the total variation to every distribution between the bounds: the smaller sum."""
-    least, most = _float_law_bounds(law)
-    return float(min(np.sum(np.maximum(upper - least, 0)), np.sum(np.maximum(most - lower, 0))))
+    law_lower, law_upper = _float_law_bounds(law)
+    return float(min(np.sum(np.maximum(upper - law_lower, 0)), np.sum(np.maximum(law_upper - lower, 0))))
 
 
 def _float_law_bounds(law: Floats) -> tuple[Floats, Floats]:
     """Return bounds on the exact normalized distribution that the floats represent."""
-    off = NARROWED + len(law) * 2.0**-52
-    return law * (1 - off), law * (1 + off)
+    error = BOUND_ROUNDING + len(law) * 2.0**-52
+    return law * (1 - error), law * (1 + error)
 
 
 def _check_counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
     if not isinstance(counts, Mapping) or not counts:
         raise InputError("counts", counts, "a mapping from the name of each group to its counts")
-    found: dict[Group, Integers] = {}
+    checked_counts: dict[Group, Integers] = {}
     for group, cells in counts.items():
         array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
         if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
             raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
         total = float(array.sum(dtype=np.float64))
-        if not total < MOST_SAMPLES:
+        if not total < MAX_SAMPLES:
             raise InputError(f"sum of counts of {group!r}", total, "less than 2^52")
-        found[group] = array.astype(np.int64)
-    if len({len(cells) for cells in found.values()}) > 1:
-        raise InputError("counts", {g: len(c) for g, c in found.items()}, "over one common support")
-    return found
+        checked_counts[group] = array.astype(np.int64)
+    if len({len(cells) for cells in checked_counts.values()}) > 1:
+        raise InputError("counts", {g: len(c) for g, c in checked_counts.items()}, "over one common support")
+    return checked_counts

@@ -16,7 +16,7 @@ from tightrope.transport.costs.costs import CostLike, as_cost, raise_cost_to_pow
 from tightrope.transport.exact.plan import ExactDistribution, least_mass_outside
 from tightrope.transport.solvers.optimal import check_order, coupling, wasserstein
 
-# Lifted relations: distributions with a coupling on neighboring points only (KM Def. 14).
+# Lifted relations: pairs of distributions with a coupling on neighboring points only (KM Def. 14).
 
 
 def lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, *, outside: float = 0.0) -> bool:
@@ -46,20 +46,21 @@ def mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> f
 
 
 def _mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> Fraction:
-    first, second = (
+    """Return ``mass_outside`` exactly."""
+    source_law, target_law = (
         ExactDistribution.from_probabilities("source", source),
         ExactDistribution.from_probabilities("target", target),
     )
-    expected = f"truth values of shape {(len(first), len(second))}"
+    expected = f"truth values of shape {(len(source_law), len(target_law))}"
     allowed = array_of("relation", relation, expected)
-    if allowed.dtype != np.bool_ or allowed.shape != (len(first), len(second)):
+    if allowed.dtype != np.bool_ or allowed.shape != (len(source_law), len(target_law)):
         raise InputError("relation", f"{allowed.dtype} of shape {allowed.shape}", expected)
-    guess = coupling(first.float_masses, second.float_masses, np.where(allowed, 0.0, 1.0)).plan
-    return least_mass_outside(allowed, first, second, guess)
+    plan = coupling(source_law.float_masses, target_law.float_masses, np.where(allowed, 0.0, 1.0)).plan
+    return least_mass_outside(allowed, source_law, target_law, plan)
 
 
-SAME = 1e-9
-"""Costs that differ by less, relative to the largest cost, are treated as equal."""
+COST_TOLERANCE = 1e-9
+"""Costs that differ by less than this, relative to the largest cost, count as equal."""
 
 
 def diameter(source: ArrayLike, target: ArrayLike, cost: CostLike) -> float:
@@ -70,12 +71,12 @@ def diameter(source: ArrayLike, target: ArrayLike, cost: CostLike) -> float:
     >>> diameter([0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     2.0
     """
-    table = as_cost(cost)
-    begin, end = (
-        normalize_distribution("source", source, table.matrix_shape[0]),
-        normalize_distribution("target", target, table.matrix_shape[1]),
+    checked_cost = as_cost(cost)
+    source_masses, target_masses = (
+        normalize_distribution("source", source, checked_cost.matrix_shape[0]),
+        normalize_distribution("target", target, checked_cost.matrix_shape[1]),
     )
-    return float(table.to_matrix()[np.ix_(begin > 0, end > 0)].max())
+    return float(checked_cost.to_matrix()[np.ix_(source_masses > 0, target_masses > 0)].max())
 
 
 def optimally_lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> bool:
@@ -91,20 +92,23 @@ def optimally_lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, 
     >>> optimally_lifted(near, [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], cost)
     False
     """
-    table, order = as_cost(cost), check_order(p)
+    checked_cost, order = as_cost(cost), check_order(p)
     if not lifted(relation, source, target):
         return False
     allowed = array_of("relation", relation, "truth values")
-    values = table.to_matrix()
+    values = checked_cost.to_matrix()
     if math.isinf(order):
-        within = allowed & (values <= wasserstein(source, target, table, p=order) * (1 + SAME))
-        return lifted(within, source, target)
+        within_radius = allowed & (values <= wasserstein(source, target, checked_cost, p=order) * (1 + COST_TOLERANCE))
+        return lifted(within_radius, source, target)
     # Pairs outside Φ cost more than any coupling on Φ; compare the optimal values of both programs.
-    on_relation_cost = raise_cost_to_power(table, order)
-    on_relation_values = on_relation_cost.to_matrix()
-    largest = float(on_relation_values.max()) or 1.0
-    barred = np.where(allowed, on_relation_values, 4 * largest / SAME)
-    return coupling(source, target, barred).cost <= coupling(source, target, on_relation_values).cost + SAME * largest
+    powered_cost = raise_cost_to_power(checked_cost, order)
+    powered_values = powered_cost.to_matrix()
+    largest = float(powered_values.max()) or 1.0
+    forbidden_outside = np.where(allowed, powered_values, 4 * largest / COST_TOLERANCE)
+    return (
+        coupling(source, target, forbidden_outside).cost
+        <= coupling(source, target, powered_values).cost + COST_TOLERANCE * largest
+    )
 
 
 def stability(transformation: ArrayLike, cost: CostLike) -> float:
@@ -125,6 +129,6 @@ def stability(transformation: ArrayLike, cost: CostLike) -> float:
     pairs = [(x, y) for x in range(len(rows)) for y in range(x) if (rows[x] != rows[y]).any()]
     worst = 0.0
     for x, y in pairs:
-        moved, distance = wasserstein(rows[x], rows[y], table), float(distances[x, y])
-        worst = max(worst, moved / distance if distance > 0 else math.inf)
+        output_distance, distance = wasserstein(rows[x], rows[y], table), float(distances[x, y])
+        worst = max(worst, output_distance / distance if distance > 0 else math.inf)
     return worst

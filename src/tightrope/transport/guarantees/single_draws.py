@@ -27,7 +27,7 @@ from tightrope.transport.guarantees.divergences import round_up
 
 @dataclass(frozen=True, slots=True)
 class OneDraw:
-    """Any two groups' outputs are (ε, δ)-indistinguishable with total variation η: a bound on **one draw a value**.
+    """Any two groups' outputs are (ε, δ)-indistinguishable with total variation η: a bound for **one draw per value**.
 
     ``loss`` composes over independent draws only: other people's values, or a value that was itself drawn anew. Draws
     for the *same* value are not independent given the group, and no multiple of this loss covers them: with exactly
@@ -71,7 +71,9 @@ def one_draw(
     total_variations: tuple[float, float] = (1.0, 1.0),
     deltas: tuple[float, float] = (0.0, 0.0),
 ) -> OneDraw:
-    """Return (2ε, δ, η), η = min{largest of a (2ε, δ) pair, TV₀ + TV₁}, δ = min{δ⁺ + e^ε δ⁻, η} (theory §6).
+    """Return (2ε, δ, η) with δ = min{δ⁺ + e^ε δ⁻, η} (theory §6).
+
+    η is the smaller of TV₀ + TV₁ and the largest total variation of a (2ε, δ) pair.
 
     For every group, the fitted distribution λ̂ and the true λ satisfy P(λ ∈ A) ≤ e^ε P(λ̂ ∈ A) + δ⁺ and the reverse
     with δ⁻ (``deltas``; 0 if D_∞ ≤ ε both ways). ``total_variations``: TV(λ_s, λ̂_s) of the two groups, or the two
@@ -82,18 +84,18 @@ def one_draw(
     """
     epsilon = non_negative("epsilon", epsilon)
     first, second = (check_probability("total_variations", value) for value in total_variations)
-    up, down = (check_probability("deltas", value) for value in deltas)
-    delta = _chain_deltas(up, epsilon, down)
-    ceiling = delta + (1 - delta) * math.tanh(epsilon)
-    eta = min(1.0, round_up(min(ceiling, first + second)))
-    return OneDraw(2 * epsilon, min(delta, eta), eta)  # at any ε no set differs by more than the total variation
+    delta_plus, delta_minus = (check_probability("deltas", value) for value in deltas)
+    delta = _chain_deltas(delta_plus, epsilon, delta_minus)
+    eta_from_pair = delta + (1 - delta) * math.tanh(epsilon)
+    eta = min(1.0, round_up(min(eta_from_pair, first + second)))
+    return OneDraw(2 * epsilon, min(delta, eta), eta)  # δ at any ε is at most the total variation
 
 
-def _chain_deltas(up: float, epsilon: float, down: float) -> float:
+def _chain_deltas(delta_plus: float, epsilon: float, delta_minus: float) -> float:
     """Return δ⁺ + e^ε δ⁻, rounded up; at most 1."""
-    if not down:
-        return up
-    return min(1.0, round_up(up + math.exp(epsilon) * down)) if epsilon <= INFINITE_EPSILON else 1.0
+    if not delta_minus:
+        return delta_plus
+    return min(1.0, round_up(delta_plus + math.exp(epsilon) * delta_minus)) if epsilon <= INFINITE_EPSILON else 1.0
 
 
 def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:
@@ -113,25 +115,26 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
         raise InputError("actual", actual, f"a law for each of {list(mechanism.groups)}")
     pairs = [
         (
-            _exact_shares(fitted),
-            _exact_shares(ExactDistribution.from_probabilities(f"law of {group!r}", actual[group], len(fitted))),
+            _exact_probabilities(fitted),
+            _exact_probabilities(ExactDistribution.from_probabilities(f"law of {group!r}", actual[group], len(fitted))),
         )
         for group, fitted in mechanism.groups.items()
     ]
     epsilon = max(max(divergence_of("max", p, q), divergence_of("max", q, p)) for p, q in pairs)
-    apart = sorted(min(1.0, divergence_of("total_variation", p, q)) for p, q in pairs)
-    two = (apart[-2:][0], apart[-1])
+    variations = sorted(min(1.0, divergence_of("total_variation", p, q)) for p, q in pairs)
+    largest_two = (variations[-2:][0], variations[-1])
     if epsilon < math.inf:
-        return _with_rounding(mechanism, epsilon, two, (0.0, 0.0))
-    return _with_rounding(mechanism, 0.0, two, two)
+        return _with_rounding(mechanism, epsilon, largest_two, (0.0, 0.0))
+    return _with_rounding(mechanism, 0.0, largest_two, largest_two)
 
 
-def _exact_shares(law: ExactDistribution) -> list[Any]:
+def _exact_probabilities(law: ExactDistribution) -> list[Any]:
+    """Return the probabilities as rationals."""
     return [law[x] for x in range(len(law))]
 
 
 def _with_rounding(
-    mechanism: CouplingMechanism, epsilon: float, two: tuple[float, float], deltas: tuple[float, float]
+    mechanism: CouplingMechanism, epsilon: float, total_variations: tuple[float, float], deltas: tuple[float, float]
 ) -> OneDraw:
     """Return ``one_draw`` plus table rounding: with exact input, two groups' outputs have a ratio e^r and distance t.
 
@@ -141,13 +144,13 @@ def _with_rounding(
     pairs = list(combinations(mechanism.groups, 2))
     if not pairs:
         return OneDraw(0.0, 0.0, 0.0)
-    ratio = distribution_privacy(mechanism, pairs, "max").epsilon
-    apart = distribution_privacy(mechanism, pairs, "total_variation").epsilon
-    up, down = deltas
-    if ratio == math.inf:
-        ratio, down = 0.0, min(1.0, round_up(down + apart))
-    bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
-    eta = _chain_deltas(bound.total_variation, epsilon, min(1.0, 2 * apart))
-    total = bound.epsilon + ratio
-    total = round_up(total) if bound.epsilon and ratio else total
-    return OneDraw(total, min(_chain_deltas(up, epsilon + ratio, down), eta), eta)
+    rounding_ratio = distribution_privacy(mechanism, pairs, "max").epsilon
+    rounding_variation = distribution_privacy(mechanism, pairs, "total_variation").epsilon
+    delta_plus, delta_minus = deltas
+    if rounding_ratio == math.inf:
+        rounding_ratio, delta_minus = 0.0, min(1.0, round_up(delta_minus + rounding_variation))
+    bound = one_draw(epsilon=epsilon, total_variations=total_variations, deltas=(delta_plus, delta_minus))
+    eta = _chain_deltas(bound.total_variation, epsilon, min(1.0, 2 * rounding_variation))
+    total_epsilon = bound.epsilon + rounding_ratio
+    total_epsilon = round_up(total_epsilon) if bound.epsilon and rounding_ratio else total_epsilon
+    return OneDraw(total_epsilon, min(_chain_deltas(delta_plus, epsilon + rounding_ratio, delta_minus), eta), eta)

@@ -63,17 +63,15 @@ def solve_barycenter(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats
     unit = float(program.costs.max()) or 1.0
     options = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
     solve: Any = linprog  # its stubs lack sparse tables
-    solved_found = solve(
+    solution = solve(
         program.costs / unit, A_eq=program.table, b_eq=program.right_sides, method="highs", options=options
     )
-    if solved_found.status != 0:
-        raise PrecisionError(
-            f"no barycenter found ({solved_found.message}); give fewer points, or a grid or graph as cost"
-        )
-    found, multipliers = solved_found.x, solved_found.eqlin.marginals * unit
+    if solution.status != 0:
+        raise PrecisionError(f"no barycenter found ({solution.message}); give fewer points, or a grid or graph as cost")
+    variables, multipliers = solution.x, solution.eqlin.marginals * unit
     prices = np.zeros((len(groups), program.targets))
     prices[positive_groups] = program.sign * multipliers[program.potential_rows] / shares[positive_groups, None]
-    masses = np.maximum(found[: program.targets], 0)
+    masses = np.maximum(variables[: program.targets], 0)
     return masses / masses.sum(), prices
 
 
