@@ -8,7 +8,7 @@
     ├── InsufficientBudgetError           the release would exceed what was promised; nothing was spent
     ├── SingleUseError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
-    ├── OutputError                       charged answers could not be written as requested; the text says where they are
+    ├── OutputError                       charged answers could not be written; the text says where they are
     ├── EngineError                       the database engine failed; never carries a value from the data
     ├── LedgerError                       a ledger could not be read or written, or was changed from outside
     └── MissingExtraError (also ImportError)  an optional library is not installed
