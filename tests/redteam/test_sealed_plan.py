@@ -136,7 +136,7 @@ def test_a_share_is_above_zero_and_at_most_one(session, share):
 
 def test_a_plan_is_released_once_and_its_answers_stay(session):
     plan = session.plan([tr.count()], budget_fraction="0.5")
-    with pytest.raises(InputError, match="released"):
+    with pytest.raises(InputError, match="release the plan first"):
         _ = plan.answers
     first = plan.release()
     with pytest.raises(InsufficientBudgetError, match=r"already released.*plan\.answers"):

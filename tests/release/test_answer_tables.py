@@ -83,9 +83,9 @@ def test_a_csv_file_holds_the_text(answers, tmp_path):
 def test_a_file_that_cannot_be_written_is_said_in_words_of_ours(answers, tmp_path, write):
     with pytest.raises(InputError, match=r"path: the folder .*nowhere does not exist"):
         getattr(answers, write)(tmp_path / "nowhere" / "x")
-    with pytest.raises(InputError, match=r"path to be a file, not a folder, got path='.*'; "):
+    with pytest.raises(InputError, match=r"path: .* is a folder; choose a file, such as "):
         getattr(answers, write)(str(tmp_path))
-    with pytest.raises(InputError, match=r"path to be a file that can be written \(File name too long\)"):
+    with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
         getattr(answers, write)(tmp_path / ("x" * 300))
     with pytest.raises(InputError, match="path to be a path"):
         getattr(answers, write)(5)

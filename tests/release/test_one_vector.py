@@ -218,7 +218,7 @@ def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, mo
         assert check_ledger(Ledger(tmp_path / f"{place}.ledger")).problems == ()
     with monkeypatch.context() as patch:
         patch.setattr("tightrope.release.session._draft_arrangements", lambda _: ())
-        with pytest.raises(LedgerError, match="does not fit the way"):
+        with pytest.raises(LedgerError, match="in another way than the noise reserved"):
             reserved(tmp_path / "today.ledger")
 
 

@@ -243,7 +243,7 @@ def test_a_delta_that_protects_nobody_is_refused_and_a_large_one_is_warned_of(vi
     with pytest.raises(InputError, match="everything about a person may be revealed"):
         session(visits, budget=tr.Budget(epsilon=1, delta="0.99")).plan([tr.count()])
     warned = session(visits, budget=tr.Budget(epsilon=1, delta="0.001")).plan([tr.count()])
-    assert "with 1,000 people the promise allows to publish one of them" in str(warned)
+    assert "with 1,000 people it allows publishing all data of one of them" in str(warned)
     assert "allows to publish" not in str(session(visits).plan([tr.count()]))
 
 
