@@ -66,9 +66,7 @@ def test_only_a_human_is_addressed(answers, flights):
     said = words(reporting.html(answers.result()))
     assert "whether an aircraft is in the data" in said and "with the data of an aircraft as without" in said
     assert "at most 12 rows per aircraft" in said
-    assert not re.search(
-        r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition(" Limitations Intervals ")[0]
-    )
+    assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition(" Limitations Intervals ")[0])
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b", said)  # nor further down, where the curves are
     human = tr.Session(flights, privacy_unit="tail", max_rows=12, budget=BUDGET).plan([tr.count()]).release()
     assert "whether you are in the data" in words(reporting.html(human.result()))

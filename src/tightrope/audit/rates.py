@@ -18,7 +18,7 @@ from tightrope.numerics.arrays import Floats, Integers
 Indices = int | Integers
 LOOP_POINTS = 64
 """Up to this many points are processed one by one."""
-ROUNDING_MARGIN = 1e-12
+PROBABILITY_ROUNDING = 1e-12
 """Relative safety margin of the bounds, larger than the rounding errors of their few operations."""
 RANK_RATIO = 1.08
 """Ranks grow by this factor from either end: between two of them a bound is smaller by at most this factor."""
@@ -114,8 +114,8 @@ class Rates:
 
 
 def _round_down(value: float) -> float:
-    """Return the value reduced by ``ROUNDING_MARGIN``, at least 0."""
-    return max(0.0, value - ROUNDING_MARGIN * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
+    """Return the value reduced by ``PROBABILITY_ROUNDING``, at least 0."""
+    return max(0.0, value - PROBABILITY_ROUNDING * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
 
 
 @lru_cache(maxsize=16)

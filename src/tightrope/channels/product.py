@@ -45,7 +45,7 @@ class SymmetricKernel(Kernel):
 
 MAX_PAIR_OUTPUTS = 1 << 20
 """Largest number of outputs of the pair, after outputs with equal ratio are merged."""
-LOSS_TOLERANCE = 1e-14
+PAIR_LOSS_TOLERANCE = 1e-14
 """Losses closer than this are merged."""
 MAX_JOINT_OUTPUTS = 1 << 26
 """Largest number of entries of a joint distribution."""
@@ -135,21 +135,21 @@ class ProductChannel(SymmetricKernel):
         return max(0.0, shannon_entropy(self.output_distribution(p)) - conditional_entropy)
 
     def _hockey_stick_curve(self) -> DivergenceCurve:
-        """Return the curve of the pair; merging outputs adds at most ``LOSS_TOLERANCE`` per factor to its error."""
+        """Return the curve of the pair; merging outputs adds ``PAIR_LOSS_TOLERANCE`` per factor to its error."""
         curve = self.row_pair._hockey_stick_curve()
-        return replace(curve, error=curve.error + LOSS_TOLERANCE * len(self.factors))
+        return replace(curve, error=curve.error + PAIR_LOSS_TOLERANCE * len(self.factors))
 
 
 def _group_starts(losses: Floats) -> NDArray[np.intp]:
-    """Return the start of each group of nearly equal losses; every group is at most ``LOSS_TOLERANCE`` wide.
+    """Return the start of each group of nearly equal losses; every group is at most ``PAIR_LOSS_TOLERANCE`` wide.
 
     ``losses`` ascend; infinite ones stay alone.
     """
     with np.errstate(invalid="ignore"):
-        is_close = np.diff(losses, prepend=-math.inf) <= LOSS_TOLERANCE
+        is_close = np.diff(losses, prepend=-math.inf) <= PAIR_LOSS_TOLERANCE
         # Each chain of close losses is cut into cells of the tolerance's width.
         chain_starts = np.flatnonzero(~is_close)
-        distance = (losses - losses[chain_starts[np.cumsum(~is_close) - 1]]) / LOSS_TOLERANCE
+        distance = (losses - losses[chain_starts[np.cumsum(~is_close) - 1]]) / PAIR_LOSS_TOLERANCE
     cells = np.where(is_close, np.floor(distance), 0.0)
     return np.flatnonzero(~is_close | (np.diff(cells, prepend=0.0) > 0))
 

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer, check_probability
 from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, resolve_divergence
 
-ROUNDING_FACTOR = 1 + 2e-15
+SUPREMUM_ROUNDING = 1 + 2e-15
 
 
 def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
@@ -74,7 +74,7 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     0.35737402
     """
     t = check_probability("distance", distance)
-    eta = min(1.0, t * guarantee.total_variation * ROUNDING_FACTOR)
+    eta = min(1.0, t * guarantee.total_variation * SUPREMUM_ROUNDING)
     # log(1 + t(e^ε − 1)) to a few units in the last place, also for small t.
     if t == 0 or guarantee.epsilon == math.inf:
         mixed_epsilon = guarantee.epsilon if t > 0 else 0.0
@@ -82,7 +82,7 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
         mixed_epsilon = math.log1p(t * math.expm1(guarantee.epsilon))
     else:
         mixed_epsilon = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is negligible
-    return Guarantee(mixed_epsilon * ROUNDING_FACTOR, min(1.0, t * guarantee.delta * ROUNDING_FACTOR), eta)
+    return Guarantee(mixed_epsilon * SUPREMUM_ROUNDING, min(1.0, t * guarantee.delta * SUPREMUM_ROUNDING), eta)
 
 
 def total_variation(guarantee: Guarantee, distance: float) -> float:

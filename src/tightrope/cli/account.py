@@ -98,7 +98,7 @@ Deltas = Annotated[
     ),
 ]
 DEFAULT_DELTAS = ("1e-6",)
-FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+SHOWN_FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 ASSUMPTIONS_TEXT = (
     "Valid for parameters that were fixed in advance, which means that no parameter depends on an earlier output."
 )
@@ -157,7 +157,7 @@ def _build_account(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[fl
         steps=steps,
         epsilon_at_delta=tuple(epsilon_bracket(delta, *map(float, loss.epsilon_bounds(delta))) for delta in deltas),
         delta_at_epsilon=tuple(delta_bracket(epsilon, *map(float, loss.delta_bounds(epsilon))) for epsilon in epsilons),
-        **structs.asdict(attack_rate_bounds(loss, FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
+        **structs.asdict(attack_rate_bounds(loss, SHOWN_FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
     )
 
 

@@ -84,7 +84,7 @@ Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare w
 Out = Annotated[
     str | None, typer.Option(metavar="DIR", help="Write a picture of the trade-off curves there, dpsgd.png.")
 ]
-FALSE_POSITIVE_RATES = (0.0001, 0.001, 0.01, 0.1)
+TABLE_FALSE_POSITIVE_RATES = (0.0001, 0.001, 0.01, 0.1)
 CURVE_FILE_NAME = "dpsgd.png"
 CURVE_INTERVALS = 24
 ASSUMPTIONS_TEXT = (
@@ -151,7 +151,7 @@ def dpsgd(options: DpSgdOptions) -> None:
             steps=run.steps,
             comparison=comparison,
             **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
-            **structs.asdict(attack_rate_bounds(run.loss, FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
+            **structs.asdict(attack_rate_bounds(run.loss, TABLE_FALSE_POSITIVE_RATES, ASSUMPTIONS_TEXT)),
         )
     if folder is not None:
         with show_spinner("Plotting ..."):

@@ -192,7 +192,7 @@ def frontier(
 
 # 3. The least noise of each integer family for one budget and one answer; searches end on the private side.
 
-SIZE_TOLERANCE = 1e-6
+COMPARED_SIZE_TOLERANCE = 1e-6
 """Relative tolerance of the least size."""
 MAX_HALVINGS = 120
 """Maximal number of halvings of the first size that meets the points: searches end long before."""
@@ -247,9 +247,10 @@ def calibrate_families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrat
 def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: float) -> IntegerMechanism:
     """Return the noise ``build(size)`` of the least size that meets every (ε, δ): larger sizes must be more private.
 
-    The size is doubled from ``guess`` until it meets the points, then bisected to ``SIZE_TOLERANCE``; the returned size
-    was shown to meet the points. While doubling, an ``InputError`` of ``build`` is raised; while bisecting, a size that
-    ``build`` rejects counts as too small. Raises ``InsufficientBudgetError`` if doubling does not help.
+    The size is doubled from ``guess`` until it meets the points, then bisected to ``COMPARED_SIZE_TOLERANCE``; the
+    returned size was shown to meet the points. While doubling, an ``InputError`` of ``build`` is raised; while
+    bisecting, a size that ``build`` rejects counts as too small. Raises ``InsufficientBudgetError`` if doubling does
+    not help.
     """
     size, previous_excess = guess, math.inf
     for doublings in itertools.count():
@@ -269,7 +270,7 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
         if smaller is None:
             break
         low, high, best = low / 2, low, smaller
-    while high > low * (1 + SIZE_TOLERANCE):
+    while high > low * (1 + COMPARED_SIZE_TOLERANCE):
         middle = math.sqrt(low * high)
         noise_at_middle = _noise_within_budget(build, points, middle)
         low, high, best = (middle, high, best) if noise_at_middle is None else (low, middle, noise_at_middle)
@@ -322,7 +323,7 @@ def _calibrate_family(family: NoiseFamily, points: PrivacyPoints, sensitivity: i
             NoiseTable.from_probabilities(shaped_family.listed_weights(scale, LISTED_NATS)), sensitivity
         )
 
-    size, relative_step = candidate.size, SIZE_TOLERANCE
+    size, relative_step = candidate.size, COMPARED_SIZE_TOLERANCE
     while not meets_privacy_points(build_shaped_noise(size), points):
         size, relative_step = size * (1 + relative_step), 2 * relative_step
     return build_shaped_noise(size)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROUND_UP_FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """Candidate budgets are rounded up to four digits."""
-SIZE_TOLERANCE = Decimal("1.002")
+SIZE_RATIO_TOLERANCE = Decimal("1.002")
 """Tolerance of the search for the smallest budget, as a ratio."""
 WORTHWHILE_EXCESS = 0.999
 """The search is repeated if other noise families reduce the largest half-width, relative to its target, below this."""
@@ -184,12 +184,14 @@ def _next_size(failing_size: Decimal, sufficient_size: Decimal, guess: Decimal) 
 
     ``failing_size`` is known to miss the target (0: none is known), ``sufficient_size`` to meet it.
     """
-    if sufficient_size <= SMALLEST_SIZE or (failing_size > 0 and sufficient_size <= failing_size * SIZE_TOLERANCE):
+    if sufficient_size <= SMALLEST_SIZE or (
+        failing_size > 0 and sufficient_size <= failing_size * SIZE_RATIO_TOLERANCE
+    ):
         return None
     low = failing_size if failing_size > 0 else sufficient_size / (MAX_SIZE_RATIO * MAX_SIZE_RATIO)
-    target_size = guess * SIZE_TOLERANCE
+    target_size = guess * SIZE_RATIO_TOLERANCE
     if target_size >= sufficient_size:  # the guess is the upper end itself: test a slightly smaller size
-        size = ROUND_UP_FOUR_DIGITS.divide(sufficient_size, SIZE_TOLERANCE)
+        size = ROUND_UP_FOUR_DIGITS.divide(sufficient_size, SIZE_RATIO_TOLERANCE)
     else:
         inner_range = (
             low * (sufficient_size / low) ** Decimal("0.1"),

@@ -132,12 +132,12 @@ class PlanDocument(Part, frozen=True, kw_only=True):
                 text = f"{problem}; {suggestion or f'kinds: {quoted_names(kinds)}'}"
                 raise PlanError.from_text(f"{location} kind", text)
             query_class = KIND_BY_NAME["quantile" if kind == MEDIAN else kind]
+            if kind == MEDIAN and "q" in entry:
+                raise PlanError.from_text(f"{location} ({kind})", MEDIAN_ADVICE)
             known_keys = ("kind", *(key for key in query_class.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
-            for key in entry:
-                if key not in known_keys:
-                    if (kind, key) == (MEDIAN, "q"):
-                        raise PlanError.from_text(f"{location} ({kind})", MEDIAN_ADVICE)
-                    raise unknown_key_error(PlanError, f"{location} ({kind})", key, known_keys)
+            unknown_key = next((key for key in entry if key not in known_keys), None)
+            if unknown_key is not None:
+                raise unknown_key_error(PlanError, f"{location} ({kind})", unknown_key, known_keys)
             with named_keys(location):
                 queries.append(make_question(query_class, entry))
         return tuple(queries)

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from tightrope.noise.allocation import NoiseAllocation
     from tightrope.queries.options import Given
     from tightrope.queries.query import Query
+    from tightrope.queries.query_group import QueryGroup
     from tightrope.release.answers import Answers
+    from tightrope.release.consistency import ConsistencyPlan
     from tightrope.release.plan_register import InMemoryAccount
     from tightrope.release.suggest import SuggestedBounds, SuggestedRows
     from tightrope.tables import Table
@@ -379,19 +381,7 @@ class Session(SingleUseObject):
                 "value, such as 0.51"
             )
             raise InputError.from_text("budget", text)
-        query_groups = group_queries(
-            questions, self._person, self.schema, None if where is None else unwrap_expression(where)
-        )
-        consistency = find_related_answers(query_groups, self.schema)
-        arrangements = list_arrangements(
-            query_groups, {name for answer_set in consistency.joined for name in answer_set.answers}
-        )
-        arrangements_with_checks = tuple(
-            add_diagnostic_counts(arrangement, bias_check_fraction(bias_check), self.schema)
-            for arrangement in arrangements
-        )
-        for request in (task.table_request for arrangement in arrangements_with_checks for task in arrangement):
-            check_row_memory(request, self.schema)
+        arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
         tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
         public_tables = self._table.public_for([task.table_request for task in tasks])
@@ -439,6 +429,22 @@ class Session(SingleUseObject):
             else minimal_budget_for(draft_for_budget, goal, self._budget, largest_fraction)
         )
         return self._issue_plan(draft, key)
+
+    def _arrange_questions(
+        self, questions: Sequence[Query], where: Given | None, bias_check: Number
+    ) -> tuple[tuple[tuple[QueryGroup, ...], ...], ConsistencyPlan]:
+        """Return the possible arrangements of the noise, with the counts of the bias check, and the related answers."""
+        condition = None if where is None else unwrap_expression(where)
+        query_groups = group_queries(questions, self._person, self.schema, condition)
+        consistency = find_related_answers(query_groups, self.schema)
+        consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
+        arrangements = tuple(
+            add_diagnostic_counts(arrangement, bias_check_fraction(bias_check), self.schema)
+            for arrangement in list_arrangements(query_groups, consistent_names)
+        )
+        for request in (task.table_request for arrangement in arrangements for task in arrangement):
+            check_row_memory(request, self.schema)
+        return arrangements, consistency
 
     def suggest_bounds(self, column: Given, *, budget_fraction: Number, where: Given | None = None) -> SuggestedBounds:
         """Suggest a range for a column with an unknown range; charges ``budget_fraction`` of the budget now.

@@ -27,7 +27,7 @@ ABSENT = -1
 """The number of an entry that is NULL or not among the names."""
 CELL = "tightrope_cell"
 """The column that ``add_cell_column`` adds."""
-MAX_CELLS = 10_000_000
+MAX_GRID_CELLS = 10_000_000
 """Most cells of one axis."""
 
 
@@ -137,7 +137,7 @@ class Axis:
         if not (lower < upper and upper - lower < math.inf):
             raise InputError("upper", self.upper, f"above lower={self.lower!r}")
         if not (
-            self.cells <= MAX_CELLS and lower + self.cell_width / 2 > lower and upper - self.cell_width / 2 < upper
+            self.cells <= MAX_GRID_CELLS and lower + self.cell_width / 2 > lower and upper - self.cell_width / 2 < upper
         ):
             raise InputError("cells", self.cells, "a number of cells that the range can hold", "take fewer cells")
 

@@ -244,7 +244,7 @@ class TestMenu:
         bound, envelope = MenuFilter(menu, steps=2), EnvelopeFilter(menu, steps=2)
         for epsilon in (-0.7, 0.0, 0.4, 1.5):
             fixed = max(delta_of_two(one, other, epsilon) for one in menu for other in menu)
-            assert fixed <= bound.delta(epsilon) <= envelope.delta(epsilon) * (1 + 1e-3) + 1e-6  # both are upper bounds, on lattices
+            assert fixed <= bound.delta(epsilon) <= envelope.delta(epsilon) * (1 + 1e-3) + 1e-6
 
     @settings(max_examples=10)
     @given(st.lists(triples(), min_size=1, max_size=2), st.integers(1, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
@@ -31,12 +32,23 @@ def test_check(run, tmp_path):
     assert "right at most 75 % of the time" in shown.out
 
 
+def test_printed_upper_bounds_are_rounded_up(run, tmp_path):
+    path = tmp_path / "matrix.csv"
+    path.write_text("0.6666666666666667,0.3333333333333333\n0.3333333333333333,0.6666666666666667\n", encoding="utf-8")
+    exact = json.loads(run("local", "check", path, "--json").out)
+    printed = " ".join(run("local", "check", path).out.split())
+    contraction = re.search(r"KL contraction coefficient: ([0-9.e-]+);.* at most ([0-9.e-]+) times", printed)
+    capacity = re.search(r"channel capacity: ([0-9.e-]+) nats", printed)
+    assert all(float(number) >= exact["kl_contraction"] for number in contraction.groups())
+    assert float(capacity[1]) >= exact["capacity"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a,b\n0.5,0.5\n", "numbers"),
         ("0.5,0.6\n0.5,0.5\n", "1"),
-        ("0.5,0.5\n1.0\n", "equally many numbers"),
+        ("0.5,0.5\n1.0\n", "the same number of values"),
         ("", "the file is empty"),
         ("0.5;0.5\n", "commas"),
         ("nan,1\n0.5,0.5\n", ""),
@@ -54,7 +66,9 @@ def test_nonsense(run, tmp_path):
     run("local", "plan", "mean", "--epsilon", "nan", "--people", "5").refused_with("epsilon")
     run("local", "plan", "mode", "--epsilon", "1", "--people", "5").refused_with("question")
     words = ("local", "plan", "mean", "--epsilon", "1", "--people", "5", "--k", "3")
-    run(*words, "--bounds", "0,1").refused_with("is not for a mean")
+    run(*words, "--bounds", "0,1").refused_with("--k 3: is only for 'distribution'")
+    words = ("local", "plan", "distribution", "--epsilon", "1", "--people", "5", "--k", "3")
+    run(*words, "--bounds", "0,1").refused_with("--bounds 0,1: is only for 'mean'")
 
 
 def test_the_question_is_checked_first(run):

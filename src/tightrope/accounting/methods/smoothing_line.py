@@ -27,7 +27,7 @@ from tightrope.numerics.rounding import ROUND_OFF
 # Nodes come in rows: y = start + along, so that the phases of a finite law are an outer product. For a finite law φ −
 # 1 is summed from e^{iy(l − m)} − 1, m the tilted mean, so that log φ is known relative to itself near y = 0.
 
-MAX_HALVINGS = 40
+MAX_STEP_HALVINGS = 40
 MOMENT_ROUNDING = 1e-13
 """Rounding of moments whose differences bound a variance."""
 SMALLEST_MODULUS = 1e-300
@@ -164,7 +164,7 @@ class MomentLineDistribution(LineDistribution):
         """
         (cumulant,), (error,) = _log_moment_values(law, np.array([complex(c)]))
         s = min(abs(c), abs(1 + c)) / 2
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_STEP_HALVINGS):
             try:
                 moments, errors = _log_moment_values(law, np.array([c + s + 0j, c - s + 0j]))
             except PrecisionError:

@@ -95,7 +95,7 @@ def best(question: str, *, epsilon: float, k: int | None = None, most_bits: int 
 # η = tanh(ε/2) is the most that an ε-LDP report can have (theory §5); most mechanisms for many categories have far
 # less, so the ε that belongs to a given η differs between mechanisms.
 
-ROUNDING_FACTOR = 1 - 1e-12
+EPSILON_ROUNDING = 1 - 1e-12
 EPSILON_TOLERANCE = 1e-9
 AnyLocalMechanism = TypeVar("AnyLocalMechanism", bound=LocalMechanism)
 
@@ -116,7 +116,7 @@ def cap_total_variation(
     uncapped = make(epsilon)
     if uncapped.guarantee.total_variation <= total_variation:
         return uncapped
-    smallest = 2 * math.atanh(total_variation) * ROUNDING_FACTOR
+    smallest = 2 * math.atanh(total_variation) * EPSILON_ROUNDING
 
     def variation_excess(candidate: float) -> float:
         return make(candidate).guarantee.total_variation - total_variation

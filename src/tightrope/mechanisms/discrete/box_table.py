@@ -17,7 +17,7 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_weights import first_at_most, symmetric_quantile
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import SMALLEST_LOSS, log_ratios, snap_losses
+from tightrope.mechanisms.discrete.table_loss import SMALLEST_TABLE_LOSS, log_ratios, snap_losses
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.numerics.rounding import ROUND_OFF
@@ -125,7 +125,7 @@ class BoxLosses:
         for difference, counts in enumerate(points):
             start = max(count - difference, 0)
             infinite += float(np.dot(counts[start:], probabilities[start:]))
-        slack = max(slack for _, slack in log_ratios) + SMALLEST_LOSS
+        slack = max(slack for _, slack in log_ratios) + SMALLEST_TABLE_LOSS
         atoms = Atoms.merge_losses(
             losses, np.concatenate([*near, *far]), infinite_mass=infinite, opposite_mass=infinite, slack=slack
         )
@@ -149,7 +149,7 @@ class BoxLosses:
             weights = self._norm_weights[0]
             pairs = list(zip(weights[: len(weights) - apart], weights[apart:], strict=True))
             losses, slack = snap_losses(log_ratios(pairs), ())
-            self._ratios_by_distance[apart] = np.where(np.abs(losses) < SMALLEST_LOSS, 0.0, losses), slack
+            self._ratios_by_distance[apart] = np.where(np.abs(losses) < SMALLEST_TABLE_LOSS, 0.0, losses), slack
         return self._ratios_by_distance[apart]
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
 LOSS_ROUNDING = 2.0**-50
-SMALLEST_LOSS = 1e-25
+SMALLEST_TABLE_LOSS = 1e-25
 """Smaller losses come from weights that differ by about one unit: they are set to 0, so as not to form a lattice."""
 MAX_SHIFT = 1 << 17
 MAX_PERIODS = 64
@@ -69,7 +69,7 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
         )
     common = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
     losses, slack = snap_losses(log_ratios(common), table.steps)
-    losses, slack = np.where(np.abs(losses) < SMALLEST_LOSS, 0.0, losses), slack + SMALLEST_LOSS
+    losses, slack = np.where(np.abs(losses) < SMALLEST_TABLE_LOSS, 0.0, losses), slack + SMALLEST_TABLE_LOSS
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
     for loss, (near, far) in zip(losses.tolist(), common, strict=True):
         masses[loss] += near

@@ -102,7 +102,7 @@ def law_at_least_size(
 # k releases meet (ε, 0) exactly if each is (ε/k, 0)-private. For that the staircase is best (geometric noise at
 # sensitivity 1, theory §4.1), unless a further point requires more noise.
 
-MAX_HALVINGS = 60
+MAX_LATTICE_HALVINGS = 60
 EPSILON_TOLERANCE = 1e-9
 MAX_FIRST_WIDTHS = 32
 NEGLIGIBLE_TAIL = 1e-40
@@ -126,7 +126,7 @@ def _steepest_staircase(problem: CompositionProblem, high: int) -> NoiseTable:
     if table_keeps_points(staircase_at(max_epsilon), problem):
         return staircase_at(max_epsilon)
     good, bad = max_epsilon / 2, max_epsilon
-    for _ in range(MAX_HALVINGS):
+    for _ in range(MAX_LATTICE_HALVINGS):
         if table_keeps_points(staircase_at(good), problem):
             break
         good, bad = good / 2, good

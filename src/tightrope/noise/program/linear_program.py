@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -131,15 +132,8 @@ def solve_program(program: NoiseProgram) -> ProgramSolution:
         point_weights, objective = np.append(point_weights, 1.0), np.append(objective, program.outside_cost)
     matrix, scale = _ConstraintMatrix.from_blocks(program, blocks), float(objective.sum()) or 1.0
     # The cost scales and methods that are tried: each solver sometimes fails, but rarely on the same program.
-    first_method, second_method = (
-        ("highs-ds", "highs-ipm") if matrix.height < INTERIOR_POINT_ROWS else ("highs-ipm", "highs-ds")
-    )
-    for cost_scale, method in [
-        (COST_SCALE, first_method),
-        (COST_SCALE, second_method),
-        (1.0, first_method),
-        (1.0, second_method),
-    ]:
+    methods = ("highs-ds", "highs-ipm") if matrix.height < INTERIOR_POINT_ROWS else ("highs-ipm", "highs-ds")
+    for cost_scale, method in product((COST_SCALE, 1.0), methods):
         unit = scale / cost_scale
         scaled_objective = objective / unit
         from scipy import sparse

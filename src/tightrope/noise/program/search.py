@@ -159,7 +159,7 @@ LARGEST_SEARCHED_EPSILON = 24.0
 """A larger ε is replaced by this one in the search: the noise is below 1e−9, and e^ε too large for a solver."""
 TINY_DELTA = 1e-10
 """A δ below this is replaced by 0 in the search (the noise is then unbounded): it costs less than 1e−8 more."""
-SMALLEST_TAIL = 1e-16
+SMALLEST_SEARCHED_TAIL = 1e-16
 """Approximate costs are summed until the tail is this small."""
 FOLLOWED_NATS = 40.0
 """A staircase is computed down to e^{−40} of its largest weight."""
@@ -228,9 +228,9 @@ def steep_noise(target: PrivacyTarget, sensitivity: int, costs: Costs) -> SteepN
 
 
 def _approximate_cost(table: NoiseTable, costs: Costs) -> float:
-    """Return the expected cost without tails below ``SMALLEST_TAIL``: to choose between tables."""
+    """Return the expected cost without tails below ``SMALLEST_SEARCHED_TAIL``: to choose between tables."""
     last = 1
-    while table.survival_probability(last) > SMALLEST_TAIL:
+    while table.survival_probability(last) > SMALLEST_SEARCHED_TAIL:
         last *= 2
     values = costs(last)
     tails = np.array([float(table.survival_probability(k)) for k in range(last)])

@@ -15,7 +15,7 @@ from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.arrays import Integers
 from tightrope.tables import ContributionBounds, Measure, Request, Table
 from tightrope.tables.group_keys import key_sort_order
-from tightrope.tables.labels import CELL, MAX_CELLS, Axis, Labels, Name, add_cell_column
+from tightrope.tables.labels import CELL, MAX_GRID_CELLS, Axis, Labels, Name, add_cell_column
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.costs.points import line
@@ -85,8 +85,8 @@ class Cells:
     def __post_init__(self) -> None:
         if not self.axes or len({axis.column for axis in self.axes}) < len(self.axes):
             raise InputError("axes", [axis.column for axis in self.axes], "at least one axis, each with another column")
-        if not prod(self.grid_shape) <= MAX_CELLS:
-            raise InputError("cells", self.grid_shape, f"at most {MAX_CELLS} in total", "use larger cells")
+        if not prod(self.grid_shape) <= MAX_GRID_CELLS:
+            raise InputError("cells", self.grid_shape, f"at most {MAX_GRID_CELLS} in total", "use larger cells")
 
     def __len__(self) -> int:
         return prod(self.grid_shape)
