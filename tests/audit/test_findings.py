@@ -142,4 +142,4 @@ def test_confidences_are_between_0_and_1(confidence) -> None:  # type: ignore[no
 def test_a_few_runs_say_little_and_nothing_wrong() -> None:
     found = tr.audit.scores([1.0], [0.0], claim=[(1, 0.1)])
     assert found.total_variation() == 0
-    assert str(found.against([(1, 0.1)])) == "not refuted at 99 % confidence; this test has no power, use more runs"
+    assert str(found.against([(1, 0.1)])) == "not refuted at 99 % confidence; this test has no power; use more runs"

@@ -93,7 +93,7 @@ def test_nothing_else_runs(opened: Opened, smuggled: str) -> None:
     tab = opened(
         page().replace("</main>", f"{smuggled}<img src=x onerror=\"document.title = 'owned'\"></main>"), said=refused
     )
-    assert tab.title() == "Cities – private statistics"
+    assert tab.title() == "Cities – differentially private statistics"
     assert tab.evaluate("() => getComputedStyle(document.querySelector('h1')).color") == "rgb(27, 36, 48)"
     assert sum("Content Security Policy" in line for line in refused) >= 2
     assert tab.locator(f"{TABLE} button").count() == 5, "its own script runs beside them"

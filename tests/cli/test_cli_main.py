@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tightrope import __version__, errors
-from tightrope.cli.errors import Interrupted, explain_error, one_line
+from tightrope.cli.errors import Interrupted, exit_on_error, explain_error
 from tightrope.cli.main import app
 
 COMMANDS = ("init", "plan", "release", "noise", "account")
@@ -136,7 +136,7 @@ def test_ctrl_c_while_libraries_load_is_one_line(folder: Path, name: str):
 def test_what_several_places_know_of_a_signal_is_said_once(capsys):
     stop = Interrupted("interrupted; nothing was spent")
     stop.add_note("nothing was spent")
-    with pytest.raises(SystemExit) as end, one_line(debug=False):
+    with pytest.raises(SystemExit) as end, exit_on_error(debug=False):
         raise stop
     assert end.value.code == 130
     assert capsys.readouterr().err == "tightrope: interrupted; nothing was spent\n"

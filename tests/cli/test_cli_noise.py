@@ -44,7 +44,7 @@ def test_the_ratio_is_to_a_proven_limit(run):
     assert certificate["argument"]["kind"] == "dual"
     rows = {row["family"]: row for row in found["families"]}
     assert all(row["ratio"] >= 1 for row in rows.values())
-    assert rows["least noise (program)"]["ratio"] < 1 + 1e-6
+    assert rows["least noise (linear program)"]["ratio"] < 1 + 1e-6
     assert rows["rounded Gaussian"]["ratio"] == pytest.approx(9.31, rel=1e-3)
     real = {row["family"]: row["ratio"] for row in found["real_valued"]}
     assert real["analytic Gaussian"] == pytest.approx(9.31, rel=1e-2)

@@ -71,7 +71,7 @@ def test_there_are_a_script_a_plan_and_a_truth_for_each_job() -> None:
 def test_the_script_runs_the_plan_file_says_the_same_and_intervals_hold_the_truth(job: str, folder: Path) -> None:
     with redirect_stdout(io.StringIO()) as shown:
         names = runpy.run_path(str(folder / f"{job}.py"))
-    assert "Nothing has been spent" in shown.getvalue() and len(names["answers"][0].rows) > 0
+    assert "Planning spends no budget" in shown.getvalue() and len(names["answers"][0].rows) > 0
     file = load_plan_file(folder / f"{job}.toml")
     plan, draft = file.release_plan(), names["plan"].draft
     assert plan.draft.to_data() == draft.to_data()

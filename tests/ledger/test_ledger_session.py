@@ -311,7 +311,7 @@ def test_twelve_shares_fill_the_limit_and_a_thirteenth_is_refused(twelve):
     place, own, _, answers, asked = twelve
     spent = own.spent
     assert 0.99 < float(Fraction(spent["budget_fraction"])) <= 1 and spent["rule"] == "moments"
-    with pytest.raises(InsufficientBudgetError, match="nothing was spent"):
+    with pytest.raises(InsufficientBudgetError, match="this attempt was not charged"):
         own.plan(asked, budget_fraction="0.083333").release()
     assert check_ledger(Ledger(place), [answers.certificate_data.entry]).problems == ()
 

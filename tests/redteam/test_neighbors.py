@@ -265,7 +265,7 @@ def test_one_person_moves_no_integer_beyond_what_is_declared(tmp_path, source):
 def all_different(own: ProjectedRows, name: str) -> ProjectedRows:
     """As if nothing had been dropped, where values are counted."""
     known = own.table.filter(own.table[name].notnull())
-    return ProjectedRows(known.filter(False) if "place" in own.table.columns else known, (*own.keys, name), ())
+    return ProjectedRows(known.filter(False) if "rank" in own.table.columns else known, (*own.keys, name), ())
 
 
 BUGS = {

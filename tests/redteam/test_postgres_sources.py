@@ -306,8 +306,8 @@ def test_rows_that_come_meanwhile_are_not_read(fresh):
         fresh, "CREATE TABLE people AS SELECT i AS person, repeat('x', 90) AS k FROM generate_series(1, 90000) i"
     )
     table = open_source(fresh, table="people")
-    assert table._read_stream is not None
-    batches = iter(table._read_stream(["person", "k"]).read_batches())
+    assert table._open_stream is not None
+    batches = iter(table._open_stream(["person", "k"]).read_batches())
     read = len(next(batches))
     server().run(
         fresh, "DELETE FROM people WHERE person % 2 = 0", "INSERT INTO people SELECT -i FROM generate_series(1, 7) i"
@@ -321,8 +321,8 @@ def test_rows_that_come_meanwhile_are_not_read(fresh):
 def test_a_reader_who_stops_leaves_no_query_behind(fresh):
     server().run(fresh, "CREATE TABLE people AS SELECT repeat('x', 999) AS k FROM generate_series(1, 90000)")
     table = open_source(fresh, table="people")
-    assert table._read_stream is not None
-    batches = iter(table._read_stream(["k"]).read_batches())
+    assert table._open_stream is not None
+    batches = iter(table._open_stream(["k"]).read_batches())
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     with server().connect(fresh) as connection:

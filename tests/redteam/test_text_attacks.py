@@ -174,8 +174,8 @@ def test_a_budget_that_nothing_keeps_teaches():
 @pytest.mark.parametrize(
     ("budget", "question", "said"),
     [
-        ("", 'kind = "count"', "say epsilon = 1 and delta = 1e-8"),
-        ("epsilon = 1\ndelta = 1e-8", 'kind = "max"', "this kind is not offered"),
+        ("", 'kind = "count"', "epsilon = 1 and delta = 1e-8"),
+        ("epsilon = 1\ndelta = 1e-8", 'kind = "max"', "is not available"),
         ("epsilon = 1\ndelta = 1e-8", 'kind = "meen"', "did you mean 'mean'"),
     ],
 )

@@ -76,7 +76,7 @@ def test_all_wishes_hold_together_and_beside_them_the_rest(session):
 
 
 def test_what_does_not_fit_is_refused_with_what_would(session):
-    with pytest.raises(InsufficientBudgetError, match=r"the smallest value, up to 0\.2 %") as refused:
+    with pytest.raises(InsufficientBudgetError, match=r"within 0\.2 % of the smallest possible") as refused:
         session.plan([tr.count()], margin_of_error={"count": 2})
     epsilon = str(refused.value).rpartition("epsilon=")[2].split()[0]
     richer = tr.Session(TABLE, privacy_unit="who", max_rows=3, budget=tr.Budget(epsilon=epsilon, delta="1e-8"))

@@ -12,23 +12,26 @@ from tightrope.errors import PrecisionError
 
 MAX_EPSILON = 1e300
 """Largest ε, in nats, that is searched."""
-MIN_EPSILON = 1e-300
+SMALLEST_BRACKET_END = 1e-300
+"""The upper end of the bracket is not reduced below this, in nats."""
 MAX_SECANT_STEPS = 12
-AIM_MARGIN = 1e-14
-"""Relative margin by which the secant method aims past the target, so that it ends on the requested side; also its
-stopping tolerance."""
+TARGET_MARGIN = 1e-14
+"""Relative margin by which the secant method aims past the target δ, so that it ends on the requested side."""
+SECANT_TOLERANCE = 1e-14
+"""The secant method stops when |log(δ/target)| is at most this."""
 STALL_TOLERANCE = 1e-10
-"""The secant method also stops at this gap once its steps no longer help: rounding makes the value jump."""
+"""If |log(δ/target)| is below this and no longer shrinks, the rest is rounding: the secant method stops."""
 SECOND_DIRECTION_FRACTION = 0.9
 """For a lower bound, the second direction is solved only if its guess is at least this fraction of the first's ε."""
 
 
 def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: bool) -> float | None:
-    """Return a bound on the smallest ε with δ ≤ ``target``, an upper or a lower one, from the methods' guesses.
+    """Return an upper or a lower bound on the smallest ε whose δ is at most ``target``, in nats.
 
-    ``methods`` has one entry per direction; the first (removal) is usually the worse. The smallest ε of a pair is the
-    larger of the two directions': for an upper bound, each must be shown to meet the target at the ε returned; for a
-    lower bound, either one suffices. Returns None if a method has no guess or the secants fail.
+    ``methods`` has one entry per direction (removing, adding a record); removing usually has the larger ε. The search
+    starts at the approximate ε of each. The ε of a mechanism is the larger of the two directions': an upper bound must
+    meet the target in both, a lower bound is one of either. Returns None if a method has no approximate ε or the secant
+    method fails.
     """
     bound = 0.0
     for method in methods:
@@ -43,7 +46,9 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
             return None
         if upper_bound or not guess.epsilon < SECOND_DIRECTION_FRACTION * bound:
             delta_at = method.delta_upper_bound if upper_bound else method.delta_lower_bound
-            root = _solve_by_secants(delta_at, guess, target * (1 - AIM_MARGIN if upper_bound else 1 + AIM_MARGIN))
+            root = _solve_by_secants(
+                delta_at, guess, target * (1 - TARGET_MARGIN if upper_bound else 1 + TARGET_MARGIN)
+            )
             if root is None:
                 return None
             bound = max(bound, round_root_to_side(delta_at, target, root, upper_bound=upper_bound))
@@ -51,7 +56,7 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
 
 
 def _solve_by_secants(delta_at: Callable[[float], float], guess: EpsilonGuess, target: float) -> float | None:
-    """Return the ε where log δ equals log of the target; None if secants do not converge."""
+    """Return the ε where log δ equals log of the target; None if δ vanishes on the way or no convergence."""
     epsilon, slope = guess.epsilon, -guess.decay_rate
     previous: tuple[float, float] | None = None  # ε and log of the ratio of δ to the target
     for _ in range(MAX_SECANT_STEPS):
@@ -60,7 +65,7 @@ def _solve_by_secants(delta_at: Callable[[float], float], guess: EpsilonGuess, t
             return None
         excess = math.log(delta / target)
         has_stalled = previous is not None and abs(excess) < STALL_TOLERANCE and abs(excess) > abs(previous[1]) / 4
-        if abs(excess) <= AIM_MARGIN or has_stalled:
+        if abs(excess) <= SECANT_TOLERANCE or has_stalled:
             return epsilon
         if previous is not None and previous[0] != epsilon and previous[1] != excess:
             slope = (excess - previous[1]) / (epsilon - previous[0])
@@ -76,8 +81,9 @@ def _solve_by_secants(delta_at: Callable[[float], float], guess: EpsilonGuess, t
 def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bound: bool, start: float = 1.0) -> float:
     """Return the smallest ε ≥ 0 with ``delta_at(ε) <= target``, searching from ``start``; ∞ if it fails everywhere.
 
-    ``upper_bound``: the ε returned satisfies the inequality; otherwise it violates it, and is below the smallest ε by
-    no more than rounding.
+    With ``upper_bound``, the ε returned satisfies the inequality. Otherwise it is a lower bound: 0, or an ε that
+    violates the inequality and is below the smallest ε by no more than rounding. ∞ is also returned if the smallest ε
+    exceeds ``MAX_EPSILON``.
     """
     if delta_at(0.0) <= target:
         return 0.0
@@ -89,7 +95,7 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bo
         low, high = (low, low * stride) if delta_at(low * stride) <= target else (low * stride, math.inf)
         stride *= stride
     stride = 1.5
-    while low == 0 and high / stride > MIN_EPSILON:
+    while low == 0 and high / stride > SMALLEST_BRACKET_END:
         low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
         stride *= stride
     root = _solve_in_bracket(delta_at, target, low, high)
@@ -97,7 +103,10 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bo
 
 
 def _solve_in_bracket(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Return the ε where log δ equals log of the target; δ = 0 counts as e^{−800} of the target."""
+    """Return the ε in the bracket where log δ equals log of the target.
+
+    If δ or the target is 0, the difference of the logarithms is replaced by −800 or 800.
+    """
 
     def log_delta_excess(epsilon: float) -> float:
         value = delta_at(epsilon)
@@ -109,7 +118,11 @@ def _solve_in_bracket(delta_at: Callable[[float], float], target: float, low: fl
 
 
 def round_root_to_side(delta_at: Callable[[float], float], target: float, root: float, *, upper_bound: bool) -> float:
-    """Step away from the root, in growing steps, until ``delta_at(ε) <= target`` holds (upper bound) or fails."""
+    """Return an ε near ``root`` at which ``delta_at(ε) <= target`` holds (upper bound) or fails (lower bound).
+
+    At most 60 steps away from the root, each twice the last; a lower bound that would be negative is 0. Raises
+    ``PrecisionError`` if none of them succeeds.
+    """
     step = 4e-16 * max(root, 1e-300)
     for _ in range(60):
         if (delta_at(root) <= target) == upper_bound:
@@ -117,4 +130,6 @@ def round_root_to_side(delta_at: Callable[[float], float], target: float, root: 
         root, step = (root + step if upper_bound else root - step), 2 * step
         if root <= 0 and not upper_bound:
             return 0.0
-    raise PrecisionError(f"epsilon near {root:.6g} could not be certified for delta={target!r}; ask for a larger delta")
+    raise PrecisionError(
+        f"epsilon near {root:.6g} could not be computed reliably at delta={target!r}; use a larger delta"
+    )

@@ -285,7 +285,7 @@ class PrivacyLoss(Curves):
     def _epsilon_on_side(self, delta: float, *, upper_bound: bool) -> float:
         if not 0 <= delta <= 1:
             raise InputError(
-                "delta", delta, "a number in [0, 1]", "a typical value is well below one over the number of people"
+                "delta", delta, "a number in [0, 1]", "a typical value is much smaller than 1/(number of people)"
             )
         if delta == 1:
             return 0.0

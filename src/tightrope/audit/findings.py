@@ -231,9 +231,12 @@ class Verdict:
         finite = {pair: value for pair, value in self.could_have_seen.items() if math.isfinite(value)}
         values = ", ".join(f"{significant_text(value, 3, UP)} ({pair})" for pair, value in finite.items())
         if values:
-            power = f"this test detects {self.seen_of} >= {values} with probability 1/2 or more"
+            power = (
+                "this test would refute the claim with probability at least 1/2 if the true "
+                f"{self.seen_of} were at least {values}"
+            )
         else:
-            power = "this test has no power, use more runs"
+            power = "this test has no power; use more runs"
         return f"not refuted at {in_percent(self.confidence)} confidence; {power}"
 
 

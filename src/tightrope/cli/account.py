@@ -94,10 +94,19 @@ Epsilons = Annotated[
 Deltas = Annotated[
     list[str] | None,
     typer.Option(
-        "--delta", metavar="D", help="Report epsilon at this delta; may be repeated. [default: 1e-6, without --epsilon]"
+        "--delta",
+        metavar="D",
+        help="Report epsilon at this delta; may be repeated. [default: 1e-6 if --epsilon is not given]",
     ),
 ]
 DEFAULT_DELTAS = ("1e-6",)
+NEIGHBORS_TEXT = {
+    "unspecified": "those for which the sensitivities are stated",
+    "add-remove": "one row is added or removed",
+    "replace-one": "one row is replaced",
+    "local": "one person's answer is replaced",
+}
+"""Neighboring relations as printed."""
 SHOWN_FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 ASSUMPTIONS_TEXT = (
     "Valid for parameters that were fixed in advance, which means that no parameter depends on an earlier output."
@@ -114,7 +123,8 @@ def account(
 ) -> None:
     """Compute the total privacy loss of the mechanisms in a file.
 
-    Prints epsilon at delta and delta at epsilon, each with lower and upper bounds, and bounds on an attacker's success.
+    Prints epsilon at each --delta and delta at each --epsilon, with lower and upper bounds, and bounds on an attacker's
+    success.
     """
     check_report_path(report, replace=force)
     epsilons = _parse_numbers("epsilon", epsilon or ())
@@ -141,7 +151,11 @@ def account(
         print_table(["epsilon", "delta", "interval", "relative width"], lines)
     echo_heading(ATTACK_HEADING)
     print_attack_table(result)
-    echo_lines(f"\nneighbors: {result.neighbors}; method: {method_text(result.method)}", result.statement)
+    echo_lines(
+        f"\nNeighboring data sets: {NEIGHBORS_TEXT[result.neighbors]}. "
+        f"Accounting method: {method_text(result.method)}.",
+        result.statement,
+    )
     echo_lines(*([] if report is None else [f"Written: {report}"]))
 
 

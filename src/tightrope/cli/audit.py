@@ -173,20 +173,19 @@ class AuditOptions:
         int | None,
         typer.Option(
             metavar="K",
-            help="With canaries: number of guesses. The K/2 canaries with the highest scores are guessed to be "
-            "included, the K/2 with the lowest not.",
+            help="With canaries: number of guesses. The K/2 highest-scoring canaries are guessed to be in the training "
+            "data, the K/2 lowest-scoring not to be.",
         ),
     ] = None
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The claim to test: this epsilon ...")] = None
-    delta: Annotated[str | None, typer.Option(metavar="D", help="... at this delta [default: 0].")] = None
-    total_variation: Annotated[
-        str | None, typer.Option(metavar="T", help="The claim to test: this total variation.")
-    ] = None
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="Claimed epsilon.")] = None
+    delta: Annotated[str | None, typer.Option(metavar="D", help="Claimed delta, with --epsilon [default: 0].")] = None
+    total_variation: Annotated[str | None, typer.Option(metavar="T", help="Claimed total variation.")] = None
     confidence: Annotated[
         float,
         typer.Option(
             metavar="C",
-            help="Confidence level: of all bounds simultaneously for runs on two inputs, of each bound for canaries.",
+            help="Confidence level. With two inputs it holds for all bounds simultaneously; with canaries, for each "
+            "bound separately.",
         ),
     ] = 0.99
     plot: Annotated[
@@ -197,11 +196,12 @@ class AuditOptions:
 
 
 def audit(options: AuditOptions) -> None:
-    """Prove lower bounds on a mechanism's privacy loss.
+    """Compute lower confidence bounds on a mechanism's privacy loss.
 
     From samples of its output on two neighboring inputs, or from one run with many canaries. If each run has several
     numbers, a classifier trained on half of the runs combines them into one score. With a claim, reports whether it
-    is refuted; if not, the smallest epsilon that this test would refute with probability at least 1/2.
+    is refuted; if not, how large the true epsilon would have to be for this test to refute the claim with probability
+    at least 1/2.
     """
     check_picture_path(options.plot)
     if options.epsilon is None and options.total_variation is None and options.delta is None:
@@ -293,20 +293,23 @@ def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdic
         echo_lines(
             f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are correct"
         )
-        scope, guess = "each bound separately", "an attacker who guesses whether a canary is included"
+        scope, guess = "each bound separately", "whether a canary is included"
     else:
         echo_lines(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
-        scope, guess = "all bounds simultaneously", "an attacker who guesses the input"
+        scope, guess = "all bounds simultaneously", "the input"
     echo_lines(f"Lower bounds at {in_percent(found.confidence)} confidence ({scope}):\n")
     rows = [[typed_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
     eta, success = significant_text(data["total_variation"], 4, DOWN), percent_text(data["attack_success"], DOWN)
     if success != "50 %":
-        echo_lines(f"\ntotal variation at least {eta}: {guess} is right at least {success} of the time.")
+        echo_lines(
+            f"\ntotal variation at least {eta}: the best attacker guesses {guess} correctly at least "
+            f"{success} of the time."
+        )
     elif isinstance(found, OneRun) and data["total_variation"] > 0:
         echo_lines(
-            f"\ntotal variation at least {eta}. A single run proves little about it: a mechanism that reveals "
-            "everything with a small probability can also have such a run."
+            f"\ntotal variation at least {eta}. One run says little about total variation: a mechanism that "
+            "reveals everything with a small probability can produce the same result."
         )
     else:
         echo_lines(f"\ntotal variation at least {eta}")

@@ -66,8 +66,8 @@ Success = Annotated[
     str | None,
     typer.Option(
         metavar="P",
-        help="Instead of --noise: find the least noise that limits the accuracy of membership inference at even odds "
-        "to P, for example 0.55.",
+        help="Instead of --noise: find the least noise that limits the success rate of a membership guess "
+        "(prior probability 1/2) to P, for example 0.55.",
     ),
 ]
 Epochs = Annotated[str | None, typer.Option(metavar="K", help="Number of epochs; rounded down to whole batches.")]
@@ -81,9 +81,7 @@ Sampling = Annotated[
     ),
 ]
 Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare with other accounting methods.")]
-Out = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Write a picture of the trade-off curves there, dpsgd.png.")
-]
+Out = Annotated[str | None, typer.Option(metavar="DIR", help="Plot the trade-off curves to DIR/dpsgd.png.")]
 TABLE_FALSE_POSITIVE_RATES = (0.0001, 0.001, 0.01, 0.1)
 CURVE_FILE_NAME = "dpsgd.png"
 CURVE_INTERVALS = 24
@@ -177,9 +175,10 @@ def _build_run(options: DpSgdOptions) -> DpSgd:
         steps = steps_in_epochs(options.epochs or "", examples=options.examples, batch=options.batch)
     has_target = options.epsilon is not None or options.attack_success is not None
     if (options.noise is not None) == has_target:
-        given = "cannot be combined" if has_target else "none of them is given"
         advice = "give --noise to compute epsilon, or --epsilon or --attack-success (or both) to find the noise"
-        raise InputError.from_text("--noise, --epsilon, --attack-success", f"{given}; {advice}")
+        if has_target:
+            raise InputError.from_text("--noise", f"cannot be combined with --epsilon or --attack-success; {advice}")
+        raise InputError.from_text("--noise, --epsilon, --attack-success", f"one of these is required; {advice}")
     sampling = sampling_from_name(options.sampling)
     if options.noise is not None:
         return DpSgd(options.examples, options.batch, options.noise, steps, sampling)
@@ -203,7 +202,8 @@ def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
 
 def _print_account(account: TrainingAccount, report: Path | None) -> None:
     """Print the run, its bounds, the comparison of methods, and the files that were written."""
-    size = f"batches of {account.batch:,} out of {account.examples:,} examples ({account.sampling} sampling)"
+    sampling = "Poisson sampling" if account.sampling == "poisson" else "fixed batch size, without replacement"
+    size = f"batches of {account.batch:,} out of {account.examples:,} examples ({sampling})"
     echo_lines(f"DP-SGD, {account.steps:,} steps, {size}")
     noise = significant_text(account.noise_multiplier, 10, UP)
     echo_lines(f"noise multiplier {noise} (noise standard deviation / clipping norm)")
@@ -219,7 +219,7 @@ def _print_account(account: TrainingAccount, report: Path | None) -> None:
     if account.comparison:
         echo_heading("Results of several accounting methods")
         print_table(METHOD_COLUMNS, [comparison_line(row) for row in account.comparison], left=2)
-    echo_lines(f"\nneighbors: {account.neighbors} ({NEIGHBOR_TEXT[account.sampling]})", account.statement)
+    echo_lines(f"\nNeighboring data sets: {NEIGHBOR_TEXT[account.sampling]}.", account.statement)
     echo_lines(*(f"Written: {file}" for file in (account.picture, report) if file is not None))
 
 

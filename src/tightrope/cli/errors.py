@@ -1,4 +1,4 @@
-"""From exceptions to one line on standard error and an exit code.
+"""Turn exceptions into one line on standard error and an exit code.
 
 2 bad input, 3 not enough budget, 130 Ctrl-C, 143 terminated (128 plus the number of the signal), 1 other errors.
 """
@@ -23,37 +23,44 @@ from tightrope.errors import (
     TightropeError,
 )
 
-BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
+EXIT_BAD_INPUT, EXIT_INSUFFICIENT_BUDGET, EXIT_ERROR = 2, 3, 1
+SIGNAL_EXIT_OFFSET = 128
+"""The exit code after a signal is this plus the number of the signal."""
 
 
 class Interrupted(BaseException):
-    """A signal to stop; the message states how far the command had come. (Typer drops that of a KeyboardInterrupt.)"""
+    """A signal to stop; the message states how far the command had come.
 
-    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
-        self.number = number
+    It is not a KeyboardInterrupt, because Typer discards the message of one.
+    """
+
+    def __init__(self, message: str, signal_number: int = signal.SIGINT) -> None:
+        self.signal_number = signal_number
         super().__init__(message)
 
 
 @contextmanager
-def one_line(*, debug: bool) -> Iterator[None]:
-    """End the program after an error with one line that says what is wrong and what to do, without a traceback.
+def exit_on_error(*, debug: bool) -> Iterator[None]:
+    """After an error, write one line that says what is wrong and what to do, and exit; no traceback.
 
-    ``debug`` lets every exception pass. Messages of other libraries may quote the data, so they are not shown.
+    If the reader of standard output has closed the pipe, exit without a line. With ``debug``, errors are raised again
+    with their traceback; interrupts and a closed pipe end the program as usual. Messages of other libraries may quote
+    the data, so they are not shown.
     """
     try:
-        with _told_warnings():
+        with _ledger_warnings_on_one_line():
             yield
     except KeyboardInterrupt:
         write_stderr_line("interrupted")
         sys.exit(INTERRUPTED)
     except Interrupted as stop:
-        # Several callers may add the same note to a signal: each is printed once.
+        # Callers may add the same note more than once; each clause is printed once.
         notes = "; ".join([str(stop), *getattr(stop, "__notes__", ())]).split("; ")
         write_stderr_line(_single_line("; ".join(dict.fromkeys(notes))))
-        sys.exit(SIGNALLED + stop.number)
+        sys.exit(SIGNAL_EXIT_OFFSET + stop.signal_number)
     except BrokenPipeError:
         discard_stdout()
-        sys.exit(FAILED)
+        sys.exit(EXIT_ERROR)
     except Exception as error:
         if debug:
             raise
@@ -63,8 +70,8 @@ def one_line(*, debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def spends_nothing() -> Iterator[None]:
-    """Within it, and in a function that it decorates, Ctrl-C spends no budget, and the message says so."""
+def interrupt_without_charge() -> Iterator[None]:
+    """On Ctrl-C, exit with the message that nothing was spent. Use it (or decorate) where no budget is charged."""
     try:
         yield
     except KeyboardInterrupt:
@@ -72,15 +79,15 @@ def spends_nothing() -> Iterator[None]:
 
 
 @contextmanager
-def _told_warnings() -> Iterator[None]:
+def _ledger_warnings_on_one_line() -> Iterator[None]:
     """Show warnings about a ledger on one line, like errors; others as usual."""
-    before = warnings.showwarning
+    show_as_usual = warnings.showwarning
 
-    def show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    def show_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
         if isinstance(message, LedgerWarning):
             write_stderr_line(_single_line(f"warning: {message}"))
         else:
-            before(message, *place, **more)
+            show_as_usual(message, *args, **kwargs)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", LedgerWarning)
@@ -91,7 +98,7 @@ def _told_warnings() -> Iterator[None]:
 def write_stderr_line(text: str) -> None:
     """Write one line to standard error; ignore a closed pipe."""
     with suppress(OSError):
-        print(f"tightrope: {text}", file=sys.stderr, flush=True)  # noqa: T201 - this is what the function is for
+        print(f"tightrope: {text}", file=sys.stderr, flush=True)  # noqa: T201 - prints to standard error on purpose
 
 
 def explain_error(error: Exception) -> tuple[int, str]:
@@ -100,20 +107,25 @@ def explain_error(error: Exception) -> tuple[int, str]:
     >>> explain_error(InputError("epsilon", -1, "a number > 0", "a typical value is 1"))
     (2, 'expected epsilon to be a number > 0, got epsilon=-1; a typical value is 1')
     """
-    usage = getattr(error, "format_message", None)
-    if usage is not None:
+    format_usage_error = getattr(error, "format_message", None)
+    if format_usage_error is not None:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "tightrope"
-        return BAD_INPUT, _single_line(f"{usage().rstrip('.')}; try '{command} --help'")
-    for kind, code in ((InputError, BAD_INPUT), (InsufficientBudgetError, REFUSED), (TightropeError, FAILED)):
+        return EXIT_BAD_INPUT, _single_line(f"{format_usage_error().rstrip('.')}; try '{command} --help'")
+    exit_codes = (
+        (InputError, EXIT_BAD_INPUT),
+        (InsufficientBudgetError, EXIT_INSUFFICIENT_BUDGET),
+        (TightropeError, EXIT_ERROR),
+    )
+    for kind, code in exit_codes:
         if isinstance(error, kind):
             return code, _single_line(str(error))
-    noted = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+    note_text = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f": {error.filename}"
-        return FAILED, _single_line(f"{error.strerror}{where}{noted}")
+        return EXIT_ERROR, _single_line(f"{error.strerror}{where}{note_text}")
     fault = f"a bug in Tightrope ({type(error).__name__}); repeat the command with --debug and report what it prints"
-    return FAILED, _single_line(f"{fault}{noted}")
+    return EXIT_ERROR, _single_line(f"{fault}{note_text}")
 
 
 def _single_line(text: str) -> str:
@@ -123,5 +135,5 @@ def _single_line(text: str) -> str:
 
 
 def discard_stdout() -> None:
-    """Discard the rest of standard output after its reader closed it, also when Python closes it."""
+    """After the reader closed the pipe, send further output to ``os.devnull``: Python's flush at exit then succeeds."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the end

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.prompt import Prompt
 from rich.text import Text
 
-from tightrope.cli.errors import spends_nothing
+from tightrope.cli.errors import interrupt_without_charge
 from tightrope.cli.options import AsJson, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, writable_folder, write_file
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
@@ -63,7 +63,7 @@ class InitSettings:
     as_json: AsJson = False
 
 
-@spends_nothing()
+@interrupt_without_charge()
 def init(asked: InitSettings) -> None:
     """Write a commented plan for your own table.
 

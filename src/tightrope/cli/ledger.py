@@ -13,7 +13,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
 from tightrope.documents.release import read_certificate
 from tightrope.errors import InputError, LedgerError
 
@@ -116,10 +116,10 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
     if found.problems:
         raise LedgerError(f"the ledger {ledger.display_name} failed the check: {'; '.join(found.problems)}")
     if not as_json:
-        restored = "A restored backup (with its .head file)" if ledger.book.is_file else "A restored backup"
+        restored = "A restored backup of the ledger and its .head file" if ledger.book.is_file else "A restored backup"
         echo_lines(
             f"Entries: {found.entries}. The hash chain and all totals are consistent.",
-            f"Guarantees recomputed from their noise: {found.guarantees}. Certificates found in the ledger: "
+            f"Guarantees recomputed from the recorded noise: {found.guarantees}. Certificates found in the ledger: "
             f"{found.certificates}.",
             f"{restored} can be detected only by comparing with newer certificates.",
         )
@@ -187,10 +187,12 @@ EVENTS = {"dataset": "declared", "failed": "read failed"}
 def show_overview(view: Json) -> None:
     """One dataset."""
     identity = view["identity"]
-    echo_heading(f"{escape_control_chars(view['dataset'])}: {view['releases']} released, {view['refusals']} refused")
+    releases, refusals = view["releases"], view["refusals"]
+    counts = f"{releases} release{'s' * (releases != 1)}, {refusals} refusal{'s' * (refusals != 1)}"
+    echo_heading(f"{escape_control_chars(view['dataset'])}: {counts}")
     echo_lines(whose_rows(identity))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
-    columns = ["limit", "composition", "spent", "reserved", "left", "left as epsilon, delta"]
+    columns = ["limit", "composition", "spent", "reserved for series", "left", "left as epsilon, delta"]
     print_table(columns, [_limit_row(limit) for limit in view["limits"]], left=2, words=1)
     timeline = view["timeline"]
     if timeline:
@@ -203,13 +205,13 @@ def show_overview(view: Json) -> None:
         echo_lines("Nothing has been spent.")
     _show_rules(view)
     reading = view["running"]
-    if reading is not None:
+    if reading is not None and timeline:
         echo_heading("Spent so far")
         epsilon = significant_text(reading["epsilon"], 4, UP)
         echo_lines(
-            f"So far these releases together use epsilon {epsilon} at delta {typed_text(Decimal(reading['delta']))} "
-            f"of the budget ({RULE_NAMES.get(reading['rule'], reading['rule'])}).",
-            "This total is valid after every release, even if later plans depend on earlier answers.",
+            f"All releases so far: epsilon {epsilon}, delta {typed_text(Decimal(reading['delta']))} "
+            f"({RULE_NAMES.get(reading['rule'], reading['rule'])}).",
+            "This total is a valid guarantee for all of them together, even if later plans depend on earlier answers.",
         )
 
 
@@ -228,12 +230,22 @@ def whose_rows(identity: Json) -> str:
     return f"All rows with the same {column} are {means}; at most {rows:,} of them are used."
 
 
+def _small_number_text(number: str) -> str:
+    """Return a fraction below 0.0001 as it is typed, rounded down; others unchanged.
+
+    >>> _small_number_text("0.00000001"), _small_number_text("1/12"), _small_number_text("0")
+    ('1e-8', '1/12', '0')
+    """
+    value = Fraction(number)
+    return typed_text(float(value), 3, DOWN) if 0 < value < Fraction(1, 10_000) else number
+
+
 def _limit_row(limit: Json) -> list[str]:
     """A limit and what is left of it: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison."""
     name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
     numbers = [limit["spent"], limit["reserved"], limit["left"]]
     if limit["rule"] != MOMENTS:
-        points = "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
+        points = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
         return [name, "basic", *numbers, points]
     fixed, left = limit["moments"], float(Fraction(limit["left"]))
     nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
@@ -268,10 +280,10 @@ def _show_rules(view: Json) -> None:
         )
     single = sum(block["releases"] for block in view["blocks"] if block["rule"] != TOGETHER)
     if single:
-        one, fractions = ("release", "Its fraction") if single == 1 else ("releases", "Their fractions")
+        one = "release" if single == 1 else "releases"
         echo_lines(
-            f"{single} {one} planned separately. {fractions} of the budget and those of later releases add up, even "
-            "if later plans depend on earlier answers."
+            f"{single} {one} planned separately. The budget fractions of separately planned releases add up, which "
+            "stays valid if later plans depend on earlier answers."
         )
     for limit in view["limits"]:
         if limit["rule"] == MOMENTS:

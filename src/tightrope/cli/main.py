@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli.errors import one_line, spends_nothing
+from tightrope.cli.errors import exit_on_error, interrupt_without_charge
 from tightrope.errors import INTERRUPTED
 
 COMMANDS = {
@@ -24,7 +24,7 @@ COMMANDS = {
     "noise": ("noise", "Compare noise distributions with the proven minimum."),
     "account": ("account", "Compute the total privacy loss of the mechanisms in a file."),
     "dpsgd": ("dpsgd", "Compute the privacy of a DP-SGD run, or the noise it needs."),
-    "audit": ("audit", "Prove lower bounds on a mechanism's privacy loss."),
+    "audit": ("audit", "Compute lower confidence bounds on a mechanism's privacy loss."),
     "verify": ("verify", "Verify a certificate without access to the data."),
     "reproduce": ("papers", "Reproduce the results of the papers that Tightrope implements."),
     "ledger": ("ledger", "Show and check the privacy budget of a dataset."),
@@ -63,7 +63,7 @@ class Commands(TyperGroup):
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
         """Parse the arguments; an interrupt here spends no budget."""
-        with spends_nothing():
+        with interrupt_without_charge():
             return super().make_context(*given, **settings)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> Any:
@@ -78,7 +78,7 @@ class Commands(TyperGroup):
             # Replace characters that the stream's encoding lacks: an answer that was charged must not be lost.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
-        with one_line(debug=debug):
+        with exit_on_error(debug=debug):
             words = [word for word in given if word != "--debug"]
             code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
             if code == INTERRUPTED:  # typer's exit code for Ctrl-C
@@ -90,11 +90,11 @@ class Commands(TyperGroup):
 COMMANDS_EXAMPLE = """\b
 Example, from a table to a private release:
   tightrope init visits.parquet --privacy-unit user_id   writes plan.toml
-  tightrope plan plan.toml                         how accurate it will be; spends nothing
+  tightrope plan plan.toml                         shows the expected accuracy; spends no budget
   tightrope release plan.toml                      charges the budget, writes report.html
 
-Exit codes: 0 done; 1 a claim is refuted (verify, audit), or another error; 2 bad input;
-3 not enough budget; 4 verification inconclusive; 130 Ctrl-C; 143 terminated.
+Exit codes: 0 done; 1 a certificate or a claimed epsilon is refuted (verify, audit), or another error;
+2 bad input; 3 not enough budget; 4 verification inconclusive; 130 Ctrl-C; 143 terminated.
 """
 app = typer.Typer(
     name="tightrope",
@@ -120,7 +120,7 @@ def root(
     ] = False,
     __: Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")] = False,
 ) -> None:
-    """Compute differentially private statistics with provably minimal noise."""
+    """Compute differentially private statistics with certified privacy and near-minimal noise."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -52,7 +52,7 @@ Eta = Annotated[
     str | None,
     typer.Option(
         metavar="T",
-        help="Also limit the total variation to T: a guess whether a person is in the data is then right at most "
+        help="Also limit the total variation to T: a guess about whether a person is in the data is then right at most "
         "(1 + T)/2 of the time.",
     ),
 ]
@@ -67,7 +67,7 @@ Picture = Annotated[
 Distributions = dict[str, list[float]]
 UNBOUNDED_CELLS = 400
 """Number of plotted values beyond the listed ones of a table with an infinite tail."""
-COLUMNS = ("family", "E|X|", "sqrt(E X²)", "95 % of |X|", "max |X|", "total var.", "ratio")
+COLUMNS = ("family", "E|X|", "sqrt(E X²)", "95 % quantile", "max |X|", "total var.", "ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ class NoiseComparison:
 def noise(options: NoiseOptions) -> None:
     """Compare noise distributions with the proven minimum.
 
-    For one answer, or for several with --releases. The numbers of integer-valued noise are those of the tables that
-    would be sampled, so rounding is included.
+    For one answer, or for several with --releases. The results for integer-valued noise are for the distributions that
+    would be sampled, including the rounding of their probabilities.
     """
     check_report_path(options.report, replace=options.force)
     check_picture_path(options.plot)
@@ -142,19 +142,21 @@ def noise(options: NoiseOptions) -> None:
         echo_lines(*(["", *impossible] if impossible else []))
         limits, name = data["limits"], _cost_name(data)
         theorem = certificate["argument"]["kind"] == "theorem"
-        argument = "proven by a theorem" if theorem else "proven by a dual certificate, which --json prints"
+        argument = "a theorem" if theorem else "proven by a dual certificate, which --json prints"
         echo_lines(f"\nLower bound on {name} for all integer-valued noise: {certificate['lower']:.9g} ({argument}).")
-        echo_heading("Real-valued noise, for comparison (floating-point samples of it are not private)")
+        echo_heading(
+            "Real-valued noise, for comparison (sampling it in floating point does not preserve the guarantee)"
+        )
         print_table(COLUMNS, _order_families(data["real_valued"]))
         echo_lines(
             f"\nLower bound on {name} for all real-valued noise: {limits['lower']:.6g}. "
             f"The best known noise has {significant_text(limits['upper'], 6, UP)}."
         )
         echo_lines(
-            f"\n95 % of |X|: 95 % of errors are at most this large. ratio: {name} divided by the lower bound.",
-            "max |X|: the largest error of the table that is sampled. Gaussian and exponential-power tables are cut "
-            "off there; delta includes the probability beyond.",
-            "total var. t: a guess whether a person is in the data is right at most (1 + t)/2 of the time.",
+            f"\n95 % quantile: 95 % of errors |X| are at most this large. ratio: {name} divided by the lower bound.",
+            "max |X|: the largest value that can be sampled. Gaussian and exponential-power distributions are "
+            "truncated there; delta includes the probability beyond.",
+            "total var. t: a guess about whether a person is in the data is right at most (1 + t)/2 of the time.",
         )
         if sensitivity == 1:
             echo_lines(
@@ -183,7 +185,7 @@ def _family_tables(found: NoiseComparison) -> list[Table]:
             [*_order_families(data["families"]), *impossible],
         ),
         Table(
-            "Real-valued noise, for comparison: floating-point samples of it are not private",
+            "Real-valued noise, for comparison: sampling it in floating point does not preserve the guarantee",
             heads,
             _order_families(data["real_valued"]),
         ),
@@ -305,13 +307,13 @@ def _print_several_answers(budget: Budget, data: Mapping[str, Any]) -> None:
         delta, allowed = typed_text(point["delta"], 6), typed_text(point["allowed"], 6)
         echo_lines(
             f"\n{data['best']}: delta({point['epsilon']:g}) <= {delta} (allowed: {allowed}), certified from the "
-            "integer weights of the table that is sampled"
+            "integer weights from which it is sampled"
         )
     lower, upper = data["limits"]["lower"], data["limits"]["upper"]
     gap = f" Gap to the best noise here: factor {significant_text(upper / lower, 3, UP)}." if lower > 0 else ""
     echo_lines(
-        f"\nLower bound on {name} for all noise for {releases:,} such answers: {significant_text(lower, 6, DOWN)} "
-        f"(proven by a theorem).{gap}"
+        f"\nLower bound on {name} per answer, for any noise with {releases:,} answers: "
+        f"{significant_text(lower, 6, DOWN)} (a theorem).{gap}"
     )
     echo_lines(
         "Other families were calibrated in floating point and are not certified. All noise is fixed in advance; "

@@ -152,9 +152,9 @@ def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> Non
     if there and not replace:
         text = (
             f"{folder_text(folder)} already contains a release ({there[0]}); choose another folder with --out DIR, or "
-            f"overwrite its files with --force (a new release is charged)"
+            f"overwrite its files with --force, which makes a new release and charges it"
         )
-        raise InputError.from_text("--out", text)
+        raise InputError.from_text("output folder", text)
 
 
 def folder_text(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""``tightrope reproduce``: recompute the numbers of five papers on differential privacy, and compare."""
+"""``tightrope reproduce``: recompute the numbers of four papers on differential privacy, and compare."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 REPRODUCE_EXAMPLE = """\b
 Example:
-  tightrope reproduce --out papers.html            everything, in some minutes
-  tightrope reproduce --only GDGK,KM --coarse      two papers, fewer random instances
+  tightrope reproduce --out papers.html            all papers; takes a few minutes
+  tightrope reproduce --only GDGK,KM --coarse      two papers, fewer random examples
 """
 Out = Annotated[Path | None, typer.Option(metavar="PAGE", help="Write one self-contained HTML page, with pictures.")]
 Only = Annotated[
@@ -34,11 +34,13 @@ Only = Annotated[
         "version), AAC (Asoodeh, Aliakbarpour, Calmon), KM (Kawamoto, Murakami).",
     ),
 ]
-Coarse = Annotated[bool, typer.Option("--coarse", help="Use fewer random instances; takes less than a minute.")]
+Coarse = Annotated[
+    bool, typer.Option("--coarse", help="Test each theorem on fewer random examples; takes less than a minute.")
+]
 
 
 def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_json: AsJson = False) -> None:
-    """Recompute the numbers of five papers on differential privacy, and compare.
+    """Recompute the numbers of four papers on differential privacy (one in two versions), and compare.
 
     For every theorem, example, figure and table: Tightrope's number, the paper's, and the verdict: agrees, sharper
     (Tightrope's bound is better), wrong (the paper is wrong), or not reproduced.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tightrope.cli.errors import spends_nothing
+from tightrope.cli.errors import interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
 from tightrope.documents import Budget
@@ -19,11 +19,12 @@ from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, s
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import (
     MARGIN,
+    error_text,
     expected_error_label,
     family_text,
     meaning_text,
     more_error,
-    statistic_text,
+    noise_statistic_text,
     suppression_text,
 )
 
@@ -36,7 +37,8 @@ Within = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=50",
-        help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50 (or 5%).",
+        help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50 (or of 5% of the "
+        "rows of a group, for counts).",
     ),
 ]
 Explain = Annotated[
@@ -47,7 +49,7 @@ TYPICAL_SIZE, MOST_LABEL = "1000", 28
 """The group size whose errors the table shows, and the longest name that stands in a line with its numbers."""
 
 
-@spends_nothing()
+@interrupt_without_charge()
 def plan(
     path: PlanPath,
     budgets: Budgets = False,
@@ -85,12 +87,12 @@ def plan(
     if data["table"] is None:
         forecast = forecast_release(file, chosen)
         _print_result(data, file.plan_title, forecast.sentences)
-        echo_lines("\nNothing has been spent.")
+        echo_lines("\nThis command spent no budget.")
         if not forecast.would_refuse:
             echo_lines(*_next_step(path, wanted))
         return
     _show_budgets(data["table"], file.plan_title)
-    echo_lines("Nothing has been spent.")
+    echo_lines("This command spent no budget.")
 
 
 def _margins_by_question(within: Sequence[str] | None) -> dict[str, str]:
@@ -139,6 +141,8 @@ def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
 
         ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
         print_table(["family", "error"], [[family_text(a["family"]), more_error(a["relative_error"])] for a in ordered])
+        if any(answer["keys"] == "discovered" for answer in data["answers"]):
+            echo_lines("Discovered groups need bounded noise, so their family can differ.")
     echo_heading("Bias")
     echo_lines(*costs_lines(data["bias_check"]))
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
@@ -147,7 +151,10 @@ def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
 def _show_answer(answer: Json, shared: Sequence[str]) -> None:
     echo_heading(f"{escape_control_chars(answer['name'])}: {answer['question']}")
     echo_lines(f"{meaning_text(answer['meaning'], answer['over'])}.")
-    noises = (f"{statistic_text(noise['statistic'])}: {family_text(noise['family'])}" for noise in answer["noise"])
+    noises = (
+        f"{noise_statistic_text(noise['statistic'], answer['kind'])}: {family_text(noise['family'])}"
+        for noise in answer["noise"]
+    )
     echo_lines(f"noise on the {'; on the '.join(noises)}")
     error = answer["error"]
     if error["half_width_95"] is not None:
@@ -157,12 +164,12 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
     if error["half_width_95"] is None or answer["keys"] == "discovered":
         # Errors at each group size, and the probability that the group is suppressed.
         expected = expected_error_label(answer["kind"])
-        columns = ["rows in a group" if answer["by"] else "rows", expected, "95 % margin ±", "suppressed"]
+        columns = ["rows in a group" if answer["by"] else "rows", expected, "95 % margin ±", "P(suppressed)"]
         rows = [
             [
                 fixed_text(size["rows"], 0),
-                significant_text(size["expected_absolute_error"], 2, UP),
-                significant_text(size["half_width_95"], 2, UP),
+                error_text(size, "expected_absolute_error"),
+                error_text(size, "half_width_95"),
                 suppression_text(size["suppressed"]),
             ]
             for size in answer["error"]["by_group_size"]
@@ -191,7 +198,7 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
     typer.echo("\n".join(lines))
     notes = ["The attacker guesses whether a person is in the data; random guessing is right 50 % of the time."]
     if {label.endswith(" rows)") for label in labels} == {True, False}:
-        notes.append("If no number of rows is given, the margin of error is the same for every number of rows.")
+        notes.append("Where no number of rows is shown, the margin of error does not depend on it.")
     if MISSING in body[-1]:
         notes.append(f"{MISSING}: no noise meets this budget.")
     echo_lines("", *notes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.errors import REFUSED, Interrupted, discard_stdout, spends_nothing
+from tightrope.cli.errors import EXIT_INSUFFICIENT_BUDGET, Interrupted, discard_stdout, interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, writable_folder
 from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
@@ -41,14 +41,15 @@ Example:
 
 Exit codes: 0 everything is written and printed; 1 an error: the message says whether the budget was charged and where
 the answers are; 2 bad input, 3 not enough budget left: nothing was charged; 130 and 143 stopped by Ctrl-C or SIGTERM:
-before the charge nothing is charged, after it the answers are written first. The budget is charged before the table is
-read, and a failed read is not refunded, because a failure can itself depend on the data.
+if this happens before the charge, nothing is charged; if after, the answers are written first. The budget is charged
+before the table is read, and a failed read is not refunded, because a failure can itself depend on the data.
 """
 Out = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Folder for result.json, certificate.json, results.* and report.html [default: the folder of PLAN].",
+        help="Folder for result.json, certificate.json, results.csv, results.parquet and report.html "
+        "[default: the folder of PLAN].",
     ),
 ]
 Key = Annotated[
@@ -82,12 +83,13 @@ def release(
 ) -> None:
     """Release the answers: charge the budget, sample the noise, write results and a report.
 
-    Each run charges the plan's fraction of the budget, and is refused if the ledger has too little left. A run
-    interrupted after the charge is resumed by the next one without a second charge. The files are complete on disk
-    before anything is printed. --dry-run checks the plan, the noise and that the table exists with the expected
-    columns, and says whether the ledger would accept the release. It reads no rows and charges nothing.
+    Each run charges the ledger with the fraction of the budget that the plan uses (by default, all of it), and is
+    refused if too little is left. A run interrupted after the charge is resumed by the next one without a second
+    charge. The files are complete on disk before anything is printed. --dry-run checks the plan, the
+    noise and that the table exists with the expected columns, and states whether the ledger would accept the release.
+    It reads no rows and charges nothing.
     """
-    with spends_nothing():
+    with interrupt_without_charge():
         # The plan, and the folder for its release, which must be writable.
         replace = force or dry_run
         from tightrope.release.plan_file import load_plan_file
@@ -134,13 +136,14 @@ def _run_dry(file: PlanFile, path: str, folder: Path, key: str | None, *, force:
     forecast = forecast_release(file, plan, key)
     ledger = forecast.sentences or ["The ledger does not contain this dataset yet: the first release declares it."]
     echo_lines(
-        "The table exists, and the noise is certified. No row was read, and nothing was charged.",
+        "The table exists, and the privacy guarantee was recomputed from the noise and holds. No row was read, and "
+        "nothing was charged.",
         *map(escape_control_chars, ledger),
         *([] if forecast.would_refuse else [f"To release: tightrope release {path}"]),
         *([in_the_way] if there else []),
     )
     if forecast.would_refuse:
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(EXIT_INSUFFICIENT_BUDGET)
 
 
 def _complete_message(folder: Path) -> str:
@@ -185,7 +188,7 @@ def _explained_refusals(path: str) -> Iterator[None]:
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(
             f"{error}; to see what was spent: tightrope ledger show {path}; to write earlier answers again: "
-            f"tightrope release {path} --key KEY --out DIR"
+            f"tightrope release {path} --key KEY --out DIR (keys: tightrope ledger history {path})"
         ) from None
 
 
@@ -286,7 +289,7 @@ def _ledger_summary(certificate: Mapping[str, Any], entry: LedgerEntry | None, e
         spent = f"This release used {took} of this dataset's privacy budget; {left} is left. {again}"
     limits = ", ".join(limit.limit_text for limit in entry.limits)
     place = f"release {entry.position} of the dataset {escape_control_chars(entry.dataset)!r}"
-    return [spent, f"It is {place}, {recorded}{f'; left: {escape_control_chars(limits)}' if limits else ''}."]
+    return [spent, f"It is {place}, {recorded}{f'; budget left: {escape_control_chars(limits)}' if limits else ''}."]
 
 
 # Signals to stop: handled at once before the charge; after it, when the answers are on disk.

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tightrope.verify.claims import Claim
 
 VERIFY_EXAMPLE = """\b
-Example, checking a release as its reader:
+Example, for someone who received a release:
   tightrope verify out/certificate.json
   tightrope verify --standalone > check.py    the verifier as one file that
   python check.py out/certificate.json        needs only python-flint
   tightrope verify out/certificate.json --standalone    only the parts for this file
 
-Exit codes: 0 every claim is confirmed; 1 a claim is refuted (or another error); 2 bad input;
-4 no claim is refuted, but one could not be confirmed.
+Exit codes: 0 every claim that can be checked without the data is confirmed;
+1 a claim is refuted (or another error); 2 bad input; 4 no claim is refuted, but one could not be confirmed.
 """
 WHAT_TO_GIVE = "pass the certificate.json of a release, or the output of noise, account, dpsgd --json or ledger export"
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A document that tightrope wrote, as JSON.")]
@@ -47,8 +47,8 @@ MOST_WRAPPED_LINES = 2000
 """Lines beyond which a page is not wrapped between words."""
 GROUPS = {
     r"mechanisms\[(\d+)\]": ("mechanism", "mechanisms"),
-    r"profile\.delta\[(\d+)\]": ("point of delta", "points of delta"),
-    r"tradeoff\.true_positive_rate\[(\d+)\]": ("of the trade-off curve", "of the trade-off curve"),
+    r"profile\.delta\[(\d+)\]": ("point of the privacy profile", "points of the privacy profile"),
+    r"tradeoff\.true_positive_rate\[(\d+)\]": ("point of the trade-off curve", "points of the trade-off curve"),
     r"steps\[(\d+)\]": ("step", "steps"),
     r"entries\[(\d+)\]": ("entry", "entries"),
 }
@@ -116,7 +116,8 @@ def _explained_input_errors(file: Path | None) -> Iterator[None]:
         why = (problem.strerror or type(problem).__name__).lower()
         raise InputError.from_text(str(file), f"{why}; {WHAT_TO_GIVE}") from None
     except ValueError as problem:
-        raise InputError.from_text(str(file), f"not a Tightrope document ({problem}); {WHAT_TO_GIVE}") from None
+        why = "not valid JSON" if isinstance(problem, json.JSONDecodeError) else str(problem)
+        raise InputError.from_text(str(file), f"not a Tightrope document ({why}); {WHAT_TO_GIVE}") from None
 
 
 def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
@@ -130,7 +131,7 @@ def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
     about = ", ".join(_counts(claims))
     lines = [
         f"{worst_verdict(claims).upper()}  {name}{_headline_numbers(text)}",
-        f"  {recomputed} claims recomputed{f' ({about})' if about else ''}",
+        f"  {recomputed} claims recomputed{f', for {about}' if about else ''}",
     ]
     nearly = sum(claim.confirms_nearly for claim in claims)
     if nearly:

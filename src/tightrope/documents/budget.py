@@ -16,7 +16,7 @@ Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
-TYPICAL = "choose a value well below one over the number of people, such as 1e-8"
+TYPICAL = "choose a value much smaller than 1/(number of people), such as 1e-8"
 MAX_DIGITS = 1_000
 MAX_CHARACTERS, MAX_INTEGER = 4_300, 10 ** (MAX_DIGITS + 1)
 EXACT = Context(
@@ -74,11 +74,11 @@ class Budget:
         if not asked:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
         all_points = _checked_points(points)
+        exact = None if epsilon is None else exact_decimal("epsilon", epsilon)
+        if exact is not None and not 0 < exact <= MAX_EPSILON:
+            raise InputError("epsilon", epsilon, f"greater than 0 and at most {MAX_EPSILON:,}", "a typical value is 1")
         cap = _checked_delta(delta, all_points)
-        if epsilon is not None:
-            exact = exact_decimal("epsilon", epsilon)
-            if not 0 < exact <= MAX_EPSILON:
-                raise InputError("epsilon", epsilon, f"a number in (0, {MAX_EPSILON}]", "a typical value is 1")
+        if exact is not None:
             all_points.append((exact, cap))
         # The point (0, η), if requested by total_variation or by attack_success.
         if total_variation is not None and attack_success is not None:

@@ -251,7 +251,7 @@ class Guesses:
         """The kinds of guesses that occur: sign, text and number of each."""
         kinds = (
             ("●", f"{RANDOM_CORRECT} correct by random guessing", RANDOM_CORRECT),
-            ("◆", f"up to {self.more} more correct, because of what is published", self.more),
+            ("◆", f"up to {self.more} more correct because of what is published", self.more),
             ("○", f"at least {self.wrong_count} wrong", self.wrong_count),
         )
         return tuple(kind for kind in kinds if kind[2])

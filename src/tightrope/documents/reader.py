@@ -138,9 +138,11 @@ class Reader:
             return self.error(
                 path_text, self._printable_value(value), expected, self._suggestion_for(value, expected_type)
             )
-        return self._key_error(path_text, expected_type, missing=key[1] == "required", key=key[2])
+        return self._key_error(path_text, expected_type, missing=key[1] == "required", key=key[2], table_data=value)
 
-    def _key_error(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
+    def _key_error(
+        self, where: str, table: inspect.Type | None, *, missing: bool, key: str, table_data: object
+    ) -> InputError:
         if missing:
             field_type = _inner_type(table, key)
             values, tip = _expected_values(field_type), self._suggestion_for(None, field_type)
@@ -149,7 +151,8 @@ class Reader:
         tag, tag_field = getattr(table, "tag", None), getattr(table, "tag_field", None)
         table_name = f"{where or self.name} ({tag})" if tag else where or self.name
         known = (*([tag_field] if tag_field else []), *(field.encode_name for field in _struct_fields(table)))
-        return unknown_key_error(self.error, table_name, key, known)
+        is_section = not where and isinstance(table_data, Mapping) and isinstance(table_data.get(key), Mapping | list)
+        return unknown_key_error(self.error, table_name, key, known, word="section" if is_section else "key")
 
     def _place_text(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
         """Return the path in words; in a file that people write, tables are in brackets and it has no name."""
@@ -183,14 +186,16 @@ class Reader:
         return value
 
 
-def unknown_key_error(kind: type[InputError], place: str, key: str, known: tuple[str, ...]) -> InputError:
+def unknown_key_error(
+    kind: type[InputError], place: str, key: str, known: tuple[str, ...], *, word: str = "key"
+) -> InputError:
     """Return the error for an unknown key, with the nearest known one.
 
     >>> print(unknown_key_error(InputError, "question 3 (mean)", "bound", ("column", "bounds")))
     question 3 (mean): unknown key 'bound'; did you mean 'bounds'?
     """
     advice = suggest_nearest(key, known) or f"known keys: {quoted_names(known)}"
-    return kind.from_text(place, f"unknown key {key!r}; {advice}")
+    return kind.from_text(place, f"unknown {word} {key!r}; {advice}")
 
 
 def redact_secret(text: str) -> str:

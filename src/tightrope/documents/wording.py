@@ -201,8 +201,8 @@ def explain_release(epsilon: float, delta: float, success: float, person: Protec
         likelihood_limit_text(epsilon, delta, ("set of answers", f"with {person.data_owner_text}", "without")),
         person.unit_text,
         person.population_text,
-        f"It covers only this release; other releases about the same {'people' if person.is_human else 'data'} add to "
-        "the privacy loss.",
+        f"The guarantee covers only this release; other releases about the same "
+        f"{'people' if person.is_human else 'data'} add to the privacy loss.",
     )
     return Explanation(
         AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "),

@@ -164,8 +164,8 @@ class State:
                 if left > 0:
                     advice = f"plan with {rounded_down(left / cost)} of this fraction or less"
                 raise InsufficientBudgetError(
-                    f"{why}this release needs {needed} {budget} and {share_text(left)} is left; nothing was spent; "
-                    f"{advice}"
+                    f"{why}this release needs {needed} {budget} and {share_text(left)} is left; "
+                    f"this attempt was not charged; {advice}"
                 )
 
     def to_data(self) -> dict[str, Any]:

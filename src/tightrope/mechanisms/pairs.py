@@ -130,7 +130,7 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     if first.shape != second.shape:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
     scaled = max(_renormalization_error(p), _renormalization_error(q))
-    law, other = (Atoms.of_pair(*both, slack=5e-16, inexact=scaled) for both in ((first, second), (second, first)))
+    law, other = (Atoms.from_pair(*both, slack=5e-16, mass_error=scaled) for both in ((first, second), (second, first)))
     return LossOnly(PrivacyLoss.from_distribution(law, reverse=other))
 
 

@@ -376,7 +376,7 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     least = least_noise(budget, sensitivity=sensitivity, cost=cost)
     families = list(calibrate_families(budget, sensitivity=sensitivity))
     if sensitivity > 1 and isinstance(least, LeastNoise):
-        families.insert(0, CalibratedFamily("least noise (program)", TableMechanism(least.table, sensitivity)))
+        families.insert(0, CalibratedFamily("least noise (linear program)", TableMechanism(least.table, sensitivity)))
     return FamilyComparison(
         tuple(families),
         least.certificate,

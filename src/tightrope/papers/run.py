@@ -90,7 +90,7 @@ def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, 
 
 INTRODUCTION = """# The papers, statement by statement
 
-`tightrope reproduce --out papers.html` runs every theorem, example, figure and table of the five papers below: our
+`tightrope reproduce --out papers.html` runs every theorem, example, figure and table of the papers below: our
 number from a public call, the paper's from its text or from its formula, and the verdict from comparing the two. What a
 paper states without numbers is tried on a thousand random instances. `--only GDGK,KM` takes some papers, `--coarse`
 fewer instances, and `--json` prints one object,
@@ -152,7 +152,7 @@ def select_items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
     selected = list(TITLES) if papers is None else list(papers)
     for paper in selected:
         if paper not in ITEM_LISTS:
-            text = f"unknown paper; the papers are {', '.join(ITEM_LISTS)}, several with commas between them"
+            text = f"unknown paper; known papers: {', '.join(ITEM_LISTS)}. Separate several with commas"
             raise InputError.from_text(f"--only {paper}", text)
     groups = [name.rpartition(".") for paper, names in ITEM_LISTS.items() if paper in selected for name in names]
     return tuple(

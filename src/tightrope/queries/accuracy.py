@@ -14,8 +14,9 @@ from tightrope.queries.statistics import Noise, NoisyStatistic
 GROUP_SIZES = (30, 100, 1_000, 10_000)
 """Group sizes for which errors are stated by default."""
 ERROR_STATEMENT = (
-    "19 times in 20, the exact value for the rows used lies in the interval. The interval does not include the bias "
-    "from limiting rows, from clamping, from missing values and from suppressed groups."
+    "With probability at least 95 %, the interval contains the exact statistic (without noise) of the rows that "
+    "were used. It does not include the bias from limiting rows, from clamping, from missing values and from "
+    "suppressed groups."
 )
 KNOWN_GROUPS_NOTE = (
     "The groups follow from the question, so all of them are shown. The group None holds missing values and values "
@@ -109,8 +110,8 @@ class Accuracy:
             return list(self.question.all_notes)
         return [
             f"Groups with a noisy count of {self.key_threshold:,} or less are suppressed.",
-            "A small group is shown only if its noise happened to be high, so its value tends to be too high; the "
-            "interval of a count accounts for that.",
+            "A group close to this threshold is shown only if its noise is positive enough, so its value tends to be "
+            "too high. The interval of a count accounts for this.",
             *(note for note in self.question.all_notes if note != NOT_CLAMPED_NOTE or self.keys not in self.own_noises),
         ]
 

@@ -19,7 +19,14 @@ from tightrope.tables.schema import Schema
 
 EXPONENT_FROM = 1e15
 """From this size on, a float is shown with an exponent."""
-RANGE_ADVICE = "give the lowest and the highest value, from public knowledge, not from the data"
+RANGE_ADVICE = "give the range to which values are clamped, from public knowledge, not from the data"
+
+
+def clamped_text(bounds: tuple[float, float] | None) -> str:
+    """Return " of values clamped to [0, 50]", or nothing without a range."""
+    if bounds is None:
+        return ""
+    return f" of values clamped to [{format_range_end(bounds[0])}, {format_range_end(bounds[1])}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
-from tightrope.queries.column_query import ColumnQuery
+from tightrope.queries.column_query import ColumnQuery, clamped_text
 from tightrope.queries.intervals import IndependentPair, RatioWidths
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic, column_grid, rounding_error, value_count, value_sum
@@ -31,15 +31,21 @@ class mean(ColumnQuery):
     """
 
     kind = "mean"
-    meaning = "The average"
+    meaning = "The mean"
     additive = False
     uniform = False
     notes = (
         "Where the noisy count is below 1, the mean is suppressed and the interval is the whole range.",
         "The 95 % coverage includes releases in which the mean is suppressed. Given that the mean of a small group is "
         "shown, the coverage can be lower.",
-        "Errors are stated for a mean at a quarter of the range from its middle; the expected error is an upper bound.",
+        "Errors assume that the true mean lies halfway between the middle and one end of the range; the expected "
+        "error is an upper bound.",
     )
+
+    def meaning_for(self, means: str) -> str:
+        """Return the meaning, with the range to which values are clamped."""
+        del means
+        return f"{self.meaning}{clamped_text(self.bounds)}"
 
     @property
     def fixed_point_grid(self) -> FixedPoint:
@@ -124,6 +130,11 @@ class sum(ColumnQuery):
     uniform = True
     adds_up = True
     boxes = True
+
+    def meaning_for(self, means: str) -> str:
+        """Return the meaning, with the range to which values are clamped."""
+        del means
+        return f"{self.meaning}{clamped_text(self.bounds)}"
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the sum, on a grid that is finer than its noise."""

@@ -287,7 +287,7 @@ class CheckedOptions:
         """
         terms = tuple(resolve_term(term, schema) for term in self.terms)
         conditions = [
-            resolve_term(condition, schema) for condition in (everywhere, *self.where) if condition is not None
+            _resolve_condition(condition, schema) for condition in (everywhere, *self.where) if condition is not None
         ]
         for condition in conditions:
             if (kind := facts_of(condition, schema).kind) != "boolean":
@@ -306,6 +306,14 @@ class CheckedOptions:
         return replace(
             self, terms=terms, where=combined, keys=keys or self.keys, keys_from_expressions=keys is not None
         )
+
+
+def _resolve_condition(condition: Term, schema: Schema) -> Term:
+    """Return a condition with its text parsed; its errors are about ``where``."""
+    try:
+        return resolve_term(condition, schema)
+    except InputError as error:
+        raise type(error).from_error(error, "where") from None
 
 
 def unwrap_expression(given: Given | ExpressionTree) -> Term:

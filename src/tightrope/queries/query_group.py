@@ -239,12 +239,13 @@ def _check_columns(question: Query, schema: Schema) -> None:
         if isinstance(measure, DistinctCount) and kind == "other":
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
         if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
-            expected = f"a column of numbers, not of {KIND_DESCRIPTIONS.get(kind, kind)}"
             column, remedy = str(term), "cast it, or declare its type"
             if question.kind == "proportion":  # a comparison is nearly always meant
                 column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
                 remedy = f"say what counts as true, as in {column_text} == 'yes'"
-            raise SchemaError("column", column, expected, remedy)
+            found = KIND_DESCRIPTIONS.get(kind, kind)
+            text = f"{column!r} is a column of {found}, but {question.kind!r} needs numbers; {remedy}"
+            raise SchemaError.from_text("column", text)
 
 
 def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:

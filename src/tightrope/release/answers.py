@@ -188,7 +188,9 @@ class Answers:
         certificate = self.certificate_data
         promise = f"epsilon {rounded_up(certificate.epsilon, 3)} at delta {certificate.delta:.3g}"
         bias_lines = [f"<Cost {part.statement}>" for part in self.bias]
-        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *bias_lines])
+        return "\n".join(
+            [f"<Answers: {promise}, .certificate holds the guarantee>", *map(repr, self.answers), *bias_lines]
+        )
 
     def _repr_html_(self) -> str:
         return "".join(answer._repr_html_() for answer in self.answers)

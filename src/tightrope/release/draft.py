@@ -261,7 +261,7 @@ class NoisePlan:
 
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
-        question, noise_choice_reason = accuracy.question, self._noise_choice_reason()
+        question = accuracy.question
         bounds = self.person.bounds_for_query(question)
         noises = [
             *accuracy.own_noises,
@@ -283,7 +283,10 @@ class NoisePlan:
             "max_rows": bounds.max_rows,
             "max_rows_per_group": bounds.max_rows_per_group,
             "max_groups": bounds.max_groups,
-            "noise": [noise.to_data(noise_choice_reason) for noise in _distinct_noises(noises)],
+            "noise": [
+                noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.keys))
+                for noise in _distinct_noises(noises)
+            ],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
                 "half_width_95": uniform.get("half_width_95"),
@@ -311,9 +314,11 @@ class NoisePlan:
         percent = math.ceil(1000 * self.allocation.avoidable_noise) / 10
         return [*warnings, f"For speed a simpler bound was used; at most {percent:g} % of the noise is due to it."]
 
-    def _noise_choice_reason(self) -> str:
+    def _noise_choice_reason(self, *, bounded: bool) -> str:
         if not self.allocation.alternatives:
             return "no integer noise has a smaller error under this budget (closed form)"
+        if bounded:
+            return "bounded noise, which discovered groups need"
         return f"smallest expected error of {len(self.allocation.alternatives)} noise families under this budget"
 
     def explain(self) -> str:

@@ -136,7 +136,7 @@ def minimal_budget_for(
         sufficient_draft = next((trial for trial in trials if trial is not None), None)
         remedy = "no budget suffices: tighten bounds or max_rows, or ask about larger groups"
         if sufficient_draft is not None:
-            remedy = f"it needs about epsilon={sufficient_draft.budget.epsilon} (the smallest value, up to 0.2 %)"
+            remedy = f"it needs about epsilon={sufficient_draft.budget.epsilon} (within 0.2 % of the smallest possible)"
         raise InsufficientBudgetError(f"{budget.scale_by(most)} is not enough for {targets}; {remedy}")
     for _ in range(MAX_COMPARISONS):
         compared = drafted(best.budget, best.share)

@@ -105,7 +105,9 @@ def _confirm_charge(attempt: ChargeAttempt, attempts: Sequence[ChargeAttempt], *
         else "earlier answers can be used again at no cost; a new session with a new budget adds to the privacy loss"
     )
     needed = "the whole" if attempt.share == 1 else f"a fraction of {attempt.share} of the"
-    raise InsufficientBudgetError(f"this release needs {needed} budget and {left} is left; nothing was spent; {advice}")
+    raise InsufficientBudgetError(
+        f"this release needs {needed} budget and {left} is left; this attempt was not charged; {advice}"
+    )
 
 
 def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:

@@ -10,8 +10,10 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, typed_text
 from tightrope.reporting.wording.sentences import (
     MARGIN,
+    PROBABLY,
     family_text,
     meaning_text,
+    noise_statistic_text,
     statistic_text,
     suppression_text,
 )
@@ -19,8 +21,8 @@ from tightrope.reporting.wording.sentences import (
 LARGE_TABLE_ROWS = 10_000
 """The largest group for which errors are stated; larger errors of the bias estimates are reported as too noisy."""
 BIAS_NOT_ESTIMATED = (
-    "The bias from limiting rows and clamping values is not estimated; bias_check = 0.02 would use 2 % of this budget "
-    "for it."
+    "Not estimated: the bias from limiting rows and clamping values. To estimate it with 2 % of this budget, set "
+    "bias_check = 0.02 (in a plan file under [budget])."
 )
 
 
@@ -35,7 +37,7 @@ def plan_text(data: Mapping[str, Any]) -> str:
     notes_of_all = shared_notes(data["answers"])
     answers = (_answer_text(answer, notes_of_all) for answer in data["answers"])
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
-    return "\n".join([*header, *answers, *notes, *costs_lines(data["bias_check"]), "Nothing has been spent."])
+    return "\n".join([*header, *answers, *notes, *costs_lines(data["bias_check"]), "Planning spends no budget."])
 
 
 def neighbors_text(neighbors: Mapping[str, Any]) -> str:
@@ -75,8 +77,8 @@ def _answer_text(answer: Mapping[str, Any], notes_of_all: Sequence[str]) -> str:
         f"  {meaning_text(answer['meaning'], answer['over'])}.",
     ]
     lines += [
-        f"  noise on the {statistic_text(noise['statistic'])}: {family_text(noise['family'])}, mean absolute error "
-        f"{rounded_up(noise['mean_absolute_error'], 2)}"
+        f"  noise on the {noise_statistic_text(noise['statistic'], answer['kind'])}: {family_text(noise['family'])}, "
+        f"expected absolute error {rounded_up(noise['mean_absolute_error'], 2)}"
         for noise in answer["noise"]
     ]
     error = answer["error"]
@@ -88,9 +90,10 @@ def _answer_text(answer: Mapping[str, Any], notes_of_all: Sequence[str]) -> str:
     for size in error["by_group_size"] if error["half_width_95"] is None or discovered else ():
         half_width, suppression = size["half_width_95"], ""
         if size["suppressed"] > 0 or discovered:
-            suppression = f", suppressed: {suppression_text(size['suppressed'])}"
+            suppression = f", probability of suppression: {suppression_text(size['suppressed'])}"
         width = "unbounded" if half_width is None else f"± {rounded_up(half_width, 2)}"
-        lines.append(f"  with {size['rows']:,} rows: {MARGIN} {width}{suppression}")
+        shown = f"{MARGIN} {width}" if size["suppressed"] <= PROBABLY else "probably suppressed"
+        lines.append(f"  with {size['rows']:,} rows: {shown}{suppression}")
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in notes_of_all)])
 
 

@@ -376,15 +376,12 @@ class Session(SingleUseObject):
         """
         budget = self._budget.scale_by(budget_fraction)
         if budget.total_variation == 0:
-            text = (
-                "attack_success = 0.5 (total_variation = 0) allows only answers that ignore the data; use a larger "
-                "value, such as 0.51"
-            )
+            text = "attack_success = 0.5 allows only answers that ignore the data; use a larger value, such as 0.51"
             raise InputError.from_text("budget", text)
         arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
         tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
-        public_tables = self._table.public_for([task.table_request for task in tasks])
+        public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
         largest_fraction = exact_decimal("budget_fraction", budget_fraction)
 

@@ -150,7 +150,7 @@ def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
     if discovered and not budget.delta > 0:
         text = (
             f"0 is possible only if all groups are listed; list the groups of {discovered[0]} with keys=[...], or use "
-            f"delta=1e-12, which needs hardly more noise"
+            f"delta=1e-12: about the same noise as a larger delta, but a higher threshold for showing groups"
         )
         raise InputError.from_text("delta", text)
 
@@ -161,7 +161,7 @@ def large_delta_warning(budget: Budget) -> str | None:
         return None
     return (
         f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people it allows publishing all data "
-        "of one of them, chosen at random; choose a value well below one over the number of people"
+        "of one of them, chosen at random; choose a value much smaller than 1/(number of people)"
     )
 
 

@@ -50,7 +50,7 @@ class QuestionKind:
 
 KINDS = (
     QuestionKind("count", "The number of rows"),
-    QuestionKind("mean", "The average of a column", ("column", "bounds"), NUMBER_KINDS),
+    QuestionKind("mean", "The mean of a column", ("column", "bounds"), NUMBER_KINDS),
     QuestionKind("sum", "The sum of a column", ("column", "bounds"), NUMBER_KINDS),
     QuestionKind("quantile", "The median, or another quantile, of a column", ("column", "bounds", "q"), NUMBER_KINDS),
     QuestionKind("histogram", "The distribution of a column (histogram)", ("column", "bounds", "width"), NUMBER_KINDS),

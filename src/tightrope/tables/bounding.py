@@ -99,7 +99,7 @@ def check_request(schema: Schema, request: Request) -> None:
                 raise SchemaError.from_text("column", text)
 
 
-def check_given_keys(request: Request, types: Mapping[str, dt.DataType]) -> None:
+def check_listed_keys(request: Request, types: Mapping[str, dt.DataType]) -> None:
     """Raise the errors of ``project_rows`` for given keys that do not fit the types of their columns; reads no table.
 
     Keys of expressions are checked when they are planned, by ``check_key_kinds``.

@@ -1,4 +1,4 @@
-"""An opened source of rows: its schema, and snapshots of its rows in the engine."""
+"""A data source that has been opened: its schema, and snapshots of its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tightrope.tables.backends.backend import Backend
 from tightrope.tables.backends.column_types import arrow_kind, to_portable_types
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.registry import backend_for
-from tightrope.tables.bounding import check_given_keys, check_request, used_columns
+from tightrope.tables.bounding import check_listed_keys, check_request, used_columns
 from tightrope.tables.engine_calls import LazyValue, engine_call, load_library, require_libraries
 from tightrope.tables.expressions.tree import MAX_TEXT_BYTES
 from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
@@ -34,31 +34,31 @@ StreamOpener = Callable[[Sequence[str]], RowSource]
 """Returns a source of exactly the named columns; its errors are ``TightropeError``."""
 SourceCheck = Callable[[Sequence[str]], None]
 """Raises if the source of these columns is gone, has changed or does not respond; reads no value."""
-SnapshotColumns = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
-"""The types of the source's columns, the back end that holds the snapshot, and the table of rows in it."""
+SnapshotRows = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
+"""The types of the source's columns, the ibis connection that has the snapshot, and the table of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An opened source: its schema is known, its data has not been read.
+    """An opened source, with its schema; its data has not been read.
 
     ``source_kind`` is one of ``parquet, csv, duckdb, pandas, polars, arrow, spark, postgres, ibis``.
     """
 
     schema: Schema
     source_kind: str
-    _open_backend: Callable[[], Any] = field(repr=False)
-    """Returns the same back end each time; our own DuckDB starts only when rows are read, because plans need none."""
+    _open_connection: Callable[[], Any] = field(repr=False)
+    """Returns the same ibis connection each time; the built-in DuckDB starts at the first read, so not by planning."""
     _load_rows: RowLoader = field(repr=False)
-    _read_stream: StreamOpener | None = field(default=None, repr=False)
-    """Set if rows come as Arrow batches; otherwise they are read through ``_load_rows``."""
+    _open_stream: StreamOpener | None = field(default=None, repr=False)
+    """Opens the rows as Arrow batches for snapshots; None if snapshots are made through ``_load_rows``."""
     _arrow_schema: Any = field(default=None, repr=False)
     """The Arrow schema of all columns, if rows come as Arrow batches."""
     _check_ready: SourceCheck = field(default=lambda _: None, repr=False)
     public_tables: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables that are joined to the rows; their columns are the last ones of the schema."""
     marker_count: int = 0
-    """The number of files in a folder that are markers of its writer without rows (``_SUCCESS``, checksums)."""
+    """Number of files without rows in a folder, such as ``_SUCCESS`` and checksums; they are not read."""
 
     @property
     def private_schema(self) -> Schema:
@@ -66,31 +66,35 @@ class Table:
         public_names = {name for table in self.public_tables for name in table.added_schema.column_names}
         return Schema(tuple(column for column in self.schema.columns if column.name not in public_names))
 
-    def public_for(self, requests: Sequence[Request]) -> tuple[PublicTable, ...]:
+    def public_tables_used_by(self, requests: Sequence[Request]) -> tuple[PublicTable, ...]:
         """Return the public tables whose columns these requests use."""
         return used_tables(self.public_tables, _requested_columns(requests))
 
     @property
-    def _connected_backend(self) -> Any:
-        return self._open_backend()
+    def _connection(self) -> Any:
+        return self._open_connection()
 
     @property
     def backend_adapter(self) -> Backend:
-        """The engine-specific behavior of the back end."""
-        return backend_for(self._connected_backend)
+        """The adapter for the database of the ibis connection."""
+        return backend_for(self._connection)
 
     def select_columns(self, names: Sequence[str]) -> tuple[Any, ir.Table]:
-        """Return the back end and a table of exactly these columns, for jobs; ``SchemaError`` for an unknown name."""
+        """Return the ibis connection and a table of exactly these columns.
+
+        ``write_columns`` and ``sum_over_batches`` use it. Raises ``SchemaError`` for an unknown name.
+        """
         for name in names:
             self.schema.find_column(name)
-        return self._connected_backend, self._load_rows(names).select(*names)
+        return self._connection, self._load_rows(names).select(*names)
 
     @contextmanager
     def open_snapshot(self, requests: Sequence[Request]) -> Iterator[Snapshot]:
         """Yield a snapshot of the current rows: the columns of all these requests, read once.
 
         Raises ``SchemaError`` if a column is missing or has an unsuitable kind, ``InputError`` if the source has
-        changed since it was opened, ``EngineError`` if the engine fails, without a value from the data.
+        changed since it was opened or a row needs too much memory, ``EngineError`` if the database fails. Messages of
+        errors contain no value from the data.
         """
         for request in requests:
             if not isinstance(request, Request):
@@ -99,102 +103,106 @@ class Table:
             check_row_memory(request, self.schema)
         names = _requested_columns(requests)
         tables = used_tables(self.public_tables, names)
-        with self.snapshot_columns(private_names(self.public_tables, names), MAX_TEXT_BYTES) as (types, backend, rows):
+        private_columns = private_names(self.public_tables, names)
+        with self.snapshot_columns(private_columns, MAX_TEXT_BYTES) as (types, connection, rows):
             all_types = {**types, **{name: dtype for table in tables for name, dtype in table.added_types.items()}}
-            joined = join_public_tables(rows, self.schema, backend, tables)
+            joined = join_public_tables(rows, self.schema, connection, tables)
             with ExitStack() as stack:
-                over_bound = OverBoundPersons.from_requests(backend, joined, requests, stack)
+                over_bound = OverBoundPersons.from_requests(connection, joined, requests, stack)
                 yield Snapshot(self.schema, all_types, over_bound, joined)
 
     def check_readable(self, requests: Sequence[Request]) -> None:
         """Raise if reading would fail now: the source has changed, is gone or does not respond.
 
-        Reads no row. Raises the errors of ``open_snapshot``.
+        Reads no row. Raises ``SchemaError``, ``InputError`` (also for listed keys of another type) or ``EngineError``.
+        The memory of a row is checked only by ``open_snapshot``.
         """
         for request in requests:
             check_request(self.schema, request)
         names = private_names(self.public_tables, _requested_columns(requests))
         self._check_ready(names)
         types = {name: dtype for table in self.public_tables for name, dtype in table.added_types.items()}
-        if self._read_stream is None:
-            rows = engine_call("look for the table", lambda: _select_or_count(self._load_rows(names), names))
-            engine_call("look for the table", lambda: rows.limit(0).count().execute())
+        if self._open_stream is None:
+            rows = engine_call("check the table", lambda: _select_or_count(self._load_rows(names), names))
+            engine_call("check the table", lambda: rows.limit(0).count().execute())
             types |= {name: rows[name].type() for name in rows.columns}
         else:
             types |= {
                 name: load_library("ibis").dtype(storage_type(self._arrow_schema.field(name).type)) for name in names
             }
         for request in requests:
-            check_given_keys(request, types)
+            check_listed_keys(request, types)
 
     def snapshot_columns(
-        self, names: Sequence[str], longest: int | None = None
-    ) -> AbstractContextManager[SnapshotColumns]:
-        """Open a snapshot of these columns of the private table: their types, the back end and the rows.
+        self, names: Sequence[str], max_text_bytes: int | None = None
+    ) -> AbstractContextManager[SnapshotRows]:
+        """Open a snapshot of these columns of the private table: their types, the connection and the rows.
 
-        Texts of more than ``longest`` bytes are missing in it.
+        Texts of more than ``max_text_bytes`` bytes become null.
         """
         return (
-            self._snapshot_of_engine(names, longest)
-            if self._read_stream is None
-            else self._snapshot_of_stream(names, longest)
+            self._snapshot_of_engine(names, max_text_bytes)
+            if self._open_stream is None
+            else self._snapshot_of_stream(names, max_text_bytes)
         )
 
     def collect_totals(self, request: Request) -> GroupTotals:
-        """Return the integers of one request, from a new snapshot; see ``Snapshot.collect_totals``."""
+        """Return the exact integer totals per group of one request (private, without noise), from a new snapshot."""
         with self.open_snapshot((request,)) as rows:
             return rows.collect_totals(request)
 
     @contextmanager
-    def _snapshot_of_stream(self, names: Sequence[str], longest: int | None) -> Iterator[SnapshotColumns]:
-        assert self._read_stream is not None  # noqa: S101 - checked by the caller
-        source = self._read_stream(list(names) or [_any_column(self.private_schema)])
+    def _snapshot_of_stream(self, names: Sequence[str], max_text_bytes: int | None) -> Iterator[SnapshotRows]:
+        assert self._open_stream is not None  # noqa: S101 - checked by the caller
+        source = self._open_stream(list(names) or [_column_for_row_count(self.private_schema)])
         types = {field.name: load_library("ibis").dtype(field.type) for field in storage_schema(source.schema)}
-        with materialize_rows(source, longest) as (backend, rows):
-            yield types, backend, rows
+        with materialize_rows(source, max_text_bytes) as (connection, rows):
+            yield types, connection, rows
 
     @contextmanager
-    def _snapshot_of_engine(self, names: Sequence[str], longest: int | None) -> Iterator[SnapshotColumns]:
-        """Read plain columns once, through the engine that holds the source."""
+    def _snapshot_of_engine(self, names: Sequence[str], max_text_bytes: int | None) -> Iterator[SnapshotRows]:
+        """Copy the named columns once, through the source's own database."""
         rows = engine_call("prepare the rows", lambda: _select_or_count(self._load_rows(names), names))
         types = {name: rows[name].type() for name in rows.columns}
         if self.backend_adapter.hold_snapshot is not None:
-            with self.backend_adapter.hold_snapshot(self._connected_backend, rows, longest) as (backend, snapshot):
-                yield types, backend, snapshot
+            with self.backend_adapter.hold_snapshot(self._connection, rows, max_text_bytes) as (connection, snapshot):
+                yield types, connection, snapshot
             return
         with ExitStack() as stack:
             portable = engine_call("prepare the rows", lambda: to_portable_types(rows))
-            with self.backend_adapter.open_stream(self._connected_backend, portable, MAX_BATCH_ROWS) as reader:
-                backend, snapshot = stack.enter_context(
-                    materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), longest)
+            with self.backend_adapter.open_stream(self._connection, portable, MAX_BATCH_ROWS) as reader:
+                connection, snapshot = stack.enter_context(
+                    materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), max_text_bytes)
                 )
-            yield types, backend, snapshot
+            yield types, connection, snapshot
 
 
-def table_from_stream(kind: str, arrow: Any, stream: StreamOpener, check_ready: SourceCheck = lambda _: None) -> Table:
-    """Return a table whose rows come as Arrow batches; ``arrow`` is the schema of all its columns.
+def table_from_stream(
+    source_kind: str, arrow_schema: Any, open_stream: StreamOpener, check_ready: SourceCheck = lambda _: None
+) -> Table:
+    """Return a table whose rows come as Arrow batches; ``arrow_schema`` has all its columns.
 
-    Columns of types without a kind are ``other``.
+    Columns of unsupported Arrow types get the kind ``other``.
     """
-    check_names(arrow.names)
-    schema = Schema(tuple(Column(column.name, arrow_kind(storage_type(column.type))) for column in arrow))
+    check_names(arrow_schema.names)
+    schema = Schema(tuple(Column(column.name, arrow_kind(storage_type(column.type))) for column in arrow_schema))
     require_libraries("ibis", "duckdb")
-    open_backend = LazyValue(open_connection)
+    open_connection_once = LazyValue(open_connection)
 
     def load_rows(names: Sequence[str]) -> ir.Table:
-        source = stream(list(names) or [_any_column(schema)])
-        stored = storage_schema(source.schema)
-        batches = (normalize_batch(batch, stored) for batch in source.read_batches())
-        reader = load_library("pyarrow").RecordBatchReader.from_batches(stored, batches)
+        source = open_stream(list(names) or [_column_for_row_count(schema)])
+        stored_schema = storage_schema(source.schema)
+        batches = (normalize_batch(batch, stored_schema) for batch in source.read_batches())
+        reader = load_library("pyarrow").RecordBatchReader.from_batches(stored_schema, batches)
         name = f"tightrope_{uuid.uuid4().hex}"
-        engine_call("read the rows", lambda: open_backend().con.register(name, reader))
-        return engine_call("read the rows", lambda: open_backend().table(name))
+        engine_call("read the rows", lambda: open_connection_once().con.register(name, reader))
+        return engine_call("read the rows", lambda: open_connection_once().table(name))
 
-    return Table(schema, kind, open_backend, load_rows, stream, arrow, check_ready)
+    return Table(schema, source_kind, open_connection_once, load_rows, open_stream, arrow_schema, check_ready)
 
 
-def _any_column(schema: Schema) -> str:
-    """Return the name of a column by which rows can be counted."""
+def _column_for_row_count(schema: Schema) -> str:
+    """Return the name of the column to read if only rows are counted."""
     return next((column.name for column in schema.columns if column.kind != "other"), schema.column_names[0])
 
 
@@ -216,9 +224,10 @@ def check_names(names: Iterable[object]) -> None:
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
-            raise SchemaError("column", name, "a name that is text and not empty", "rename the column")
+            raise SchemaError("column", name, "a non-empty text", "rename the column")
         if name.casefold() in seen:
-            raise SchemaError("column", name, "the name of one column only, also in capitals", "rename one of them")
+            expected = "a name that occurs once (upper and lower case count as equal)"
+            raise SchemaError("column", name, expected, "rename one of the two columns")
         seen.add(name.casefold())
     if not seen:
         raise SchemaError("columns", [], "at least one column")

@@ -73,9 +73,9 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
             ]
             row_limits.setdefault(answer, set()).add(json.dumps(limits))
     yield equality_claim(
-        "mechanisms of one answer that count other rows or groups",
-        [mechanism for mechanism in row_limits if len(row_limits[mechanism]) > 1],
-        [],
+        "answers whose mechanisms use different rows or groups",
+        ", ".join(answer for answer in row_limits if len(row_limits[answer]) > 1) or "none",
+        "none",
     )
     for index, mechanism in enumerate(mechanisms):
         name = f"mechanisms[{index}]"
@@ -123,9 +123,10 @@ def _bias_count_claims(name: str, mechanism: Mechanism, rows: dict[str, set[int]
         mechanism["rows"],
         mechanism["max_rows_per_group"],
         mechanism["groups"],
-        Decimal(mechanism["unit"]),
+        Decimal(mechanism["unit"]) == 1,
     )
-    yield equality_claim(f"{name}: over all groups a person adds once", stated, ([], 1, 1, set_size, 1))
+    expected = ([], 1, 1, set_size, True)
+    yield equality_claim(f"{name}: by, rows, rows per group, groups, unit 1 of a count of all groups", stated, expected)
     match = BIAS_COUNT.fullmatch(mechanism["statistic"])
     factor = 1 if match is None else ROW_FACTORS.get(match[1], 1)
     person_rows = [
@@ -144,13 +145,17 @@ def _row_limit_claims(name: str, mechanism: Mechanism, neighbors: Mechanism, set
     rows, per_group, groups = mechanism["rows"], mechanism["max_rows_per_group"], mechanism["groups"] // set_size
     max_rows, max_groups = neighbors["max_rows"], neighbors["max_groups"]
     yield equality_claim(
-        f"{name}.groups: so many parts a group", (mechanism["groups"] % set_size, groups > 0), (0, True)
+        f"{name}.groups: remainder after division by the number of parts per group ({set_size})",
+        mechanism["groups"] % set_size if groups > 0 else "no groups",
+        0,
     )
     if not mechanism["by"]:
         yield equality_claim(f"{name}.groups: without a by", groups, 1)
     per_person = min(max_rows, per_group * groups)
     yield equality_claim(
-        f"{name}: rows, and whether a group may hold more", (rows, per_group > max_rows), (per_person, False)
+        f"{name}.rows: rows per person",
+        f"{rows}, fewer than per group ({per_group})" if per_group > max_rows else rows,
+        per_person,
     )
     if mechanism["statistic"] in CELL_STATISTICS:
         yield equality_claim(f"{name}: rows fall into cells in any way", (per_group, groups), (rows, rows))
@@ -172,7 +177,11 @@ def _sensitivity_claims(name: str, mechanism: Mechanism) -> Iterator[Claim]:
     """Check the sensitivity: one row for a count; a stated value above 0 for a sum."""
     statistic, size = mechanism["statistic"], int(mechanism["sensitivity_per_row"])
     if statistic in COUNT_STATISTICS:
-        yield equality_claim(f"{name}: a row counts once", (size, Decimal(mechanism["unit"])), (1, 1))
+        yield equality_claim(
+            f"{name}: one row changes the count by",
+            size if Decimal(mechanism["unit"]) == 1 else f"{size} steps of {mechanism['unit']}",
+            1,
+        )
         if statistic == "count":
             yield equality_claim(f"{name}.column: rows are counted", mechanism["column"], None)
     elif mechanism.get("choice") is not None or statistic.startswith(CHOICE_STATISTICS):

@@ -248,7 +248,8 @@ def _unchecked_claims(data: dict[str, Any]) -> Iterator[Claim]:
     why = "row limits are the publisher's statement; the results above assume that they are true"
     yield unchecked_claim(", ".join(f"mechanisms.{name}" for name in bounds), why)
     yield unchecked_claim(
-        "neighbors", "description of the privacy unit; where its limits differ, those of the mechanisms are used"
+        "neighbors",
+        "description of the privacy unit; where its contribution bounds differ, those of the mechanisms are used",
     )
     yield unchecked_claim(
         "budget.points, budget_fraction", "the requested budget: the guarantee meets it, but does not determine it"

@@ -65,7 +65,7 @@ def test_text(run, steps):
     shown = run("account", steps(STEPS))
     assert (shown.code, shown.err) == (0, "")
     for words in ("gaussian", "scale 20", "none", "100", "Epsilon at delta", "…", "relative width",
-                  "true-positive rate", "method",
+                  "true-positive rate", "Accounting method",
                   "fixed in advance"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out
@@ -85,7 +85,7 @@ def test_a_subset_and_an_erasure(run, steps):
     found = compose_steps(read_steps(path).step)
     assert (found.remove.laws, found.neighbors) == (expected.remove.laws, expected.neighbors)
     shown = run("account", path, "--delta", "1e-3")
-    for words in ("10 of 100", "25 %", "replace-one"):
+    for words in ("10 of 100", "25 %", "one row is replaced"):
         assert words in shown.out
     assert json.loads(run("account", path, "--json").out)["steps"][0]["subset"] == [10, 100]
 

@@ -87,7 +87,7 @@ def test_a_picture(run, tmp_path):
     [
         (("--noise", "1"), "neither is given; give exactly one, for example --epochs 15"),
         (("--noise", "1", "--epochs", "1", "--steps", "1"), "both are given; give exactly one"),
-        (("--epochs", "1"), "none of them is given; give --noise"),
+        (("--epochs", "1"), "one of these is required; give --noise"),
         (("--epochs", "1", "--noise", "1", "--epsilon", "1"), "cannot be combined"),
         (("--epochs", "0", "--noise", "1"), "epochs='0'"),
         (("--epochs", "nan", "--noise", "1"), "epochs='nan'"),

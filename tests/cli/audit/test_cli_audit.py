@@ -63,7 +63,7 @@ def test_a_claim_that_is_too_good_is_refuted_with_exit_code_1(run):
     assert "The claim is refuted at 99 % confidence: claimed delta(0.7) <= 0.001, proven delta(0.7) >= 0." in " ".join(
         shown.out.split()
     )
-    assert "an attacker who guesses" in shown.out
+    assert "the best attacker guesses the input correctly at least" in shown.out
 
 
 @pytest.mark.usefixtures("here")
@@ -75,7 +75,8 @@ def test_a_claim_that_holds_is_not_refuted_and_what_was_visible_is_said(run):
     assert shown.code == 0 and not verdict["refuted"]
     assert 1 < verdict["could_have_seen"]["randomized response"] < 1.5
     assert verdict["text"].startswith(
-        "not refuted at 99.9999999999 % confidence; this test detects epsilon at delta = 0.001 >= 1."
+        "not refuted at 99.9999999999 % confidence; this test would refute the claim with probability at least 1/2 if "
+        "the true epsilon at delta = 0.001 were at least 1."
     )
 
 
@@ -174,4 +175,4 @@ def test_options_that_do_not_fit_the_samples(run, here):
 @pytest.mark.usefixtures("here")
 def test_few_right_guesses_prove_no_success_of_an_attacker(run):
     shown = " ".join(run("audit", "canaries.csv", "--guesses", "200").out.split())
-    assert "A single run proves little about it" in shown and "right at least" not in shown
+    assert "One run says little about total variation" in shown and "correctly at least" not in shown

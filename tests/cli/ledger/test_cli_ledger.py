@@ -31,7 +31,7 @@ def released(plan: Path, run) -> Path:
 def test_open_declares_and_spends_nothing(run, plan):
     shown = run("ledger", "open", plan, "--note", "promised to the board")
     assert (shown.code, shown.err) == (0, "")
-    for words in ("visits.parquet: 0 released", "the same user", "promised to the board", "Nothing has been spent"):
+    for words in ("visits.parquet: 0 releases", "the same user", "promised to the board", "Nothing has been spent"):
         assert words in shown.out
     assert run("release", plan).code == 0
 
@@ -40,7 +40,7 @@ def test_show_has_a_table_a_picture_and_the_rules(run, released):
     run("release", released, "--out", released.parent / "second")
     shown = run("ledger", "show", released)
     assert (shown.code, shown.err) == (0, "")
-    for words in ("visits.parquet: 2 released, 0 refused", "total", "0.5", "█████", "·····",
+    for words in ("visits.parquet: 2 releases, 0 refusals", "total", "0.5", "█████", "·····",
                   "2 releases planned separately", "Planned jointly in advance"):  # fmt: skip
         assert words in " ".join(shown.out.split())
     (dataset,) = json.loads(run("ledger", "show", released.parent / "tightrope.ledger", "--json").out)["datasets"]
@@ -75,7 +75,7 @@ def test_history_lists_what_happened_refusals_too(run, released):
 def test_check_goes_through_chain_guarantees_and_certificates(run, released):
     shown = run("ledger", "check", released)
     assert (shown.code, shown.err) == (0, "")
-    assert "Entries: 3." in shown.out and "from their noise: 1." in shown.out
+    assert "Entries: 3." in shown.out and "from the recorded noise: 1." in shown.out
     assert "Certificates found in the ledger: 1." in " ".join(shown.out.split())
     found = json.loads(run("ledger", "check", released, "--json").out)
     assert found["problems"] == [] and found["guarantees"] == found["certificates"] == 1
@@ -149,7 +149,7 @@ def test_a_ledger_in_postgresql_by_its_url(run, plan):
         plan.read_text(encoding="utf-8").replace("budget_fraction = 0.25", "budget_fraction = 0.8"), encoding="utf-8"
     )
     run("release", plan, "--out", plan.parent / "more").refused_with("0.75 is left", code=3)
-    assert "visits: 1 released, 1 refused" in run("ledger", "show", url).out
+    assert "visits: 1 release, 1 refusal" in run("ledger", "show", url).out
     checked = run("ledger", "check", url, plan.parent / "certificate.json")
     assert checked.code == 0 and "A restored backup can be detected only" in checked.out
 
@@ -178,7 +178,7 @@ def test_a_plan_by_moments_is_planned_and_shown_by_its_rule(run, by_moments):
     shown = run("ledger", "show", by_moments)
     said = " ".join(shown.out.split())
     for words in ("log moments of the privacy loss add up, of order", "under basic composition", "Spent so far",
-                  "odometer of moments", "valid after every release", "Planned jointly in advance"):  # fmt: skip
+                  "odometer of moments", "a valid guarantee for all of them", "Planned jointly in advance"):  # fmt: skip
         assert words in said
     assert run("ledger", "check", by_moments, by_moments.parent / "two" / "certificate.json").code == 0
 

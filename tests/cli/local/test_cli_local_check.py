@@ -15,7 +15,7 @@ def test_plan(run):
     assert found["least_people"] <= found["people"] == 200_000
     assert found["least_error"] <= found["error"]
     shown = run(*words).out
-    assert "Lower bounds for every mechanism" in shown
+    assert "Lower bounds that hold for every mechanism" in shown
     assert shown.count("people if people do not see each other's reports") == 1
 
 

@@ -75,7 +75,7 @@ def test_what_is_printed(run, browsers, reports):
     words = " ".join(shown.out.split())
     for said in ("Browsers", "8,000 reports", "firefox", "consistent", "Biased", "Simultaneous 95 %"):
         assert said in words
-    assert "Every mechanism with this privacy" in words
+    assert "every mechanism with this guarantee" in words
     assert "must send the same report again" in words
     assert "epsilon 2, delta 0" in words
     assert "\x1b" not in shown.out
@@ -277,8 +277,8 @@ def test_one_report(run, browsers, tmp_path):
 
 
 def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
-    """A large share may be off by more than what is stated for all categories together."""
-    assert "The error of a large share can be larger" in " ".join(
+    """A large proportion may be off by more than what is stated for all categories together."""
+    assert "The error of a large proportion can be larger" in " ".join(
         run("local", "estimate", browsers, reports).out.split()
     )
 

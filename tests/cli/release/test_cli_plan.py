@@ -11,7 +11,7 @@ def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
     shown = run("plan", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "epsilon 1 at delta", "right at most", "count_by_city", "age: mean of age", "1,000",
-                  "suppressed", "Nothing has been spent", "tightrope release"):  # fmt: skip
+                  "suppressed", "This command spent no budget", "tightrope release"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out
 
@@ -72,7 +72,7 @@ def test_the_words_agree_with_the_report(run, folder):
     assert "used here" in shown
     assert "% more error" in shown
     assert not [line for line in shown.splitlines() if "Laplace" in line and "×" in line]
-    assert "no noise keeps this budget" not in shown
+    assert "no noise meets this budget" not in shown
 
 
 def test_keys_of_the_wrong_type_are_refused_before_they_are_paid(run, folder):

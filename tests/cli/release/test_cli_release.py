@@ -139,7 +139,7 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
     before = (folder / "result.json").read_text(encoding="utf-8")
     words = (
         "needs the whole privacy budget and 0 is left",
-        "nothing was spent",
+        "this attempt was not charged",
         "tightrope ledger show",
         "--key KEY",
     )

@@ -29,7 +29,7 @@ def test_users_and_error_are_two_sides():
     assert by_people.error <= 0.02
     assert by_people.error == pytest.approx(0.02, rel=1e-3)
     *_, heading, bound = str(by_error).split("\n")
-    assert "Lower bounds for every mechanism" in heading
+    assert "Lower bounds that hold for every mechanism" in heading
     assert "sequentially interactive" in bound  # that of a mean holds for both
 
 

@@ -10,13 +10,13 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.noise.accounting_methods import (
-    MAX_TRIPLE_STEPS,
+    MAX_GUARANTEE_STEPS,
     ExactMethod,
     GaussianLimitMethod,
     MomentsMethod,
-    TripleMethod,
+    StepGuaranteeMethod,
     _dominating_atoms,
-    _log_sum,
+    _log_moment_of_atoms,
     accounting_methods,
     compare_methods,
 )
@@ -39,8 +39,8 @@ def test_every_bound_is_above_the_truth(run, delta) -> None:
     step, count = run
     truth = (count * step).epsilon_bounds(delta).lower
     for way in (
-        TripleMethod(step, count, uses_total_variation=False),
-        TripleMethod(step, count, uses_total_variation=True),
+        StepGuaranteeMethod(step, count, uses_total_variation=False),
+        StepGuaranteeMethod(step, count, uses_total_variation=True),
         MomentsMethod(count * step),
     ):
         assert way.epsilon(delta) >= truth, way.name
@@ -52,8 +52,8 @@ def test_every_bound_is_above_the_truth(run, delta) -> None:
 def test_a_total_variation_helps(run) -> None:
     step, count = run
     without, known = (
-        TripleMethod(step, count, uses_total_variation=False),
-        TripleMethod(step, count, uses_total_variation=True),
+        StepGuaranteeMethod(step, count, uses_total_variation=False),
+        StepGuaranteeMethod(step, count, uses_total_variation=True),
     )
     for delta in (1e-2, 1e-5):
         assert known.epsilon(delta) <= without.epsilon(delta) * (1 + 1e-9)
@@ -62,7 +62,7 @@ def test_a_total_variation_helps(run) -> None:
 
 def test_theorem_2_is_exact_for_a_step_that_is_a_triple() -> None:
     step = tr.approx_dp(0.3, total_variation=0.05).loss
-    found = TripleMethod(step, 40, uses_total_variation=True)
+    found = StepGuaranteeMethod(step, 40, uses_total_variation=True)
     assert found.epsilon(1e-4) == pytest.approx((40 * step).epsilon(1e-4), rel=1e-9)
     assert found.delta(0.5) == pytest.approx((40 * step).delta(0.5), rel=1e-9)
 
@@ -89,7 +89,7 @@ def test_real_orders_with_the_best_conversion_beat_the_first_accountant() -> Non
 def test_atoms_that_dominate_have_larger_moments(z) -> None:
     law = tr.gaussian(scale=3).loss.remove.laws[0]
     truth = (z + z * z) / 18
-    found = _log_sum(*_dominating_atoms(law), z, 0.0)
+    found = _log_moment_of_atoms(*_dominating_atoms(law), z, 0.0)
     assert truth * (1 - 1e-9) <= found <= truth * (1 + 1e-6)
 
 
@@ -125,7 +125,7 @@ def test_certain_failure_leaves_the_moments_nothing() -> None:
 
 def test_too_many_steps_for_triples_leave_them_out() -> None:
     step, _ = STEPS["plain"]
-    assert next(way.name for way in accounting_methods(step, MAX_TRIPLE_STEPS + 1)) == "moments accountant"
+    assert next(way.name for way in accounting_methods(step, MAX_GUARANTEE_STEPS + 1)) == "moments accountant"
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan])

@@ -201,7 +201,7 @@ def test_a_plan_file_asks_them_all(table, tmp_path):
     plan = load_plan_file(tmp_path / "plan.toml").make_plan()
     assert {question.kind for question in plan.questions} == set(ENTRIES)
     read_result(plan.release().to_json())
-    assert "Nothing has been spent" in str(plan)
+    assert "Planning spends no budget" in str(plan)
 
 
 def test_the_smallest_of_listed_groups_has_a_worst_rank():

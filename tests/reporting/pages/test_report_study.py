@@ -37,7 +37,7 @@ def test_the_promise_and_the_effort_in_plain_words() -> None:
     assert "is right at most 61.9 % of the time" in said  # 0.6188, rounded up
     assert "Every report is at most 2.72 times as likely" in said
     assert "29,501 reports, 9,501 of them empty" in said
-    assert "the root mean square error of all shares is at most 1.1 percentage points" in said
+    assert "the root mean square error of all proportions is at most 1.1 percentage points" in said
     assert "needs at least 144 people" in said
     assert "The best known: subset_selection 25,000" in said
     assert "10 9.98 1 × 10⁻⁶ 86 %" in said
@@ -49,7 +49,7 @@ def test_shares_with_their_intervals() -> None:
     said = words(reporting.study_html(sample.states()))
     first = estimate_lines(sample.states())[0]
     assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.consistent_share[0]}" in said
-    assert "Simultaneous 95 % confidence intervals for the true shares" in said
+    assert "Simultaneous 95 % confidence intervals for the true proportions" in said
     assert "They are biased (upward for rare categories)" in said
     assert "50 categories, each with its 95 % interval" in said
 

@@ -147,12 +147,12 @@ def test_one_lookup_leads_to_the_next_and_only_used_ones_are_joined():
     table = attach_public_tables(open_source(rows), [public_table(PUBLIC, on="city"), public_table(lands, on="region")])
     request = ask("heads")
     assert table.collect_totals(request).keys == ((1,), (2,))
-    assert [public.added_schema.column_names for public in table.public_for([request])] == [
+    assert [public.added_schema.column_names for public in table.public_tables_used_by([request])] == [
         ("region", "height"),
         ("heads",),
     ]
-    assert len(table.public_for([ask("region")])) == 1
-    assert table.public_for([ask("city")]) == ()
+    assert len(table.public_tables_used_by([ask("region")])) == 1
+    assert table.public_tables_used_by([ask("city")]) == ()
 
 
 def test_the_digest_is_of_what_is_said(tmp_path: Path):

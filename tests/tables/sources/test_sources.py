@@ -261,12 +261,12 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
         ),
         (pd.DataFrame(FRAME), {"types": {"city": "text"}}, "without a type of its own"),
         (pd.DataFrame(FRAME), {"dialect": {}}, "None unless the source is a CSV file"),
-        (pa.table({"a": [1], "A": [2]}), {}, "also in capitals"),
+        (pa.table({"a": [1], "A": [2]}), {}, "upper and lower case count as equal"),
         ("a.parquet", {"types": {"a": "number"}}, "None unless the source is a CSV file"),
-        (pd.DataFrame({1: [2]}), {}, "a name that is text"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "the name of one column only"),
+        (pd.DataFrame({1: [2]}), {}, "a non-empty text"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "a name that occurs once"),
         (pd.DataFrame(), {}, "at least one column"),
-        (pa.table({"": [1]}), {}, "a name that is text and not empty"),
+        (pa.table({"": [1]}), {}, "a non-empty text"),
     ],
 )
 def test_what_cannot_be_opened_says_why(source, options, says):
@@ -278,8 +278,8 @@ def test_what_cannot_be_opened_says_why(source, options, says):
     ("content", "types", "says"),
     [
         (b"", {}, "at least one column"),
-        (b"a,a\n1,2\n", {}, "the name of one column only"),
-        (b"a,\n1,2\n", {}, "not empty"),
+        (b"a,a\n1,2\n", {}, "a name that occurs once"),
+        (b"a,\n1,2\n", {}, "a non-empty text"),
         (b"\xff\xfe\n", {}, "UTF-8"),
         (b"income\n1\n", {"incme": "number"}, "did you mean 'income'"),
         (b"income\n1\n", {"income": "numbr"}, "did you mean 'number'"),

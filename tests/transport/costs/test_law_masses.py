@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope import transport
-from tightrope.transport.costs.costs import whole_masses
+from tightrope.transport.costs.costs import round_to_integer_masses
 
 EXPONENTS = st.lists(st.floats(-300, 0) | st.just(0.0) | st.floats(-20, -15), min_size=1, max_size=12)
 
@@ -19,7 +19,7 @@ EXPONENTS = st.lists(st.floats(-300, 0) | st.just(0.0) | st.floats(-20, -15), mi
 def test_masses_stay_positive_and_add_up(exponents: list[float], bits: int) -> None:
     law = 10.0 ** np.array(exponents)
     law = law / law.sum()
-    found = whole_masses(law, bits)
+    found = round_to_integer_masses(law, bits)
     assert int(found.sum()) == 1 << bits
     assert np.array_equal(found > 0, law > 0)
     assert np.all(np.abs(np.ldexp(found.astype(float), -bits) - law) <= (len(law) + 1) * 2.0**-bits + 2.0**-50)

@@ -16,21 +16,28 @@ from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import log1p
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF, SUBNORMAL
 
-CELLS_AT_ONCE = 1 << 21
-"""Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
-
-SEEN = 1e-12
-"""Masses whose sum differs from one by at most this add up to one up to rounding."""
+MAX_ATOM_TABLE_CELLS = 1 << 21
+"""Number of cells of an (atoms × nodes) table in memory at once: 32 MiB of complex numbers."""
+TOTAL_MASS_TOLERANCE = 1e-12
+"""A sum of masses that differs from one by at most this counts as one: the difference is rounding."""
 SMALLEST_SUM = 1e-300
 """Replaces a sum of 0, so that its logarithm stays finite."""
+MAX_NODE_TABLE_CELLS = 1 << 20
+"""Number of cells of a (nodes × points) table in memory at once: 16 MiB of complex numbers."""
+MIN_NODES_FOR_ROWS = 16
+"""With at least as many equidistant nodes, a matrix product is used: e^{i(y + jh)l} = e^{iyl} e^{ijhl}."""
+MAX_ROW_LENGTH = 64
+"""Number of nodes in a row."""
+MAX_MEAN_FOR_EXCESS = 0.5
+"""Above this value of |z| times the mean absolute loss, summing e^{zl} − 1 has no advantage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms(LossDistribution):
     """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
 
-    Masses under Q follow as ``masses * exp(-losses)``. ``slack`` bounds the rounding error of each loss (nats): a
-    bound on δ at ε is evaluated at ε ∓ slack.
+    Masses under Q are ``masses * exp(-losses)``. ``rounding_bound`` bounds the rounding error of each loss (nats): a
+    bound on δ at ε is evaluated at ε ∓ ``rounding_bound``.
     """
 
     losses: Floats
@@ -41,7 +48,7 @@ class Atoms(LossDistribution):
     relative_mass_error: float = 0.0
     """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
     slacks: Floats | None = None
-    """Bounds on the rounding error of each loss, for when the largest of them is too crude."""
+    """Bounds on the rounding error of each loss, more precise than ``rounding_bound`` for all of them."""
     formula: LossDistribution | None = None
     """The same distribution, if it gives δ at ε ≥ 0 more accurately than these rounded losses."""
     one_order: bool = False
@@ -58,32 +65,32 @@ class Atoms(LossDistribution):
         opposite_mass: float = 0.0,
         slack: float = 0.0,
     ) -> Self:
-        """Build atoms from unsorted losses; equal losses are added up and empty ones dropped."""
-        positive = masses > 0
-        distinct, where = np.unique(losses[positive], return_inverse=True)
-        sums = np.bincount(where, weights=masses[positive], minlength=len(distinct)).astype(np.float64)
-        return cls(distinct, sums, infinite_mass, opposite_mass, slack)
+        """Return atoms from unsorted losses; masses of equal losses are added up, losses without mass are dropped."""
+        has_mass = masses > 0
+        distinct_losses, positions = np.unique(losses[has_mass], return_inverse=True)
+        sums = np.bincount(positions, weights=masses[has_mass], minlength=len(distinct_losses)).astype(np.float64)
+        return cls(distinct_losses, sums, infinite_mass, opposite_mass, slack)
 
     @classmethod
-    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, inexact: float = 0.0) -> Self:
-        """Build the atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
+    def from_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, mass_error: float = 0.0) -> Self:
+        """Return the atoms of a pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
 
-        ``inexact``: relative error of the given masses.
+        ``mass_error``: relative error of the given masses.
         """
-        common = (p > 0) & (q > 0)
+        is_common = (p > 0) & (q > 0)
         with np.errstate(over="ignore", divide="ignore"):
-            ratio = p[common] / q[common]
+            ratio = p[is_common] / q[is_common]
         is_plain = (ratio > 1e-300) & (ratio < 1e300)
-        losses = np.where(is_plain, np.log(np.where(is_plain, ratio, 1.0)), np.log(p[common]) - np.log(q[common]))
+        losses = np.where(is_plain, np.log(np.where(is_plain, ratio, 1.0)), np.log(p[is_common]) - np.log(q[is_common]))
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
-        summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
+        has_rounded_sum = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
         slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
-        atoms = cls.merge_losses(losses, p[common], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
-        return replace(atoms, relative_mass_error=inexact + (ROUND_OFF if summed else 0.0))
+        atoms = cls.merge_losses(losses, p[is_common], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        return replace(atoms, relative_mass_error=mass_error + (ROUND_OFF if has_rounded_sum else 0.0))
 
     def __post_init__(self) -> None:
         if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
-            raise InputError("masses", self.masses.shape, f"one mass a loss, shape {self.losses.shape}")
+            raise InputError("masses", self.masses.shape, f"one mass per loss, shape {self.losses.shape}")
 
     @property
     def infinite_error(self) -> float:
@@ -96,7 +103,7 @@ class Atoms(LossDistribution):
     def log_moment(self, z: Complexes) -> Complexes:
         """Return log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
         flat = np.asarray(z, dtype=np.complex128).ravel()
-        rows = max(1, CELLS_AT_ONCE // max(1, len(self.losses)))
+        rows = max(1, MAX_ATOM_TABLE_CELLS // max(1, len(self.losses)))
         parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
         return np.concatenate(parts).reshape(np.shape(z))
 
@@ -106,15 +113,15 @@ class Atoms(LossDistribution):
         return np.asarray(np.log(np.where(total == 0, SMALLEST_SUM, total)) + peak, dtype=np.complex128)
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """Bound the rounding of the sum and its largest exponent, and the error of the masses, relative to the sum."""
-        top = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
+        """Return a bound on the error relative to the sum: of rounding, of the largest exponent and of the masses."""
+        peak = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
         size = float(np.max(np.abs(self.losses), initial=0.0))
         return np.asarray(
-            (self.relative_mass_error + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(top - moment.real, 700.0))
+            (self.relative_mass_error + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(peak - moment.real, 700.0))
         )
 
     def loss_cells(self, step: float) -> LossCells:
-        """Return cells of width zero: a finite distribution is not cut."""
+        """Return cells of width zero: the atoms themselves."""
         del step
         return LossCells.from_atoms(
             self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.rounding_bound
@@ -130,7 +137,11 @@ class Atoms(LossDistribution):
     def missing_opposite_mass(self) -> float:
         """The mass under Q of outcomes whose mass under P underflowed: their losses are unknown."""
         missing = 1 - self.opposite_mass - math.fsum(self.opposite_masses)
-        return missing if missing > SEEN + self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0)) else 0.0
+        return (
+            missing
+            if missing > TOTAL_MASS_TOLERANCE + self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0))
+            else 0.0
+        )
 
     @property
     def has_exact_reverse(self) -> bool:
@@ -142,22 +153,21 @@ class Atoms(LossDistribution):
         )
 
     def raise_losses(self) -> Atoms:
-        """Return the same masses with every loss raised by the slack: an upper bound without slack."""
+        """Return the atoms with every loss raised by ``rounding_bound``: an upper bound without further rounding."""
         return Atoms(self.losses + self.rounding_bound, self.masses, self.infinite_mass, self.opposite_mass)
 
     def reverse_distribution(self) -> Atoms:
-        """Return the other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
+        """Return the atoms of the reverse order of the pair.
 
-        The absent mass counts as infinite loss, which dominates.
+        The error of a loss is also a relative error of its mass under Q. Missing mass counts as infinite loss, which
+        dominates.
         """
-        masses, inexact = (
-            self.opposite_masses,
-            self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0)) + 4e-16,
-        )
+        masses = self.opposite_masses
+        mass_error = self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0)) + 4e-16
         formula = None if self.formula is None else self.formula.reverse_distribution()
         slacks = None if self.slacks is None else self.slacks[::-1]
         infinite = (min(1.0, self.opposite_mass + self.missing_opposite_mass), self.infinite_mass)
-        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.rounding_bound, inexact, slacks, formula)
+        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.rounding_bound, mass_error, slacks, formula)
 
     def profile(self, epsilon: Floats) -> Floats:
         """Return δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
@@ -169,22 +179,21 @@ class Atoms(LossDistribution):
         return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.relative_mass_error)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """Valid at any ε: all terms are positive. Underflow costs a term at most half the least double."""
+        """Return bounds on δ at any ε: all terms are positive, and underflow reduces each by half the least double."""
         if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
             return self.formula.compute_deltas(epsilon)
-        least, most = widen_bounds(epsilon, self.rounding_bound)
-        low, lost = self._delta_sums(most)
-        high, gone = (low, lost) if least is most else self._delta_sums(least)
+        smallest, largest = widen_bounds(epsilon, self.rounding_bound)
+        low, low_underflow = self._delta_sums(largest)
+        high, high_underflow = (low, low_underflow) if smallest is largest else self._delta_sums(smallest)
         error = float(self.profile_error(np.zeros(())))
-        return np.maximum(relative_bounds(low, error)[0] - lost, 0.0), np.minimum(
-            relative_bounds(high, error)[1] + gone, 1.0
-        )
+        lower = np.maximum(relative_bounds(low, error)[0] - low_underflow, 0.0)
+        return lower, np.minimum(relative_bounds(high, error)[1] + high_underflow, 1.0)
 
     def _delta_sums(self, epsilon: Floats) -> Ends:
-        """Return δ at each ε, shape [n], and the most that underflow can have removed from it."""
-        found = [self._delta_and_count(e) for e in epsilon.tolist()]
-        values, terms = (np.array(column) for column in zip(*found, strict=True))
-        return values, terms * LEAST_DOUBLE
+        """Return δ at each ε, shape [n], and a bound on what underflow removed from it."""
+        deltas_and_counts = [self._delta_and_count(e) for e in epsilon.tolist()]
+        deltas, counts = (np.array(column) for column in zip(*deltas_and_counts, strict=True))
+        return deltas, counts * LEAST_DOUBLE
 
     def _delta_and_count(self, epsilon: float) -> tuple[float, int]:
         """Return δ, and the number of finite losses above ε."""
@@ -193,29 +202,19 @@ class Atoms(LossDistribution):
         return self.infinite_mass + float(np.sum(self.masses[first:] * gains)), len(gains)
 
 
-# log Σ w e^{zl} over many points, with full relative accuracy near 0.
-
-TABLE_AT_ONCE = 1 << 20
-"""Cells of a (nodes × points) table held at once: 16 MiB of complex numbers."""
-MIN_NODES_FOR_ROWS = 16
-"""From this many on, equidistant nodes are taken in rows: e^{i(y + jh)l} = e^{iyl} e^{ijhl}, a matrix product."""
-MAX_ROW_LENGTH = 64
-"""Number of nodes in a row."""
-FAR_MOMENTS = 0.5
-"""Above this value of |z| times the mean absolute loss, summing e^{zl} − 1 has no advantage."""
-
-
 def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
-    """Return log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it divided by the largest term."""
+    """Return log Σ w e^{zl}, Σ w = 1, with full relative accuracy near 0.
+
+    If the sum is near one, it is computed as 1 + Σ w (e^{zl} − 1), otherwise divided by its largest term.
+    """
     weight = np.exp(log_weight)
     overflows = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
-    # True if there are many nodes, equidistant on one line of equal Re z.
     if len(z) < MIN_NODES_FOR_ROWS or not np.all(z.real == z.real[0]):
         equidistant = False
     else:
         steps = np.diff(z.imag)
         equidistant = bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
-    if equidistant and (overflows or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
+    if equidistant and (overflows or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > MAX_MEAN_FOR_EXCESS):
         # The sum at equidistant nodes of equal Re z, divided by its largest term.
         offsets, length, rows = _row_sizes(z, loss)
         inner = _unit_phases(offsets[:, None] * loss)
@@ -230,7 +229,7 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
         total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
         return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
     if overflows:
-        return _in_chunks(z, loss, lambda part: _log_weighted_sum(part, loss, log_weight))
+        return _evaluate_in_chunks(z, loss, lambda part: _log_weighted_sum(part, loss, log_weight))
     if equidistant:
         # Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), in sum at most |zl|.
         offsets, length, rows = _row_sizes(z, loss)
@@ -242,33 +241,33 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
         return log1p(np.asarray(np.concatenate(blocks).ravel()[: len(z)]))
     if not np.any(z.imag):
         return np.asarray(np.log1p(np.expm1(z.real[:, None] * loss) @ weight), dtype=np.complex128)
-    return _in_chunks(z, loss, lambda part: log1p(_expm1_excess(part, loss) @ weight))
+    return _evaluate_in_chunks(z, loss, lambda part: log1p(_expm1_excess(part, loss) @ weight))
 
 
-def by_height(z: Complexes, answer: Callable[[Complexes], Complexes]) -> Complexes:
-    """Apply ``answer`` to blocks of nodes of similar |Im z|, so that smooth ones stay cheap."""
+def evaluate_by_height(z: Complexes, evaluate: Callable[[Complexes], Complexes]) -> Complexes:
+    """Apply ``evaluate`` to blocks of nodes of similar |Im z|: the cost of a block depends on its largest |Im z|."""
     flat = np.asarray(z, dtype=np.complex128).ravel()
     result = np.empty_like(flat)
     order = np.argsort(np.abs(flat.imag), kind="stable")
     start = 0
     while start < len(order):
-        reach = 1.5 * abs(flat[order[start]].imag) + 32
-        block = order[start:][np.abs(flat[order[start:]].imag) <= reach]
-        result[block] = answer(flat[block])
+        max_height = 1.5 * abs(flat[order[start]].imag) + 32
+        block = order[start:][np.abs(flat[order[start:]].imag) <= max_height]
+        result[block] = evaluate(flat[block])
         start += len(block)
     return result.reshape(np.shape(z))
 
 
-def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complexes]) -> Complexes:
-    rows = max(1, TABLE_AT_ONCE // len(loss))
-    return np.concatenate([answer(z[i : i + rows]) for i in range(0, len(z), rows)])
+def _evaluate_in_chunks(z: Complexes, loss: Floats, evaluate: Callable[[Complexes], Complexes]) -> Complexes:
+    rows = max(1, MAX_NODE_TABLE_CELLS // len(loss))
+    return np.concatenate([evaluate(z[i : i + rows]) for i in range(0, len(z), rows)])
 
 
 def _row_sizes(z: Complexes, loss: Floats) -> tuple[Floats, int, int]:
-    """Return j·h for the nodes of a row, the number of nodes in a row, and the number of rows held at once."""
+    """Return j·h for the nodes of a row, the number of nodes in a row, and the number of rows in memory at once."""
     length = min(MAX_ROW_LENGTH, math.isqrt(len(z)))
     step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
-    return step * np.arange(length), length, max(1, TABLE_AT_ONCE // len(loss))
+    return step * np.arange(length), length, max(1, MAX_NODE_TABLE_CELLS // len(loss))
 
 
 def _unit_phases(angle: Floats) -> Complexes:

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
     from tightrope.accounting.distributions.loss_cells import LossCells
 
-# Laplace-type losses: tilted by e^{−l/2} they are two equal atoms and a uniform density.
-
 
 class FlatForm(NamedTuple):
-    """A loss distribution tilted by e^{−l/2}: ``atom`` at −ε and at +ε, and ``spread`` uniformly between."""
+    """A Laplace-type loss distribution tilted by e^{−l/2}: ``atom`` at −ε and at +ε, ``spread`` uniform between."""
 
     epsilon: float
     atom: float
@@ -69,20 +67,20 @@ class LossDistribution(ABC):
 
     @abstractmethod
     def loss_cells(self, step: float) -> LossCells:
-        """Cut into cells of width at most ``step`` nats, at most ``MAX_LOSS_CELLS``; atoms have width zero."""
+        """Return cells of width at most ``step`` nats, at most ``MAX_LOSS_CELLS`` of them; atoms have width zero."""
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        """Cut into cells of width at most ``step`` from ``low`` to ``high``, and of any width elsewhere."""
+        """Return cells of width at most ``step`` from ``low`` to ``high``, and of any width elsewhere."""
         del low, high
         return self.loss_cells(step)
 
     def cut_at_losses(self, edges: Floats) -> LossCells | None:
-        """Cut at these losses (ascending) and where necessary; None if the cuts cannot be chosen freely."""
+        """Return cells with edges at these losses (ascending) and where necessary; None if edges cannot be chosen."""
         del edges
         return None
 
     def cells_by_count(self, count: int) -> LossCells:
-        """Cut into about ``count`` cells, narrow where losses are dense; if sampled, by the base's even cells."""
+        """Return about ``count`` cells, narrow where losses are dense; if sampled, from even cells of the base."""
         coarse = self.loss_cells(0.25)
         has_mass = coarse.p_masses > 1e-40
         width = float(np.max(coarse.upper[has_mass]) - np.min(coarse.lower[has_mass]))
@@ -126,7 +124,7 @@ class LossDistribution(ABC):
         return None if moment is None else (moment, self.moment_error(z, moment))
 
     def trim_tail(self, mass: float) -> LossDistribution:
-        """Count at most this mass of the largest losses as infinite; returns itself if that has no advantage."""
+        """Return a copy that counts at most this mass of the largest losses as infinite; self if that is no better."""
         del mass
         return self
 
@@ -186,7 +184,7 @@ class LossDistribution(ABC):
         return at_last[0], at_first[1]
 
     def overlap_bounds(self, epsilon: Ends) -> Ends | None:
-        """Return bounds on 1 − δ likewise, if they are more accurate than by subtraction; None otherwise."""
+        """Return bounds on 1 − δ if they are more accurate than by subtraction; None otherwise."""
         del epsilon
         return None
 
@@ -208,14 +206,14 @@ def relative_bounds(value: Floats, error: Floats | float) -> Ends:
     return _round_outward_in_unit(value * (1 - np.minimum(error, 1.0)), value * (1 + error), value > 0)
 
 
-def scale_bounds(ends: Ends, least: Floats | float, most: Floats | float) -> Ends:
-    """Multiply both ends by a factor between ``least`` and ``most``; exact zeros stay zero."""
+def scale_bounds(ends: Ends, min_factor: Floats | float, max_factor: Floats | float) -> Ends:
+    """Return the bounds times a factor between ``min_factor`` and ``max_factor``; exact zeros stay zero."""
     low, high = ends
-    return _round_outward_in_unit(low * least, high * most, (high > 0) & (np.asarray(most) > 0))
+    return _round_outward_in_unit(low * min_factor, high * max_factor, (high > 0) & (np.asarray(max_factor) > 0))
 
 
 def widen_bounds(ends: Ends, slack: float) -> Ends:
-    """Move both ends outwards by at least the slack, rounding included."""
+    """Return the bounds with both ends moved outwards by at least the slack, rounding included."""
     if not slack:
         return ends
     low, high = ends[0] - slack, ends[1] + slack
@@ -230,18 +228,20 @@ def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
     return low[0], high[1]
 
 
-def by_sign(epsilon: Floats, ahead: Callable[[Ends], Ends | None], back: Callable[[Ends], Ends | None]) -> Ends | None:
-    """Return ``ahead(ε)`` at ε ≥ 0; below 0, the mirror image of ``back(−ε)``, the reverse order's function."""
+def by_sign(
+    epsilon: Floats, forward: Callable[[Ends], Ends | None], reverse: Callable[[Ends], Ends | None]
+) -> Ends | None:
+    """Return ``forward(ε)`` at ε ≥ 0; below 0, the mirror image of ``reverse(−ε)``, for the reverse order."""
     negative = epsilon < 0
     if not np.any(negative):
-        return ahead((epsilon, epsilon))
+        return forward((epsilon, epsilon))
     size = np.abs(epsilon)
-    second = back((size, size))
-    first = second if np.all(negative) else ahead((size, size))
-    if first is None or second is None:
+    reverse_bounds = reverse((size, size))
+    forward_bounds = reverse_bounds if np.all(negative) else forward((size, size))
+    if forward_bounds is None or reverse_bounds is None:
         return None
-    below = mirror_bounds(-size, second)
-    return np.where(negative, below[0], first[0]), np.where(negative, below[1], first[1])
+    mirrored = mirror_bounds(-size, reverse_bounds)
+    return np.where(negative, mirrored[0], forward_bounds[0]), np.where(negative, mirrored[1], forward_bounds[1])
 
 
 def bounds_midpoint(ends: Ends | None) -> Floats | None:
@@ -258,6 +258,6 @@ def relative_half_width(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
 
 
 def _round_outward_in_unit(low: Floats, high: Floats, positive: Flags) -> Ends:
-    """Round both ends outwards inside [0, 1], if the interval is positive."""
-    least, most = np.nextafter(np.maximum(low, 0.0), 0.0), np.minimum(np.nextafter(high, 2.0), 1.0)
-    return (least, most) if positive.all() else (least * positive, most * positive)
+    """Return both ends rounded outwards inside [0, 1]; intervals that are not positive become zero."""
+    lower, upper = np.nextafter(np.maximum(low, 0.0), 0.0), np.minimum(np.nextafter(high, 2.0), 1.0)
+    return (lower, upper) if positive.all() else (lower * positive, upper * positive)

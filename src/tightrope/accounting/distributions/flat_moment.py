@@ -26,25 +26,23 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-# The loss of a mixture, l ↦ log(1 − q + q e^l), and its inverse, each with a relative error of a few roundings.
-#
-# Elementary functions are assumed to be accurate to two units in the last place (4u). Then e^l − 1, its product or
-# quotient with q, and log1p of that are off by at most 12u in total, because x / ((1 + x) log1p(x)) ≤ 1 does not
-# amplify errors.
+MIXTURE_ROUNDING = 16 * ROUND_OFF
+"""Relative error of a mapped loss log(1 − q + q e^l), and of the inverse, with the error of a rounded rate.
 
-INNER = 16 * ROUND_OFF
-"""Relative error of a mapped loss, including the error of a rate that is a rounded quotient."""
-LEAST_ERROR = 4 * 5e-324
-"""Absolute error in addition to ``INNER``, for numbers below double precision."""
-STEEP = 30.0
+Elementary functions are assumed to be accurate to two units in the last place (4u). Then e^l − 1, its product or
+quotient with q, and log1p of that are off by at most 12u in total: x / ((1 + x) log1p(x)) ≤ 1 does not amplify errors.
+"""
+MIN_ABSOLUTE_ERROR = 4 * 5e-324
+"""Absolute error in addition to ``MIXTURE_ROUNDING``, for numbers below double precision."""
+STEEP_LOSS = 30.0
 """Beyond this, e^l − 1 equals e^l up to a few roundings of the logarithm."""
 OVERFLOW = 1e290
-SHIFT = 2.0**300
+EXPONENT_SHIFT = 2.0**300
 """Powers of two are exact: intermediate results below double precision keep their digits."""
 
 
 def log_mixture(loss: Floats, rate: float) -> Floats:
-    """Return log(1 − q + q e^l), to ``INNER`` of itself, for any finite l and 0 < q < 1.
+    """Return log(1 − q + q e^l), to ``MIXTURE_ROUNDING`` of itself, for any finite l and 0 < q < 1.
 
     >>> log_mixture(np.array([-50.0, 0.0, 1e-20, 1e3]), 1 - 2.0**-30).round(9).tolist()
     [-20.794415417, 0.0, 0.0, 999.999999999]
@@ -52,13 +50,15 @@ def log_mixture(loss: Floats, rate: float) -> Floats:
     loss = np.asarray(loss, dtype=np.float64)
     with np.errstate(over="ignore"):
         half = np.exp(loss / 2)
-        steep = (rate * SHIFT) * half * (half / SHIFT) - rate
-        growth = np.where(loss > STEEP, steep, rate * np.expm1(np.minimum(loss, STEEP)))
-    far = growth > OVERFLOW
-    near = (growth > -HALF) | (rate <= HALF)
-    plain = np.log1p(np.where(~far & near, growth, 0.0))
-    low = np.log(np.where(near, 1.0, (1 - rate) + rate * np.square(np.minimum(half, 1.0))))  # only for losses below 0
-    return np.where(far, loss + math.log(rate), np.where(near, plain, low))
+        large_growth = (rate * EXPONENT_SHIFT) * half * (half / EXPONENT_SHIFT) - rate
+        growth = np.where(loss > STEEP_LOSS, large_growth, rate * np.expm1(np.minimum(loss, STEEP_LOSS)))
+    overflows = growth > OVERFLOW
+    uses_log1p = (growth > -HALF) | (rate <= HALF)
+    by_log1p = np.log1p(np.where(~overflows & uses_log1p, growth, 0.0))
+    by_log = np.log(
+        np.where(uses_log1p, 1.0, (1 - rate) + rate * np.square(np.minimum(half, 1.0)))
+    )  # only for losses below 0
+    return np.where(overflows, loss + math.log(rate), np.where(uses_log1p, by_log1p, by_log))
 
 
 def log_mixture_slope(loss: float, rate: float) -> float:
@@ -76,15 +76,15 @@ def base_epsilon_above(epsilon: Ends, rate: float) -> Ends:
 
 def _base_epsilon(epsilon: Floats, rate: float) -> Floats:
     with np.errstate(over="ignore"):
-        ratio = np.expm1(np.minimum(epsilon, STEEP)) / rate
+        ratio = np.expm1(np.minimum(epsilon, STEEP_LOSS)) / rate
     direct = np.log1p(np.minimum(ratio, OVERFLOW))
-    overflows = (epsilon > STEEP) | (ratio > OVERFLOW)
+    overflows = (epsilon > STEEP_LOSS) | (ratio > OVERFLOW)
     if not overflows.any():
         return np.asarray(direct)
     with np.errstate(divide="ignore"):
         at_tiny_rate = epsilon + np.log(-np.expm1(-epsilon)) - math.log(rate)
-    at_large_epsilon = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilon, STEEP)))
-    return np.where(epsilon > STEEP, at_large_epsilon, np.where(overflows, at_tiny_rate, direct))
+    at_large_epsilon = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilon, STEEP_LOSS)))
+    return np.where(epsilon > STEEP_LOSS, at_large_epsilon, np.where(overflows, at_tiny_rate, direct))
 
 
 def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
@@ -97,8 +97,8 @@ def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
             _relative_interval(np.expm1(np.minimum(end, 700.0)) / rate * (1 - rate))[side]
             for side, end in enumerate(epsilon)
         )
-        low_weight = rate * np.maximum(1 - high_ratio, 0.0) * (1 - INNER)
-        high_weight = rate * np.maximum(1 - low_ratio, 0.0) * (1 + INNER)
+        low_weight = rate * np.maximum(1 - high_ratio, 0.0) * (1 - MIXTURE_ROUNDING)
+        high_weight = rate * np.maximum(1 - low_ratio, 0.0) * (1 + MIXTURE_ROUNDING)
     low, high = (
         _relative_interval(end - np.log1p(-np.where(y < 1, y, 0.0)))[side]
         for side, (end, y) in enumerate(zip(epsilon, (low_ratio, high_ratio), strict=True))
@@ -107,8 +107,10 @@ def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
 
 
 def _relative_interval(value: Floats) -> Ends:
-    """Return bounds on a number ≥ 0 from a value that is off by ``INNER`` of itself."""
-    return np.maximum(value * (1 - INNER) - LEAST_ERROR, 0.0), np.asarray(value * (1 + INNER) + LEAST_ERROR)
+    """Return bounds on a number ≥ 0 from a value that is off by ``MIXTURE_ROUNDING`` of itself."""
+    return np.maximum(value * (1 - MIXTURE_ROUNDING) - MIN_ABSOLUTE_ERROR, 0.0), np.asarray(
+        value * (1 + MIXTURE_ROUNDING) + MIN_ABSOLUTE_ERROR
+    )
 
 
 RULE_SIZES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

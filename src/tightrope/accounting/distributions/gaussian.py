@@ -1,4 +1,9 @@
-"""The loss of a normal distribution shifted by μ standard deviations: L ~ N(μ²/2, μ²)."""
+"""The loss of a normal distribution shifted by μ standard deviations: L ~ N(μ²/2, μ²).
+
+The best test of N(μ, 1) against N(0, 1) is a threshold: δ = Φ(−a) − φ(a) m(a + μ), with Mills' ratio m = (1 − Φ)/φ.
+Elementary functions, and Φ right of 0, are assumed to be accurate to two units in the last place (4u), and m to 16u;
+a and μ are taken as exact.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +29,6 @@ from tightrope.accounting.distributions.base import (
 from tightrope.accounting.distributions.loss_cells import MAX_LOSS_CELLS, LossCells
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
-
-# Distinguishing N(μ, 1) from N(0, 1) by one threshold: δ = Φ(−a) − φ(a) m(a + μ), and its complement 1 − δ.
-#
-# m is Mills' ratio (1 − Φ)/φ. Elementary functions, and Φ right of 0, are assumed to be accurate to two units in the
-# last place (4u), and m to 16u; a and μ are taken as exact.
 
 ROOT_HALF = math.sqrt(0.5)
 SMALL_MU = 0.5
@@ -78,19 +78,26 @@ def _normal_density(a: Floats) -> ValueWithError:
     return np.exp(-square / 2) / math.sqrt(2 * math.pi), ROUND_OFF * (np.minimum(square, 2000.0) / 2 + 8)
 
 
-REACH = 37.0
+CELL_RANGE_DEVIATIONS = 37.0
 """Standard deviations beyond which masses of the normal distribution lose digits in double precision."""
 SUBNORMAL = 2.3e-308
-SMALLEST, LARGEST = 1e-300, 1e4
-"""Cells exist for μ in this range: a smaller μ is raised to it, which dominates; a larger one is always lost."""
-HUGE = 1e300
-VAST = 2e154
+MIN_CELL_MU, MAX_CELL_MU = 1e-300, 1e4
+"""Range of μ with cells: a smaller μ is raised to it, which dominates; for a larger one all mass counts as infinite."""
+MAX_ARGUMENT = 1e300
+"""Larger μ and ε/μ are replaced by this."""
+CERTAIN_LOSS_MU = 2e154
 """From this μ on, δ is one, up to a rounding, at every ε that is a double: μ²/2 is larger than any."""
-WIDEST_CELL = 0.25
+MAX_CELL_WIDTH = 0.25
 """Cells are no wider than this many standard deviations, so that eight nodes integrate the density to rounding."""
-NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
-GIVEN = 8 * ROUND_OFF
+CELL_NODES, CELL_WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
+MU_ROUNDING = 8 * ROUND_OFF
 """Relative error of μ, a quotient or the root of a sum of squares, and of numbers computed from it."""
+LOG_OF_ZERO = -30.0
+"""Replaces the log of 0."""
+LOG_MU_RANGE = (-30.0, 6.0)
+"""Range in which log μ is searched."""
+TAIL_FRACTION = 1e-3
+"""Fraction of δ that is the probability of a loss beyond ``gaussian_reach``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +106,19 @@ class GaussianLossDistribution(LossDistribution):
 
     mu: float
     rounding: float = 0.0
-    """Relative error of μ beyond ``GIVEN``, if it was computed from numbers below double precision."""
+    """Relative error of μ beyond ``MU_ROUNDING``, if it was computed from numbers below double precision."""
 
     @classmethod
     def from_steps(cls, parts: Sequence[tuple[GaussianLossDistribution, int]]) -> Self:
-        """Combine many steps into one, μ = √Σ n μ_i²; scaled by the largest, as squares may overflow."""
-        largest = max(law.mu for law, _ in parts)
-        squares = math.fsum(n * (law.mu / largest) ** 2 for law, n in parts) if 0 < largest < math.inf else 1.0
-        faint = LEAST_DOUBLE / largest if 0 < largest < SUBNORMAL else 0.0
-        return cls(largest * math.sqrt(squares), max(faint, *(law.rounding for law, _ in parts)))
+        """Return many steps as one with μ = √Σ n μ_i², scaled by the largest μ, as squares may overflow."""
+        largest = max(part.mu for part, _ in parts)
+        squares = math.fsum(n * (part.mu / largest) ** 2 for part, n in parts) if 0 < largest < math.inf else 1.0
+        subnormal_rounding = LEAST_DOUBLE / largest if 0 < largest < SUBNORMAL else 0.0
+        return cls(largest * math.sqrt(squares), max(subnormal_rounding, *(part.rounding for part, _ in parts)))
 
     @property
     def infinite_mass(self) -> float:
-        return 1.0 if self.mu >= VAST else 0.0
+        return 1.0 if self.mu >= CERTAIN_LOSS_MU else 0.0
 
     @property
     def opposite_mass(self) -> float:
@@ -119,7 +126,7 @@ class GaussianLossDistribution(LossDistribution):
 
     @property
     def infinite_error(self) -> float:
-        return 2 * ROUND_OFF if self.mu >= VAST else 0.0
+        return 2 * ROUND_OFF if self.mu >= CERTAIN_LOSS_MU else 0.0
 
     @property
     def largest_loss(self) -> float:
@@ -158,11 +165,11 @@ class GaussianLossDistribution(LossDistribution):
 
         A μ that is too small or too large for a double is replaced by the nearest one in range.
         """
-        mu = min(max(self.mu, LEAST_DOUBLE), HUGE)
+        mu = min(max(self.mu, LEAST_DOUBLE), MAX_ARGUMENT)
         with np.errstate(over="ignore"):
-            scaled = np.minimum(np.stack(epsilon) / mu, HUGE)
+            scaled = np.minimum(np.stack(epsilon) / mu, MAX_ARGUMENT)
         sign = np.array([[-1.0], [1.0]])
-        error = GIVEN + self.rounding
+        error = MU_ROUNDING + self.rounding
         return scaled - mu / 2 + sign * error * (scaled + mu), np.maximum(mu - sign * (error * mu + LEAST_DOUBLE), 0.0)
 
     def profile(self, epsilon: Floats) -> Floats:
@@ -174,9 +181,9 @@ class GaussianLossDistribution(LossDistribution):
 
     @property
     def _cell_range(self) -> tuple[float, float]:
-        """The range of the cells: ``REACH`` standard deviations around the mean under P."""
-        mu = max(self.mu, SMALLEST)
-        return mu * (mu / 2 - REACH), mu * (mu / 2 + REACH)
+        """The range of the cells: ``CELL_RANGE_DEVIATIONS`` standard deviations around the mean under P."""
+        mu = max(self.mu, MIN_CELL_MU)
+        return mu * (mu / 2 - CELL_RANGE_DEVIATIONS), mu * (mu / 2 + CELL_RANGE_DEVIATIONS)
 
     def loss_cells(self, step: float) -> LossCells:
         """Return intervals of loss between multiples of the step, or of several steps if there would be too many."""
@@ -184,48 +191,41 @@ class GaussianLossDistribution(LossDistribution):
 
     def cells_between(self, step: float, low: float, high: float) -> LossCells:
         first, last = self._cell_range
-        if not (math.isfinite(step) and self.mu <= LARGEST):
+        if not (math.isfinite(step) and self.mu <= MAX_CELL_MU):
             return self.cut_at_losses(np.zeros(1))
         first, last = max(first, low), min(last, high)
         step *= max(1, math.ceil((last - first) / step / MAX_LOSS_CELLS))
         return self.cut_at_losses(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
 
     def cut_at_losses(self, edges: Floats) -> LossCells:
-        """Compute masses by quadrature of positive terms on each cell; cells are at most ``WIDEST_CELL`` wide.
+        """Return cells with masses by quadrature of positive terms; they are at most ``MAX_CELL_WIDTH`` wide.
 
-        The part outside counts as lost under P and under Q: as outcomes that only one of them gives, which dominates.
+        The part outside counts as infinite loss under P and under Q: as outcomes of only one of them, which dominates.
         For large μ that is most of Q, whose masses under P underflow.
         """
-        if not self.mu <= LARGEST:
+        if not self.mu <= MAX_CELL_MU:
             return LossCells.from_atoms(np.zeros(1), np.zeros(1), 1.0, 1.0)
-        mu, (first, last) = max(self.mu, SMALLEST), self._cell_range
-        close = np.linspace(first, last, math.ceil(2 * REACH / WIDEST_CELL) + 1)
-        edges = np.unique(np.concatenate([close, edges[(edges > first) & (edges < last)]]))
+        mu, (first, last) = max(self.mu, MIN_CELL_MU), self._cell_range
+        narrow_edges = np.linspace(first, last, math.ceil(2 * CELL_RANGE_DEVIATIONS / MAX_CELL_WIDTH) + 1)
+        edges = np.unique(np.concatenate([narrow_edges, edges[(edges > first) & (edges < last)]]))
         width, x = np.diff(edges), edges[:-1] / mu - mu / 2
         low, high = np.zeros_like(width), np.zeros_like(width)
-        for node, weight in zip(NODES, WEIGHTS, strict=True):
-            inside = width * (1 + node) / 2
-            mass = weight / 2 * np.exp(-((x + inside / mu) ** 2) / 2) * (width / mu) / math.sqrt(2 * math.pi)
-            share = np.expm1(-inside) / np.expm1(-width)
-            low += mass * (1 - share)
-            high += mass * share
-        lost, absent = (float(special.ndtr(mean - REACH) + special.ndtr(-REACH - mean)) for mean in (0.0, mu))
-        return LossCells(edges[:-1], edges[1:], low, high, lost, absent)
+        for node, weight in zip(CELL_NODES, CELL_WEIGHTS, strict=True):
+            offset = width * (1 + node) / 2
+            mass = weight / 2 * np.exp(-((x + offset / mu) ** 2) / 2) * (width / mu) / math.sqrt(2 * math.pi)
+            upper_fraction = np.expm1(-offset) / np.expm1(-width)
+            low += mass * (1 - upper_fraction)
+            high += mass * upper_fraction
+        infinite_mass, opposite_mass = (
+            float(special.ndtr(mean - CELL_RANGE_DEVIATIONS) + special.ndtr(-CELL_RANGE_DEVIATIONS - mean))
+            for mean in (0.0, mu)
+        )
+        return LossCells(edges[:-1], edges[1:], low, high, infinite_mass, opposite_mass)
 
 
 def _widen_by_underflow(low: Floats, high: Floats) -> Ends:
     """Widen the bounds by the largest effect of underflow; the upper bound is always positive."""
     return np.maximum(low - 4 * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * LEAST_DOUBLE, 1.0)
-
-
-# The loss of Gaussian noise that just meets a point (ε, δ): a rough size for other losses that do.
-
-LOG_OF_ZERO = -30.0
-"""Stands for the log of 0."""
-LOG_MU = (-30.0, 6.0)
-"""Range in which log μ is searched."""
-LEFT_OF_DELTA = 1e-3
-"""Fraction of δ that is the probability of a loss beyond ``gaussian_reach``."""
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -241,7 +241,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         gap = -math.expm1(min(float(second - first), 0.0))
         return float(first) + (math.log(gap) if gap > 0 else LOG_OF_ZERO) - math.log(delta)
 
-    low, high = LOG_MU
+    low, high = LOG_MU_RANGE
     if log_delta_excess(low) >= 0:
         return math.exp(low)
     return math.exp(
@@ -258,4 +258,4 @@ def gaussian_reach(epsilon: float, delta: float) -> float:
     (1.54, 0.112)
     """
     mu = gaussian_mu(epsilon, delta)
-    return mu * mu / 2 - mu * float(ndtri(LEFT_OF_DELTA * delta))
+    return mu * mu / 2 - mu * float(ndtri(TAIL_FRACTION * delta))

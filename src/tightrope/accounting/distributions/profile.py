@@ -18,27 +18,25 @@ from numpy.typing import NDArray
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats as ProfileCheckFloats
-from tightrope.numerics.arrays import Floats as ProfileLawFloats
+from tightrope.numerics.arrays import Floats
 
-# Checks whether a function can be a privacy profile δ(ε) = sup_A P(A) − e^ε Q(A), at many ε.
-#
-# A profile stays in [0, 1], is nonincreasing in ε and convex in γ = e^ε, as is the whole curve with its mirror below 0:
-# so η = δ(0) ≤ (δ(ε) + δ'(ε) + e^ε − 1) / (1 + e^ε) with δ' of the other order of the pair, which has the same η.
+Profile = Callable[[Floats], Floats]
 
-Profile = Callable[[ProfileCheckFloats], ProfileCheckFloats]
-
-DENT = 1e-9
+CONVEXITY_TOLERANCE = 1e-9
 """Height above its own hull, relative to δ, that a profile may have: rounding, not a mistake."""
-FAINT = 1e-30
+LIMIT_TOLERANCE = 1e-30
 """Losses beyond the ε at which δ exceeds its limit by less than this count as infinite."""
 FARTHEST_CHECKED = 650.0
 """Losses beyond this ε also count as infinite."""
-NEAREST, POINTS = 1e-6, 2000
+SMALLEST_CHECKED, POINT_COUNT = 1e-6, 2000
+CUT_HALVINGS = 60
+"""Number of bisection steps for the total variation."""
+CheckedDeltas = tuple[Floats, Floats]
+"""Values of ε from 0 on, ascending, and δ there."""
 
 
-def checked_values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileCheckFloats:
-    """Return the checked values of the function."""
+def checked_values(profile: Profile, epsilons: Floats) -> Floats:
+    """Return the values of the function; raises ``InputError`` unless all are in [0, 1] and have the right shape."""
     values = np.asarray(profile(epsilons), dtype=np.float64)
     if values.shape != epsilons.shape or not np.all((values >= 0) & (values <= 1)):
         shown = values.shape if values.shape != epsilons.shape else float(values[~((values >= 0) & (values <= 1))][0])
@@ -47,56 +45,59 @@ def checked_values(profile: Profile, epsilons: ProfileCheckFloats) -> ProfileChe
 
 
 def limit_epsilon(profile: Profile, limit: float) -> float:
-    """Return the smallest ε, to 1 %, from which on δ is within ``FAINT`` of its limit."""
-    ladder = np.geomspace(NEAREST, FARTHEST_CHECKED, POINTS)
-    near = np.flatnonzero(checked_values(profile, ladder) <= limit + FAINT)
+    """Return the smallest ε, to 1 %, from which on δ is within ``LIMIT_TOLERANCE`` of its limit."""
+    ladder = np.geomspace(SMALLEST_CHECKED, FARTHEST_CHECKED, POINT_COUNT)
+    near = np.flatnonzero(checked_values(profile, ladder) <= limit + LIMIT_TOLERANCE)
     return float(ladder[near[0]]) if len(near) else FARTHEST_CHECKED
 
 
 def check_pair(above: Profile, below: Profile, limit: float, relative_error: float) -> None:
-    """Raise ``InputError`` unless both functions, within their error, can be the profiles of one pair."""
-    room = DENT + 2 * relative_error
+    """Raise ``InputError`` unless both functions, within their error, can be the profiles of one pair.
+
+    A profile δ(ε) = sup_A P(A) − e^ε Q(A) is in [0, 1], nonincreasing in ε and convex in γ = e^ε, and so is the whole
+    curve with its mirror below 0: η = δ(0) ≤ (δ(ε) + δ'(ε) + e^ε − 1) / (1 + e^ε), with δ' of the other order of the
+    pair, which has the same η.
+    """
+    tolerance = CONVEXITY_TOLERANCE + 2 * relative_error
     for name, profile in (("profile", above), ("reverse", below)):
         if not callable(profile):
             raise InputError(name, profile, "a function from an array of epsilons to one of deltas")
         farthest = limit_epsilon(profile, limit)
-        near = np.geomspace(min(NEAREST, farthest / 2), farthest, POINTS)
-        places = np.unique(np.concatenate([[0.0], near, np.linspace(0.0, farthest, POINTS)]))
-        deltas = checked_values(profile, places)
-        check_shape(name, profile, places, deltas, room)
-        if not deltas[-1] >= limit * (1 - room):
+        near = np.geomspace(min(SMALLEST_CHECKED, farthest / 2), farthest, POINT_COUNT)
+        epsilons = np.unique(np.concatenate([[0.0], near, np.linspace(0.0, farthest, POINT_COUNT)]))
+        deltas = checked_values(profile, epsilons)
+        check_shape(name, profile, epsilons, deltas, tolerance)
+        if not deltas[-1] >= limit * (1 - tolerance):
             raise InputError("infinite_mass", limit, f"at most the {name} far out, {float(deltas[-1])!r}")
     # Both have the same total variation, and it is at most what the rest of the curve allows.
-    check_middle_places = np.concatenate([[0.0], np.geomspace(NEAREST, 30.0, POINTS)])
-    one, other = checked_values(above, check_middle_places), checked_values(below, check_middle_places)
-    if not abs(one[0] - other[0]) <= room * max(one[0], other[0]):
-        remedy = "the total variation has no direction: say the smaller for both"
+    middle_epsilons = np.concatenate([[0.0], np.geomspace(SMALLEST_CHECKED, 30.0, POINT_COUNT)])
+    one, other = checked_values(above, middle_epsilons), checked_values(below, middle_epsilons)
+    if not abs(one[0] - other[0]) <= tolerance * max(one[0], other[0]):
+        remedy = "the total variation has no direction: use the smaller value for both"
         raise InputError("reverse", float(other[0]), f"{float(one[0])!r} at epsilon=0, like the profile", remedy)
-    most = (one + other + np.expm1(check_middle_places)) / (1 + np.exp(check_middle_places))
-    if not np.all(one[0] <= most * (1 + room)):
-        at = float(check_middle_places[np.argmax(one[0] > most * (1 + room))])
+    most = (one + other + np.expm1(middle_epsilons)) / (1 + np.exp(middle_epsilons))
+    if not np.all(one[0] <= most * (1 + tolerance)):
+        at = float(middle_epsilons[np.argmax(one[0] > most * (1 + tolerance))])
         kink = "one that, mirrored below 0, is convex in e^epsilon at epsilon=0, too"
         raise InputError("profile", above, kink, f"between 0 and {at:.6g} it falls too fast for its value")
 
 
-def check_shape(
-    name: str, profile: Profile, places: ProfileCheckFloats, deltas: ProfileCheckFloats, room: float
-) -> None:
+def check_shape(name: str, profile: Profile, epsilons: Floats, deltas: Floats, tolerance: float) -> None:
     """Check that it is nonincreasing and convex in e^ε within the tolerance; otherwise its hull would be too low."""
-    rises = np.diff(deltas) > room * deltas[1:]
+    rises = np.diff(deltas) > tolerance * deltas[1:]
     if np.any(rises):
-        at = float(places[np.argmax(rises)])
+        at = float(epsilons[np.argmax(rises)])
         raise InputError(
             name, profile, f"one that falls with epsilon, also beyond epsilon={at:.6g}", "delta rises there"
         )
-    hull = hull_indices(places, deltas)
-    dents = deltas - np.interp(np.exp(places), np.exp(places[hull]), deltas[hull]) > room * deltas
+    hull = hull_indices(epsilons, deltas)
+    dents = deltas - np.interp(np.exp(epsilons), np.exp(epsilons[hull]), deltas[hull]) > tolerance * deltas
     if np.any(dents):
-        at = float(places[np.argmax(dents)])
+        at = float(epsilons[np.argmax(dents)])
         raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}")
 
 
-def hull_indices(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> list[int]:
+def hull_indices(epsilons: Floats, deltas: Floats) -> list[int]:
     """Return the indices of the vertices of the lower convex hull in γ = e^ε."""
     hull: list[int] = []
     gammas = np.exp(epsilons)
@@ -112,9 +113,6 @@ def hull_indices(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> li
             hull.pop()
         hull.append(last)
     return hull
-
-
-CUT_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,27 +160,27 @@ class ProfileLossDistribution(LossDistribution):
     def reverse_distribution(self) -> ProfileLossDistribution:
         return ProfileLossDistribution(self.below, self.above, self.limits[::-1], self.reach[::-1], self.relative_error)
 
-    def profile(self, epsilon: ProfileLawFloats) -> ProfileLawFloats:
+    def profile(self, epsilon: Floats) -> Floats:
         """Return the given function, mirrored below 0: 1 − e^ε (1 − δ'(−ε))."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(epsilon)
         mirrored = 1 - np.exp(-size) * (1 - checked_values(self.below, size))
         return np.where(epsilon >= 0, checked_values(self.above, size), mirrored)
 
-    def profile_error(self, epsilon: ProfileLawFloats) -> ProfileLawFloats:
+    def profile_error(self, epsilon: Floats) -> Floats:
         return np.full(np.shape(epsilon), self.relative_error + 2e-15)
 
     def loss_cells(self, step: float) -> LossCells:
         low, high = -self.reach[1], self.reach[0]
         return self.cut_at_losses(np.concatenate([[low], step_multiples(low, high, step), [high]]))
 
-    def cut_at_losses(self, edges: ProfileLawFloats) -> LossCells:
+    def cut_at_losses(self, edges: Floats) -> LossCells:
         """Cut into cells between the kinks; a kink's mass may have been on either side, so each side gets half."""
         above = self._deltas_with_error(self.above, edges, self.reach[0])
         below = self._deltas_with_error(self.below, -edges, self.reach[1])
         start = min(above[1][0], below[1][0])  # both are upper bounds on the same total variation
         losses, masses, outside = _kink_masses(above, below, start)
-        if not np.min(masses) > -DENT:
+        if not np.min(masses) > -CONVEXITY_TOLERANCE:
             # η on the hull of the whole curve, from above: the largest value for which a line through it at γ = 1 is
             # below the rest of the curve.
             # Raised values may be too high in the middle to be convex there; their hull is still above the truth.
@@ -195,26 +193,23 @@ class ProfileLossDistribution(LossDistribution):
                 fits = np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right)
                 bridged_low, bridged_high = (eta, bridged_high) if fits else (bridged_low, eta)
             losses, masses, outside = _kink_masses(above, below, bridged_high)
-        if not np.min(masses) > -DENT:
+        if not np.min(masses) > -CONVEXITY_TOLERANCE:
             raise InputError("profile", self.above, "one that, mirrored below 0, is convex in e^epsilon at 0, too")
         masses, shares = np.maximum(masses, 0.0), np.full(len(losses), 0.5)
         shares[0] = shares[-1] = 1.0
         return LossCells(losses[:-1], losses[1:], (masses * shares)[:-1], (masses * shares)[1:], *outside)
 
-    def _deltas_with_error(self, profile: Profile, edges: ProfileLawFloats, farthest: float) -> Half:
-        """Return places from 0 on, and δ there with its error."""
-        places = np.unique(np.concatenate([[0.0], np.clip(edges[edges > 0], 0.0, farthest), [farthest]]))
-        deltas = np.minimum(checked_values(profile, places) * (1 + self.relative_error), 1.0)
-        check_shape("profile", profile, places, deltas, DENT + 2 * self.relative_error)
-        return places, deltas
-
-
-Half = tuple[ProfileLawFloats, ProfileLawFloats]
+    def _deltas_with_error(self, profile: Profile, edges: Floats, farthest: float) -> CheckedDeltas:
+        """Return epsilons from 0 on, and δ there with its error."""
+        epsilons = np.unique(np.concatenate([[0.0], np.clip(edges[edges > 0], 0.0, farthest), [farthest]]))
+        deltas = np.minimum(checked_values(profile, epsilons) * (1 + self.relative_error), 1.0)
+        check_shape("profile", profile, epsilons, deltas, CONVEXITY_TOLERANCE + 2 * self.relative_error)
+        return epsilons, deltas
 
 
 def _kink_masses(
-    above: Half, below: Half, start: float
-) -> tuple[ProfileLawFloats, ProfileLawFloats, tuple[float, float]]:
+    above: CheckedDeltas, below: CheckedDeltas, start: float
+) -> tuple[Floats, Floats, tuple[float, float]]:
     """Return losses, masses under the first distribution, and the mass beyond either end, with η = ``start``."""
     # Of each half: the kinks above 0, their masses, and the mass beyond the last one.
     halves = []
@@ -232,17 +227,13 @@ def _kink_masses(
     return losses, masses, (infinite, opposite)
 
 
-# Bounds on a nonincreasing function that are nonincreasing themselves: each answer agrees with all earlier ones.
-#
-# Bounds on one profile at neighboring ε may differ by rounding, so an upper end can rise by some units in the last
-# place. The true function is nonincreasing, so an upper end may be lowered to the one at a smaller ε, and a lower
-# end raised to the one at a larger ε. Repeated calls at the same ε return the same answer.
-
-Floats = NDArray[np.float64]
-
-
 class MonotoneBrackets:
-    """Answers so far, in ascending order of ε; vectorized."""
+    """Bounds on a nonincreasing function of ε that are nonincreasing themselves; each answer agrees with earlier ones.
+
+    Bounds at neighboring ε may differ by rounding, so that an upper end can rise by some units in the last place. The
+    true function is nonincreasing, so an upper end may be lowered to the one at a smaller ε, and a lower end raised to
+    the one at a larger ε. Repeated calls at the same ε return the same answer.
+    """
 
     __slots__ = ("_ends", "_epsilons", "_lock")
 

@@ -1,11 +1,12 @@
 """Quadrature nodes for the moments of the Poisson-subsampled Gaussian on a contour Im x = b; a bound on |M(c + iy)|.
 
-M(z) = ∫ φ(x) g(x)^p dx, g = 1 + a, a = q (e^u − 1), u = μx − μ²/2, and p = z + 1 (removing a record) or −z (adding
-one). On the real line g^{iy} rotates ever faster as y = Im z grows. On the line Im x = b, with the sign of b for
-which y arg g > 0, the integrand decays in y away from its peak, so one rule, whose step does not depend on y, works
-for every y ≥ 0. For real z the line is the real one, on which all terms have one sign. If the tail of a distribution
-is integrated separately (``trim_tail``), both parts have an endpoint on the real axis; they use curves that leave the
-axis there at an angle and level off. Proofs: ``docs/proofs/sampled-gaussian.md``.
+M(z) = ∫ φ(x) g(x)^p dx at z = c + iy, with g = 1 + a, a = q (e^u − 1), u = μx − μ²/2, and p = z + 1 (removing a
+record) or −z (adding one). For large y the integrand oscillates quickly on the real line. On the line Im x = b, above
+the axis for removing and below it for adding, so that Im p · arg g > 0, it decays in y away from its peak: one rule,
+whose step does not depend on y, works for every y ≥ 0. For real z the line is the real one, on which all terms have
+one sign. If the tail of a distribution is integrated separately (``trim_tail``), both parts have an endpoint on the
+real axis, the cut; they use curves that leave the axis there at an angle and level off. Proofs:
+``docs/proofs/sampled-gaussian.md``.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from tightrope.numerics.complex_functions import expm1, log1p, log1p_minus_argum
 from tightrope.numerics.rounding import ROUND_OFF
 
 QUADRATURE_NATS = 56.0
-"""Errors of the trapezoidal rule and of the cut-off are below e^{−56} of the integral of the modulus on its strip."""
+"""The step is chosen for errors of about e^{−56} of the integral; each ``truncation_error`` has the exact factors."""
 NORMAL_TAIL_WIDTH = 13.0
 """Standard deviations beyond which a normal distribution has a mass below e^{−84}."""
-CUT_OFF_NATS = 75.0
-"""Integrands are cut off when they are this many nats below their peak."""
-WIDEST_SHIFT = 1.5
+TRUNCATION_NATS = 75.0
+"""The grid ends where the integrand is this many nats below its peak."""
+MAX_LINE_HEIGHT = 1.5
 """Largest distance from the real line: there the normal density grows by at most e^{1.5²/2}."""
 MAX_LOG_INTEGRAND = 1e13
 """Above this, the rounding error of log φ g^p exceeds 0.01, and ``PrecisionError`` is raised."""
@@ -40,19 +41,21 @@ STEP_GRID = 2.0**-30
 CURVE_ANGLE = math.pi / 4
 """α: the nodes lie on Im τ = α, the middle of the strip 0 < Im τ < 2α."""
 CUT_APPROACH_NATS = 44.0
-"""The smallest τ is −44: the part of the integral closer to the cut, a relative e^{−44}, is negligible."""
+"""Beyond the cut, τ starts at −44; ``truncation_error`` includes the omitted part, about e^{−44} of the integral."""
 LARGEST_BETA = 1.9
 """A curve that leaves the real axis levels off at height βα; on the strip's upper edge φ is larger by e^{(2βα)²/2}."""
 MAX_NODES = 1 << 17
+"""Largest number of quadrature nodes; beyond it ``PrecisionError`` is raised."""
 PATH_CELLS = 2000
+"""Number of cells of a ``LiftedPath``."""
 MAX_PATH_HEIGHT = 1.5
-"""Height at which the path of ``LiftedPath`` levels off."""
-SCALES_PER_Y = (0.125, 0.5, 1.0)
-"""Multiples of y that are tried for s."""
+"""Largest height of a path of ``LiftedPath``; it is also at most π/(2μ)."""
+TRIED_PATH_SCALES = (0.125, 0.5, 1.0)
+"""Values of s / y that are tried."""
 LIMIT_FACTORS = (1.0, 30.0, 1000.0)
-"""Upper limits of s, as multiples of the s that lifts nearly all of the distribution to ``MAX_PATH_HEIGHT``."""
+"""Upper limits of s, as multiples of ``LiftedPath.reference_scale``."""
 MIN_EXCESS = -1 + 1e-15
-"""Lower limit of a sum of rounded parts minus one, so that the sum stays positive."""
+"""Lower limit of (sum − 1) before log1p, in case rounding makes the sum zero or negative."""
 MASS_OUTSIDE_CELLS = 1e-21
 """Upper bound on the mass beyond the cells, on any path."""
 
@@ -74,11 +77,11 @@ class MomentIntegrand:
 
     def log_g(self, x: Floats) -> Floats:
         """Return log g(x) at real x, shape [n]."""
-        log_rest = math.log1p(-self.rate)
-        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, log_rest))
+        log_constant = math.log1p(-self.rate)
+        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, log_constant))
 
     def integration_range(self) -> tuple[float, float]:
-        """Return (low, high): outside, the integral of |φ g^p| is below e^{−CUT_OFF_NATS} of it, on every contour."""
+        """Return (low, high): the part of ∫ |φ g^p| outside is below e^{−TRUNCATION_NATS} of it, on every contour."""
         return self._range_for_positive_exponent() if self.real_exponent >= 0 else self._range_for_negative_exponent()
 
     def _range_for_positive_exponent(self) -> tuple[float, float]:
@@ -93,14 +96,14 @@ class MomentIntegrand:
         return low, max(high, min(self._end_of_support(x, self.log_values(x)), last))
 
     def _end_of_support(self, x: Floats, log_values: Floats) -> float:
-        """Return the grid point after the last one whose integrand is within ``CUT_OFF_NATS`` of the peak."""
+        """Return the grid point after the last one whose integrand is within ``TRUNCATION_NATS`` of the peak."""
         if not np.max(np.abs(log_values)) < MAX_LOG_INTEGRAND:
             raise PrecisionError(f"{self.describe_moment()} exceeds double precision; use more noise or fewer steps")
-        within = np.flatnonzero(log_values > np.max(log_values) - CUT_OFF_NATS)
-        return float(x[min(within[-1] + 1, len(x) - 1)])
+        relevant = np.flatnonzero(log_values > np.max(log_values) - TRUNCATION_NATS)
+        return float(x[min(relevant[-1] + 1, len(x) - 1)])
 
     def describe_moment(self) -> str:
-        """Return words for an error message: the moment's order and the mechanism."""
+        """Return the moment's order and the mechanism as text for an error message."""
         order = self.real_exponent - 1 if self.sign_of_y > 0 else -self.real_exponent
         return f"the moment of order {order:.3g} of a sampled Gaussian (scale {1 / self.mu:.3g}, rate {self.rate:.3g})"
 
@@ -116,26 +119,27 @@ class MomentIntegrand:
         return max(self.cut + NORMAL_TAIL_WIDTH, self._end_of_support(x, self.log_values(x)))
 
     def _range_for_negative_exponent(self) -> tuple[float, float]:
-        """Return the range for p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1.
+        """Return the range for p < 0: |g| ≥ 1 − q on the left, |g| ≥ 1 on the right where e^u cos(μ Im x) ≥ 1.
 
         The linear term needs ∫ φ a, which is concentrated near μ: the range includes μ if it is at most
         2 · ``NORMAL_TAIL_WIDTH`` away; otherwise ``to_quadrature`` adds it in closed form.
         """
-        odds = math.log(self.rate) - math.log1p(-self.rate)
+        log_odds = math.log(self.rate) - math.log1p(-self.rate)
 
-        def minus_slope(x: float) -> float:  # of log φ g^p, which is concave
-            return x - self.real_exponent * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + odds))
+        def negative_log_slope(x: float) -> float:
+            """Return −(log φ g^p)'(x); log φ g^p is concave."""
+            return x - self.real_exponent * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + log_odds))
 
-        mode = float(scipy.optimize.brentq(minus_slope, self.real_exponent * self.mu - 1, 1.0, xtol=1e-3))
+        mode = float(scipy.optimize.brentq(negative_log_slope, self.real_exponent * self.mu - 1, 1.0, xtol=1e-3))
         peak = float(self.log_values(np.array(mode)))
-        nats = CUT_OFF_NATS - peak - self.real_exponent * -math.log1p(-self.rate)
+        nats = TRUNCATION_NATS - peak - self.real_exponent * -math.log1p(-self.rate)
         right = NORMAL_TAIL_WIDTH + (self.mu if self.mu < 2 * NORMAL_TAIL_WIDTH else 0.0)
-        return -math.sqrt(2 * max(nats, CUT_OFF_NATS)), right
+        return -math.sqrt(2 * max(nats, TRUNCATION_NATS)), right
 
-    def choose_line(self, log_moment: float) -> tuple[float, float]:
-        """Return (θ, 2π/step) of the line Im x = θ/μ with the fewest nodes; g^p is analytic for 0 ≤ Im x ≤ 2θ/μ."""
+    def choose_line_height(self, log_moment: float) -> tuple[float, float]:
+        """Return (θ, 2π/step) of the line |Im x| = θ/μ with the fewest nodes; g^p is analytic for 0 ≤ |Im x| ≤ 2θ/μ."""
         best = (0.0, math.inf)
-        angle = min(math.pi / 2, WIDEST_SHIFT * self.mu)
+        angle = min(math.pi / 2, MAX_LINE_HEIGHT * self.mu)
         for _ in range(8 if self.real_exponent < 0 else 1):
             width = angle / self.mu
             log_loss = (2 * width) ** 2 / 2 + self._log_strip_growth(2 * angle, log_moment)
@@ -158,9 +162,9 @@ class MomentIntegrand:
 
 
 def build_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
-    """Return the quadrature of ∫ φ g^p up to the cut: for real z if ``log_moment`` is None.
+    """Return the quadrature of ∫ φ g^p up to the cut.
 
-    Otherwise ``log_moment`` is log M(c), and the nodes serve every z = c + iy, y > 0.
+    With ``log_moment`` = log M(c), its nodes are valid for every z = c + iy, y > 0; with None, for real z only.
     """
     if integrand.cut < math.inf:
         return quadrature_up_to_cut(integrand, log_moment)
@@ -170,22 +174,23 @@ def build_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> Mo
         log_growth = min(integrand.real_exponent, 0.0) * np.log(np.cos(half_width * integrand.mu / 2))
         angle, frequency = 0.0, float(np.min(half_width / 2 + (QUADRATURE_NATS + log_growth) / half_width))
     else:
-        angle, frequency = integrand.choose_line(log_moment)
+        angle, frequency = integrand.choose_line_height(log_moment)
     step = math.floor(2 * math.pi / frequency / STEP_GRID) * STEP_GRID
-    if not (step > 0 and (high - low) / step <= MAX_NODES):
-        raise too_many_nodes(integrand, (high - low) * frequency / 6.28)
+    node_count = (high - low) / step if step > 0 else (high - low) * frequency / (2 * math.pi)
+    if not (step > 0 and node_count <= MAX_NODES):
+        raise node_limit_error(integrand, node_count)
     distance = math.floor(angle / integrand.mu / STEP_GRID) * STEP_GRID
     shift = integrand.sign_of_y * distance if log_moment is not None else 0.0
     x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
     curve = IntegrandCurve.from_points(
         integrand, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128)
     )
-    # e^{shift²/2} covers the part beyond the ends on this line; the strip's own growth is included in the step.
+    # e^{shift²/2} bounds the truncated tails on this line; the growth on the edges of the strip is already in the step.
     truncation_error = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
     return curve.to_quadrature(integrand, high, truncation_error, log_moment)
 
 
-def too_many_nodes(integrand: MomentIntegrand, count: float) -> PrecisionError:
+def node_limit_error(integrand: MomentIntegrand, count: float) -> PrecisionError:
     """Return the error for a quadrature that would need this many nodes."""
     needed = f"{integrand.describe_moment()} needs {count:.3g} quadrature nodes, more than {MAX_NODES:,}"
     return PrecisionError(f"{needed}; use more noise or fewer steps")
@@ -203,15 +208,16 @@ def quadrature_up_to_cut(integrand: MomentIntegrand, log_moment: float | None) -
     peak = max(peak_near_cut, float(np.max(integrand.log_values(np.linspace(start, integrand.cut, 257)))))
     log_ratio = peak_near_cut - peak + math.log(1 + slope_bound)
     nats = QUADRATURE_NATS + strip_height**2 / 2 + max(log_ratio, 0.0) + 4
-    step = _strip_side_count(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
+    step = _strip_factor(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
     largest_tau = max(QUADRATURE_NATS + log_ratio + math.log(beta), 1.0)
-    if not (largest_tau + (integrand.cut - start) / beta) / step <= MAX_NODES:
-        raise too_many_nodes(integrand, (integrand.cut - start) / beta / step)
+    node_count = (largest_tau + (integrand.cut - start) / beta) / step
+    if not node_count <= MAX_NODES:
+        raise node_limit_error(integrand, node_count)
     tau = step * np.arange(math.floor((start - integrand.cut) / beta / step), math.ceil(largest_tau / step) + 1)
     exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else CURVE_ANGLE), dtype=np.complex128)
     distance = complex_softplus(exponent)
-    log_step = math.log(step * beta) + exponent - distance
-    curve = IntegrandCurve.from_points(integrand, integrand.cut - beta * distance, log_step)
+    log_dx = math.log(step * beta) + exponent - distance
+    curve = IntegrandCurve.from_points(integrand, integrand.cut - beta * distance, log_dx)
     truncation_error = 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * CURVE_ANGLE) ** 2 / 2)
     return curve.to_quadrature(integrand, integrand.cut, truncation_error, log_moment)
 
@@ -223,8 +229,8 @@ def complex_softplus(w: Complexes) -> Complexes:
     return np.asarray(np.where(is_large, large, log1p(np.exp(np.where(is_large, 0.0, w)))))
 
 
-def _strip_side_count(log_moment: float | None) -> int:
-    """Return 2 for real z, where the strip may extend below the real axis as far as above it; otherwise 1."""
+def _strip_factor(log_moment: float | None) -> int:
+    """Return the factor of the step: 2 for real z, whose strip is symmetric about the real axis; otherwise 1."""
     return 2 if log_moment is None else 1
 
 
@@ -233,15 +239,16 @@ def quadrature_beyond_cut(integrand: MomentIntegrand, log_moment: float | None) 
     beta = min(LARGEST_BETA, 2 / integrand.mu)
     strip_height = math.pi * beta / 2
     nats = QUADRATURE_NATS + strip_height**2 / 2 + 2 * math.log(integrand.cut + 2) + 4
-    step = _strip_side_count(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
+    step = _strip_factor(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
     length = (integrand.end_of_tail() - integrand.cut) / beta
-    if not (CUT_APPROACH_NATS + length) / step <= MAX_NODES:
-        raise too_many_nodes(integrand, length / step)
+    node_count = (CUT_APPROACH_NATS + length) / step
+    if not node_count <= MAX_NODES:
+        raise node_limit_error(integrand, node_count)
     tau = step * np.arange(math.floor(-CUT_APPROACH_NATS / step), math.ceil((length + 2) / step) + 1)
     exponent = np.asarray(tau + complex(0.0, 0.0 if log_moment is None else CURVE_ANGLE), dtype=np.complex128)
     distance = complex_softplus(exponent)
-    log_step = math.log(step * beta) + exponent - distance
-    curve = IntegrandCurve.from_points(integrand, integrand.cut + beta * distance, log_step)
+    log_dx = math.log(step * beta) + exponent - distance
+    curve = IntegrandCurve.from_points(integrand, integrand.cut + beta * distance, log_dx)
     end_errors = math.exp(-QUADRATURE_NATS) + math.exp(-CUT_APPROACH_NATS) * integrand.cut
     return MomentQuadrature(
         curve.log_weight,
@@ -263,7 +270,7 @@ class IntegrandCurve:
 
     x: Complexes
     log_weight: Complexes
-    """Log of step · φ(x)."""
+    """Log of step · (dx/dτ) · φ(x)."""
     loss: Complexes
     """Log g."""
     g_minus_one: Complexes
@@ -274,18 +281,18 @@ class IntegrandCurve:
 
     @classmethod
     def from_points(
-        cls, integrand: MomentIntegrand, x: Complexes, log_step: Complexes, x_minus_half_mu: Complexes | None = None
+        cls, integrand: MomentIntegrand, x: Complexes, log_dx: Complexes, x_minus_half_mu: Complexes | None = None
     ) -> IntegrandCurve:
-        """Return the points x with weights step · φ(x).
+        """Return the points x with weights dx · φ(x), dx = step · dx/dτ.
 
         Pass ``x_minus_half_mu`` if x − μ/2 is known without cancellation: u = μ (x − μ/2) is computed from it.
         """
         mu = integrand.mu
         exponent = np.asarray(mu * x - mu**2 / 2 if x_minus_half_mu is None else mu * x_minus_half_mu)
-        log_weight = log_step - x * x / 2 - math.log(2 * math.pi) / 2
-        loss, g_minus_one = log_g(exponent, integrand.rate)
+        log_weight = log_dx - x * x / 2 - math.log(2 * math.pi) / 2
+        loss, g_minus_one = log_g_and_g_minus_one(exponent, integrand.rate)
         weight_error = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
-        # u is off by some units of its parts; if x is given relative to μ/2, by some units of itself.
+        # The rounding error of u is a few units of its terms, or a few units of u itself if x − μ/2 is given.
         if x_minus_half_mu is None:
             u_error = 4 * np.abs(mu * x) + mu**2 + 6
         else:
@@ -308,7 +315,8 @@ class IntegrandCurve:
         weight = np.exp(self.log_weight)
         with np.errstate(over="ignore", invalid="ignore"):  # for large x, a overflows to ∞, and so does the error
             remainder, size = log1p_minus_argument(self.g_minus_one, self.loss), np.abs(weight)
-            # d(E(pL) + p (L − a)) = p (e^{pL} − 1 − a) dL, so a node's part of the linear term is off by a times dL.
+            # With E(v) = e^v − 1 − v and L = log g: d(E(pL) + p (L − a)) = p (e^{pL} − 1 − a) dL. So an error dL
+            # changes the part of a node in the linear term by at most |a| dL.
             node_error = np.abs(remainder) * self.weight_error + np.abs(self.g_minus_one) * self.loss_error
             linear_error = float(node_error @ size) * ROUND_OFF
             linear = complex(np.dot(remainder, weight))
@@ -328,7 +336,7 @@ class IntegrandCurve:
         )
 
 
-def log_g(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
+def log_g_and_g_minus_one(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
     """Return log g and a = g − 1 = q (e^u − 1) at u.
 
     Where |a| > 1/2, log g is computed from g directly; g stays in one half-plane, so the principal branch is right.
@@ -337,13 +345,13 @@ def log_g(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
     clipped = np.where(is_large, LARGE_EXPONENT + 1j * exponent.imag, exponent)
     g_minus_one = rate * expm1(clipped)
     loss = log1p(g_minus_one)
-    far = np.abs(g_minus_one) > 0.5
-    loss[far] = np.log((1 - rate) + rate * np.exp(clipped[far]))
-    large = exponent[is_large]
+    uses_direct_log = np.abs(g_minus_one) > 0.5
+    loss[uses_direct_log] = np.log((1 - rate) + rate * np.exp(clipped[uses_direct_log]))
+    large_u = exponent[is_large]
     with np.errstate(over="ignore", invalid="ignore"):
-        rest = np.asarray((1 - rate) / rate * np.exp(-large), dtype=np.complex128)
-        loss[is_large] = large + math.log(rate) + log1p(rest)
-        g_minus_one[is_large] = rate * np.exp(large)
+        remainder = np.asarray((1 - rate) / rate * np.exp(-large_u), dtype=np.complex128)
+        loss[is_large] = large_u + math.log(rate) + log1p(remainder)
+        g_minus_one[is_large] = rate * np.exp(large_u)
     return loss, g_minus_one
 
 
@@ -359,9 +367,9 @@ class TiltedCells:
     def from_losses(
         cls, x: Floats, loss: Floats, sigma: Floats, integrand: MomentIntegrand, log_moment_at_c: float
     ) -> TiltedCells:
-        """Build it from log g and σ = (log g)'/μ at x, and log M(c). The slope of the log is pμσ − x.
+        """Return the cells from log g and σ = (log g)'/μ at x, and log M(c); the log density has slope pμσ − x.
 
-        A cell that contains the cut counts fully if its term is positive, and as 0 if negative; later cells are empty.
+        In the cell with the cut, ``mass_upper`` is the full mass and ``mass_lower`` is 0; later cells are empty.
         """
         width = np.diff(x)
         slope_bound = abs(integrand.real_exponent) * integrand.mu * sigma[1:]
@@ -376,14 +384,15 @@ class TiltedCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiftedPath:
-    """A bound on |M(c + iy')| / M(c) for every y' ≥ y: the integral of the modulus on a path above the real axis.
+    """Paths above the real axis, and the bound on |M(c + iy')| / M(c), y' ≥ y, from the modulus integrated along them.
 
-    M(c + iy) = ∫ φ g^p is the same on x + i b(x), where |g^p| ≤ |g|^{Re p} e^{−|y| arg g}: it decreases as y grows.
+    By conjugate symmetry take Im p = y ≥ 0. M(c + iy) = ∫ φ g^p is the same on x + i b(x), where
+    |g^p| = |g|^{Re p} e^{−y arg g}: it decreases as y grows.
     The integral is a sum over cells of the tilted density φ g^{Re p} / M(c): each cell contributes at most its mass
     times exp(b²/2 + ½ log(1 + b'²) + log (|g|/g)^{Re p} − y arg g), with every term of the exponent taken at the end of
     the cell where it is largest. Summing (factor − 1) instead of the factor avoids cancellation where the ratio is near
-    one. With b = y κ, where −(w κ')' + w κ = w l' for the tilted density w, the bound is exact to second order in y
-    (for one part; approximately for two): ``docs/proofs/sampled-gaussian.md``.
+    one. With b = y κ, where −(w κ')' + w κ = w l' for the tilted density w and l = log g, the bound is exact to second
+    order in y (for one integral; approximately for the two of a trimmed tail): ``docs/proofs/sampled-gaussian.md``.
     """
 
     x: Floats
@@ -393,23 +402,24 @@ class LiftedPath:
     """q e^u / g at x."""
     mu: float
     parts: tuple[TiltedCells, ...]
+    """The cells of each integral: one, or two for a trimmed tail."""
     zero_loss_mass: float
     cut_contribution: float
     reference_scale: float
-    """The s that lifts all but one percent of the distribution to the height at which paths level off."""
+    """The s with which the path reaches ``MAX_PATH_HEIGHT`` at the 99 % quantile of the distribution."""
 
     @classmethod
     def from_exponents(
         cls,
         integrand: MomentIntegrand,
         exponents: tuple[float, ...],
-        log_moment_at_c: float,
+        log_moment_lower_bound: float,
         zero_loss_mass: float = 0.0,
     ) -> LiftedPath:
-        """Build the path; with two exponents, c + 1 and −c, it starts at the point μ/2 of the real axis.
+        """Return the paths; with two exponents, c + 1 and −c, they start at the point μ/2 of the real axis.
 
-        ``log_moment_at_c`` is a lower bound on log M(c). ``zero_loss_mass`` bounds the mass with loss 0, which does not
-        decay, divided by M(c). Only the first exponent's integral ends at the cut.
+        ``log_moment_lower_bound`` bounds log M(c) from below. ``zero_loss_mass`` bounds the mass with loss 0, divided
+        by M(c); it does not decay. The integral of the first exponent ends at the cut; the second runs to infinity.
         """
         low, high = integrand.integration_range()
         if len(exponents) > 1:
@@ -422,22 +432,26 @@ class LiftedPath:
             replace(integrand, real_exponent=exponent, cut=integrand.cut if i == 0 else math.inf)
             for i, exponent in enumerate(exponents)
         ]
-        parts = tuple(TiltedCells.from_losses(x, loss, sigma, part, log_moment_at_c) for part in integrands)
+        parts = tuple(TiltedCells.from_losses(x, loss, sigma, part, log_moment_lower_bound) for part in integrands)
         log_density = np.asarray(np.logaddexp.reduce([part.real_exponent * loss - x**2 / 2 for part in integrands]))
-        at_cut = -math.inf
+        log_modulus_at_cut = -math.inf
         if integrand.cut < math.inf:
             # There a path returns to the real axis, along which the integrand need not decay.
-            at_cut = MAX_PATH_HEIGHT**2 / 2 + float(integrand.log_values(np.array(integrand.cut))) - log_moment_at_c
-        cut_contribution = MAX_PATH_HEIGHT * math.exp(min(at_cut, 700.0))  # beyond e^700 the bound is useless anyway
+            log_at_cut = float(integrand.log_values(np.array(integrand.cut)))
+            log_modulus_at_cut = MAX_PATH_HEIGHT**2 / 2 + log_at_cut - log_moment_lower_bound
+        # beyond e^700 the bound is useless anyway
+        cut_contribution = MAX_PATH_HEIGHT * math.exp(min(log_modulus_at_cut, 700.0))
         path_shape = _best_path_shape(x, log_density, integrand.mu * sigma, starts_on_axis=len(exponents) > 1)
         masses = np.cumsum(sum(part.mass_upper for part in parts))
-        nearly_all = int(np.searchsorted(masses, 0.99 * masses[-1]))
-        reference_scale = MAX_PATH_HEIGHT / max(float(path_shape[nearly_all]), 1e-300)
+        quantile_index = int(np.searchsorted(masses, 0.99 * masses[-1]))
+        reference_scale = MAX_PATH_HEIGHT / max(float(path_shape[quantile_index]), 1e-300)
         return cls(x, path_shape, sigma, integrand.mu, parts, zero_loss_mass, cut_contribution, reference_scale)
 
     def log_bound(self, y: float) -> float:
         """Return log of the bound, at most 0: the best of several paths, whose bounds decrease with y."""
-        scales = {min(factor * y, self.reference_scale * limit) for factor in SCALES_PER_Y for limit in LIMIT_FACTORS}
+        scales = {
+            min(factor * y, self.reference_scale * limit) for factor in TRIED_PATH_SCALES for limit in LIMIT_FACTORS
+        }
         return min(0.0, *(self._log_bound_at_scale(y, scale) for scale in scales))
 
     def _log_bound_at_scale(self, y: float, scale: float) -> float:
@@ -464,24 +478,27 @@ class LiftedPath:
         """Return log of a bound on (|g|/g)^exponent: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)); 0 if exponent ≥ 0."""
         if exponent >= 0:
             return 0.0
-        variance = self.sigma * (1 - self.sigma)
-        largest = np.maximum(variance[1:], variance[:-1])
-        largest[(self.sigma[:-1] < 0.5) & (self.sigma[1:] > 0.5)] = 0.25
-        return np.asarray(exponent / 2 * np.log1p(-2 * largest * (1 - np.cos(angle[1:]))))
+        bernoulli_variance = self.sigma * (1 - self.sigma)
+        max_variance = np.maximum(bernoulli_variance[1:], bernoulli_variance[:-1])
+        max_variance[(self.sigma[:-1] < 0.5) & (self.sigma[1:] > 0.5)] = 0.25
+        return np.asarray(exponent / 2 * np.log1p(-2 * max_variance * (1 - np.cos(angle[1:]))))
 
 
 def _best_path_shape(x: Floats, log_density: Floats, slope: Floats, *, starts_on_axis: bool) -> Floats:
-    """Return the b at x that minimizes ∫ w ((b² + b'²)/2 − l' b), made nondecreasing; l' is ``slope``.
+    """Return the running maximum of the κ at x that minimizes ∫ w ((κ² + κ'²)/2 − l' κ); l' is ``slope``.
 
-    It solves −(w b')' + w b = w l'. At free ends b' is 0; at a first point on the real axis b is 0.
+    κ solves −(w κ')' + w κ = w l'. At free ends κ' is 0; at a first point on the real axis κ is 0.
     """
     width = float(x[1] - x[0])
-    up, down = np.zeros_like(x), np.zeros_like(x)
-    up[:-1] = np.exp(np.clip(np.diff(log_density) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, divided by w_i
-    down[1:] = np.exp(np.clip(-np.diff(log_density) / 2, -600.0, 600.0))
-    right = width**2 * slope
+    upper_band, lower_band = np.zeros_like(x), np.zeros_like(x)
+    # w between x_i and x_{i+1}, divided by w_i
+    upper_band[:-1] = np.exp(np.clip(np.diff(log_density) / 2, -600.0, 600.0))
+    lower_band[1:] = np.exp(np.clip(-np.diff(log_density) / 2, -600.0, 600.0))
+    right_hand_side = width**2 * slope
     if starts_on_axis:
-        up[0], right[0] = 0.0, 0.0
+        upper_band[0], right_hand_side[0] = 0.0, 0.0
     bands = np.zeros((3, len(x)))
-    bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + width**2, -down[1:]
-    return np.asarray(np.maximum.accumulate(np.maximum(scipy.linalg.solve_banded((1, 1), bands, right), 0.0)))
+    bands[0, 1:], bands[2, :-1] = -upper_band[:-1], -lower_band[1:]
+    bands[1] = upper_band + lower_band + width**2
+    path_shape = scipy.linalg.solve_banded((1, 1), bands, right_hand_side)
+    return np.asarray(np.maximum.accumulate(np.maximum(path_shape, 0.0)))

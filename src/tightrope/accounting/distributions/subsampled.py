@@ -22,7 +22,7 @@ from tightrope.accounting.distributions.base import (
     scale_bounds,
 )
 from tightrope.accounting.distributions.flat_moment import (
-    INNER,
+    MIXTURE_ROUNDING,
     FlatMoment,
     base_epsilon_above,
     base_weight_and_epsilon,
@@ -81,7 +81,11 @@ class PoissonRemove(LossDistribution):
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
         """Return bounds on E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
         base = self.base.compute_deltas(base_epsilon_above(epsilon, self.rate))
-        return None if base is None else scale_bounds(base, self.rate * (1 - INNER), self.rate * (1 + INNER))
+        return (
+            None
+            if base is None
+            else scale_bounds(base, self.rate * (1 - MIXTURE_ROUNDING), self.rate * (1 + MIXTURE_ROUNDING))
+        )
 
     def profile(self, epsilon: Floats) -> Floats | None:
         return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas))
@@ -105,8 +109,8 @@ class PoissonRemove(LossDistribution):
         return PoissonAdd(self.base.reverse_distribution(), self.rate)
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        known = self.enclose_cumulant(z)
-        return None if known is None else known[0]
+        enclosure = self.enclose_cumulant(z)
+        return None if enclosure is None else enclosure[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
         """Return log E_A (1 − q + q e^l)^{z+1} and its error for Laplace-type bases; None for others."""
@@ -192,8 +196,8 @@ class PoissonAdd(LossDistribution):
         return PoissonRemove(self.base.reverse_distribution(), self.rate)
 
     def log_moment(self, z: Complexes) -> Complexes | None:
-        known = self.enclose_cumulant(z)
-        return None if known is None else known[0]
+        enclosure = self.enclose_cumulant(z)
+        return None if enclosure is None else enclosure[0]
 
     def enclose_cumulant(self, z: Complexes) -> tuple[Complexes, Floats] | None:
         """Return log E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), and its error for Laplace-type bases."""
@@ -210,11 +214,11 @@ def _flat_moment(base: LossDistribution, rate: float) -> FlatMoment | None:
     return FlatMoment.from_base(base.flat_form, rate, opposite=base.opposite_mass)
 
 
-def _modulus_bound(law: PoissonRemove | PoissonAdd, moment: FlatMoment, point: complex, power: float) -> float:
+def _modulus_bound(distribution: PoissonRemove | PoissonAdd, moment: FlatMoment, point: complex, power: float) -> float:
     """Return a bound on |M(c + iy')| / M(c) for all y' ≥ y, with c + iy = ``point``."""
 
     def enclose_cumulant(z: Complexes) -> CumulantEnclosure:
-        return moment.log_power(z + 1 if isinstance(law, PoissonRemove) else -z)
+        return moment.log_power(z + 1 if isinstance(distribution, PoissonRemove) else -z)
 
     return relative_modulus_bound(
         enclose_cumulant, point, moment.atom_moment(power), moment.oscillation_bound(power), moment.sampled_loss_span
@@ -225,16 +229,16 @@ def rounding_of(largest: float, base: float) -> float:
     """Return the error of losses mapped from the base's, up to a largest one; 0 for an infinite one."""
     if not math.isfinite(largest):
         return 0.0
-    return INNER * (abs(largest) + (base if STEEP_LOSS < base < math.inf else 0.0))
+    return MIXTURE_ROUNDING * (abs(largest) + (base if STEEP_LOSS < base < math.inf else 0.0))
 
 
-def cut_for(law: PoissonRemove, step: float, within: tuple[float, float] = EVERYWHERE) -> LossCells:
+def cut_for(distribution: PoissonRemove, step: float, within: tuple[float, float] = EVERYWHERE) -> LossCells:
     """Cut the base of a sampled distribution at 0 and where the sampled loss is a multiple of the step."""
     return _cut_base_evenly(
-        law.base,
+        distribution.base,
         (step, *within),
-        lambda loss: _sampled_losses(loss, law.rate),
-        lambda loss: _base_losses(loss, law.rate),
+        lambda loss: _sampled_losses(loss, distribution.rate),
+        lambda loss: _base_losses(loss, distribution.rate),
     )
 
 
@@ -296,7 +300,7 @@ def sampled_add(base: Atoms, rate: float) -> Atoms:
 
 
 def _finite_sampled_distribution(
-    law: PoissonRemove | PoissonAdd, base: Atoms, losses_and_masses: tuple[Floats, Floats]
+    distribution: PoissonRemove | PoissonAdd, base: Atoms, losses_and_masses: tuple[Floats, Floats]
 ) -> Atoms:
     """Return the finite distribution with its errors.
 
@@ -305,17 +309,19 @@ def _finite_sampled_distribution(
     A single step uses the formula of the base, whose losses are not rounded again and each have their own error.
     """
     losses, masses = losses_and_masses
-    farthest = base.largest_loss if isinstance(law, PoissonRemove) else -float(np.min(base.losses, initial=math.inf))
-    slack = log_mixture_slope(farthest + base.rounding_bound, law.rate) * base.rounding_bound + INNER * float(
-        np.max(np.abs(losses), initial=0.0)
+    largest_base_loss = (
+        base.largest_loss if isinstance(distribution, PoissonRemove) else -float(np.min(base.losses, initial=math.inf))
     )
-    outside = {"infinite_mass": law.infinite_mass, "opposite_mass": law.opposite_mass}
+    slack = log_mixture_slope(
+        largest_base_loss + base.rounding_bound, distribution.rate
+    ) * base.rounding_bound + MIXTURE_ROUNDING * float(np.max(np.abs(losses), initial=0.0))
+    outside = {"infinite_mass": distribution.infinite_mass, "opposite_mass": distribution.opposite_mass}
     atoms = Atoms.merge_losses(losses, masses, **outside, slack=slack)
     mass_error = base.relative_mass_error + math.expm1(min(base.rounding_bound, 1.0)) + 8 * ROUND_OFF
     # The change of a loss relative to the base's is 1 − (1 − q) e^{∓l}.
-    sign = -1 if isinstance(law, PoissonRemove) else 1
+    sign = -1 if isinstance(distribution, PoissonRemove) else 1
     with np.errstate(over="ignore"):
-        change = np.clip(1 - (1 - law.rate) * np.exp(sign * atoms.losses), 0.0, 1.0) + 8 * ROUND_OFF
-    slacks = base.rounding_bound * change * (1 + 1e-9) + INNER * np.abs(atoms.losses)
-    formula = law if base.has_exact_reverse else None
+        change = np.clip(1 - (1 - distribution.rate) * np.exp(sign * atoms.losses), 0.0, 1.0) + 8 * ROUND_OFF
+    slacks = base.rounding_bound * change * (1 + 1e-9) + MIXTURE_ROUNDING * np.abs(atoms.losses)
+    formula = distribution if base.has_exact_reverse else None
     return replace(atoms, relative_mass_error=mass_error, formula=formula, slacks=slacks)

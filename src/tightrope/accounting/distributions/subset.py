@@ -30,16 +30,16 @@ from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.shifted_line import (
     CURVE_ANGLE,
     CUT_APPROACH_NATS,
-    CUT_OFF_NATS,
     LARGEST_BETA,
     MAX_NODES,
     NORMAL_TAIL_WIDTH,
     QUADRATURE_NATS,
+    TRUNCATION_NATS,
     IntegrandCurve,
     LiftedPath,
     MomentIntegrand,
     complex_softplus,
-    too_many_nodes,
+    node_limit_error,
 )
 from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
 from tightrope.accounting.distributions.subsampled_gaussian import (
@@ -195,8 +195,9 @@ def _both_sides(base: LossCells, rate: float) -> LossCells:
 SMALLEST_TAU = -22.0
 """Closer to μ/2 than e^{−22} the integrand, and so the error of leaving that part out, is O(e^{2τ})."""
 
-PANEL = 0.25
-GAUSS = np.polynomial.legendre.leggauss(16)
+PANEL_WIDTH = 0.25
+"""Width of the panels of Gauss's rule."""
+GAUSS_RULE = np.polynomial.legendre.leggauss(16)
 
 
 def subset_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
@@ -220,10 +221,10 @@ def subset_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> M
     if integrand.cut < math.inf:
         q = integrand.rate
         mass_beyond = float(q * special.ndtr(integrand.mu - integrand.cut) + (1 - q) * special.ndtr(-integrand.cut))
-        panels = integrand.cut + PANEL * np.arange(math.ceil(NORMAL_TAIL_WIDTH / PANEL))
-        x = (panels[:, None] + PANEL * (GAUSS[0] + 1) / 2).ravel()
+        panels = integrand.cut + PANEL_WIDTH * np.arange(math.ceil(NORMAL_TAIL_WIDTH / PANEL_WIDTH))
+        x = (panels[:, None] + PANEL_WIDTH * (GAUSS_RULE[0] + 1) / 2).ravel()
         density = np.exp(integrand.log_values(x) + (1 - integrand.real_exponent) * integrand.log_g(x))
-        gauss_weight = np.tile(GAUSS[1] * PANEL / 2, len(panels))
+        gauss_weight = np.tile(GAUSS_RULE[1] * PANEL_WIDTH / 2, len(panels))
         linear_beyond = float((gauss_weight * density) @ integrand.log_g(x))
     terms = (weight * real.g_minus_one * real.loss).real
     term_error = real.weight_error + 2 * real.loss_error / np.maximum(np.abs(real.loss), 1e-300) + 8
@@ -248,9 +249,10 @@ def _integration_curve(
     """Return the curve from μ/2 to ``high`` for given β, step of τ and angle α; it ends at a cut, or continues."""
     beta, step, angle = shape
     length = (high - integrand.mu / 2) / beta
-    largest_tau = length + (CUT_APPROACH_NATS if ends_there else CUT_OFF_NATS / 20)  # of first order at the cut
-    if not (largest_tau - SMALLEST_TAU) / step <= MAX_NODES:
-        raise too_many_nodes(integrand, largest_tau / step)
+    largest_tau = length + (CUT_APPROACH_NATS if ends_there else TRUNCATION_NATS / 20)  # of first order at the cut
+    node_count = (largest_tau - SMALLEST_TAU) / step
+    if not node_count <= MAX_NODES:
+        raise node_limit_error(integrand, node_count)
     tau = step * np.arange(math.floor(SMALLEST_TAU / step), math.ceil(largest_tau / step) + 1)
     w = np.asarray(tau + complex(0.0, angle), dtype=np.complex128)
     distance = complex_softplus(w)
@@ -259,8 +261,8 @@ def _integration_curve(
         shifted = complex_softplus(np.asarray(w - length))
         distance, log_slope = distance - shifted, log_slope - shifted + math.log(-math.expm1(-length))
     x_minus_half_mu = beta * distance
-    log_step = math.log(step * beta) + log_slope
-    return IntegrandCurve.from_points(integrand, integrand.mu / 2 + x_minus_half_mu, log_step, x_minus_half_mu)
+    log_dx = math.log(step * beta) + log_slope
+    return IntegrandCurve.from_points(integrand, integrand.mu / 2 + x_minus_half_mu, log_dx, x_minus_half_mu)
 
 
 # Gaussian on a subset of fixed size: the step of DP-SGD with shuffled batches of m of n (GI Prop. 1; replace-one).

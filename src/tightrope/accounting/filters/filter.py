@@ -185,7 +185,7 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
         self._epsilon = non_negative("epsilon", epsilon) * ROUNDING_ALLOWANCE
         self._delta = non_negative("delta", delta) * ROUNDING_ALLOWANCE
         if not self._delta < 1:
-            raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
+            raise InputError("delta", delta, "a number in [0, 1)", "much smaller than 1/(number of people)")
         self._each = non_negative("each", each, "the delta at which the epsilon of every charge is read")
         self._spent = (Fraction(0), Fraction(0))
         super().__init__(neighbors)

@@ -105,7 +105,7 @@ class MomentBound:
         """Smallest ε ≥ 0 at which the bound is ≤ δ; ∞ if δ ≤ δ_∞. Raises ``InputError`` unless 0 ≤ δ < 1."""
         delta = check_finite("delta", delta)
         if not 0 <= delta < 1:
-            raise InputError("delta", delta, "a number in [0, 1)", "well below one over the number of people")
+            raise InputError("delta", delta, "a number in [0, 1)", "much smaller than 1/(number of people)")
         return least_epsilon(self.delta, delta, upper_bound=True) if delta > self.infinite_mass else math.inf
 
 

@@ -77,7 +77,7 @@ class Odometer(LossAccount[tuple[DirectionSums, DirectionSums]]):
         orders: Sequence[float] = ODOMETER_ORDERS,
         neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> None:
-        self._delta = inner_probability("delta", delta, "well below one over the number of people")
+        self._delta = inner_probability("delta", delta, "much smaller than 1/(number of people)")
         self._infinite = non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
         if not self._infinite < self._delta:
             raise InputError("infinite_mass", infinite_mass, f"below delta={delta!r}", "delta covers both")

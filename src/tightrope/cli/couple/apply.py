@@ -1,4 +1,7 @@
-"""``tightrope couple apply``: replace each row's value by one random draw, and write a new file without the group."""
+"""``tightrope couple apply``: replace each row's value by one random draw.
+
+The new file has no group column.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,17 @@ APPLY_EXAMPLE = """\b
 Example:
   tightrope couple apply mechanism.json places.parquet --out released.parquet --keep year
 """
-Mechanism = Annotated[Path, typer.Argument(metavar="MECHANISM", help="Mechanism file written by 'couple fit'.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="Write the new values to this new .parquet file.")]
-Values = Annotated[
+MechanismPath = Annotated[Path, typer.Argument(metavar="MECHANISM", help="Mechanism file written by 'couple fit'.")]
+DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
+OutputPath = Annotated[Path, typer.Option(metavar="FILE", help="Write the new values to this new .parquet file.")]
+ValueColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column(s) of the values, if named differently than when fitting."),
 ]
-Group = Annotated[
+GroupColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Group column, if named differently than when fitting.")
 ]
-Keep = Annotated[
+KeptColumns = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged; it is not protected.")
 ]
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
@@ -43,14 +46,14 @@ OUTPUT_EXISTS_REMEDY = "publish the existing file, or delete it if it was not sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """The values of the options."""
+    """Options of ``tightrope couple apply``."""
 
-    mechanism: Mechanism
-    data: Data
-    out: Out
-    value: Values = None
-    group: Group = None
-    keep: Keep = None
+    mechanism: MechanismPath
+    data: DataPath
+    out: OutputPath
+    value: ValueColumns = None
+    group: GroupColumn = None
+    keep: KeptColumns = None
     table: TableName = None
     as_json: AsJson = False
 
@@ -58,12 +61,12 @@ class ApplyOptions:
 def apply(options: ApplyOptions) -> None:
     """Replace each value with a random draw.
 
-    The group column is not written. Running this twice releases each value twice, which weakens the protection.
+    The group column is not written. Release each value only once: another random draw for it reveals more.
     """
     check_new_parquet_path(options.out, OUTPUT_EXISTS_REMEDY)
     with show_spinner("Checking the mechanism ..."):
         coupling = read_mechanism(options.mechanism)
-    support = coupling.support if options.value is None else _with_columns(coupling.support, options.value)
+    support = coupling.support if options.value is None else _rename_support_columns(coupling.support, options.value)
     coupling_for_table = replace(coupling, support=support, group=options.group or coupling.group)
     keep = tuple(options.keep or ())
     with show_row_progress("Sampling") as progress:
@@ -90,11 +93,11 @@ def apply(options: ApplyOptions) -> None:
     echo_lines("Each value was replaced once. Running this again would release each value again, and reveal more.")
 
 
-def _with_columns(support: Support, columns: Sequence[str]) -> Support:
-    """Return the same points with other column names."""
+def _rename_support_columns(support: Support, columns: Sequence[str]) -> Support:
+    """Return the support with its columns renamed; the points are the same."""
     count = len(support.column_names)
     if len(columns) != count:
-        needed = "one column" if count == 1 else f"{count} columns in the order of the fit"
+        needed = "one column" if count == 1 else f"{count} columns, in the same order as in 'couple fit'"
         raise InputError.from_text("--value", f"the mechanism needs {needed}; {len(columns)} are given")
     if isinstance(support, Categories):
         return replace(support, column=columns[0])
@@ -108,6 +111,5 @@ def show_row_progress(task: str) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-
-    with Console(stderr=True).status(task) as line:
-        yield lambda rows: line.update(f"{task}: {rows:,} rows")
+    with Console(stderr=True).status(task) as status:
+        yield lambda rows: status.update(f"{task}: {rows:,} rows")

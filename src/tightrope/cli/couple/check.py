@@ -13,7 +13,7 @@ import typer
 from tightrope.channels import Channel
 from tightrope.cli.couple.distributions import open_table_for_mechanism, read_distributions_csv
 from tightrope.cli.couple.fit import RELEASE_ONCE_TEXT, SHARING_TEXTS, error_text, print_learning
-from tightrope.cli.local.local import read_channel
+from tightrope.cli.local.local import read_probability_matrix
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.documents.document import plain_data
@@ -29,28 +29,34 @@ if TYPE_CHECKING:
     from tightrope.transport.guarantees.single_draws import OneDraw
 
 CHECK_EXAMPLE = """\b
-Examples: a mechanism file, the same with the actual distributions, and any randomized map as a matrix:
+Examples: check a mechanism file; check it for the actual distributions; check a randomization matrix:
   tightrope couple check mechanism.json
   tightrope couple check mechanism.json --data places.parquet
   tightrope couple check mechanism.json --laws actual.csv
   tightrope couple check channel.csv --laws actual.csv
 """
-Checked = Annotated[
+MechanismPath = Annotated[
     Path,
     typer.Argument(
         metavar="MECHANISM",
         help="Mechanism file written by 'couple fit', or a CSV file of probabilities, one line per input.",
     ),
 ]
-Laws = Annotated[
+DistributionsPath = Annotated[
     Path | None,
-    typer.Option(metavar="CSV", help="The actual group distributions, with the columns point, group, mass."),
+    typer.Option(
+        metavar="CSV",
+        help="The actual group distributions, with the columns point (the value), group and mass (the probability).",
+    ),
 ]
-Data = Annotated[Path | None, typer.Option(metavar="DATA", help="A table with the actual group distributions.")]
+DataPath = Annotated[Path | None, typer.Option(metavar="DATA", help="A table with the actual group distributions.")]
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
-Samples = Annotated[
+SampleCount = Annotated[
     int | None,
-    typer.Option(metavar="N", help="The group distributions were estimated from N sampled people per group."),
+    typer.Option(
+        metavar="N",
+        help="Also bound the differences if the distributions were estimated from N people sampled per group.",
+    ),
 ]
 DIVERGENCES = {
     "max": "epsilon (max-divergence)",
@@ -59,50 +65,53 @@ DIVERGENCES = {
     "chi_squared": "chi-squared divergence",
     "hellinger": "squared Hellinger distance (sum of (√p − √q)²)",
 }
-"""Names of the printed divergences in code, and as printed."""
+"""Printed label of each divergence."""
 NEGLIGIBLE_EPSILON = 1e-9
-"""For an ε below this, δ is the total variation, and only that is printed."""
+"""If ε is below this, only the total variation is printed; it is δ at ε = 0."""
 
 
 def check(
-    mechanism: Checked,
-    laws: Laws = None,
-    data: Data = None,
+    mechanism: MechanismPath,
+    laws: DistributionsPath = None,
+    data: DataPath = None,
     table: TableName = None,
-    samples: Samples = None,
+    samples: SampleCount = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a coupling or a randomized map.
+    """Check a coupling or a randomization matrix.
 
-    Computes the largest difference between the outputs of two groups. With --data, --laws or --samples, also bounds it
-    for distributions that differ from the fitted ones.
+    Computes the largest difference between the outputs of two groups. For a mechanism file, --data, --laws or --samples
+    also bound it for distributions that differ from the fitted ones. A CSV matrix needs --laws.
     """
     with show_spinner("Checking ..."):
         if mechanism.suffix == ".csv":
-            found = _read_channel(mechanism, laws, [data, table, samples])
+            results = _matrix_results(mechanism, laws, [data, table, samples])
         else:
-            found = _load_coupling(read_mechanism(mechanism), laws, (data, table), samples)
+            results = _coupling_results(read_mechanism(mechanism), laws, (data, table), samples)
     if as_json:
-        print_json(found)
+        print_json(results)
         return
-    echo_lines(f"{found['points']} points, groups: {', '.join(found['groups'])}")
-    if found["kind"] == "channel":
-        echo_lines(f"Epsilon between any two inputs: {_format_number(found['point_epsilon'])}")
-        _print_divergences("Largest difference between the outputs of two groups", found["measured"])
+    echo_lines(f"{results['points']} possible values; groups: {', '.join(results['groups'])}")
+    if results["kind"] == "channel":
+        echo_lines(f"Epsilon between any two inputs: {_format_number(results['point_epsilon'])}")
+        _print_divergences("Largest difference between the outputs of two groups", results["measured"])
         return
-    echo_lines(f"The file {SHARING_TEXTS[found['origin']['kind']]}.")
-    echo_lines(f"Recomputed: the output distributions equal the target{error_text(found['target_error'])}.")
+    echo_lines(f"The file {SHARING_TEXTS[results['origin']['kind']]}.")
+    echo_lines(f"Recomputed: the output distributions equal the target{error_text(results['target_error'])}.")
     _print_divergences(
-        "Largest difference between the outputs of two groups, for the fitted distributions", found["known_exactly"]
+        "Largest difference between the outputs of two groups, for the fitted distributions", results["known_exactly"]
     )
-    print_learning(found["origin"])
-    if "actual" in found:
-        bound = _describe_bounds(found["actual"]["bound"])
-        echo_lines(f"For the given distributions, a bound from their distance to the fitted ones: {bound}.")
-        _print_divergences("For the given distributions, the values for this mechanism", found["actual"]["measured"])
-        echo_lines("Both results depend on the given distributions; if these are secret, do not publish the results.")
-    if "sampled" in found:
-        sampled = found["sampled"]
+    print_learning(results["origin"])
+    if "actual" in results:
+        bound = _describe_bounds(results["actual"]["bound"])
+        echo_lines(f"Bound for the actual distributions, from their distance to the fitted ones: {bound}.")
+        _print_divergences(
+            "Largest difference between the outputs of two groups, for the actual distributions",
+            results["actual"]["measured"],
+        )
+        echo_lines("Both results depend on the actual distributions; if these are secret, do not publish the results.")
+    if "sampled" in results:
+        sampled = results["sampled"]
         echo_lines(
             f"If the distributions were estimated from {sampled['samples']:,} samples per group, with 95 % confidence: "
             f"{_describe_bounds(sampled)}."
@@ -118,18 +127,20 @@ def read_mechanism(path: Path) -> SavedCoupling:
         raise InputError.from_text(str(path), f"the mechanism cannot be read ({problem.strerror})") from None
     except UnicodeDecodeError:
         raise InputError.from_text(str(path), "not a mechanism file, which is JSON in UTF-8") from None
+    if not text.lstrip().startswith("{"):
+        raise InputError.from_text(str(path), "not a mechanism file; give a file written by: tightrope couple fit")
     try:
         return SavedCoupling.from_json(text)
     except InputError as error:
         raise InputError.from_text(str(path), f"not a valid mechanism file: {error}") from None
 
 
-def _load_coupling(
+def _coupling_results(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
-
+    """Return the results for a fitted coupling, and for the actual distributions or a sample size if given."""
     fitted = saved.mechanism
-    found = {
+    results = {
         "kind": "coupling",
         "points": len(saved.support),
         "groups": [str(name) for name in fitted.groups],
@@ -156,51 +167,55 @@ def _load_coupling(
     if actual is not None:
         # A bound from the distance between the distributions, and the values for this mechanism.
         bound = approximate_knowledge(fitted, actual)
-        found["actual"] = {
-            "bound": _privacy_triple(bound),
+        results["actual"] = {
+            "bound": _bound_as_dict(bound),
             "measured": _largest_divergences(fitted, list(actual.items())),
         }
     if samples is not None:
-        # The bound for samples does not hold for proportions with noise.
+        # The sampling bound assumes exact sample frequencies; for noisy ones the file has another bound.
         if saved.origin.kind == "private":
-            text = "is not available for distributions that were estimated with noise"
-            raise InputError.from_text("--samples", f"{text}; the file has a bound for sampling and noise together")
-        found["sampled"] = {
+            text = "cannot be used with a mechanism that was fitted with noise"
+            advice = "leave it out; the bound in the file covers sampling and noise, and is printed without it"
+            raise InputError.from_text("--samples", f"{text}; {advice}")
+        results["sampled"] = {
             "samples": samples,
             "confidence": 0.95,
-            **_privacy_triple(one_draw_from_samples(fitted, samples)),
+            **_bound_as_dict(one_draw_from_samples(fitted, samples)),
         }
-    return found
+    return results
 
 
-def _read_channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
-    """Return the results for any randomized map: row x has the probabilities of the outputs for input x."""
+def _matrix_results(path: Path, laws: Path | None, mechanism_file_options: list[Any]) -> dict[str, Any]:
+    """Return the results for a randomization matrix: row x has the probabilities of the outputs for input x."""
     from tightrope.tables.labels import Labels
 
     if laws is None:
-        raise InputError.from_text("--laws", "is required for a CSV mechanism, for example --laws actual.csv")
-    if any(other is not None for other in others):
+        raise InputError.from_text("--laws", "is required if MECHANISM is a .csv file, for example --laws actual.csv")
+    if any(option is not None for option in mechanism_file_options):
         raise InputError.from_text(str(path), "a CSV mechanism takes --laws, but not --data, --table or --samples")
-    channel = Channel(read_channel(path))
+    channel = Channel(read_probability_matrix(path))
     support = Categories("input", Labels.from_names(range(channel.input_count)))
-    known = laws_from_entries(read_distributions_csv(laws), support, "input")
+    group_distributions = laws_from_entries(read_distributions_csv(laws), support, "input")
     return {
         "kind": "channel",
         "points": channel.input_count,
-        "groups": [str(name) for name in known.laws],
+        "groups": [str(name) for name in group_distributions.laws],
         "point_epsilon": channel.epsilon,
-        "measured": _largest_divergences(channel, list(known.laws.values())),
+        "measured": _largest_divergences(channel, list(group_distributions.laws.values())),
     }
 
 
-def _largest_divergences(mechanism: Any, sides: list[Any]) -> dict[str, float]:
-    """Return the largest value of each divergence over all pairs of groups, in both directions."""
-    pairs = list(combinations(sides, 2))
+def _largest_divergences(mechanism: Any, group_inputs: list[Any]) -> dict[str, float]:
+    """Return the largest value of each divergence over all pairs of groups, in both directions.
+
+    The ``epsilon`` of ``distribution_privacy`` is the value of the divergence that was passed.
+    """
+    pairs = list(combinations(group_inputs, 2))
     return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
 
 
-def _privacy_triple(bound: OneDraw) -> dict[str, float]:
-    """Return (ε, δ, η); δ is at most the total variation."""
+def _bound_as_dict(bound: OneDraw) -> dict[str, float]:
+    """Return ε, δ and η; δ is replaced by η if that is smaller."""
     eta = bound.total_variation
     return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
 
@@ -219,5 +234,5 @@ def _describe_bounds(bound: Mapping[str, float]) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Return an upper bound, rounded up."""
+    """Return the number with 4 digits, rounded up; "∞" if it is not finite."""
     return typed_text(value, 4, UP) if math.isfinite(value) else "∞"

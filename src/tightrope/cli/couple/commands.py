@@ -11,7 +11,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
-    help="Couplings: hide which group a person belongs to, by optimal transport.",
+    help="Hide which group a person belongs to, with optimal-transport mechanisms (couplings).",
 )
 app.command("fit", epilog=fit.FIT_EXAMPLE)(command_from_dataclass(fit.FitOptions, fit.fit))
 app.command("apply", epilog=apply.APPLY_EXAMPLE)(command_from_dataclass(apply.ApplyOptions, apply.apply))

@@ -1,4 +1,4 @@
-"""Sources of distributions for ``tightrope couple``: options for points and groups, tables, distribution files."""
+"""Load group distributions for ``tightrope couple`` from tables and CSV files; parse options for points and groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load_group_distributions(options: FitOptions) -> KnownLaws:
         raise InputError.from_text(f"--group {options.group}", "must be another column than --value")
     cells = _parse_cells(options)
     if options.laws is None:
-        known = _distributions_from_table(options, cells)
+        group_distributions = _distributions_from_table(options, cells)
     else:
         table_options = {
             "--epsilon": options.epsilon,
@@ -46,10 +46,10 @@ def load_group_distributions(options: FitOptions) -> KnownLaws:
         for name, value in table_options.items():
             if value is not None:
                 raise InputError.from_text(name, "cannot be combined with --laws; it is for a table")
-        known = laws_from_entries(read_distributions_csv(options.laws), cells, options.value[0])
-    if len(known.laws) < 2:
-        raise InputError.from_text("--group", f"at least 2 groups are needed; found {len(known.laws)}")
-    return known
+        group_distributions = laws_from_entries(read_distributions_csv(options.laws), cells, options.value[0])
+    if len(group_distributions.laws) < 2:
+        raise InputError.from_text("--group", f"at least 2 groups are needed; found {len(group_distributions.laws)}")
+    return group_distributions
 
 
 def _distributions_from_table(options: FitOptions, cells: Cells | None) -> KnownLaws:
@@ -63,10 +63,10 @@ def _distributions_from_table(options: FitOptions, cells: Cells | None) -> Known
     population = Population(group=options.group, person=options.privacy_unit, groups=groups)
     points = _parse_points(options, cells, table)
     if options.epsilon is None:
-        known = laws_from_counts(count_points(table, points, population))
+        group_distributions = laws_from_counts(count_points(table, points, population))
         if isinstance(points, str):
-            _refuse_numbers_as_categories(options, table, known.support)
-        return known
+            _check_categories_are_not_numbers(options, table, group_distributions.support)
+        return group_distributions
     if groups is None:
         raise InputError.from_text("--groups", f"is required with --epsilon; {NAMES_REQUIRED_REMEDY}")
     if isinstance(points, str):
@@ -87,7 +87,7 @@ def _check_columns(options: FitOptions, table: Table) -> None:
             raise InputError.from_text(option, f"no column {column!r} in {options.data}; {advice}")
 
 
-def _refuse_numbers_as_categories(options: FitOptions, table: Table, support: Support) -> None:
+def _check_categories_are_not_numbers(options: FitOptions, table: Table, support: Support) -> None:
     """Raise ``InputError`` if a text column has only numbers: as categories, all of them are equally far apart."""
     column = options.value[0]
     names = support.point_names
@@ -190,8 +190,8 @@ def _parse_label_list(option: str, text: str, table: Table, column: str) -> tupl
 def read_distributions_csv(path: Path) -> list[tuple[str, str, float]]:
     """Return (point, group, mass) for each line of a CSV file that has exactly these columns."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            reader = csv.DictReader(lines)
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
             if sorted(reader.fieldnames or []) != sorted(CSV_COLUMNS):
                 raise InputError.from_text(str(path), f"line 1 must name the columns {', '.join(CSV_COLUMNS)}")
             return [_parse_distribution_line(row, f"line {reader.line_num} of {path}") for row in reader]

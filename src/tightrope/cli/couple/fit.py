@@ -38,24 +38,39 @@ SHARING_TEXTS = {
     "private": "is differentially private with the stated epsilon, and may be shared",
 }
 """Who may see a mechanism file, by the origin of its distributions."""
+RELEASE_ONCE_TEXT = (
+    "Release each value only once: a second randomized release of the same value reveals more. See docs/couple.md."
+)
+EACH_ROW = "each row"
+"""The privacy unit in a mechanism file, if each row is a person."""
 WEAK_TOTAL_VARIATION = 0.99
-"""A bound on the total variation from this on is reported as no guarantee."""
-OTHERS = 0o077
+"""A bound on the total variation that is at least this large is reported as no guarantee."""
+MIN_PRINTED_SECONDS = 0.1
+"""A shorter running time is not printed."""
+DENIED_PERMISSIONS = 0o077
 """Permission bits denied to all but the owner, for files that reveal the table's distributions."""
-Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
-Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="Column of the values to release; twice for a map.")]
-Group = Annotated[str, typer.Option(metavar="COLUMN", help="Sensitive attribute to hide.")]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="Write the mechanism there, as JSON.")]
+DataPath = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
+ValueColumns = Annotated[
+    list[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the values to release; repeat it for positions, for example latitude and longitude.",
+    ),
+]
+GroupColumn = Annotated[str, typer.Option(metavar="COLUMN", help="Sensitive attribute to hide.")]
+OutputPath = Annotated[Path, typer.Option(metavar="FILE", help="Write the mechanism there, as JSON.")]
 Grid = Annotated[
     str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Divide two numeric columns into cells of equal size.")
 ]
-Bins = Annotated[int | None, typer.Option(metavar="N", help="Divide one numeric column into cells of equal size.")]
+BinCount = Annotated[int | None, typer.Option(metavar="N", help="Divide one numeric column into cells of equal size.")]
 Bounds = Annotated[
     list[str] | None,
     typer.Option(metavar="LO,HI", help="Public bounds, once per --value; values outside are clamped."),
 ]
-Points = Annotated[str | None, typer.Option(metavar="A,B,...", help="The categories, if they are public.")]
-Groups = Annotated[str | None, typer.Option(metavar="A,B,...", help="The groups, if they are public.")]
+CategoryNames = Annotated[
+    str | None, typer.Option(metavar="A,B,...", help="The possible values (categories), if they are public.")
+]
+GroupNames = Annotated[str | None, typer.Option(metavar="A,B,...", help="The groups, if they are public.")]
 Metric = Annotated[
     str | None,
     typer.Option(
@@ -80,15 +95,19 @@ Epsilon = Annotated[
     float | None,
     typer.Option(metavar="E", help="Estimate the group distributions with epsilon-DP, for example 1."),
 ]
-PrivacyUnit = Annotated[
+PrivacyUnitColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column with the person's id; default: one row per person.")
 ]
-Laws = Annotated[
+DistributionsPath = Annotated[
     Path | None,
-    typer.Option(metavar="CSV", help="Instead of DATA: public distributions, with the columns point, group, mass."),
+    typer.Option(
+        metavar="CSV",
+        help="Instead of DATA: public distributions, with the columns point (the value), group and mass (the "
+        "probability).",
+    ),
 ]
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
-Picture = Annotated[
+PicturePath = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw the distributions before and after (.png, .svg or .pdf)."),
 ]
@@ -96,25 +115,25 @@ Picture = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOptions:
-    """The values of the options."""
+    """Options of ``tightrope couple fit``."""
 
-    data: Data = None
-    value: Value
-    group: Group
-    out: Out
+    data: DataPath = None
+    value: ValueColumns
+    group: GroupColumn
+    out: OutputPath
     grid: Grid = None
-    bins: Bins = None
+    bins: BinCount = None
     bounds: Bounds = None
-    points: Points = None
-    groups: Groups = None
+    points: CategoryNames = None
+    groups: GroupNames = None
     metric: Metric = None
     objective: Objective = "expected"
     target: Target = "barycenter"
     epsilon: Epsilon = None
-    privacy_unit: PrivacyUnit = None
-    laws: Laws = None
+    privacy_unit: PrivacyUnitColumn = None
+    laws: DistributionsPath = None
     table: TableName = None
-    plot: Picture = None
+    plot: PicturePath = None
     report: Page = None
     force: Force = False
     as_json: AsJson = False
@@ -123,25 +142,41 @@ class FitOptions:
 def fit(options: FitOptions) -> None:
     """Fit a coupling that hides group membership.
 
-    The randomized map gives every group the same output distribution at minimal transport cost. Without --epsilon, the
+    The mechanism gives every group the same output distribution at minimal transport cost. Without --epsilon, the
     output file contains the exact group distributions of the table: keep it secret.
     """
     _check_files(options)
     with show_spinner("Counting ..."):
-        known = load_group_distributions(options)
+        fit_data = load_group_distributions(options)
     started = time.perf_counter()
     with show_spinner("Fitting ..."):
-        metric = known.support.default_metric if options.metric is None else options.metric
+        metric = fit_data.support.default_metric if options.metric is None else options.metric
         objective: Any = options.objective  # checked by fit
-        cost, target = known.support.transport_cost(metric), target_law(known, options.target)
-        fitted = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
-        saved = SavedCoupling(fitted, known.support, options.group, metric, known.stated_origin(options.target))
+        cost, target = (
+            fit_data.support.transport_cost(metric),
+            target_law(fit_data, options.target),
+        )
+        fitted = CouplingMechanism.fit(fit_data.laws, cost, target=target, objective=objective)
+        saved = SavedCoupling(
+            fitted,
+            fit_data.support,
+            options.group,
+            metric,
+            fit_data.stated_origin(options.target),
+        )
     seconds = time.perf_counter() - started
     groups: list[dict[str, Any]] = []
     for name in fitted.groups:
-        found = moves(fitted, name, cost)
-        groups.append({"group": str(name), "mean": found.mean, "largest": found.largest, "kept": found.kept})
-    # What is printed, and what --json has.
+        distances = moves(fitted, name, cost)
+        groups.append(
+            {
+                "group": str(name),
+                "mean": distances.mean,
+                "largest": distances.largest,
+                "kept": distances.kept,
+            }
+        )
+    # These are the printed results and, with "out", those of --json.
     data = {
         "points": len(saved.support),
         "unit": saved.support.distance_unit(saved.metric),
@@ -152,7 +187,7 @@ def fit(options: FitOptions) -> None:
         "seconds": seconds,
         "origin": plain_data(saved.origin),
     }
-    with _owner_only_files(known.kind == "table"):
+    with _owner_only_files(fit_data.kind == "table"):
         write_file(options.out, to_json_text(saved.to_document()))
         if options.plot is not None:
             with show_spinner("Plotting ..."):
@@ -169,7 +204,7 @@ def fit(options: FitOptions) -> None:
     if options.as_json:
         print_json({**data, "out": str(options.out)})
     else:
-        _print_result(data, options, known)
+        _print_result(data, options, fit_data)
 
 
 def _check_files(options: FitOptions) -> None:
@@ -196,51 +231,54 @@ def _check_files(options: FitOptions) -> None:
 
 @contextmanager
 def _owner_only_files(secret: bool) -> Iterator[None]:
-    """Within this context, new files are readable to their owner only, if they are secret."""
-    before = os.umask(0)
-    os.umask(before | OTHERS if secret else before)
+    """Make new files readable only to their owner if they are secret."""
+    previous_mask = os.umask(0)
+    os.umask(previous_mask | DENIED_PERMISSIONS if secret else previous_mask)
     try:
         yield
     finally:
-        os.umask(before)
+        os.umask(previous_mask)
 
 
 def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
     """Return the distances of each group as text."""
     return [
         [
-            one["group"],
-            significant_text(one["mean"], 4, UP),
-            significant_text(one["largest"], 4, UP),
-            percent_text(one["kept"]),
+            group["group"],
+            significant_text(group["mean"], 4, UP),
+            significant_text(group["largest"], 4, UP),
+            percent_text(group["kept"]),
         ]
-        for one in data["groups"]
+        for group in data["groups"]
     ]
 
 
-def _print_result(data: Mapping[str, Any], options: FitOptions, known: KnownLaws) -> None:
+def _print_result(data: Mapping[str, Any], options: FitOptions, fit_data: KnownLaws) -> None:
     """Print the distances, the accuracy, the learned distributions' guarantee, and the files that were written."""
-    echo_lines(f"{len(data['groups'])} groups of {options.group}, {data['points']} points; target: {options.target}")
-    if known.unused_rows:
+    echo_lines(
+        f"group column {options.group}: {len(data['groups'])} groups; {', '.join(options.value)}: {data['points']} "
+        f"possible values; target distribution: {options.target}"
+    )
+    if fit_data.unused_rows:
         echo_lines(
-            f"{known.unused_rows:,} of {known.total_rows:,} rows were not used: their value or group is missing or not "
-            "listed."
+            f"{fit_data.unused_rows:,} of {fit_data.total_rows:,} rows were not used: their value or group is "
+            "missing or not listed."
         )
     echo_lines("")
     print_table(MOVE_COLUMNS, _move_rows(data))
-    echo_lines(f"\nDistances: {data['unit']} ({data['metric']}).")
+    is_line = len(options.value) == 1 and data["metric"] in ("cityblock", "euclidean", "chebyshev")
+    metric = "absolute differences" if is_line else data["metric"]
+    echo_lines(f"\nDistances: {data['unit']} ({metric}).")
     echo_lines(f"The output distribution of every group equals the target{error_text(data['target_error'])}.")
     print_learning(data["origin"])
-    echo_lines(f"Fitted in {data['seconds']:.1f} s.")
-    echo_lines(f"Written: {options.out}. It {SHARING_TEXTS[data['origin']['kind']]}.")
+    if data["seconds"] >= MIN_PRINTED_SECONDS:
+        echo_lines(f"Fitted in {data['seconds']:.1f} s.")
+    echo_lines(f"Written: {options.out}. The file itself {SHARING_TEXTS[data['origin']['kind']]}.")
     if options.plot is not None:
         echo_lines(f"Written: {options.plot}")
     if options.report is not None:
         echo_lines(f"Written: {options.report}. It contains the mechanism file.")
     echo_lines(RELEASE_ONCE_TEXT)
-
-
-RELEASE_ONCE_TEXT = "Release each value only once: another random draw for it reveals more. See docs/couple.md."
 
 
 def error_text(target_error: float) -> str:
@@ -257,19 +295,22 @@ def print_learning(origin: Mapping[str, Any]) -> None:
     learning = origin.get("learning")
     if learning is None:
         return
-    spent = typed_text(learning["epsilon"], 6, UP)
+    epsilon_spent = typed_text(learning["epsilon"], 6, UP)
     unit = "one row" if learning["person"] == EACH_ROW else f"all rows with the same {learning['person']}"
     echo_lines(
-        f"Estimating the distributions used epsilon {spent} (privacy unit: {unit}). This is not recorded in a ledger."
+        f"Estimating the distributions used epsilon {epsilon_spent} (privacy unit: {unit}). "
+        "This is not recorded in a ledger."
     )
-    # Of each bound (ε, δ) follows one on the total variation; all hold together, so the smallest one is proven.
+    # Each bound (ε, δ) implies a bound on the total variation; all hold together, so the smallest one holds.
     bounds = learning["left"]
-    eta = min(min(one["total_variation"], total_variation(one["epsilon"], min(one["delta"], 1.0))) for one in bounds)
+    eta = min(
+        min(bound["total_variation"], total_variation(bound["epsilon"], min(bound["delta"], 1.0))) for bound in bounds
+    )
     confidence = f"{learning['confidence']:.0%}".replace("%", " %")
     if eta >= WEAK_TOTAL_VARIATION:
         echo_lines(
-            "No guarantee: the estimated distributions are too inaccurate (an attacker's advantage can be "
-            f"{typed_text(eta, 3, UP)}). Use fewer cells, more rows or a larger epsilon."
+            "No guarantee for group membership: the estimated distributions are too inaccurate (an attacker's "
+            f"advantage can be {typed_text(eta, 3, UP)}). Use fewer cells, more rows or a larger epsilon."
         )
         return
     echo_lines(
@@ -277,14 +318,10 @@ def print_learning(origin: Mapping[str, Any]) -> None:
         f"{confidence} confidence, at most:"
     )
     echo_lines(f"  total variation {typed_text(eta, 3, UP)}")
-    for one in bounds:
-        if one["epsilon"] > 0:
-            epsilon, delta = (typed_text(number, 3, UP) for number in (one["epsilon"], min(one["delta"], eta)))
+    for bound in bounds:
+        if bound["epsilon"] > 0:
+            epsilon, delta = (typed_text(number, 3, UP) for number in (bound["epsilon"], min(bound["delta"], eta)))
             echo_lines(f"  epsilon {epsilon}, delta {delta}")
-
-
-EACH_ROW = "each row"
-"""The privacy unit in a mechanism file, if each row is a person."""
 
 
 def draw_picture(coupling: SavedCoupling, picture: Path) -> None:

@@ -1,4 +1,7 @@
-"""``tightrope local perturb`` and ``estimate``: randomize answers on the device; estimate from the reports."""
+"""``tightrope local perturb`` randomizes answers on the device; ``estimate`` estimates from the reports.
+
+``estimate`` computes proportions or a mean, with intervals, accuracy and privacy.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +47,10 @@ Example:
   tightrope local perturb study.toml answers.parquet --column browser --out reports.parquet
 """
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file of 'local plan'; see docs/local.md.")]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, one row per person.")]
-Column = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
+DataPath = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, one row per person.")]
+AnswerColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table in a .duckdb file.")]
-Out = Annotated[
+ReportsOutput = Annotated[
     Path, typer.Option(metavar="FILE", help="Write the reports there; a .parquet file that does not exist.")
 ]
 MATCHING_TEXT = (
@@ -60,16 +63,16 @@ REPORTS_EXIST_REMEDY = (
 
 def perturb(
     study: StudyPath,
-    data: Data,
-    column: Column,
-    out: Out,
+    data: DataPath,
+    column: AnswerColumn,
+    out: ReportsOutput,
     table: TableName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Randomize answers: write one report per row, and nothing else.
+    """Randomize answers: write one randomized report per row; no other column is copied.
 
     Missing or unknown values are reported as a random category, or as the middle of the range; out-of-range numbers are
-    clamped. The order of rows may change, which does not provide shuffle-model amplification.
+    clamped. The order of rows may change; do not count on this for shuffle-model amplification.
     """
     from tightrope.tables import open_source
 
@@ -77,11 +80,14 @@ def perturb(
     settings = load_study(study)
     with show_spinner("Randomizing answers ..."):
         source = open_source(data, table=table)
-        source.schema.find_column(column)
+        try:
+            source.schema.find_column(column)
+        except SchemaError as error:
+            raise SchemaError.from_text("--column", str(error).removeprefix("column: ")) from None
         if Path(data).suffix.lower() == ".csv":
             kind = _csv_column_kind(settings)
             if kind != "text":
-                _refuse_text_column(Path(data), column)
+                _check_column_has_numbers(Path(data), column)
             source = open_source(data, types={column: kind})
         count = perturb_table(settings.mechanism, source, column, out, categories=settings.categories or None)
     guarantee = settings.guarantee
@@ -96,7 +102,7 @@ def perturb(
         print_json({"reports": str(out), "count": count, **facts})
         return
     echo_lines(f"{count:,} report{'' if count == 1 else 's'} by {settings.with_mechanism_name.choice}: {out}")
-    # The guarantee of a report is printed because somebody else may have written the study.
+    # Print the guarantee: the participant may not be the author of the study.
     success, epsilon = percent_text(guarantee.attack_success, UP), typed_text(guarantee.epsilon, 4, UP)
     echo_lines(
         f"Each report has a privacy loss of at most epsilon {epsilon}: a guess between two answers is right at most "
@@ -110,22 +116,22 @@ def perturb(
     )
 
 
-def _refuse_text_column(path: Path, column: str) -> None:
+def _check_column_has_numbers(path: Path, column: str) -> None:
     """Raise ``SchemaError`` if a CSV file's column has text and no number: every row would report a replacement.
 
     A missing value, or text in a column of numbers, is reported as the middle of the range or as a random category.
     """
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
-        filled = False
-        for row in csv.DictReader(lines):
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        has_text = False
+        for row in csv.DictReader(file):
             cell = (row.get(column) or "").strip()
             try:
                 float(cell)
             except ValueError:
-                filled = filled or bool(cell)
+                has_text = has_text or bool(cell)
             else:
                 return
-    if filled:
+    if has_text:
         raise SchemaError.from_text(
             f"column {column!r}", "this study needs numbers, but the column has only text; name another column"
         )
@@ -138,13 +144,11 @@ def _csv_column_kind(study: Study) -> str:
     return "text" if isinstance(study.categories[0], str) else "integer"
 
 
-# ``tightrope local estimate``: proportions or a mean from reports, with intervals, accuracy and privacy.
-
 ESTIMATE_EXAMPLE = """\b
 Example:
   tightrope local estimate study.toml reports.parquet --simultaneous --report report.html
 """
-Reports = Annotated[Path, typer.Argument(metavar="REPORTS", help="The Parquet file of reports.")]
+ReportsPath = Annotated[Path, typer.Argument(metavar="REPORTS", help="The Parquet file of reports.")]
 Confidence = Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Simultaneous intervals, which are wider.")]
 Consistent = Annotated[
@@ -153,15 +157,15 @@ Consistent = Annotated[
         "--consistent", help="Also print proportions that are >= 0 and add up to 1; they are biased, without intervals."
     ),
 ]
-PRINTED_ROWS = 60
+MAX_PRINTED_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """The values of the options."""
+    """Options of ``tightrope local estimate``."""
 
     study: StudyPath
-    reports: Reports
+    reports: ReportsPath
     confidence: Confidence = 0.95
     simultaneous: Simultaneous = False
     consistent: Consistent = False
@@ -182,8 +186,9 @@ def estimate(options: EstimateOptions) -> None:
             tally = tally_table(study.mechanism, options.reports)
         except SchemaError as error:
             advice = "give a file written by: tightrope local perturb"
-            raise SchemaError.from_text(str(options.reports), f"{error}; {advice}") from None
-        found = Findings.from_counts(
+            text = str(error).removeprefix("column: ")
+            raise SchemaError.from_text(str(options.reports), f"{text}; {advice}") from None
+        findings = Findings.from_counts(
             study,
             tally,
             confidence=options.confidence,
@@ -191,47 +196,47 @@ def estimate(options: EstimateOptions) -> None:
             consistent=options.consistent,
         ).to_document()
     if options.report is not None:
-        write_file(options.report, study_html(found))
+        write_file(options.report, study_html(findings))
     if options.as_json:
-        print_json(plain_data(found))
+        print_json(plain_data(findings))
         return
-    echo_lines(*([escape_control_chars(found.title)] if found.title else []))
-    missing = found.reports - found.answered
+    echo_lines(*([escape_control_chars(findings.title)] if findings.title else []))
+    missing_count = findings.reports - findings.answered
     echo_lines(
-        f"{found.reports:,} report{'' if found.reports == 1 else 's'}"
-        + (f", {missing:,} of them without an answer" if missing else "")
+        f"{findings.reports:,} report{'' if findings.reports == 1 else 's'}"
+        + (f", {missing_count:,} of them without an answer" if missing_count else "")
     )
-    _print_estimates(found)
+    _print_estimates(findings)
     echo_heading("Accuracy")
-    echo_lines(effort_words(found))
+    echo_lines(effort_words(findings))
     echo_heading("Privacy of one report")
-    echo_lines(*privacy_words(found), *repeated_words(found))
+    echo_lines(*privacy_words(findings), *repeated_words(findings))
     if options.report is not None:
         echo_lines(f"\nWritten: {options.report}")
 
 
-def _print_estimates(found: FindingsDocument) -> None:
+def _print_estimates(findings: FindingsDocument) -> None:
     """Print the estimates with their intervals."""
-    texts = estimate_lines(found)
-    has_consistent = found.estimates[0].consistent is not None
-    of_categories = found.estimates_shares
-    columns = ["category", "proportion"] if of_categories else ["", "mean"]
-    columns += ["from", "to", *(["people"] if of_categories else []), *(["consistent"] if has_consistent else [])]
+    estimates = estimate_lines(findings)
+    has_consistent = findings.estimates[0].consistent is not None
+    has_categories = findings.estimates_shares
+    columns = ["category", "proportion"] if has_categories else ["", "mean"]
+    columns += ["from", "to", *(["people"] if has_categories else []), *(["consistent"] if has_consistent else [])]
     rows = [
         [
             line.name,
             line.value,
             line.lower,
             line.upper,
-            *([line.people] if of_categories else []),
+            *([line.people] if has_categories else []),
             *line.consistent_share,
         ]
-        for line in texts[:PRINTED_ROWS]
+        for line in estimates[:MAX_PRINTED_ROWS]
     ]
     print_table(columns, rows)
-    if len(texts) > PRINTED_ROWS:
-        echo_lines(f"... and {len(texts) - PRINTED_ROWS} more with --json or in the --report")
-    echo_lines(interval_words(found))
+    if len(estimates) > MAX_PRINTED_ROWS:
+        echo_lines(f"... and {len(estimates) - MAX_PRINTED_ROWS} more with --json or in the --report")
+    echo_lines(interval_words(findings))
     if has_consistent:
         echo_lines(
             "Consistent: projected onto proportions that are >= 0 and add up to 1. Biased (rare categories upwards), "

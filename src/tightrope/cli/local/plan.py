@@ -12,16 +12,16 @@ from tightrope.cli.options import AsJson, Force, Page, check_report_path, parse_
 from tightrope.cli.output import echo_lines, print_json, show_spinner, writable_folder, write_file
 from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, typed_text
 from tightrope.errors import InputError, suggest_nearest
-from tightrope.local.studies.planning import plan as planned
+from tightrope.local.studies.planning import plan as find_best_plan
 from tightrope.local.studies.study import Study, study_document, study_text
 from tightrope.reporting import Table, document_html
 
 if TYPE_CHECKING:
-    from tightrope.documents.study import Question as Asks
+    from tightrope.documents.study import Question as QuestionKind
     from tightrope.local.studies.planning import Plan
 
 STUDY_EXAMPLE = """\b
-Example: estimate the proportions of 16 browsers from 200,000 people; then with named categories, writing a study:
+Example: estimate the proportions of 16 browsers from 200,000 people. The second command also writes a study file:
   tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
@@ -34,7 +34,7 @@ Question = Annotated[
     ),
 ]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="epsilon of one report (epsilon-LDP), for example 1.")]
-Count = Annotated[int | None, typer.Option("--k", metavar="K", help="Number of categories.")]
+NumCategories = Annotated[int | None, typer.Option("--k", metavar="K", help="Number of categories.")]
 Dimension = Annotated[
     int | None,
     typer.Option(
@@ -46,12 +46,12 @@ Error = Annotated[
     float | None,
     typer.Option(metavar="X", help="Target root mean square error; prints the required number of participants."),
 ]
-Eta = Annotated[float | None, typer.Option(metavar="T", help="Also limit the total variation of a report.")]
-Names = Annotated[
+TotalVariation = Annotated[float | None, typer.Option(metavar="T", help="Also limit the total variation of a report.")]
+CategoryNames = Annotated[
     str | None,
-    typer.Option(metavar="A,B,...", help="Names of the categories; integers if all of them are integers."),
+    typer.Option(metavar="A,B,...", help="Names of the categories. If all are integers, answers are read as integers."),
 ]
-NamesFile = Annotated[
+CategoriesFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Names of the categories from a text file, one per line.")
 ]
 Bounds = Annotated[
@@ -63,17 +63,17 @@ Out = Annotated[Path | None, typer.Option(metavar="STUDY", help="Write a study f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
-    """The values of the options."""
+    """Options of ``tightrope local plan``."""
 
     question: Question
     epsilon: Epsilon
-    k: Count = None
+    k: NumCategories = None
     dimension: Dimension = None
     people: People = None
     error: Error = None
-    total_variation: Eta = None
-    categories: Names = None
-    categories_from: NamesFile = None
+    total_variation: TotalVariation = None
+    categories: CategoryNames = None
+    categories_from: CategoriesFile = None
     bounds: Bounds = None
     title: Title = ""
     out: Out = None
@@ -90,11 +90,12 @@ def plan(options: StudyOptions) -> None:
     """
     _check_question(options)
     study = _build_study(options)
-    unit = 1.0 if study is None else study.error_unit
+    # Errors are computed for numbers in [−1, 1].
+    error_scale = 1.0 if study is None else study.error_unit
     with show_spinner("Comparing mechanisms ..."):
         k = options.k if study is None else study.k
-        error = None if options.error is None else options.error / unit
-        found = planned(
+        error = None if options.error is None else options.error / error_scale
+        best_plan = find_best_plan(
             options.question,
             epsilon=options.epsilon,
             people=options.people,
@@ -106,27 +107,27 @@ def plan(options: StudyOptions) -> None:
     if options.out is not None and study is not None:
         write_file(options.out, study_text(study))
     if options.report is not None and study is not None:
-        write_file(options.report, _study_page(study, found, unit))
+        write_file(options.report, _study_page(study, best_plan, error_scale))
     if options.as_json:
         written = {} if options.out is None else {"study": str(options.out)}
         print_json({
             "epsilon": options.epsilon,
-            "question": found.question,
-            "mechanism": found.option.name,
-            "people": found.people,
-            "error": found.error * unit,
-            "least_people": found.least_people,
-            "least_error": found.least_error * unit,
-            "least_people_interactive": found.in_turn.people,
-            "least_error_interactive": found.in_turn.error * unit,
-            "error_without_reports": found.guess * unit,
-            "report_bits": found.option.bits,
+            "question": best_plan.question,
+            "mechanism": best_plan.option.name,
+            "people": best_plan.people,
+            "error": best_plan.error * error_scale,
+            "least_people": best_plan.least_people,
+            "least_error": best_plan.least_error * error_scale,
+            "least_people_interactive": best_plan.in_turn.people,
+            "least_error_interactive": best_plan.in_turn.error * error_scale,
+            "error_without_reports": best_plan.guess * error_scale,
+            "report_bits": best_plan.option.bits,
             **written,
         })  # fmt: skip
         return
-    echo_lines(*_output_lines(found, unit))
+    echo_lines(*_output_lines(best_plan, error_scale))
     if options.out is not None:
-        echo_lines(f"\nWritten: {options.out}. Share it with the participants, then run:")
+        echo_lines(f"\nWritten: {options.out}. Share it with the participants. To randomize a column of answers:")
         echo_lines(f"  tightrope local perturb {options.out} DATA --column ANSWER --out reports.parquet")
     if options.report is not None:
         echo_lines(f"Written: {options.report}")
@@ -139,11 +140,14 @@ def _check_question(options: StudyOptions) -> None:
         raise InputError.from_text("QUESTION", f"unknown question {options.question!r}; {advice}")
     if (options.people is None) == (options.error is None):
         given = "neither is given" if options.people is None else "both are given"
-        raise InputError.from_text("--people, --error", f"{given}; give exactly one, the other one is computed")
+        raise InputError.from_text("--people, --error", f"{given}; give exactly one; the other is computed")
 
 
 def _build_study(options: StudyOptions) -> Study | None:
-    """Return the study if its possible answers are given, otherwise None; raise if it could not be run."""
+    """Return the study, or None if neither categories nor bounds are given.
+
+    Raises ``InputError`` for options that conflict and for output paths that cannot be written.
+    """
     names = _parse_names(options)
     if names is None and options.bounds is None:
         for name, path in (("--out", options.out), ("--report", options.report)):
@@ -152,13 +156,24 @@ def _build_study(options: StudyOptions) -> Study | None:
                 raise InputError.from_text(name, f"needs the possible answers: give {advice}")
         return None
     if options.k is not None and options.k != len(names or ()):
-        text = "is not for a mean" if names is None else f"differs from the number of categories, {len(names)}"
-        raise InputError.from_text(f"--k {options.k}", f"{text}; leave --k out")
+        if names is not None:
+            text = f"differs from the number of categories, {len(names)}; leave --k out"
+            raise InputError.from_text(f"--k {options.k}", text)
+        if options.question == "distribution":
+            text = "is only for 'mean'; for a distribution give --categories"
+            raise InputError.from_text(f"--bounds {options.bounds}", text)
+        raise InputError.from_text(f"--k {options.k}", "is only for 'distribution'; leave --k out")
     _check_out(options)
     check_report_path(options.report, replace=options.force)
-    eta, given, question = options.total_variation, names or (), cast("Asks", options.question)
     bounds = None if options.bounds is None else parse_bounds(options.bounds)
-    return Study(question, options.epsilon, given, bounds, total_variation=eta, title=options.title)
+    return Study(
+        cast("QuestionKind", options.question),
+        options.epsilon,
+        names or (),
+        bounds,
+        total_variation=options.total_variation,
+        title=options.title,
+    )
 
 
 def _check_out(options: StudyOptions) -> None:
@@ -192,7 +207,7 @@ def _parse_names(options: StudyOptions) -> tuple[str | int, ...] | None:
             raise InputError.from_text(option, "expected a text file in UTF-8 with one name per line") from None
         names = [line.strip() for line in lines if line.strip()]
     if not all(names):
-        text = "a name between two commas is empty; for an empty text as a category, write '' into the study file"
+        text = "a name between two commas is empty; to use the empty text as a category, write '' in the study file"
         raise InputError.from_text(f"--categories {options.categories}", text)
     return tuple(map(int, names)) if all(map(_is_integer_text, names)) else tuple(names)
 
@@ -207,37 +222,39 @@ def _is_integer_text(name: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
 
 
-def _study_page(study: Study, found: Plan, unit: float) -> str:
+def _study_page(study: Study, best_plan: Plan, error_scale: float) -> str:
     """Return the HTML report: the study, its sample size and the privacy of one report."""
-    error = significant_text(found.error * unit, 4, UP)
-    limits = {
-        "Lower bound for every mechanism, if people do not see each other's reports": found.least_people,
-        "Lower bound for every mechanism, if people may see earlier reports": found.in_turn.people,
+    error = significant_text(best_plan.error * error_scale, 4, UP)
+    lower_bounds = {
+        "Lower bound for every mechanism, if people do not see each other's reports": best_plan.least_people,
+        "Lower bound for every mechanism, if people may see earlier reports": best_plan.in_turn.people,
     }
-    bounds = [[name, f"{people:,}"] for name, people in limits.items() if not found.guess_suffices]
-    rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *bounds]
+    rows = [[f"This study: {best_plan.option.name}", f"{best_plan.people:,}"]]
+    if not best_plan.guess_suffices:  # otherwise both lower bounds are 0
+        rows += [[name, f"{people:,}"] for name, people in lower_bounds.items()]
     caption = f"Participants for a root mean square error of at most {error}, for every population"
     sample_size = Table(caption, ("Mechanism", "People"), rows)
     guarantee = study.guarantee
     privacy = Table(
-        f"Privacy of one report by {found.option.name}, including rounding",
+        f"Privacy of one report by {best_plan.option.name}, including rounding",
         ("One report", "At most"),
         [
             ["Privacy loss ε", significant_text(guarantee.epsilon, 6, UP)],
             ["Total variation η", significant_text(guarantee.total_variation, 6, UP)],
-            ["Success rate of a guess between two answers", percent_text(guarantee.attack_success, UP)],
+            ["Success rate of a guess between two equally likely answers", percent_text(guarantee.attack_success, UP)],
         ],
     )
     return document_html(study_document(study), tables=[sample_size, privacy])
 
 
-def _output_lines(found: Plan, unit: float) -> list[str]:
+def _output_lines(best_plan: Plan, error_scale: float) -> list[str]:
     """Return the printed lines: the plan, the size of a report, and the lower bound on the error."""
-    people = "1 person" if found.people == 1 else f"{found.people:,} people"
-    errors = [typed_text(least * unit, 4, DOWN) for least in (found.least_error, found.in_turn.error)]
+    people = "1 person" if best_plan.people == 1 else f"{best_plan.people:,} people"
+    lower_bounds = (best_plan.least_error, best_plan.in_turn.error)
+    errors = [typed_text(bound * error_scale, 4, DOWN) for bound in lower_bounds]
     alternative = "" if errors[0] == errors[1] else f" ({errors[1]} if people may see earlier reports)"
     return [
-        *found.describe_plan(unit),
+        *best_plan.describe_plan(error_scale),
         f"With {people}, every mechanism has an error of at least {errors[0]}{alternative}.",
-        f"Size of a report: {found.option.bits} bit{'s' if found.option.bits > 1 else ''}.",
+        f"Size of a report: {best_plan.option.bits} bit{'s' if best_plan.option.bits > 1 else ''}.",
     ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.channels import Channel
-from tightrope.errors import InputError
+from tightrope.errors import InputError, PrecisionError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.kernels import BinaryDigits, checked_rows, clear_spare, packed_words, put_bits
 from tightrope.local.parts.losses import (
@@ -112,13 +112,15 @@ def unary_encoding(epsilon: float, k: int, *, optimized: bool = True) -> UnaryEn
     candidates = (
         UnaryEncoding(epsilon, size, favored_weight(epsilon, 1 / other.one_probability - 1), other) for other in digits
     )
-    if optimized:
-        least_variance = 1 / math.sinh(built / 2) ** 2
-        largest_variance = (1 + VARIANCE_EXCESS) * least_variance
-        return next(candidate for candidate in candidates if float(candidate.report_variances[0]) <= largest_variance)
-    return next(
-        candidate for candidate in candidates if abs(float(candidate.false_support_probability) / q - 1) < 2**-12
-    )
+    for candidate in candidates:  # a tiny ε is refused here, before 1/sinh² overflows
+        if optimized:
+            least_variance = 1 / math.sinh(built / 2) ** 2
+            is_close = float(candidate.report_variances[0]) <= (1 + VARIANCE_EXCESS) * least_variance
+        else:
+            is_close = abs(float(candidate.false_support_probability) / q - 1) < 2**-12
+        if is_close:
+            return candidate
+    raise PrecisionError(f"no rounding of q to {MOST_DIGITS} binary digits is close enough")
 
 
 FLIP_DIGITS = 16

@@ -170,7 +170,7 @@ MECHANISM_TEXTS = {
     "hashing": "local hashing, Wang et al. 2017",
     "hadamard": "Hadamard response, Acharya, Sun and Zhang 2019",
     "response_with_erasure": "randomized response that sometimes gives no answer",
-    "duchi": "one randomized bit per person, Duchi, Jordan and Wainwright 2018",
+    "duchi": "the Duchi-Jordan-Wainwright mechanism of 2018, one randomized bit per person",
     "piecewise": "piecewise mechanism, Wang et al. 2019",
     "hybrid": "hybrid of one bit and the piecewise mechanism, Wang et al. 2019",
     "ball_mean": "PrivUnit with exact sampling, Bhowmick et al. 2018",
@@ -221,13 +221,13 @@ class Plan:
         people = f"{self.people:,} {'person' if self.people == 1 else 'people'}"
         source = MECHANISM_TEXTS.get(self.option.name)
         mechanism = self.option.name if source is None else f"{self.option.name} ({source})"
-        error = f"root mean square error of at most {typed_text(self.error * unit, 4, UP)}"
-        lines = [f"{mechanism}:", f"  {people} for a {error}"]
+        error = typed_text(self.error * unit, 4, UP)
+        lines = [f"{mechanism}:", f"  with {people}, the root mean square error is at most {error}"]
         if self.guess_suffices:
             guess = "the same proportion for every category" if self.question == "distribution" else "the middle"
             accuracy = f"has an error of at most {typed_text(self.guess * unit, 4, UP)} for every population"
             return [*lines, f"No participants are needed: a constant guess, {guess}, {accuracy}."]
-        return [*lines, "Lower bounds for every mechanism with this privacy:", *self._limit_lines()]
+        return [*lines, "Lower bounds that hold for every mechanism with this guarantee:", *self._limit_lines()]
 
     def _limit_lines(self) -> list[str]:
         if self.in_turn.people == self.least_people:
@@ -267,15 +267,15 @@ def plan(
     and for a ``k`` or a ``dimension`` that the question does not have.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
-    duchi (one randomized bit per person, Duchi, Jordan and Wainwright 2018):
-      11,707 people for a root mean square error of at most 0.02
-    Lower bounds for every mechanism with this privacy:
+    duchi (the Duchi-Jordan-Wainwright mechanism of 2018, one randomized bit per person):
+      with 11,707 people, the root mean square error is at most 0.02
+    Lower bounds that hold for every mechanism with this guarantee:
       11,489 people if people may see earlier reports (sequentially interactive)
     """
     option = choose_mechanism(question, epsilon=epsilon, k=k, dimension=dimension, total_variation=total_variation)
     if (people is None) == (error is None):
         given = "neither is given" if people is None else "both are given"
-        raise InputError.from_text("people, error", f"{given}; give exactly one, the other one is computed")
+        raise InputError.from_text("people, error", f"{given}; give exactly one; the other is computed")
     if people is None:
         planned_error = check_positive("error", error)
         planned_people = option.people_for_error(planned_error)

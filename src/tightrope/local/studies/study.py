@@ -158,9 +158,9 @@ def _build_mechanism(study: Study) -> Oracle:
 
 
 STUDY_HEAD = """\
-# A study for Tightrope: the people who are asked and the collector share this file.
-#   tightrope local perturb FILE DATA --column ANSWER --out reports.parquet   what each person does on their own
-#   tightrope local estimate FILE reports.parquet                             what the collector makes of the reports
+# A study for Tightrope: the participants and the collector share this file.
+#   tightrope local perturb FILE DATA --column ANSWER --out reports.parquet   run by each participant
+#   tightrope local estimate FILE reports.parquet                             run by the collector
 """
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -159,7 +160,8 @@ def page_view(document: Json) -> ReleasePage:
     answers = [
         answer if first_with[answer.statement] == answer.anchor else replace(answer, statement="") for answer in answers
     ]
-    left_out, privacy = sentences.bias_statements(document), privacy_view(certificate)
+    left_out = sentences.bias_statements(document)
+    privacy = privacy_view(certificate, {answer.name: answer.kind for answer in read})
     said = page_model_promise(certificate)
     guesses = guess_dots(said.guesses) if said.guesses else []
     about_said = object_at(document, "about")
@@ -235,8 +237,8 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
     )
 
 
-def privacy_view(certificate: Json) -> PrivacyView:
-    """Return the section on how the privacy guarantee was computed."""
+def privacy_view(certificate: Json, kinds: Mapping[str, str]) -> PrivacyView:
+    """Return the section on how the privacy guarantee was computed; ``kinds`` are those of the answers, by name."""
     computed, versions = object_at(certificate, "computed"), object_at(certificate, "versions")
     # Families from the best to the worst, with the length of their bars in percent.
     found = [
@@ -257,7 +259,7 @@ def privacy_view(certificate: Json) -> PrivacyView:
     mechanisms = [
         {
             "answers": ", ".join(texts_at(source, "answers")),
-            "statistic": _statistic_text(source),
+            "statistic": _statistic_text(source, {kinds.get(name, "") for name in texts_at(source, "answers")}),
             "family": sentences.family_text(text_at(source, "family")),
             "unit": text_at(source, "unit"),
             "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
@@ -297,16 +299,19 @@ COLUMN_STATISTICS = {
 """Statistics of a column with their own wording; the others end in "of" and the column."""
 
 
-def _statistic_text(source: Json) -> str:
+def _statistic_text(source: Json, kinds: AbstractSet[str]) -> str:
     """Return the statistic with its column and groups; a statistic whose name includes its column is left as it is.
 
-    >>> _statistic_text({"statistic": "sum", "column": "age", "by": ["city", "year"]})
+    ``kinds``: those of the answers that use it; the sum of a mean is a centered sum.
+
+    >>> _statistic_text({"statistic": "sum", "column": "age", "by": ["city", "year"]}, {"sum"})
     'sum of age by city, year'
-    >>> _statistic_text({"statistic": "sum of squares of age", "column": "age"})
+    >>> _statistic_text({"statistic": "sum of squares of age", "column": "age"}, set())
     'sum of squares of age'
     """
     statistic, column, by = text_at(source, "statistic"), text_at(source, "column"), ", ".join(texts_at(source, "by"))
-    named = sentences.statistic_text(statistic)
+    is_centered = statistic == "sum" and kinds == {"mean"}
+    named = sentences.CENTERED_SUM if is_centered else sentences.statistic_text(statistic)
     if " of " not in statistic and column:
         named = COLUMN_STATISTICS.get(statistic, f"{named} of {{}}").format(column)
     return named + (f" by {by}" if by else "")
@@ -335,12 +340,15 @@ def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
     budget = object_at(certificate, "budget")
     pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
     named = [
-        ("ε, exact", text_at(certificate, "epsilon_exact")),
-        ("δ, exact", _typed(text_at(certificate, "delta_exact"))),
+        ("ε, upper bound with all digits", text_at(certificate, "epsilon_exact")),
+        ("δ, with all digits", _typed(text_at(certificate, "delta_exact"))),
         ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
-        ("Budget", " and ".join(f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in pairs)),
+        (
+            "Requested guarantee",
+            " and ".join(f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in pairs),
+        ),
         ("Probability of unbounded loss, at most", _typed(text_at(budget, "delta"))),
-        ("Neighbors", text_at(object_at(certificate, "neighbors"), "relation")),
-        ("Method", text_at(object_at(certificate, "computed"), "method")),
+        ("Relation of neighboring tables", text_at(object_at(certificate, "neighbors"), "relation")),
+        ("Privacy computed by", text_at(object_at(certificate, "computed"), "method")),
     ]
     return [(name, value) for name, value in named if value and value != "–"]

@@ -198,7 +198,7 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
     eta = float(document.most_total_variation)
     taken = (Section("effort", "Number of people", tables=tuple(tables)),) if tables else ()
     most = times_text(document.epsilon)
-    epsilon = f"Every report is at most {most} times as likely from one answer as from another, without exception."
+    epsilon = f"Every report is at most {most} times as likely from one answer as from another (pure ε-LDP)."
     found = [("Question", document.question), ("Mechanism", escape_control_chars(document.mechanism))]
     if document.categories is not None:
         names = document.categories

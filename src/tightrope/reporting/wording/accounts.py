@@ -16,7 +16,7 @@ from tightrope.documents.numbers import (
 )
 from tightrope.documents.steps import Step
 
-STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(no output)", "count")
+STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(erased)", "count")
 METHOD_COLUMNS = ("method", "kind", "epsilon", "total variation")
 NEIGHBOR_TEXT = {
     "poisson": "one example is added or removed",

@@ -106,9 +106,10 @@ INTERVALS = Statement(
     "intervals",
     "The intervals",
     "The ends follow from the exact distribution of the noise: the statistic of the rows used lies between them with "
-    "probability at least 95 %. For a count or a sum in listed groups, h is the smallest number with the formula "
-    "below. Thresholded counts, and answers computed from several noisy numbers, use intervals obtained by inverting "
-    "their own distributions. Bounds on attacks are rounded up, ends of intervals outward.",
+    "probability at least 95 %. For a count or a sum in listed groups, the interval is value ± h, with the "
+    "smallest number h that satisfies the formula below. Thresholded counts, and answers computed from several noisy "
+    "numbers, use intervals obtained by inverting their own distributions. Bounds on attacks are rounded up, ends of "
+    "intervals outward.",
 )
 STEPS = Statement(
     "composition",

@@ -151,13 +151,17 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
         # e^ε in words, with δ included, since the sentence must also be true if read alone.
         added = ", plus δ" if delta is None else f", plus a probability of at most {one_in(delta)}" if delta else ""
         data = person.data_owner_text
-        epsilon_meaning = f"At most {times} times as likely with {data} as without{added}."
+        epsilon_meaning = (
+            f"Any result is at most {times} times as likely with {data} as without{added}, and vice versa."
+        )
     if delta is not None:
         delta_text = significant_text(delta, 2, UP)
         if delta <= 0:
-            delta_meaning = "The limit holds without exception."
+            delta_meaning = "The bound of ε holds without exception."
         else:
-            delta_meaning = "This probability is added to the limit; a complete loss of privacy is at most this likely."
+            delta_meaning = (
+                "This probability is added to the bound of ε; a complete loss of privacy is at most this likely."
+            )
     return PrivacyPromise(
         person=person,
         attack=attack,

@@ -26,17 +26,21 @@ STATISTICS = {
     "rows, all": "number of all rows",
 }
 """Statistics as displayed, by their names in certificates; others are displayed unchanged."""
+CENTERED_SUM = "centered sum"
+"""The sum of a mean as displayed: of the values minus the middle of their range, which halves the sensitivity."""
 DIAGNOSTICS = {
     "below": "number of values of {} below the range",
     "above": "number of values of {} above the range",
     "missing": "number of missing values of {}",
 }
-FAMILIES = {"least noise (closed form)": "optimal noise (closed form)"}
+FAMILIES = {"least noise (closed form)": "optimal noise for one count (closed form)"}
 """Noise families as displayed, by their names in certificates; others are displayed unchanged."""
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
 """Probabilities and ratios below these are printed as these, or as less: too small to matter for planning."""
 SURELY = 1e-4
 """A group that is suppressed with a probability within this of 1 is printed as "above 99.99 %"."""
+PROBABLY = 0.5
+"""Above this probability of suppression, the errors of a group are not printed: they do not describe a shown value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +85,22 @@ def question_sentence(answer: Answer) -> str:
     if groups and answer.discovered:
         origin = "The groups were discovered in the data; groups with too few rows are suppressed."
     elif groups and answer.discovered is not None:
-        origin = "The groups were listed in the plan; the value of a group that is not in the data is only noise."
+        origin = (
+            "The groups were listed in the plan; a listed group without rows gets a value, too, which is pure noise."
+        )
     return f"{meaning_text(answer.meaning + each, answer.over)}. {origin}".strip()
 
 
 def meaning_text(meaning: str, over: str) -> str:
     """Return the meaning of the numbers and the rows that are used; ``over`` as documents state it.
 
-    >>> meaning_text("The average", "at most 8 rows per person"), meaning_text("The average", "each row is one person")
-    ('The average, using at most 8 rows per person', 'The average; each row is one person')
+    >>> meaning_text("The mean", "at most 8 rows per person"), meaning_text("The mean", "each row is one person")
+    ('The mean, using at most 8 rows per person', 'The mean (each row is one person)')
     """
+    if over.startswith("each row"):
+        return escape_control_chars(f"{meaning} ({over})")
     # Documents of version 0.1 begin with "rows, ".
-    joint = (
-        "" if not over else "; " if over.startswith("each row") else ", over " if over[:5] == "rows," else ", using "
-    )
+    joint = "" if not over else ", over " if over[:5] == "rows," else ", using "
     return escape_control_chars(f"{meaning}{joint}{over}")
 
 
@@ -111,6 +117,11 @@ def statistic_text(name: str) -> str:
     return STATISTICS.get(name, name)
 
 
+def noise_statistic_text(name: str, kind: str) -> str:
+    """Return a statistic as displayed: the sum of a mean is of distances from the middle of its range."""
+    return CENTERED_SUM if (name, kind) == ("sum", "mean") else statistic_text(name)
+
+
 def family_text(name: str) -> str:
     """Return a noise family as displayed."""
     return FAMILIES.get(name, name)
@@ -124,8 +135,8 @@ def error_rows(answer: Answer) -> list[ErrorRow]:
     return [
         ErrorRow(
             rows=significant_text(number_at(source, "rows")),
-            expected=significant_text(number_at(source, "expected_absolute_error"), 2, UP),
-            half_width=significant_text(number_at(source, "half_width_95"), 2, UP),
+            expected=error_text(source, "expected_absolute_error"),
+            half_width=error_text(source, "half_width_95"),
             suppressed=suppression_text(number_at(source, "suppressed")),
         )
         for source in objects_at(error, "by_group_size")
@@ -133,12 +144,19 @@ def error_rows(answer: Answer) -> list[ErrorRow]:
     ]
 
 
+def error_text(size: Json, name: str) -> str:
+    """Return an error for a group size, rounded up; "–" if such a group is probably suppressed."""
+    if (number_at(size, "suppressed") or 0.0) > PROBABLY:
+        return MISSING
+    return significant_text(number_at(size, name), 2, UP)
+
+
 def typical_error(error: Json) -> str:
     """Return a sentence on the errors that are independent of a group's size; empty if they are not stated."""
     expected, half, worst = (
         number_at(error, key) for key in ("expected_absolute_error", "half_width_95", "worst_error")
     )
-    said = [f"mean absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
+    said = [f"expected absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
     said += [f"{MARGIN} ± {significant_text(half, 3, UP)}"] if half is not None else []
     said += [f"maximum error ± {significant_text(worst, 3, UP)}"] if worst is not None else []
     listed = ", ".join(said)
@@ -147,14 +165,14 @@ def typical_error(error: Json) -> str:
 
 def expected_error_label(kind: str) -> str:
     """Return the name of the expected errors of a kind of query: those of a mean are upper bounds."""
-    return "mean absolute error, at most" if kind == "mean" else "mean absolute error"
+    return "expected absolute error, at most" if kind == "mean" else "expected absolute error"
 
 
 def noise_lines(answer: Answer) -> list[dict[str, str]]:
     """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
     return [
         {
-            "statistic": statistic_text(text_at(noise, "statistic")) or MISSING,
+            "statistic": noise_statistic_text(text_at(noise, "statistic"), answer.kind) or MISSING,
             "family": family_text(text_at(noise, "family")) or MISSING,
             "why": text_at(noise, "why"),
             "typical": significant_text(number_at(noise, "mean_absolute_error"), 2, UP),
@@ -171,12 +189,12 @@ def suppression_text(probability: float | None) -> str:
     """Return the probability that a group is suppressed, as text, rounded up.
 
     >>> tuple(suppression_text(probability) for probability in (0.0, 0.00026, 1e-9, 0.969, 0.999999, None))
-    ('never', '0.026 %', 'below 0.0001 %', '96.9 %', 'above 99.99 %', '–')
+    ('0', '0.026 %', 'below 0.0001 %', '96.9 %', 'above 99.99 %', '–')
     """
     if probability is None:
         return MISSING
     if probability <= 0:
-        return "never"
+        return "0"
     if probability < LEAST_CHANCE:
         return f"below {percent_text(LEAST_CHANCE)}"
     return f"above {percent_text(1 - SURELY)}" if 1 - SURELY < probability < 1 else percent_text(probability, UP)

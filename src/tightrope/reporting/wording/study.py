@@ -86,7 +86,7 @@ def interval_words(document: FindingsDocument) -> str:
     if not document.estimates_shares:
         return f"{often} confidence interval for the mean of the population from which people were sampled."
     below = "Estimates can be negative: setting them to 0 would bias sums and averages."
-    whose = "the true shares among the respondents"
+    whose = "the true proportions among the respondents"
     if document.simultaneous:
         return f"Simultaneous {often} confidence intervals for {whose}, valid for any number of reports. {below}"
     return f"{often} confidence intervals for {whose}, each by itself. {below}"
@@ -96,8 +96,8 @@ def effort_words(document: FindingsDocument) -> str:
     """Return sentences on the error with this number of people, and on the lower bound for every mechanism."""
     people, least, error = document.effort.people, document.effort.least_people, document.effort.error
     if document.estimates_shares:
-        what = f"of all shares is at most {significant_text(100 * error, 2, UP)} percentage points"
-        note = " The error of a large share can be larger, that of a rare one smaller."
+        what = f"of all proportions is at most {significant_text(100 * error, 2, UP)} percentage points"
+        note = " The error of a large proportion can be larger, that of a small one smaller."
     else:
         what, note = f"of the mean is at most {significant_text(error, 2, UP)}", ""
     reached = (
@@ -108,18 +108,18 @@ def effort_words(document: FindingsDocument) -> str:
         return f"{reached} No reports are needed for that: a constant guess is already this accurate."
     if least == 1:
         return f"{reached} The lower bound on the number of people is trivial here, so fewer people may be enough."
-    return f"{reached} Every mechanism with this privacy needs at least {limits_words(document)}."
+    return f"{reached} For this accuracy, every mechanism with this guarantee needs at least {limits_words(document)}."
 
 
 def limits_words(document: FindingsDocument) -> str:
     """Return both lower bounds, or the one that holds for both kinds of mechanisms, and the gap to this study."""
     alone, in_turn = document.effort.least_people, document.effort.least_people_interactive
-    factor = f"gap: factor {significant_text(document.effort.people / in_turn, 3, UP)}"
+    factor = f"this study used {significant_text(document.effort.people / in_turn, 3, UP)} times as many"
     if alone == in_turn:
         return f"{fixed_text(in_turn, 0)} people (lower bound; {factor})"
     return (
-        f"{fixed_text(alone, 0)} people who do not see each other's reports, or {fixed_text(in_turn, 0)} who may see "
-        f"earlier reports (lower bounds; {factor})"
+        f"{fixed_text(alone, 0)} people if they do not see each other's reports (non-interactive), or "
+        f"{fixed_text(in_turn, 0)} if they may see earlier reports (sequentially interactive; {factor})"
     )
 
 
@@ -137,11 +137,11 @@ def odds_words(epsilon: float) -> str:
     """Return e^ε in words.
 
     >>> odds_words(1.0)
-    'every report is at most 2.72 times as likely from one answer as from another, without exception.'
+    'every report is at most 2.72 times as likely from one answer as from another (pure epsilon-LDP).'
     """
     return (
-        f"every report is at most {times_text(epsilon)} times as likely from one answer as from another, "
-        f"without exception."
+        f"every report is at most {times_text(epsilon)} times as likely from one answer as from another "
+        "(pure epsilon-LDP)."
     )
 
 

@@ -35,7 +35,7 @@ function one(answer, figures) {
 }
 
 function sizes(answer) {
-  const head = ["rows in a group", "margin of error (95 %)", ...(answer.groups === "discovered" ? ["suppressed"] : [])];
+  const head = ["rows in a group", "margin of error (95 %)", ...(answer.groups === "discovered" ? ["probability of suppression"] : [])];
   const rows = answer.sizes.map((size) => el("tr", {}, el("td", {}, size.rows), el("td", {}, size.within),
     ...(answer.groups === "discovered" ? [el("td", {}, size.suppressed)] : [])));
   return el("div", {class: "scroll"}, el("table", {},

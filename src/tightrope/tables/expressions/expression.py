@@ -57,11 +57,13 @@ TIPS: dict[type[ast.AST], str] = {
 QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
 _WORDS = r"\b(?:and|or|not|in|is|if|else|like|between|null)\b"
 FOREIGN_OPERATOR_TIPS = {
+    r"=>": "there is no =>: write >= for at least",
+    r"=<": "there is no =<: write <= for at most",
     r"<>": "say !=",
     r"&&": "say and",
     r"\|\|": "say or",
     r"!(?!=)": "say not",
-    r"(?<![<>=!])=(?!=)": "say == to compare",
+    r"(?<![<>=!])=(?![<>=])": "say == to compare",
     r"(?i)\bis\s+not\s+null\b": "say x is not None",
     r"(?i)\bis\s+null\b": "say x is None",
     r"\bAND\b": "say and, in lower case",

@@ -164,7 +164,7 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
         raise InputError("source", redact_secret(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
-        remedy = "check the path; it is relative to where you are"
+        remedy = "check the path; it is relative to the current directory"
         raise InputError("source", redact_secret(str(path)), "a file that exists", remedy)
     if suffix == ".parquet":
         return parquet.open_parquet(path, {})

@@ -83,17 +83,17 @@ def graph(adjacency: object) -> Graph:
     """
     expected = "a square table of edge lengths, sparse or not"
     try:
-        given: Any = adjacency if issparse(adjacency) else np.array(adjacency)
-        square_table = coo_array(given, dtype=np.float64)
+        table_like: Any = adjacency if issparse(adjacency) else np.array(adjacency)
+        square_table = coo_array(table_like, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("adjacency", adjacency, expected) from None
     if square_table.ndim != 2 or square_table.shape[0] != square_table.shape[1] or square_table.shape[0] == 0:
         raise InputError("adjacency", adjacency, expected, "row i holds the lengths of the edges of node i")
     table = coo_array(csr_array(square_table))
     table.eliminate_zeros()
-    wrong = ~((table.data > 0) & (table.data < np.inf))
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    is_invalid = ~((table.data > 0) & (table.data < np.inf))
+    if is_invalid.any():
+        k = int(np.argmax(is_invalid))
         name = f"adjacency[{table.row[k]}, {table.col[k]}]"
         raise InputError(name, float(table.data[k]), "a finite length > 0", "leave out missing edges")
     asymmetry = coo_array(table - table.T)
@@ -112,11 +112,10 @@ def graph(adjacency: object) -> Graph:
     return Graph(table.shape[0], tails, heads, table.data[is_upper])
 
 
-# Grids in any dimension: points are numbered as numpy flattens an array of that shape.
-
-
 def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
-    """Return the cost between the cells of a grid of that shape, with neighboring cells at distance 1.
+    """Return the cost between the cells of a grid of any dimension, with neighboring cells at distance 1.
+
+    Cells are numbered as numpy flattens an array of that shape.
 
     "cityblock" and "chebyshev" (a king's moves) are metrics of the grid's edges: the coupling is a flow on them.
     "euclidean" and "sqeuclidean" are costs between points. Raises ``InputError`` for another metric or an empty shape.

@@ -11,14 +11,15 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, finite_array
-from tightrope.transport.costs.costs import Cost, Marks
-
-# Costs |x_i − y_j|^p between real numbers: monotone rearrangement is optimal for any size.
+from tightrope.transport.costs.costs import BoolArray, Cost
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line(Cost):
-    """c_ij = |x_i − y_j|^exponent; x [n] and y [m] in any order."""
+    """Costs c_ij = |x_i − y_j|^exponent between real numbers x [n] and y [m], in any order.
+
+    Monotone rearrangement is optimal, and is computed for any size.
+    """
 
     x: Floats
     y: Floats
@@ -54,11 +55,11 @@ def power_or_infinity(distance: float, exponent: float) -> float:
 
 
 def raise_distances(distances: Floats, exponent: float) -> Floats:
-    """Return distances^exponent; 1 and 2 avoid the slow general power."""
+    """Return distances^exponent; exponents 1 and 2 are computed without the slow general power."""
     if exponent == 1:
         return distances
-    found: Floats = distances * distances if exponent == 2 else distances**exponent
-    return found
+    powers: Floats = distances * distances if exponent == 2 else distances**exponent
+    return powers
 
 
 def line(x: object, y: object | None = None) -> Line:
@@ -77,15 +78,16 @@ def _parse_line_points(name: str, values: object) -> Floats:
     return finite_array(name, values, 1, "a list of finite numbers", "for points in the plane, use transport.points")
 
 
-Lengths = Callable[[Floats], Floats]
+LengthFunction = Callable[[Floats], Floats]
+"""Computes lengths [...] from coordinate differences [..., k]."""
 
 
 def _squared_lengths(steps: Floats) -> Floats:
-    found: Floats = np.einsum("...k,...k->...", steps, steps)
-    return found
+    squared_lengths: Floats = np.einsum("...k,...k->...", steps, steps)
+    return squared_lengths
 
 
-METRICS: dict[str, Lengths] = {
+METRICS: dict[str, LengthFunction] = {
     "chebyshev": lambda steps: np.abs(steps).max(axis=-1),
     "cityblock": lambda steps: np.abs(steps).sum(axis=-1),
     "euclidean": lambda steps: np.sqrt(_squared_lengths(steps)),
@@ -97,7 +99,7 @@ SMALLEST_EXACT_DISTANCES = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points(Cost):
-    """c_ij = d(x_i, y_j)^exponent; x [n, k], y [m, k]."""
+    """Costs c_ij = d(x_i, y_j)^exponent between points x [n, k] and y [m, k]."""
 
     x: Floats
     y: Floats
@@ -115,11 +117,11 @@ class Points(Cost):
         with np.errstate(over="ignore"):
             return power_or_infinity(float(METRICS[self.metric](high - low)), self.exponent)
 
-    def locations_differ(self, rows: Integers, columns: Integers) -> Marks:
+    def locations_differ(self, rows: Integers, columns: Integers) -> BoolArray:
         return np.asarray((self.x[rows] != self.y[columns]).any(axis=1))
 
     def smallest_exact_cost(self) -> float:
-        """Return the smallest exact cost: for smaller ones, squares of coordinate differences underflow."""
+        """Return the threshold below which squares of coordinate differences may underflow."""
         smallest_distance = SMALLEST_EXACT_DISTANCES.get(self.metric, float(np.finfo(float).tiny))
         return max(float(np.finfo(float).tiny), power_or_infinity(smallest_distance, self.exponent))
 
@@ -129,8 +131,8 @@ class Points(Cost):
     def row_costs(self, rows: Integers) -> Floats:
         from scipy.spatial.distance import cdist
 
-        between: Any = cdist  # its stubs accept metrics as literals only
-        return raise_distances(between(self.x[rows], self.y, self.metric), self.exponent)
+        distance_matrix: Any = cdist  # its stubs accept metrics as literals only
+        return raise_distances(distance_matrix(self.x[rows], self.y, self.metric), self.exponent)
 
     def select_points(self, rows: Integers, columns: Integers) -> Self:
         return replace(self, x=self.x[rows], y=self.y[columns])
@@ -156,10 +158,12 @@ def points(x: object, y: object | None = None, *, metric: str = "euclidean") -> 
     return Points(source_points, target_points, metric)
 
 
-def check_metric(metric: str, known: dict[str, Lengths]) -> None:
-    """Raise ``InputError`` for a metric that is not among ``known``."""
-    if metric not in known:
-        raise InputError("metric", metric, "one of " + ", ".join(sorted(known)), "or give the costs as a matrix")
+def check_metric(metric: str, known_metrics: dict[str, LengthFunction]) -> None:
+    """Raise ``InputError`` for a metric that is not among ``known_metrics``."""
+    if metric not in known_metrics:
+        raise InputError(
+            "metric", metric, "one of " + ", ".join(sorted(known_metrics)), "or give the costs as a matrix"
+        )
 
 
 def _parse_coordinates(name: str, values: object) -> Floats:

@@ -20,7 +20,7 @@ from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
 from tightrope.numerics.distributions import normalize_distribution
-from tightrope.transport.costs.costs import Cost, CostLike, as_cost, group_shares, raise_cost_to_power
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost, group_weights, raise_cost_to_power
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.discrete import DiscreteCost, median_law
@@ -142,7 +142,7 @@ def barycenter(
     groups = np.stack(
         [normalize_distribution(f"laws[{s}]", values, checked_cost.matrix_shape[0]) for s, values in enumerate(laws)]
     )
-    shares = group_shares(weights, len(groups))
+    shares = group_weights(weights, len(groups))
     powered_cost = raise_cost_to_power(checked_cost, order)
     law, potentials = solve_barycenter(groups, powered_cost, shares)
     couplings = tuple(coupling(group, law, checked_cost, p=order) for group in groups)

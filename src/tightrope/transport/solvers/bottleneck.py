@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.transport.costs.costs import Cost, whole_masses
+from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.libraries import Arcs, largest_flow
 from tightrope.transport.solvers.monotone import north_west_staircase
@@ -23,7 +23,6 @@ from tightrope.transport.solvers.result import Coupling, Cut, sparse_plan
 
 IGNORED_MASS = 1e-12
 """Total mass whose distance is ignored."""
-Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def line_bottleneck(cost: Line, source: Floats, target: Floats) -> Coupling:
@@ -119,7 +118,9 @@ def bottleneck_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:
         return line_bottleneck(cost, source, target)
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
     used_cost = cost.select_points(rows, columns)
-    masses = IntegerMasses(whole_masses(source[rows], FLOW_BITS), whole_masses(target[columns], FLOW_BITS))
+    masses = IntegerMasses(
+        round_to_integer_masses(source[rows], FLOW_BITS), round_to_integer_masses(target[columns], FLOW_BITS)
+    )
     radius, near = _search_radius(used_cost, masses)
     flows, _ = masses.flow_along(near)
     moved = np.ldexp(flows.astype(np.float64), -FLOW_BITS)

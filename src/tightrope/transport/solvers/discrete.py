@@ -55,11 +55,11 @@ class DiscreteCost(Cost):
             raise InputError("exponent", exponent, "positive")
         return self
 
-    def column_potentials(self, u: Floats, lowered: float = 0.0) -> Floats:
-        return np.asarray(np.minimum(-u, 1 - lowered - u.max()))
+    def column_potentials(self, u: Floats, cost_reduction: float = 0.0) -> Floats:
+        return np.asarray(np.minimum(-u, 1 - cost_reduction - u.max()))
 
-    def row_potentials(self, v: Floats, lowered: float = 0.0) -> Floats:
-        return np.asarray(np.minimum(-v, 1 - lowered - v.max()))
+    def row_potentials(self, v: Floats, cost_reduction: float = 0.0) -> Floats:
+        return np.asarray(np.minimum(-v, 1 - cost_reduction - v.max()))
 
 
 def stay_in_place_coupling(cost: DiscreteCost, source: Floats, target: Floats) -> Coupling:

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.transport.costs.costs import Cost, whole_masses
+from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.solvers.libraries import Arcs, cheapest_flow
 from tightrope.transport.solvers.result import (
@@ -120,7 +120,10 @@ def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
     lengths, bits = whole_lengths(cost)
     degree = int(np.bincount(np.concatenate([cost.tails, cost.heads]), minlength=1).max(initial=1))
     mass_bits = min(MASS_BITS, SOLVER_BITS - degree.bit_length())
-    source_masses, target_masses = whole_masses(source, mass_bits), whole_masses(target, mass_bits)
+    source_masses, target_masses = (
+        round_to_integer_masses(source, mass_bits),
+        round_to_integer_masses(target, mass_bits),
+    )
     arcs = Arcs(np.concatenate([cost.tails, cost.heads]), np.concatenate([cost.heads, cost.tails]))
     arc_lengths = np.concatenate([lengths, lengths])
     flows = cheapest_flow(arcs, arc_lengths, source_masses - target_masses, 1 << mass_bits)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.transport.costs.costs import Cost, whole_masses
+from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.result import Coupling, certify_dual, sparse_plan
 
@@ -46,8 +46,8 @@ def north_west_staircase(source: Floats, target: Floats) -> Staircase:
     >>> stairs.rows.tolist(), stairs.columns.tolist(), stairs.masses.tolist()
     ([0, 1, 1], [0, 0, 1], [0.25, 0.25, 0.5])
     """
-    source_ends = np.cumsum(whole_masses(source, MASS_BITS))[:-1] * 2
-    target_ends = np.cumsum(whole_masses(target, MASS_BITS))[:-1] * 2 + 1
+    source_ends = np.cumsum(round_to_integer_masses(source, MASS_BITS))[:-1] * 2
+    target_ends = np.cumsum(round_to_integer_masses(target, MASS_BITS))[:-1] * 2 + 1
     marked_ends = np.sort(np.concatenate([source_ends, target_ends]), kind="stable")
     is_target = marked_ends & 1
     columns = np.concatenate([[0], np.cumsum(is_target)])

@@ -25,7 +25,7 @@ from scipy.sparse import coo_array
 from tightrope.errors import InputError, MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
-from tightrope.transport.costs.costs import Cost, CostLike, as_cost, normalize_law, raise_cost_to_power
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost, normalize_if_needed, raise_cost_to_power
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.points import Line, Points
 from tightrope.transport.solvers.discrete import DiscreteCost, stay_in_place_coupling
@@ -65,8 +65,8 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
     order = check_order(p)
     checked_cost = as_cost(cost)
     source_masses, target_masses = (
-        normalize_law("source", source, checked_cost.matrix_shape[0]),
-        normalize_law("target", target, checked_cost.matrix_shape[1]),
+        normalize_if_needed("source", source, checked_cost.matrix_shape[0]),
+        normalize_if_needed("target", target, checked_cost.matrix_shape[1]),
     )
     if math.isinf(order):
         from tightrope.transport.solvers.bottleneck import bottleneck_coupling
@@ -191,8 +191,8 @@ def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real
         # Monotone rearrangement is optimal for every p. If rounding of the masses, at the largest cost, could change
         # more than 1e−7 of the result, use the plan with its proof instead.
         source_masses, target_masses = (
-            normalize_law("source", source, checked_cost.matrix_shape[0]),
-            normalize_law("target", target, checked_cost.matrix_shape[1]),
+            normalize_if_needed("source", source, checked_cost.matrix_shape[0]),
+            normalize_if_needed("target", target, checked_cost.matrix_shape[1]),
         )
         powered_cost = raise_cost_to_power(checked_cost, order)
         rows, columns = np.argsort(checked_cost.x, kind="stable"), np.argsort(checked_cost.y, kind="stable")
