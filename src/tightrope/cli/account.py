@@ -48,8 +48,6 @@ def compose_steps(steps: Sequence[Run]) -> PrivacyLoss:
 
 ATTACK_HEADING = "Power of the best membership-inference attack"
 
-ATTACK_HEADING = "Power of the best membership-inference attack"
-
 
 def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> AttackerGain:
     """Return upper bounds on the true-positive rate of every attack at these false-positive rates."""

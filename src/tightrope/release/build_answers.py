@@ -42,10 +42,10 @@ PROFILE_POINTS = 25
 """Number of values of ε in a certificate's privacy profile."""
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 ARGUMENT = (
-    "The privacy loss of each mechanism is computed from the integer weights in the certificate, which are the ones "
-    "that are sampled. For each answer, the privacy profile is maximized over all ways to distribute the rows of one "
-    "privacy unit over groups. The maxima are composed on a grid, with all rounding upward. Parameters were fixed "
-    "before the release."
+    "The privacy loss of each mechanism is computed from the integer weights in the certificate, the same weights "
+    "from which the noise was sampled. For each answer, the privacy profile is maximized over all ways to divide the "
+    "rows of one privacy unit among groups. The maxima are composed on a grid, with all rounding upward. Parameters "
+    "were fixed before the release."
 )
 
 

@@ -77,7 +77,8 @@ def bounds_question(column: Given, where: Given | None, schema: Schema) -> histo
     """Return a histogram over the whole axis, with the budget of one count; raises ``SchemaError`` unless numeric."""
     term = resolve_term(column_term("column", column), schema)
     if (kind := facts_of(term, schema).kind) not in NUMBERS:
-        raise SchemaError.from_text("column", f"{term} must be numeric, but it is {kind}; cast it, or declare its type")
+        text = f"{str(term)!r} must be numeric, but it is {kind}; cast it, or declare its type"
+        raise SchemaError.from_text("column", text)
     return histogram(column, edges=decimal_edges(), where=where, name="where the values lie")
 
 

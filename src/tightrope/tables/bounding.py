@@ -93,7 +93,7 @@ def check_request(schema: Schema, request: Request) -> None:
                 )
             if not isinstance(measure, DistinctCount) and kind not in ("integer", "number", "boolean"):
                 text = (
-                    f"{term} must be numeric, but it is {kind}; cast it first; for CSV and pandas "
+                    f"{str(term)!r} must be numeric, but it is {kind}; cast it first; for CSV and pandas "
                     f"objects declare types={{...: 'number'}}"
                 )
                 raise SchemaError.from_text("column", text)

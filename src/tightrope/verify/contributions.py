@@ -125,7 +125,7 @@ def _bias_count_claims(name: str, mechanism: Mechanism, rows: dict[str, set[int]
         mechanism["groups"],
         Decimal(mechanism["unit"]) == 1,
     )
-    expected = ([], 1, 1, set_size, True)
+    expected: tuple[list[str], int, int, int, bool] = ([], 1, 1, set_size, True)
     yield equality_claim(f"{name}: by, rows, rows per group, groups, unit 1 of a count of all groups", stated, expected)
     match = BIAS_COUNT.fullmatch(mechanism["statistic"])
     factor = 1 if match is None else ROW_FACTORS.get(match[1], 1)

@@ -178,7 +178,7 @@ def test_a_plan_by_moments_is_planned_and_shown_by_its_rule(run, by_moments):
     shown = run("ledger", "show", by_moments)
     said = " ".join(shown.out.split())
     for words in ("log moments of the privacy loss add up, of order", "under basic composition", "Spent so far",
-                  "odometer of moments", "a valid guarantee for all of them", "Planned jointly in advance"):  # fmt: skip
+                  "odometer of moments", "a valid guarantee for all", "Planned jointly in advance"):  # fmt: skip
         assert words in said
     assert run("ledger", "check", by_moments, by_moments.parent / "two" / "certificate.json").code == 0
 

@@ -206,7 +206,7 @@ def test_steps_that_are_none_are_refused():
 
 def test_a_column_without_an_axis_is_refused_in_words_about_it():
     opened = tr.Session(pa.table({"dest": ["a", "b"]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    with pytest.raises(SchemaError, match="dest must be numeric, but it is text"):
+    with pytest.raises(SchemaError, match="'dest' must be numeric, but it is text"):
         opened.suggest_bounds("dest", budget_fraction=0.1)
     assert opened.spent["budget_fraction"] == "0"
 

@@ -135,7 +135,7 @@ def test_what_a_budget_accepts_is_planned(epsilon):
 
 
 def test_beyond_it_both_interfaces_refuse():
-    with pytest.raises(InputError, match=r"epsilon to be a number in \(0, 10000\]"):
+    with pytest.raises(InputError, match=r"epsilon to be greater than 0 and at most 10,000"):
         tr.Budget(epsilon=10_001, delta=1e-8)
     with pytest.raises(InputError, match=r"points .* in \[0, 10000\]"):
         BudgetSection(points=((10_001, "1e-8"),))  # type: ignore[arg-type]

@@ -61,7 +61,12 @@ def test_nothing_that_is_known_is_left_blank(page: str) -> None:
     assert {"The noise that was added to each statistic", "The certificate describes each of them exactly"} <= set(
         found.tables
     )
-    blank = {caption: cells for caption, rows in found.tables.items() for cells in rows if "–" in cells and cells[1:3] != ["–", "–"]}
+    blank = {
+        caption: cells
+        for caption, rows in found.tables.items()
+        for cells in rows
+        if "–" in cells and cells[1:3] != ["–", "–"]
+    }
     assert not blank
 
 
