@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
-from tightrope.errors import InputError
+from tightrope.errors import InputError, PlanError
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.query_group import PrivacyUnit, QueryGroup, group_queries
-from tightrope.queries.statistics import NoisyStatistic, column_grid, value_sum
+from tightrope.queries.statistics import NoisyStatistic, column_grid, row_count, value_sum
 from tightrope.release import plan_file
 from tightrope.tables import open_source
+from tightrope.tables.expressions.functions import Cell
 
 ABOVE, BELOW = "above zero", "below zero"
 
@@ -201,3 +202,44 @@ def test_a_name_belongs_to_one_kind():
 
     with pytest.raises(InputError, match="no other kind"):
         plan_file.register_query_kind(Other)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RowsInCells(Query):
+    """A query that counts its groups in cells, and does not check that the groups are listed."""
+
+    column: str
+
+    kind = "rows_in_cells"
+    meaning = "Rows by cell"
+    additive = True
+    uniform = True
+    entries = ("column",)
+
+    def __post_init__(self) -> None:
+        self.check_options(self.kind, self.column)
+
+    def __str__(self) -> str:
+        return f"rows by cell of {self.column}"
+
+    @property
+    def cell_expression(self) -> Cell:
+        return tr.quantile(self.column, bounds=(0, 10), q=0.5).cell_expression
+
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        return (row_count("rows", 1.0),)
+
+    def estimate(self, integers: Integers, noises: Noises) -> Record:
+        raise NotImplementedError
+
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        return 1.0, 1.0
+
+
+def test_groups_in_cells_cannot_be_discovered(table: pd.DataFrame) -> None:
+    """Counts of cells have no threshold: a discovered group would show that its key is in the data."""
+    schema, person = open_source(table).schema, PrivacyUnit("person", 3, 2, 2)
+    with pytest.raises(PlanError, match="cannot be discovered"):
+        group_queries([RowsInCells("x", by="g")], person, schema)
+    assert group_queries([RowsInCells("x", by="g", keys=["a"])], person, schema)

@@ -170,7 +170,7 @@ def test_expressions_that_know_place_time_or_chance_are_refused():
 
 def test_names_that_differ_in_capitals_only_are_refused():
     for names in (["k", "K"], ["straße", "STRASSE"]):
-        with pytest.raises(InputError, match="capitals"):
+        with pytest.raises(InputError, match="upper and lower case"):
             open_source(pa.table([pa.array([1])] * 2, names))
 
 

@@ -375,7 +375,7 @@ def test_encodings(tmp_path, encoding, key):
         ({"decimal": ";"}, "'.' or ','"),
         ({"encoding": "utf-16"}, "one of 'utf-8'"),
         ({"header": False}, "the names of the columns"),
-        ({"header": ["a", "A"]}, "capitals"),
+        ({"header": ["a", "A"]}, "upper and lower case"),
         ({"date_format": "dd.mm.yyyy"}, "a format such as"),
         ({"newlines": 1}, "True or False"),
     ],

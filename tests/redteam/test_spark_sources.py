@@ -60,7 +60,7 @@ def test_names_in_capitals_are_refused():
     session = spark()
     session.conf.set("spark.sql.caseSensitive", "true")
     try:
-        with pytest.raises(InputError, match="capitals"):
+        with pytest.raises(InputError, match="upper and lower case"):
             open_source(session.createDataFrame([(1, 2)], "k int, K int"))
     finally:
         session.conf.unset("spark.sql.caseSensitive")

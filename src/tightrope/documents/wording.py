@@ -1,4 +1,4 @@
-"""A guarantee in one plain paragraph: the only source of its sentences in all outputs.
+"""Sentences that explain a guarantee; reports and terminals add theirs in `reporting.wording.promise`.
 
 Every sentence holds for each attacker and rounds to the side of more risk. δ is added to a limit: it is not "the chance
 that the limit fails", for which a limit on ε alone would not be enough.

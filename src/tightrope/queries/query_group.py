@@ -253,7 +253,8 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
 
     Listed keys have the kinds of their columns; discovered ones are not the person column, as such groups are too
     small. Distinct values are not counted in the person column: people are counted with less noise. A count of
-    suppressed rows has discovered groups: listed and known groups are all shown.
+    suppressed rows has discovered groups: listed and known groups are all shown. Groups that are counted in cells are
+    listed.
     """
     if question.asked.keys is not None and not question.row_count_steps:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
@@ -266,6 +267,10 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
     if person.column is not None and any(measure.column == person.column for measure in distinct_counts):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
         raise PlanError("column", person.column, "not the column of the person", remedy)
+    if question.cell_expression is not None and question.asked.by and question.asked.keys is None:
+        # The noisy counts of cells are shown without a threshold, so that a discovered group would reveal its key.
+        text = f"list the groups of {question.kind!r}: groups whose rows are counted in cells cannot be discovered"
+        raise PlanError.from_text("keys", text)
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)

@@ -181,7 +181,7 @@ def test_row_groups_say_nothing_of_batches(sizes: list[int], tmp_path: Path) -> 
 
 def test_names_that_differ_in_capitals() -> None:
     """Engines take them for one."""
-    with pytest.raises(SchemaError, match="capitals"):
+    with pytest.raises(SchemaError, match="upper and lower case"):
         open_source(pa.table({"id": pa.array([1, 2]), "ID": pa.array([30, 40])}))
 
 
