@@ -73,7 +73,7 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
             ]
             row_limits.setdefault(answer, set()).add(json.dumps(limits))
     yield equality_claim(
-        "answers whose mechanisms use different rows or groups",
+        "mechanisms of one answer with different rows or groups",
         ", ".join(answer for answer in row_limits if len(row_limits[answer]) > 1) or "none",
         "none",
     )

@@ -353,7 +353,7 @@ def test_what_is_called_parquet_and_is_none_is_bad_input(tmp_path, content):
 @pytest.mark.parametrize("header", [b",index\n", b",INDEX\n", b"a,,b\n", b'""\n'])
 def test_other_columns_without_a_name_are_refused(tmp_path, header):
     (tmp_path / "p.csv").write_bytes(header)
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match="non-empty"):
         open_source(tmp_path / "p.csv")
 
 

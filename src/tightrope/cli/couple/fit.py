@@ -33,7 +33,7 @@ Examples: positions in 15 by 36 cells, wages in 30 bins, and categories with --e
 """
 MOVE_COLUMNS = ("group", "mean distance", "max distance", "unchanged")
 SHARING_TEXTS = {
-    "table": "contains the exact group distributions of the table; protect it like the data",
+    "table": "contains the exact group distributions; protect it like the data",
     "public": "contains the given public distributions, and no other data",
     "private": "is differentially private with the stated epsilon, and may be shared",
 }
