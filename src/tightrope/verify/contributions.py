@@ -306,13 +306,13 @@ def _sum_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
                 required = (
                     max(map(abs, column_bounds.values())) if is_plain_sum and answer not in centered else half_width
                 )
-                name = f"mechanisms[{index}].sensitivity_per_row: of a range this wide"
-                yield limit_claim(
-                    name,
-                    required * ROUNDING_FACTOR,
-                    _largest_row_effect(mechanism),
-                    required * ROUNDING_FACTOR <= _largest_row_effect(mechanism),
-                )
+                yield _sensitivity_claim(index, mechanism, required, "of a range this wide")
+
+
+def _sensitivity_claim(index: int, mechanism: Mechanism, required: Decimal, reason: str) -> Claim:
+    """Return the claim that a mechanism's largest effect of one row is at least what its bounds require."""
+    needed, effect = required * ROUNDING_FACTOR, _largest_row_effect(mechanism)
+    return limit_claim(f"mechanisms[{index}].sensitivity_per_row: {reason}", needed, effect, needed <= effect)
 
 
 def _bounds_of_column(column: str, bounds: dict[str, dict[str, Decimal]]) -> dict[str, Decimal]:
@@ -339,13 +339,7 @@ def _power_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim
         for answer in mechanism["answers"] if mechanism["statistic"].startswith(SUM_STATISTICS[2:]) else ():
             required = _required_power_reach(mechanism["statistic"], reaches.get(answer, {}))
             if required is not None:
-                name = f"mechanisms[{index}].sensitivity_per_row: of sums that reach so far"
-                yield limit_claim(
-                    name,
-                    required * ROUNDING_FACTOR,
-                    _largest_row_effect(mechanism),
-                    required * ROUNDING_FACTOR <= _largest_row_effect(mechanism),
-                )
+                yield _sensitivity_claim(index, mechanism, required, "of sums that reach so far")
 
 
 def _required_power_reach(statistic: str, reaches: dict[str, Decimal]) -> Decimal | None:
