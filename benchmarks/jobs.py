@@ -108,7 +108,7 @@ def ours(name: str, folder: Path, releases: int) -> Found:
     shutil.copy(folder / "airports.parquet", work)
     file = load_plan_file(work / "plan.toml")
     draft = file.release_plan().draft
-    table = attach_public_tables(open_source(work / f"{task.table}.parquet"), file.open_public_tables())
+    table = attach_public_tables(open_source(work / f"{task.table}.parquet"), file.public_tables())
     exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
     draw = build_answers(draft, certificate_of(draft))
     answers = [draw(exact)[0] for _ in range(releases)]

@@ -75,7 +75,7 @@ def measured(entries: int) -> list[Line]:
         empty = 1000 * statistics.median(charged(account, 200, "first"))
         print(f"charge, empty ledger: median {empty:.1f} ms")
         moments = [Limit("total", BUDGET, rule="moments", releases=1000)]
-        other = ledger.declare_dataset(replace(identity, name="moments", person="x"), moments)
+        other = ledger.declare_dataset(replace(identity, name="moments", privacy_unit="x"), moments)
         by_moments = charged(other, 100, "first", noise())
         moment = 1000 * statistics.median(by_moments)
         print(f"charge by moments: median {moment:.1f} ms, first {1000 * by_moments[0]:.0f}")
