@@ -207,10 +207,10 @@ class Verdict:
     If a claim has several points, this is the point that is exceeded most. ``proven_delta`` is the lower bound on δ at
     ``epsilon``, ``proven_epsilon`` that on ε at ``delta``.
 
-    ``could_have_seen`` is empty if the claim is refuted. Otherwise it says, by the name of a pair of distributions,
-    the least value of ``seen_of`` that this test refutes with probability at least ½, with this number of runs and
-    likelihood ratios as scores; ∞ if there is none. ``seen_of`` is ε at the δ of the claim's first point, or the total
-    variation if that point has ε = 0.
+    ``least_detectable`` is empty if the claim is refuted. Otherwise it says, by the name of a pair of distributions,
+    the least value of ``detectable_quantity`` that this test refutes with probability at least ½, with this number of
+    runs and likelihood ratios as scores; ∞ if there is none. ``detectable_quantity`` is ε at the δ of the claim's first
+    point, or the total variation if that point has ε = 0.
     """
 
     refuted: bool
@@ -219,8 +219,8 @@ class Verdict:
     delta: float
     proven_epsilon: float
     proven_delta: float
-    could_have_seen: dict[str, float]
-    seen_of: str
+    least_detectable: dict[str, float]
+    detectable_quantity: str
 
     def __str__(self) -> str:
         if self.refuted:
@@ -228,12 +228,12 @@ class Verdict:
             claimed = typed_text(self.delta, 6)
             text = f"claimed delta({self.epsilon:.6g}) <= {claimed}, proven delta({self.epsilon:.6g}) >= {proven}"
             return f"refuted at {in_percent(self.confidence)} confidence: {text}"
-        finite = {pair: value for pair, value in self.could_have_seen.items() if math.isfinite(value)}
+        finite = {pair: value for pair, value in self.least_detectable.items() if math.isfinite(value)}
         values = ", ".join(f"{significant_text(value, 3, UP)} ({pair})" for pair, value in finite.items())
         if values:
             power = (
                 "this test would refute the claim with probability at least 1/2 if the true "
-                f"{self.seen_of} were at least {values}"
+                f"{self.detectable_quantity} were at least {values}"
             )
         else:
             power = "this test has no power; use more runs"
@@ -250,7 +250,7 @@ def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence
 
 
 def detectable_quantity(points: Points) -> str:
-    """Return the name of the quantity in ``Verdict.could_have_seen``."""
+    """Return the name of the quantity in ``Verdict.least_detectable``."""
     epsilon, delta = points[0]
     return f"epsilon at delta = {typed_text(delta, 6)}" if epsilon > 0 else "total variation"
 

@@ -19,7 +19,7 @@ from tightrope.verify.claims import (
     unchecked_claim,
     upper_bound_claim,
 )
-from tightrope.verify.laws import Curve, compose_all
+from tightrope.verify.loss_grid import Curve, compose_all
 from tightrope.verify.promises import build_grids, exact_interval, smallest_positive
 from tightrope.verify.steps import Profile, composed_gaussians_profile, profile_on_grid, reversed_profile, step_profile
 

@@ -22,7 +22,7 @@ from tightrope.verify.claims import (
     unchecked_claim,
     upper_bound_claim,
 )
-from tightrope.verify.laws import Grid, GridDistribution
+from tightrope.verify.loss_grid import Grid, GridDistribution
 from tightrope.verify.promises import Ends, exact_interval, refine_claims, smallest_positive
 from tightrope.verify.releases import common_spacing
 from tightrope.verify.tables import TOTAL_WEIGHT, Noise

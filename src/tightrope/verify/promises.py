@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     upper_bound_claim,
 )
 from tightrope.verify.contributions import contribution_claims
-from tightrope.verify.laws import Curve, Grid, GridDistribution
+from tightrope.verify.loss_grid import Curve, Grid, GridDistribution
 from tightrope.verify.releases import Composition, choice_claims, chosen_answer_claims
 
 GRID_EXPONENTS = (6, 8, 10, 12)

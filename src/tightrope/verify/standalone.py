@@ -16,7 +16,7 @@ from tightrope.verify.forms import FORMS, upgrade_keys
 ORDER = (
     "forms",
     "claims",
-    "laws",
+    "loss_grid",
     "tables",
     "contributions",
     "releases",

@@ -12,7 +12,7 @@ from typing import Any
 from flint import arb, fmpz
 
 from tightrope.verify.claims import BrokenError, require_affordable
-from tightrope.verify.laws import Grid, GridDistribution
+from tightrope.verify.loss_grid import Grid, GridDistribution
 from tightrope.verify.promises import exact_interval
 
 Profile = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from tightrope.verify.claims import BrokenError, require_affordable, with_time_checks
-from tightrope.verify.laws import Atom, Grid, GridDistribution
+from tightrope.verify.loss_grid import Atom, Grid, GridDistribution
 
 TOTAL_WEIGHT = 1 << 128
 MIDDLE_CELLS = 64
