@@ -56,12 +56,14 @@ def triple_profile(epsilon: Any, delta: Any, eta: Any) -> Profile:
     return atoms_profile([(top, bottom), (middle, middle), (bottom, top)], delta)
 
 
-def staircase_profile(epsilon: Any, gamma: Any) -> Profile:
+def staircase_profile(step: dict[str, Any]) -> Profile:
     """Return the profile of staircase noise under a shift of one period: losses ε, 0, −ε.
 
-    The density is constant on the first part of a period, of length γ, and smaller by e^−ε on the rest. The total
-    variation follows from the mass within half a period of 0.
+    The density is constant on the first part of a period, of length γ, and smaller by e^−ε on the rest; γ defaults to
+    1/(1 + e^(ε/2)). The total variation follows from the mass within half a period of 0.
     """
+    epsilon = _positive_epsilon(step)
+    gamma = 1 / (1 + (epsilon / 2).exp()) if step["gamma"] is None else exact_interval(step["gamma"])
     fall = (-epsilon).exp()
     low = fall * (1 - gamma)
     total = gamma + low
@@ -69,11 +71,12 @@ def staircase_profile(epsilon: Any, gamma: Any) -> Profile:
     return triple_profile(epsilon, arb(0), (1 - fall) * inside / total)
 
 
-def truncated_laplace_profile(epsilon: Any, delta: Any) -> Profile:
+def truncated_laplace_profile(step: dict[str, Any]) -> Profile:
     """Return the profile of the density ∝ e^(−|x|) on [−a, a] under a shift by ε, a = log(1 + (e^ε − 1)/(2 δ)) ≥ ε.
 
     The optimal event is everything below y = (ε − e)/2, the part without overlap, or the support of P.
     """
+    epsilon, delta = exact_interval(step["epsilon"]), exact_interval(step["delta"])
     if not epsilon > 0:
         return atoms_profile([(1 - delta, 1 - delta)], delta)
     edge = 1 / (1 + (epsilon.exp() - 1) / (2 * delta))
@@ -107,25 +110,6 @@ def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
         return sums[min(low + shift, len(weights))] - e.exp() * sums[low]
 
     return delta_at if shift < len(weights) else atoms_profile([], arb(1))
-
-
-def convex_hull_profile(points: Sequence[tuple[Any, Any]]) -> Profile:
-    """Return the lower convex hull of points (γ = e^ε, δ), ascending in γ; constant after the last.
-
-    Its value is the minimum over all chords at γ, and over all points to the left.
-    """
-
-    def delta_at(e: Any) -> Any:
-        gamma = e.exp()
-        delta = arb(1)
-        for (left, left_delta), (right, right_delta) in combinations(points, 2):
-            if not (gamma < left or gamma > right):  # an endpoint that overlaps γ counts as inside
-                delta = delta.min(left_delta + (right_delta - left_delta) * (gamma - left) / (right - left))
-        for left, left_delta in points:
-            delta = delta if gamma < left else delta.min(left_delta)
-        return delta
-
-    return delta_at
 
 
 def step_profile(step: dict[str, Any]) -> Profile | None:
@@ -177,7 +161,8 @@ def scaled_distance(step: dict[str, Any]) -> Any:
     return exact_interval(step["sensitivity"] or 1) / exact_interval(step["scale"])
 
 
-def _approx_dp_profile(step: dict[str, Any]) -> Profile:
+def approx_dp_profile(step: dict[str, Any]) -> Profile:
+    """Return the profile that dominates every mechanism with this ε, δ and total variation."""
     epsilon, delta = exact_interval(step["epsilon"]), exact_interval(step["delta"] or 0)
     eta = exact_interval(1 if step["total_variation"] is None else step["total_variation"])
     if not epsilon > 0 or not delta < 1:
@@ -185,33 +170,28 @@ def _approx_dp_profile(step: dict[str, Any]) -> Profile:
     return triple_profile(epsilon, delta.min(eta), eta)
 
 
-def _randomized_response_profile(step: dict[str, Any]) -> Profile:
+def randomized_response_profile(step: dict[str, Any]) -> Profile:
+    """Return the profile of a response among k values: the true one is kept with odds e^ε."""
     odds, k = exact_interval(step["epsilon"]).exp(), int(step["k"] or 2)
     keep, other = odds / (odds + k - 1), 1 / (odds + k - 1)
     return atoms_profile([(keep, other), (other, keep), ((k - 2) * other, (k - 2) * other)], arb(0))
 
 
-def _pair_profile(step: dict[str, Any]) -> Profile:
+def pair_profile(step: dict[str, Any]) -> Profile:
+    """Return the profile of a stated pair of distributions, each divided by its sum."""
     p, q = ([exact_interval(x) for x in step[name]] for name in "pq")
     p_total, q_total = sum(p, arb(0)), sum(q, arb(0))
     pairs = [(a / p_total, b / q_total) for a, b in zip(p, q, strict=True)]
     return atoms_profile(pairs, arb(0))
 
 
-def _discrete_laplace_profile(step: dict[str, Any]) -> Profile:
+def discrete_laplace_profile(step: dict[str, Any]) -> Profile:
     """Return the profile of weights e^(−|x|/scale): one atom for each cell between the centers, and for each side."""
     ratio, shift = (-1 / exact_interval(step["scale"])).exp(), int(step["sensitivity"] or 1)
     center = (1 - ratio) / (1 + ratio)
     side = center / (1 - ratio)
     bounds = [(center * ratio**y, center * ratio ** (shift - y)) for y in range(1, shift)]
     return atoms_profile([(side, side * ratio**shift), *bounds, (side * ratio**shift, side)], arb(0))
-
-
-def _staircase_step_profile(step: dict[str, Any]) -> Profile:
-    """Return the staircase profile; γ defaults to 1/(1 + e^(ε/2))."""
-    epsilon = _positive_epsilon(step)
-    best = 1 / (1 + (epsilon / 2).exp())
-    return staircase_profile(epsilon, best if step["gamma"] is None else exact_interval(step["gamma"]))
 
 
 def _positive_epsilon(step: dict[str, Any]) -> Any:
@@ -229,7 +209,7 @@ def _integer_shift(step: dict[str, Any]) -> int:
     return int(size)
 
 
-def _discrete_staircase_profile(step: dict[str, Any]) -> Profile:
+def discrete_staircase_profile(step: dict[str, Any]) -> Profile:
     """Return the discrete staircase profile: weights e^(−iε), i increasing every ``size`` cells from ``first`` on.
 
     η is the mass of the ``size`` cells around 0.
@@ -251,7 +231,7 @@ def _discrete_staircase_profile(step: dict[str, Any]) -> Profile:
     return triple_profile(epsilon, arb(0), middle_mass / total)
 
 
-def _discrete_gaussian_profile(step: dict[str, Any]) -> Profile:
+def discrete_gaussian_profile(step: dict[str, Any]) -> Profile:
     """Return the profile of weights e^(−x²/(2 scale²)), without those of probability below 2^−128."""
     scale, shift = exact_interval(step["scale"]), _integer_shift(step)
     require_affordable(math.ceil(14 * step["scale"]), MAX_WEIGHTS, "weights of a list")
@@ -260,8 +240,11 @@ def _discrete_gaussian_profile(step: dict[str, Any]) -> Profile:
     return shifted_weights_profile([weight for weight in half if not weight < faint], shift)
 
 
-def _discrete_truncated_laplace_profile(step: dict[str, Any]) -> Profile:
-    """R^|x|, r = e^(−ε/size), for |x| < n and a part of that at ±n: the first n at which δ allows to stop."""
+def discrete_truncated_laplace_profile(step: dict[str, Any]) -> Profile:
+    """Return the profile of weights r^|x|, r = e^(−ε/size), for |x| < n, and a part of r^n at ±n.
+
+    n is the first at which δ allows to stop.
+    """
     epsilon, delta, size = _positive_epsilon(step), exact_interval(step["delta"]), _integer_shift(step)
     ratio = (-(epsilon / size).min(arb(MAX_FALL_NATS))).exp()
     half, above = [arb(1)], [arb(0), arb(1)]  # above[n]: the sum of the first n powers
@@ -275,30 +258,44 @@ def _discrete_truncated_laplace_profile(step: dict[str, Any]) -> Profile:
     return shifted_weights_profile([*half[:end], part * half[end]], size)
 
 
-def _points_profile(step: dict[str, Any]) -> Profile:
-    """The points up to the one with the least δ, their mirrors (1/γ, 1 − (1 − δ)/γ), and (0, 1)."""
+def points_profile(step: dict[str, Any]) -> Profile:
+    """Return the lower convex hull of points (γ = e^ε, δ).
+
+    The points are those up to the one with the least δ, their mirrors (1/γ, 1 − (1 − δ)/γ), and (0, 1). The value of
+    the hull is the minimum over all chords at γ, and over all points to the left.
+    """
     last = min(step["points"], key=lambda point: (point[1], point[0]))
     used = sorted((e, d) for e, d in step["points"] if e <= last[0])
     ahead = [(exact_interval(e).exp(), exact_interval(d)) for e, d in used]
     mirrored = [(1 / growth, 1 - (1 - delta) / growth) for growth, delta in reversed(ahead)]
-    return convex_hull_profile([(arb(0), arb(1)), *mirrored, *ahead])
+    points = [(arb(0), arb(1)), *mirrored, *ahead]
+
+    def delta_at(e: Any) -> Any:
+        gamma = e.exp()
+        delta = arb(1)
+        for (left, left_delta), (right, right_delta) in combinations(points, 2):
+            if not (gamma < left or gamma > right):  # an endpoint that overlaps γ counts as inside
+                delta = delta.min(left_delta + (right_delta - left_delta) * (gamma - left) / (right - left))
+        for left, left_delta in points:
+            delta = delta if gamma < left else delta.min(left_delta)
+        return delta
+
+    return delta_at
 
 
 PROFILE_MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
     "gaussian": lambda step: gaussian_profile(scaled_distance(step)),
     "laplace": lambda step: laplace_profile(scaled_distance(step)),
-    "discrete_laplace": _discrete_laplace_profile,
-    "approx_dp": _approx_dp_profile,
-    "randomized_response": _randomized_response_profile,
-    "from_pair": _pair_profile,
-    "from_points": _points_profile,
-    "staircase": _staircase_step_profile,
-    "truncated_laplace": lambda step: truncated_laplace_profile(
-        exact_interval(step["epsilon"]), exact_interval(step["delta"])
-    ),
-    "discrete_staircase": _discrete_staircase_profile,
-    "discrete_gaussian": _discrete_gaussian_profile,
-    "discrete_truncated_laplace": _discrete_truncated_laplace_profile,
+    "discrete_laplace": discrete_laplace_profile,
+    "approx_dp": approx_dp_profile,
+    "randomized_response": randomized_response_profile,
+    "from_pair": pair_profile,
+    "from_points": points_profile,
+    "staircase": staircase_profile,
+    "truncated_laplace": truncated_laplace_profile,
+    "discrete_staircase": discrete_staircase_profile,
+    "discrete_gaussian": discrete_gaussian_profile,
+    "discrete_truncated_laplace": discrete_truncated_laplace_profile,
 }
 
 
