@@ -38,35 +38,34 @@ CLAIM_FORMS = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
 CLAIM_REMEDY = "try tr.Budget(epsilon=1, delta=1e-8)"
 
 
+@singledispatch
 def claimed_points(claim: Any) -> Points:
     """Return the points (ε, δ) of a claim, in its order; raises ``InputError`` for other objects.
 
     >>> claimed_points([(1, 0.01)])
     ((1.0, 0.01),)
     """
-    return _claimed_points(claim)
-
-
-@singledispatch
-def _claimed_points(claim: Any) -> Points:
     if not isinstance(claim, Sequence) or isinstance(claim, (str, bytes)) or not claim:
         raise InputError("claim", claim, CLAIM_FORMS, CLAIM_REMEDY)
-    return _claimed_points(Budget(points=claim))
+    return claimed_points(Budget(points=claim))
 
 
-@_claimed_points.register
-def _(claim: Budget) -> Points:
+@claimed_points.register
+def budget_points(claim: Budget) -> Points:
+    """Return the points of a budget, rounded up."""
     return tuple((to_float(epsilon, "up"), to_float(delta, "up")) for epsilon, delta in claim.checked_points)
 
 
-@_claimed_points.register
-def _(claim: Guarantee) -> Points:
+@claimed_points.register
+def guarantee_points(claim: Guarantee) -> Points:
+    """Return the ε of the guarantee, if it is finite, and its total variation at ε = 0."""
     finite = [(float(claim.epsilon), claim.delta)] if math.isfinite(claim.epsilon) else []
     return (*finite, (0.0, claim.total_variation))
 
 
-@_claimed_points.register
-def _(claim: PrivacyLoss) -> Points:
+@claimed_points.register
+def loss_points(claim: PrivacyLoss) -> Points:
+    """Return the δ of the loss at equidistant ε, up to where it is ``LEAST_DELTA``."""
     largest = claim.epsilon(LEAST_DELTA)
     epsilons = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, LOSS_POINTS)
     return tuple(zip(epsilons.tolist(), claim.delta(epsilons).tolist(), strict=True))
@@ -162,7 +161,7 @@ def least_detectable(pair: ReferencePair, points: Points, runs: tuple[int, int],
 
 def probability_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
     """Return a lower bound on the probability that a pair with these events refutes the claim of these points."""
-    candidates = [_Event.clearest(events, point, runs) for point in points]
+    candidates = [_Event.with_largest_excess(events, point, runs) for point in points]
     tried = sorted(candidates, key=lambda event: -event.excess)[:MAX_TRIED_POINTS]
     return max(event.refutation_probability(runs, failure) for event in tried)
 
@@ -178,7 +177,7 @@ class _Event:
     excess: float
 
     @classmethod
-    def clearest(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
+    def with_largest_excess(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
         """Return the event that exceeds the point most clearly."""
         false_positive, true_positive = events
         gamma = math.exp(min(point[0], 700.0))

@@ -172,7 +172,14 @@ def load_study(path: str | Path) -> Study:
     """
     source = Path(path)
     try:
-        return study_of(read_study(_read_text(source), toml=source.suffix != ".json"))
+        text = source.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanError.from_text(str(source), f"the study cannot be read ({error.strerror}); {START}") from None
+    except UnicodeDecodeError:
+        expected = "expected a study, a text file (TOML or JSON in UTF-8)"
+        raise PlanError.from_text(str(source), f"{expected}; {START}") from None
+    try:
+        return study_of(read_study(text, toml=source.suffix != ".json"))
     except PlanError as error:
         if error.name != str(source):
             raise PlanError.from_text(str(source), str(error)) from None
@@ -219,13 +226,3 @@ def study_text(study: Study) -> str:
     """
     entries = plain_data(study_document(study)).items()
     return STUDY_HEAD + "".join(f"{key} = {toml_value(value)}\n" for key, value in entries if value not in (None, ""))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PlanError.from_text(str(path), f"the study cannot be read ({error.strerror}); {START}") from None
-    except UnicodeDecodeError:
-        text = "expected a study, a text file (TOML or JSON in UTF-8)"
-        raise PlanError.from_text(str(path), f"{text}; {START}") from None
