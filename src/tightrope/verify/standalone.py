@@ -21,7 +21,6 @@ ORDER = (
     "releases",
     "promises",
     "noises",
-    "steps",
     "accounts",
     "couplings",
     "ledgers",

@@ -15,9 +15,17 @@ from hypothesis import strategies as st
 from tightrope.documents.document import to_json_text
 from tightrope.documents.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
-from tightrope.local.studies.findings import Findings, expected_accuracy
 from tightrope.local.studies.planning import best, plan
-from tightrope.local.studies.study import Study, load_study, mechanism_choices, study_document, study_of, study_text
+from tightrope.local.studies.study import (
+    Findings,
+    Study,
+    expected_accuracy,
+    load_study,
+    mechanism_choices,
+    study_document,
+    study_of,
+    study_text,
+)
 
 NAMES = tuple(f"answer {i}" for i in range(16))
 SHARES = {"document": "study", "version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}
