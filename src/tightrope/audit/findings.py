@@ -226,7 +226,7 @@ class Verdict:
             proven = typed_text(self.proven_delta, 3, DOWN)
             claimed = typed_text(self.delta, 6)
             text = f"claimed delta({self.epsilon:.6g}) <= {claimed}, proven delta({self.epsilon:.6g}) >= {proven}"
-            return f"refuted at {in_percent(self.confidence)} confidence: {text}"
+            return f"refuted at {exact_percent_text(self.confidence)} confidence: {text}"
         finite = {pair: value for pair, value in self.least_detectable.items() if math.isfinite(value)}
         values = ", ".join(f"{significant_text(value, 3, UP)} ({pair})" for pair, value in finite.items())
         if values:
@@ -236,7 +236,7 @@ class Verdict:
             )
         else:
             power = "this test has no power; use more runs"
-        return f"not refuted at {in_percent(self.confidence)} confidence; {power}"
+        return f"not refuted at {exact_percent_text(self.confidence)} confidence; {power}"
 
 
 def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
@@ -254,10 +254,10 @@ def detectable_quantity(points: Points) -> str:
     return f"epsilon at delta = {typed_text(delta, 6)}" if epsilon > 0 else "total variation"
 
 
-def in_percent(confidence: float) -> str:
+def exact_percent_text(confidence: float) -> str:
     """Return a probability in percent with all of its digits, so that it is not rounded to 100 %.
 
-    >>> in_percent(0.99), in_percent(0.999999999999)
+    >>> exact_percent_text(0.99), exact_percent_text(0.999999999999)
     ('99 %', '99.9999999999 %')
     """
     digits = f"{exact_product(Decimal(100), Decimal(repr(confidence))):f}"

@@ -136,7 +136,7 @@ def expected_loss(matrix: Floats, law: Floats, cost: CostLike) -> float:
     return float(np.sum(law[:, None] * matrix * distances))
 
 
-def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
+def mix_until_private(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
     """Return ``matrix`` mixed with the smallest tried fraction of ``private`` whose integer table is ε·d private.
 
     Both have shape [n, m]; rows are normalized first. ``private`` must be more private than ε: its fraction doubles
@@ -317,7 +317,7 @@ def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: 
     else:
         arcs = _greedy_spanner(distances, stretch)
     matrix, optimum = _solve_program(weights, distances, arcs, epsilon / stretch * (1 - PROGRAM_EPSILON_MARGIN))
-    mechanism = certified(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
+    mechanism = mix_until_private(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
     return OptimalMetric(mechanism, expected_loss(mechanism.matrix, weights, distances), optimum, 2 * len(arcs[0]))
 
 

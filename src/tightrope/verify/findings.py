@@ -257,7 +257,9 @@ def mean_absolute_error(mechanism: dict[str, Any]) -> float:
     """
     noise, factor = noise_of_mechanism(mechanism), int(mechanism["factor"])
     error_at_zero = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
-    return (factor * noise.mean_absolute + noise.at_zero * error_at_zero) * float(Decimal(mechanism["unit"]))
+    return (factor * noise.mean_absolute + noise.probability_at_zero * error_at_zero) * float(
+        Decimal(mechanism["unit"])
+    )
 
 
 def _verdict_claim(name: str, words: str, holds: bool) -> Claim:

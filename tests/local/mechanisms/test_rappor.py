@@ -46,10 +46,10 @@ def test_permanent_rows_are_kept_and_reports_differ():
     reports = [m.report(kept, InsecureKeyed(seed)) for seed in range(60)]
     assert np.array_equal(before, kept)
     assert not np.array_equal(reports[0], reports[1])
-    from tightrope.local.parts.kernels import column_counts
+    from tightrope.local.parts.kernels import count_bits_by_column
 
-    rates = sum(column_counts(r[:1], 100) for r in reports) / 60
-    bits = column_counts(kept[:1], 100)
+    rates = sum(count_bits_by_column(r[:1], 100) for r in reports) / 60
+    bits = count_bits_by_column(kept[:1], 100)
     flip = float(m.flip.one_probability)
     assert np.all(np.abs(rates - np.where(bits, 1 - flip, flip)) < 5 * math.sqrt(0.25 / 60))
 

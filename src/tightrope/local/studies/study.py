@@ -201,14 +201,14 @@ def load_study(path: str | Path) -> Study:
         expected = "expected a study, a text file (TOML or JSON in UTF-8)"
         raise PlanError.from_text(str(source), f"{expected}; {START}") from None
     try:
-        return study_of(read_study(text, toml=source.suffix != ".json"))
+        return study_from_document(read_study(text, toml=source.suffix != ".json"))
     except PlanError as error:
         if error.name != str(source):
             raise PlanError.from_text(str(source), str(error)) from None
         raise
 
 
-def study_of(document: StudyDocument) -> Study:
+def study_from_document(document: StudyDocument) -> Study:
     """Return the study that a document describes; raises ``PlanError`` like ``load_study``."""
     try:
         return Study(

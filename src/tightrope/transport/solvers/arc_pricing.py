@@ -116,7 +116,7 @@ def group_into_boxes(points: Floats, masses: Floats) -> Boxes:
     return Boxes(home, mass, center)
 
 
-def first_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, Integers]:
+def initial_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, Integers]:
     """Return arcs that support a coupling, and for every point the arcs of least reduced cost by box potentials."""
     source_boxes, target_boxes = group_into_boxes(cost.x, source), group_into_boxes(cost.y, target)
     box_costs = Matrix(Points(source_boxes.center, target_boxes.center, cost.metric, cost.exponent).to_matrix())
@@ -172,7 +172,7 @@ def arc_pricing(cost: Points, source: Floats, target: Floats) -> Coupling:
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
     used_cost = cost.select_points(rows, columns)
     used_source, used_target = source[rows], target[columns]
-    arcs = np.unique(_encode_pairs(first_arcs(used_cost, used_source, used_target), used_cost))
+    arcs = np.unique(_encode_pairs(initial_arcs(used_cost, used_source, used_target), used_cost))
     for round_number in range(PRICING_ROUNDS):
         pairs = np.divmod(arcs, used_cost.matrix_shape[1])
         # Zeros become the smallest float, because POT drops zero entries.
