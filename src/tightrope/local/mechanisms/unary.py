@@ -163,11 +163,11 @@ class Rappor(FrequencyOracle):
         """The channel of one report to Σ bit_v 2^v, k ≤ 16; ``permanent.channel`` is that of the row."""
         return bits_channel(self.k, self.true_support_probability, self.false_support_probability)
 
-    def memorize(self, values: ArrayLike, randomness: Source | None = None) -> Words:
+    def permanent_rows(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return permanent rows, shape [n, ⌈k/64⌉]: each person must store the row of a value and keep it secret."""
         return self.permanent.perturb(values, randomness)
 
-    def report(self, rows: ArrayLike, randomness: Source | None = None) -> Words:
+    def report_rows(self, rows: ArrayLike, randomness: Source | None = None) -> Words:
         """Return one report from each permanent row, of the same shape; may be called any number of times."""
         permanent, randomness = check_packed_rows("rows", rows, self.k), randomness or Stream()
         out = permanent.copy()
@@ -180,7 +180,7 @@ class Rappor(FrequencyOracle):
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return one report from new permanent rows that are not stored: for a single collection."""
-        return self.report(self.memorize(values, randomness), randomness)
+        return self.report_rows(self.permanent_rows(values, randomness), randomness)
 
 
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
