@@ -74,7 +74,7 @@ class OneRun:
 
         Each of its k points is tested with failure probability (1 − ``confidence``)/k.
 
-        ``could_have_seen`` is the least detectable ε of randomized response, one report per canary.
+        ``least_detectable`` is the least detectable ε of randomized response, one report per canary.
         """
         points = claimed_points(claim)
         failure = (1 - self.confidence) / len(points)

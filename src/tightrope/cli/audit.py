@@ -14,7 +14,7 @@ import typer
 
 from tightrope import audit as audits
 from tightrope.audit import OneRun, one_run
-from tightrope.audit.findings import claimed_points, in_percent
+from tightrope.audit.findings import claimed_points, exact_percent_text
 from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
@@ -297,7 +297,7 @@ def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdic
     else:
         echo_lines(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
         scope, guess = "all bounds simultaneously", "the input"
-    echo_lines(f"Lower bounds at {in_percent(found.confidence)} confidence ({scope}):\n")
+    echo_lines(f"Lower bounds at {exact_percent_text(found.confidence)} confidence ({scope}):\n")
     rows = [[typed_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
     eta, success = significant_text(data["total_variation"], 4, DOWN), percent_text(data["attack_success"], DOWN)

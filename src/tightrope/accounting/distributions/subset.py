@@ -25,9 +25,17 @@ from tightrope.accounting.distributions.base import (
 )
 from tightrope.accounting.distributions.flat_moment import MAX_PLAIN_EXPONENT, FlatMoment, relative_modulus_bound
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature, log_one_plus
 from tightrope.accounting.distributions.loss_cells import LossCells
-from tightrope.accounting.distributions.shifted_line import (
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, MomentQuadrature, log_one_plus
+from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
+from tightrope.accounting.distributions.subsampled_gaussian import (
+    POWER_CLASSES,
+    PoissonGaussian,
+    cumulants_by_real_part,
+    log_moments_by_power_class,
+    tail_cutoff,
+)
+from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     CURVE_ANGLE,
     CUT_APPROACH_NATS,
     LARGEST_BETA,
@@ -40,14 +48,6 @@ from tightrope.accounting.distributions.shifted_line import (
     MomentIntegrand,
     complex_softplus,
     node_limit_error,
-)
-from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
-from tightrope.accounting.distributions.subsampled_gaussian import (
-    POWER_CLASSES,
-    PoissonGaussian,
-    cumulants_by_real_part,
-    log_moments_by_power_class,
-    tail_cutoff,
 )
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats

@@ -93,7 +93,7 @@ class Cells(BayesProblem):
         0.5
         """
         if isinstance(prior, Prior):
-            return cls._of_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
+            return cls._from_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
         try:
             samples = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
@@ -110,14 +110,14 @@ class Cells(BayesProblem):
         return cls(points, points, counts / counts.sum(), laws)
 
     @classmethod
-    def _of_distribution(cls, prior: Prior, likelihood: Callable[[Floats], ArrayLike], cells: int) -> Cells:
+    def _from_distribution(cls, prior: Prior, likelihood: Callable[[Floats], ArrayLike], cells: int) -> Cells:
         edges = np.asarray(prior.ppf(np.arange(cells + 1) / cells), dtype=np.float64)
         if np.any(np.isnan(edges)) or np.any(np.diff(edges) < 0):
             raise InputError("prior", prior, "a distribution with rising quantiles, such as scipy.stats.norm(0, 1)")
         nodes = (np.arange(cells)[:, None] + special.roots_sh_legendre(NODES)[0]) / cells
         points = np.asarray(prior.ppf(nodes.ravel()), dtype=np.float64)
         laws = _outcome_distributions(likelihood, points).reshape(cells, NODES, -1)
-        finer = partial(cls._of_distribution, prior, likelihood)
+        finer = partial(cls._from_distribution, prior, likelihood)
         return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws, finer)
 
     def discretized_problem(self, count: int) -> Cells | None:

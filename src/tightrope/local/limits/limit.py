@@ -71,10 +71,10 @@ def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 
     return low + 1
 
 
-def people_beyond(excluded: float, target: float) -> int:
+def people_not_excluded(excluded: float, target: float) -> int:
     """Return the smallest integer ≥ ``excluded`` (lowered for rounding), at least 1; fewer people are excluded.
 
-    >>> people_beyond(99.5, 0.01), people_beyond(-3.0, 0.01)
+    >>> people_not_excluded(99.5, 0.01), people_not_excluded(-3.0, 0.01)
     (100, 1)
     """
     if excluded > MAX_PEOPLE:
@@ -86,10 +86,10 @@ def _out_of_reach(target: float) -> InputError:
     return InputError("risk", target, f"within reach of {MAX_PEOPLE:.0e} people", "use a larger risk")
 
 
-def cost_of(cost: str | Cost) -> Cost:
+def resolve_cost_function(cost: str | Cost) -> Cost:
     """Return the cost function of an error ≥ 0: "absolute", "squared" or any non-decreasing function.
 
-    >>> cost_of("squared")(3.0)
+    >>> resolve_cost_function("squared")(3.0)
     9.0
     """
     if callable(cost):

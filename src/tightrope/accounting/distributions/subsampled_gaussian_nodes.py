@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from scipy import special
 
-from tightrope.accounting.distributions.line_moment import MomentQuadrature
+from tightrope.accounting.distributions.moment_quadrature import MomentQuadrature
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import expm1, log1p, log1p_minus_argument
