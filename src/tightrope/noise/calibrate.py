@@ -20,7 +20,6 @@ from enum import StrEnum
 from typing import cast
 
 import numpy as np
-import scipy
 from scipy import special
 
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
@@ -40,6 +39,7 @@ from tightrope.noise.parameter_search import (
     close_bracket,
 )
 from tightrope.numerics.checks import check_integer, check_positive
+from tightrope.numerics.root_finding import find_root
 
 # 1. The start of a search: near the answer, and cheap to compute.
 #
@@ -103,7 +103,7 @@ def _log_mu(epsilon: float, delta: float) -> float:
 
     if not log_delta_excess(MIN_LOG_MU) < 0 < log_delta_excess(MAX_LOG_MU):
         return MIN_LOG_MU if log_delta_excess(MIN_LOG_MU) >= 0 else MAX_LOG_MU
-    return float(scipy.optimize.brentq(log_delta_excess, MIN_LOG_MU, MAX_LOG_MU, xtol=1e-3))
+    return find_root(log_delta_excess, MIN_LOG_MU, MAX_LOG_MU, within=1e-3)
 
 
 # 2. The search.

@@ -15,6 +15,7 @@ from typing import Any
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, PrecisionError
+from tightrope.numerics.root_finding import bisect_integer, bisect_real
 
 SMALLEST, LARGEST, MOST = 1e-12, 1e12, 10**9
 """Default range of a parameter; integers from 1 to ``MOST``."""
@@ -188,14 +189,11 @@ class ParameterSearch:
             return target
         if self.parameter_range.stated_ends[target > accepted]:
             raise error
-        while (middle := self._middle_parameter(accepted, target)) not in (accepted, target):
-            accepted, target = (middle, target) if self._input_error_at(middle) is None else (accepted, middle)
-        low, high = (self.parameter_range.low, accepted) if target > accepted else (accepted, self.parameter_range.high)
+        bisect: Callable[..., float] = bisect_integer if self.parameter_range.integer else bisect_real
+        last = bisect(lambda parameter: self._input_error_at(parameter) is None, target, accepted, side="passes")
+        low, high = (self.parameter_range.low, last) if target > accepted else (last, self.parameter_range.high)
         self.parameter_range = replace(self.parameter_range, low=low, high=high)
-        return accepted
-
-    def _middle_parameter(self, one: float, other: float) -> float:
-        return (one + other) // 2 if self.parameter_range.integer else (one + other) / 2
+        return last
 
     def loss_falls(self, first: EvaluatedParameter) -> bool:
         """Return whether the loss falls with the parameter: from two evaluations, or more if these are equal."""
