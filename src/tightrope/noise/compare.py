@@ -260,9 +260,8 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
         if excess <= 0:
             break
         if doublings >= FREE_DOUBLINGS and not excess <= REQUIRED_PROGRESS * previous_excess:
-            raise InsufficientBudgetError(
-                f"no size of this noise meets {_points_text(points)}; use a larger epsilon or delta"
-            )
+            budget_text = " and ".join(f"epsilon {epsilon:g} at delta {delta:g}" for epsilon, delta in points)
+            raise InsufficientBudgetError(f"no size of this noise meets {budget_text}; use a larger epsilon or delta")
         size, previous_excess = 2 * size, excess
 
     def is_too_small(size: float) -> bool:
@@ -276,11 +275,6 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
     if bracket is None:
         return build(size * SMALLEST_SIZE_FRACTION)
     return build(bisect_real(is_too_small, *bracket, side="fails", relative=COMPARED_SIZE_TOLERANCE, geometric=True))
-
-
-def _points_text(points: PrivacyPoints) -> str:
-    """Return the points for a message, such as "epsilon 1 at delta 1e-06"."""
-    return " and ".join(f"epsilon {epsilon:g} at delta {delta:g}" for epsilon, delta in points)
 
 
 def meets_privacy_points(noise: IntegerMechanism, points: PrivacyPoints) -> bool:
@@ -385,19 +379,16 @@ def _calibrate_real_twins(budget: Budget, points: PrivacyPoints, sensitivity: in
         family.real_twin for family in registered_families() if family.real_twin and (delta > 0 or not family.has_bound)
     ]
     mechanisms = []
+
+    def calibrate_twin(twin: RealTwin) -> Mechanism:
+        size = calibrate(
+            lambda size: twin.make_mechanism(size, sensitivity, delta).loss, budget, smallest=sensitivity / 500
+        ).parameter
+        return twin.make_mechanism(size, sensitivity, delta)
+
     for twin in twins:
         try:
-            mechanisms.append((twin.name, _calibrate_real_twin(twin, budget, sensitivity, delta)))
+            mechanisms.append((twin.name, calibrate_twin(twin)))
         except (InputError, InsufficientBudgetError):
             continue
     return mechanisms
-
-
-def _calibrate_real_twin(twin: RealTwin, budget: Budget, sensitivity: int, delta: float) -> Mechanism:
-    """Return the real-valued noise of the least size that meets the budget."""
-
-    def make_noise(size: float) -> Mechanism:
-        return twin.make_mechanism(size, sensitivity, delta)
-
-    size = calibrate(lambda size: make_noise(size).loss, budget, smallest=sensitivity / 500).parameter
-    return make_noise(size)

@@ -103,7 +103,12 @@ def _formula_bounds(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) 
     if has_several_epsilons or cost.power is None or not epsilon <= LARGEST_EPSILON:
         return []
     if 0 < delta <= 0.5:
-        noise_epsilon = _largest_noise_epsilon(epsilon, delta, eta)
+        # The largest ε' ≤ ε whose noise has total variation ≤ η (theory §4); 0 for uniform noise.
+        noise_epsilon, allowed = epsilon, eta * (1 - FORMULA_MARGIN)
+        if _truncated_total_variation(epsilon, delta) > allowed:
+            noise_epsilon = find_crossing(
+                lambda smaller: _truncated_total_variation(smaller, delta) - allowed, epsilon, 0.0, side="passes"
+            )
         return [
             (
                 "GDGK truncated Laplace",
@@ -114,16 +119,6 @@ def _formula_bounds(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) 
         noise_epsilon = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
         return [("Laplace", _formula_cost(laplace(scale=sensitivity / noise_epsilon, sensitivity=sensitivity), cost))]
     return []
-
-
-def _largest_noise_epsilon(epsilon: float, delta: float, eta: float) -> float:
-    """Return the largest ε' ≤ ε whose truncated Laplace noise has total variation ≤ η (theory §4); 0 for uniform."""
-    allowed = eta * (1 - FORMULA_MARGIN)
-    if _truncated_total_variation(epsilon, delta) <= allowed:
-        return epsilon
-    return find_crossing(
-        lambda noise_epsilon: _truncated_total_variation(noise_epsilon, delta) - allowed, epsilon, 0.0, side="passes"
-    )
 
 
 def _truncated_total_variation(epsilon: float, delta: float) -> float:

@@ -390,9 +390,21 @@ def composed_noise(
         return _single_candidate(CLOSED_FORM, table, problem)
     if any(delta == 0 for _, delta in problem.points):
         return _single_candidate(*cheapest_staircase(problem), problem)
-    candidates, failures = _family_candidates(problem)
+    # Every family at its least size, and the reasons why others fail.
+    candidates: list[Candidate] = []
+    failures: dict[str, str] = {}
+    for family in registered_families():
+        max_releases = family.max_releases
+        if problem.shift < family.smallest_shift or (max_releases is not None and problem.releases > max_releases):
+            continue
+        try:
+            candidates.append(
+                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
+            )
+        except InsufficientBudgetError as error:
+            failures[family.name] = str(error)
     if not candidates:
-        raise InsufficientBudgetError("; ".join(sorted({str(reason) for reason in failures.values()})))
+        raise InsufficientBudgetError("; ".join(sorted(set(failures.values()))))
     best = min(candidates, key=lambda candidate: candidate.cost)
     # The weights themselves are optimized only for finite tables and few releases.
     if problem.releases <= MAX_POLISHED_RELEASES and len(best.half_weights) * problem.shift <= MAX_POLISHED_CELLS:
@@ -417,22 +429,6 @@ def _single_candidate(name: str, table: NoiseTable, problem: CompositionProblem)
     """Return the result for a single candidate."""
     realized = expected_cost(table, problem.cost)
     return ComposedNoise(table, name, realized, {name: realized}, False)
-
-
-def _family_candidates(problem: CompositionProblem) -> tuple[list[Candidate], dict[str, str]]:
-    """Return every family at its least size, and the reasons why others failed."""
-    candidates, failures = [], {}
-    for family in registered_families():
-        max_releases = family.max_releases
-        if problem.shift < family.smallest_shift or (max_releases is not None and problem.releases > max_releases):
-            continue
-        try:
-            candidates.append(
-                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
-            )
-        except InsufficientBudgetError as error:
-            failures[family.name] = str(error)
-    return candidates, failures
 
 
 def _optimized_candidate(problem: CompositionProblem, best: Candidate) -> Candidate:
