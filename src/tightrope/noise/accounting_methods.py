@@ -255,19 +255,24 @@ def _log_conversion(z: float) -> float:
     return -z * math.log1p(1 / z) - math.log1p(z)
 
 
+def log_moment_of_atoms(losses: Floats, masses: Floats, z: float, infinite_mass: float) -> float:
+    """Return log Σ m e^{zl}, rounded up: by expm1 for small z·l, otherwise by logsumexp.
+
+    The masses sum to 1 − ``infinite_mass``, so that Σ m e^{zl} = 1 + Σ m (e^{zl} − 1) − ``infinite_mass``.
+    """
+    if z * float(np.max(np.abs(losses))) < 300:
+        return math.log1p(math.fsum(masses * np.expm1(z * losses)) - infinite_mass) + MOMENT_ROUNDING
+    return float(special.logsumexp(z * losses + np.log(masses))) + MOMENT_ROUNDING
+
+
 def _log_moment_bound(composition: Composition, z: float) -> float:
     """Return an upper bound on K(z) at real z > 0."""
     z_array, terms = np.array([complex(z)]), []
     for distribution, copies in zip(composition.laws, composition.counts, strict=True):
         log_moment = distribution.log_moment(z_array)
         if log_moment is None:
-            # log Σ m e^{zl}, rounded up; the masses sum to 1 − δ_∞, so it is log(1 + Σ m (e^{zl} − 1) − δ_∞).
             losses, masses = _dominating_atoms(distribution)
-            if z * float(np.max(np.abs(losses))) < 300:
-                excess = math.fsum(masses * np.expm1(z * losses)) - distribution.infinite_mass
-                bound = math.log1p(excess) + MOMENT_ROUNDING
-            else:
-                bound = float(special.logsumexp(z * losses + np.log(masses))) + MOMENT_ROUNDING
+            bound = log_moment_of_atoms(losses, masses, z, distribution.infinite_mass)
         else:
             bound = float(log_moment[0].real + distribution.moment_error(z_array, log_moment)[0])
         terms.append(copies * bound)
