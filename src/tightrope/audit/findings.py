@@ -25,6 +25,7 @@ from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_probability, inner_probability, non_negative
+from tightrope.numerics.root_finding import bisect_real, bracket_by_doubling
 from tightrope.numerics.rounding import to_float
 
 Points = tuple[tuple[float, float], ...]
@@ -148,15 +149,10 @@ def least_detectable(pair: ReferencePair, points: Points, runs: tuple[int, int],
     def is_detected(size: float) -> bool:
         return probability_to_refute(pair.events(size, delta), points, runs, failure) >= DETECTION_PROBABILITY
 
-    low, high = 0.0, 1.0 / 16
-    while not is_detected(high):
-        low, high = high, 2 * high
-        if high > MAX_PAIR_SIZE:
-            return math.inf
-    for _ in range(SIZE_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_detected(middle) else (middle, high)
-    return pair.privacy(high, delta)
+    bracket = bracket_by_doubling(is_detected, 0.0, 1.0 / 16, limit=MAX_PAIR_SIZE)
+    if bracket is None:
+        return math.inf
+    return pair.privacy(bisect_real(is_detected, *bracket, side="passes", halvings=SIZE_HALVINGS), delta)
 
 
 def probability_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:

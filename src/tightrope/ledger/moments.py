@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-import scipy
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
@@ -22,6 +21,7 @@ from tightrope.accounting.filters.moments import MomentBound, log_moments, log_p
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, at_most, exact_product
 from tightrope.errors import InputError
+from tightrope.numerics.root_finding import find_root
 
 INFINITE_FRACTION = Decimal("0.25")
 """Part of δ reserved for infinite losses: costs 2 % of the noise, and is what bounded noise needs."""
@@ -182,9 +182,6 @@ def _smallest_half_width(order: float, moment: float) -> float:
 
     scales = (
         math.sqrt(order * (order + 1) / (2 * moment)),
-        1
-        / math.exp(
-            scipy.optimize.brentq(excess_moment, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)
-        ),
+        1 / math.exp(find_root(excess_moment, -30.0, math.log(1 + 2 * moment / order + 2 / order), within=1e-9)),
     )
     return min(width * scale for width, scale in zip(HALF_WIDTHS, scales, strict=True))

@@ -17,6 +17,7 @@ from tightrope.documents.budget import Budget, at_most
 from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import AnyTable, table_from_data
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, ShiftLoss, SplitBounds, total_loss
+from tightrope.numerics.root_finding import bisect_real
 
 WIDER_REACH = 4
 """A plan's lattice reaches 1.7 times its ε; beyond four times that, the mass is negligible."""
@@ -190,8 +191,4 @@ def _smallest_passing(passes: Callable[[float], bool], largest: float) -> float 
     """Return an upper bound on the smallest value that passes, at most ``largest``; None if ``largest`` fails."""
     if not passes(largest):
         return None
-    low, high = 0.0, largest
-    while high - low > FRACTION_TOLERANCE * largest:
-        middle = (low + high) / 2
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
+    return bisect_real(passes, 0.0, largest, side="passes", within=FRACTION_TOLERANCE * largest)

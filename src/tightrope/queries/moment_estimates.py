@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.numerics.root_finding import bisect_real
 from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -288,17 +289,15 @@ def hidden_variance_probability(sample: NoisySample, name: str, needed: float) -
         name: mean * 2,
         USABLE: mean.squared_span() + square_offset(sample.noises[name * 2]),
     }
-    sufficient_log, insufficient_log = 0.0, SMALLEST_EXPONENT  # powers of ten
-    if sample.noise_width(weights, math.pow(10, insufficient_log)) <= margin:
-        return math.pow(10, insufficient_log) / 2
-    while sufficient_log - insufficient_log > EXPONENT_TOLERANCE:
-        middle = (sufficient_log + insufficient_log) / 2
-        sufficient_log, insufficient_log = (
-            (middle, insufficient_log)
-            if sample.noise_width(weights, math.pow(10, middle)) <= margin
-            else (sufficient_log, middle)
-        )
-    return math.pow(10, sufficient_log) / 2
+
+    def is_exceeded_rarely(exponent: float) -> bool:
+        """Return whether the noise exceeds the margin with probability at most 10 to this power."""
+        return sample.noise_width(weights, math.pow(10, exponent)) <= margin
+
+    exponent = SMALLEST_EXPONENT
+    if not is_exceeded_rarely(exponent):
+        exponent = bisect_real(is_exceeded_rarely, exponent, 0.0, side="passes", within=EXPONENT_TOLERANCE)
+    return math.pow(10, exponent) / 2
 
 
 def covariance_noise(means: tuple[NoisyMean, NoisyMean], covariance: Span | float) -> Weights:

@@ -153,8 +153,11 @@ class Subset(LossDistribution):
         return super().cells_by_count(count) if contains_zero else _both_sides(base, self.rate)
 
 
+@lru_cache(maxsize=256)
 def subset_distribution(distribution: LossDistribution, rate: float) -> LossDistribution:
     """Return the loss distribution of a symmetric loss run on a subset; finite distributions stay finite."""
+    if isinstance(distribution, GaussianLossDistribution):
+        return SubsetGaussian(distribution.mu, rate)
     if not isinstance(distribution, Atoms):
         return Subset(distribution, rate)
     cells = _both_sides(distribution.loss_cells(0.0), rate)

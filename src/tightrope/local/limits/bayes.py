@@ -14,9 +14,10 @@ from scipy import special
 
 from tightrope.channels import kernel
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Bools, Floats
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.distributions import normalize_stochastic_matrix
+from tightrope.numerics.root_finding import bisect_arrays
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
@@ -265,11 +266,11 @@ class BetaBernoulli(BayesProblem):
 
 def _level_crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats) -> Floats:
     """Return θ where log θ^s (1−θ)^{n−s} crosses ``level``, between ``outer`` (below it) and the peak at ``inner``."""
-    for _ in range(BISECTIONS):
-        middle = (outer + inner) / 2
-        above = special.xlogy(s, middle) + special.xlog1py(count - s, -middle) > level
-        inner, outer = np.where(above, middle, inner), np.where(above, outer, middle)
-    return outer
+
+    def is_above(theta: Floats) -> Bools:
+        return np.asarray(special.xlogy(s, theta) + special.xlog1py(count - s, -theta) > level)
+
+    return bisect_arrays(is_above, outer, inner, side="fails", halvings=BISECTIONS)
 
 
 @dataclass(frozen=True, slots=True)

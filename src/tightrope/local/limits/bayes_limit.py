@@ -18,15 +18,16 @@ from tightrope.local.limits.bayes import BayesProblem, Cells
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, lower_bound
 from tightrope.local.limits.testing import MAX_COMPOSED_REPORTS
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Bools, Floats
 from tightrope.numerics.checks import check_integer
+from tightrope.numerics.root_finding import bisect_arrays
 
 DIVERGENCE_ROUNDING = 1e-15
 """Added to the information, for the rounding of the divergence, whose terms are at most about 1 where it matters."""
 
 
 def largest_probability(information: float | Floats, base: Floats) -> Floats:
-    """Return the largest p ≥ b with KL(p‖b) ≤ I, b = ``base`` in (0, 1], by bisection from above; shapes broadcast.
+    """Return the largest p ≥ b with KL(p‖b) ≤ I, b = ``base`` in (0, 1], rounded up; shapes broadcast.
 
     An event of probability b has at most this probability given I nats of information (data processing of KL).
 
@@ -34,12 +35,11 @@ def largest_probability(information: float | Floats, base: Floats) -> Floats:
     1.0
     """
     limit, base = np.broadcast_arrays(np.asarray(information, dtype=np.float64), base)
-    low, high = base, np.ones_like(base)
-    for _ in range(60):
-        middle = (low + high) / 2
-        fits = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= limit + DIVERGENCE_ROUNDING
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    return high
+
+    def fits(p: Floats) -> Bools:
+        return rel_entr(p, base) + rel_entr(1 - p, 1 - base) <= limit + DIVERGENCE_ROUNDING
+
+    return bisect_arrays(fits, np.ones_like(base), base, side="fails", halvings=60)
 
 
 RADII = 250

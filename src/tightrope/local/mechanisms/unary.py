@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from tightrope.local.parts.losses import (
 )
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
+from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.bits import Source, Stream, Words
 
 if TYPE_CHECKING:
@@ -203,11 +203,11 @@ def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
     permanent = unary_encoding(epsilon, k, optimized=False)
     # The smallest multiple of 2⁻¹⁶ with which one report has a loss of at most `once`: more flips, less loss.
     most = 1 << FLIP_DIGITS - 1
-    least = bisect_left(
-        range(most),
-        True,
-        lo=1,
-        key=lambda flips: epsilon_of_change(_single_report_probabilities(permanent, _flip_digits(flips))) <= single,
+    least = bisect_integer(
+        lambda flips: epsilon_of_change(_single_report_probabilities(permanent, _flip_digits(flips))) <= single,
+        0,
+        most,
+        side="passes",
     )
     if least == most:
         raise InputError("once", single, "large enough to differ from 0", "use a larger value")

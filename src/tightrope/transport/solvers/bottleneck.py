@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.root_finding import bisect_integer
 from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.libraries import Arcs, largest_flow
@@ -159,11 +160,10 @@ def _search_radius(cost: Cost, masses: IntegerMasses) -> tuple[float, PricedPair
         )
         near = pairs_within(cost, radius)
     levels = np.unique(near.costs[near.costs >= lower_bound])
-    low, high = 0, len(levels) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if masses.all_mass_fits(near.up_to(levels[middle])) else (middle + 1, high)
-    return float(levels[low]), near.up_to(levels[low])
+    least = bisect_integer(
+        lambda index: masses.all_mass_fits(near.up_to(levels[index])), -1, len(levels) - 1, side="passes"
+    )
+    return float(levels[least]), near.up_to(levels[least])
 
 
 def pairs_within(cost: Cost, radius: float) -> PricedPairs:
