@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.reporting.wording import promise
-from tightrope.reporting.wording.answers import Row, read_answer
-from tightrope.reporting.wording.document import as_number, number_at
+from tightrope.reporting.wording.answers import Row, shown_answer
+from tightrope.reporting.wording.partial_release import PartialAnswer, as_number, read_certificate, read_part
 from tightrope.reporting.wording.promise import true_positive_rate
 from tightrope.reporting.wording.sentences import answer_heading
 from tightrope.tables.labels import Axis
@@ -36,12 +37,12 @@ MOST_GROUPS = 60
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
 
 
-def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
+def tradeoff_curve(certificate: ReleaseCertificate | Mapping[str, object]) -> Figure:
     """Plot the bound on true- against false-positive rates of any attacker, with the diagonal of a coin flip.
 
     Raises InputError where the certificate states no guarantee, MissingExtraError without matplotlib.
     """
-    points = promise.tradeoff_points(certificate)
+    points = promise.tradeoff_points(read_certificate(certificate))
     if not points:
         raise _empty_chart_error(
             "certificate", certificate, "a certificate with epsilon and delta, total_variation or a profile"
@@ -74,29 +75,29 @@ def tradeoff_curves(profiles: Mapping[str, Sequence[tuple[float, float]]]) -> Fi
     return figure
 
 
-def privacy_profile(certificate: Mapping[str, object]) -> Figure:
+def privacy_profile(certificate: ReleaseCertificate | Mapping[str, object]) -> Figure:
     """Plot δ over ε, δ on a logarithmic axis, with the stated guarantee as a dot.
 
     Raises InputError where the certificate holds no profile, MissingExtraError without matplotlib.
     """
-    points = promise.profile_points(certificate)
+    stated = read_certificate(certificate)
+    points = promise.profile_points(stated)
     if not points:
         raise _empty_chart_error("certificate", certificate, "a certificate with a profile")
     figure, axes = _new_axes(5.2, 4.0, "ε", "δ")
     axes.semilogy(*zip(*points, strict=True), color=ACCENT, linewidth=2)
-    epsilon, delta = number_at(certificate, "epsilon"), number_at(certificate, "delta")
-    if epsilon is not None and delta:
-        axes.plot([epsilon], [delta], "o", color=ACCENT)
+    if stated.epsilon is not None and stated.delta:
+        axes.plot([stated.epsilon], [stated.delta], "o", color=ACCENT)
     return figure
 
 
-def answers_chart(answer: Mapping[str, object]) -> Figure:
+def answers_chart(answer: AnswerDocument | Mapping[str, object]) -> Figure:
     """Plot the values of one answer with their 95 % intervals: over the keys if these are numbers, else as a list.
 
     A list shows the first 60 groups that have a value and says how many there are.
     Raises InputError where no value is published, MissingExtraError without matplotlib.
     """
-    read = read_answer(answer)
+    read = shown_answer(answer if isinstance(answer, AnswerDocument) else read_part(answer, PartialAnswer))
     published = [row for row in read.rows if row.value is not None]
     if not published:
         raise _empty_chart_error("answer", answer, "an answer with at least one published value")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.account import Account, TrainingAccount
 from tightrope.documents.coupling import CouplingDocument
-from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars_in_lines
 from tightrope.documents.noise import NoiseDocument
 from tightrope.documents.release import ReleaseResult
@@ -25,6 +24,7 @@ from tightrope.reporting.pages.coupling_page import coupling_view
 from tightrope.reporting.pages.noise_page import noise_view
 from tightrope.reporting.pages.release_page import page_view
 from tightrope.reporting.pages.study_page import plan_view, study_view
+from tightrope.reporting.wording.partial_release import read_release
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,14 +59,10 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    if isinstance(document, Mapping):
-        data: Mapping[str, object] = document
-    elif isinstance(document, ReleaseResult):
-        data = plain_data(document)
-    else:
+    if not isinstance(document, ReleaseResult | Mapping):
         remedy = "pass json.loads() of what `tightrope release --json` prints"
         raise InputError("document", document, "a mapping", remedy)
-    return template_environment().get_template(TEMPLATE).render(page=page_view(data))
+    return template_environment().get_template(TEMPLATE).render(page=page_view(read_release(document)))
 
 
 def study_html(document: FindingsDocument) -> str:
