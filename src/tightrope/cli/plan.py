@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_UP, Decimal
 from itertools import chain
 from typing import Annotated
 
@@ -14,7 +13,15 @@ from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
 from tightrope.documents import Budget
 from tightrope.documents.escaping import escape_control_chars, toml_value
-from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text, typed_text
+from tightrope.documents.numbers import (
+    MISSING,
+    UP,
+    compact_text,
+    fixed_text,
+    percent_text,
+    significant_text,
+    typed_text,
+)
 from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import (
@@ -176,7 +183,7 @@ def _show_budgets(table: Sequence[BudgetRow], title: str | None) -> None:
     echo_lines(*([escape_control_chars(title)] if title else []))
     margins = [_half_widths(row) for row in table]
     labels = dict.fromkeys(chain.from_iterable(margins))
-    body = [[label, *(_compact(by_label.get(label)) for by_label in margins)] for label in labels]
+    body = [[label, *(compact_text(by_label.get(label)) for by_label in margins)] for label in labels]
     body.append(
         ["attacker's success, at most", *(percent_text(row.attack_success, UP).replace(" %", "%") for row in table)]
     )
@@ -207,14 +214,6 @@ def _half_widths(row: BudgetRow) -> dict[str, float | None]:
         else:
             lines[escape_control_chars(name)] = margin
     return lines
-
-
-def _compact(margin: float | None) -> str:
-    """Return a margin of error with two digits, rounded up, in at most six characters."""
-    if margin is not None and not 1e-3 <= margin < 1e6:
-        digits = Decimal(margin).normalize()
-        return f"{digits.quantize(Decimal(1).scaleb(digits.adjusted() - 1), ROUND_UP):.1e}" if margin else "0"
-    return significant_text(margin, 2, UP)
 
 
 app = command_app(plan, example=PLAN_EXAMPLE)

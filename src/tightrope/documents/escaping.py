@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tightrope.documents.numbers import shortest_text
+
 
 def escape_control_chars(text: object) -> str:
     r"""Return the text with control characters, escapes, bidirectional marks and invisible characters replaced.
@@ -169,12 +171,7 @@ def part_named(key: object, edges: Sequence[object]) -> str:
 def _edge_text(edge: object) -> str:
     if isinstance(edge, bool) or not isinstance(edge, int | float):
         return escape_control_chars(edge)
-    is_integer = isinstance(edge, float) and edge.is_integer() and abs(edge) < _MAX_PLAIN_FLOAT
-    return (str(int(edge)) if is_integer else str(edge)).replace("-", "−", 1)
-
-
-_MAX_PLAIN_FLOAT = 1e15
-"""Integers from here on are shown with a power of ten if they are floats."""
+    return shortest_text(edge).replace("-", "−", 1)
 
 
 def unit_noun(means: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, positional_text, typed_text
 from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease
 from tightrope.reporting.wording.sentences import (
     MARGIN,
@@ -28,9 +28,9 @@ BIAS_NOT_ESTIMATED = (
 
 def plan_text(document: PlannedRelease) -> str:
     """Return the budget and the accuracy of each planned answer as text."""
+    epsilon, delta = positional_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
     header = [
-        f"Privacy guarantee: epsilon {rounded_up(document.epsilon, 3)} at delta {typed_text(document.delta, 2, UP)}, "
-        f"total variation {document.total_variation:.4g}.",
+        f"Privacy guarantee: epsilon {epsilon} at delta {delta}, total variation {document.total_variation:.4g}.",
         document.attacker,
         neighbors_text(document.neighbors),
     ]
@@ -54,7 +54,9 @@ def costs_lines(costs: PlannedCosts | None) -> list[str]:
     header = (
         f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
-    counts = (f"{statistic_text(count.statistic)}: ± {rounded_up(count.half_width_95, 2)}" for count in costs.counts)
+    counts = (
+        f"{statistic_text(count.statistic)}: ± {positional_text(count.half_width_95, 2, UP)}" for count in costs.counts
+    )
     is_too_noisy = any(count.half_width_95 > LARGE_TABLE_ROWS for count in costs.counts)
     advice = [
         f"For a table of about {LARGE_TABLE_ROWS:,} rows these estimates are too noisy: with bias_check = 0 it is used "
@@ -76,40 +78,21 @@ def _answer_text(answer: PlannedAnswer, notes_of_all: Sequence[str]) -> str:
     ]
     lines += [
         f"  noise on the {noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}, "
-        f"expected absolute error {rounded_up(noise.mean_absolute_error, 2)}"
+        f"expected absolute error {positional_text(noise.mean_absolute_error, 2, UP)}"
         for noise in answer.noise
     ]
     error = answer.error
     if error.half_width_95 is not None:
-        maximum = "" if error.worst_error is None else f", maximum error ± {rounded_up(error.worst_error, 3)}"
-        lines.append(f"  {MARGIN} ± {rounded_up(error.half_width_95, 3)}{maximum}")
+        worst = error.worst_error
+        maximum = "" if worst is None else f", maximum error ± {positional_text(worst, 3, UP)}"
+        lines.append(f"  {MARGIN} ± {positional_text(error.half_width_95, 3, UP)}{maximum}")
     # Show errors by group size if they differ, or if small groups are suppressed.
     discovered = answer.keys == "discovered"
     for size in error.by_group_size if error.half_width_95 is None or discovered else ():
         half_width, suppression = size.half_width_95, ""
         if size.suppressed > 0 or discovered:
             suppression = f", probability of suppression: {suppression_text(size.suppressed)}"
-        width = "unbounded" if half_width is None else f"± {rounded_up(half_width, 2)}"
+        width = "unbounded" if half_width is None else f"± {positional_text(half_width, 2, UP)}"
         shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
         lines.append(f"  with {size.rows:,} rows: {shown}{suppression}")
     return "\n".join([*lines, *(f"  {note}" for note in answer.notes if note not in notes_of_all)])
-
-
-def _probability_text(share: float) -> str:
-    """Return a probability as text, rounded up: "never" only for 0.
-
-    >>> _probability_text(0.0), _probability_text(0.0015172), _probability_text(1e-9), _probability_text(0.99999)
-    ('never', '0.152 %', '0.0001 %', '100 %')
-    """
-    return "never" if share <= 0 else f"{rounded_up(100 * max(share, 1e-6), 3)} %"
-
-
-def rounded_up(value: float, digits: int) -> str:
-    """Return the value with at least ``digits`` digits, rounded up, with thousands separators, without exponents.
-
-    >>> rounded_up(5912499.3, 3), rounded_up(32.836, 2), rounded_up(0.00206, 2)
-    ('5,912,500', '33', '0.0021')
-    """
-    exact = Decimal(repr(value))
-    rounded = Context(prec=max(digits, exact.adjusted() + 1), rounding=ROUND_CEILING).plus(exact)
-    return f"{rounded.normalize(Context(prec=400)):,f}"

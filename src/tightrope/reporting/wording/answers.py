@@ -7,7 +7,16 @@ from decimal import Context
 from statistics import median
 
 from tightrope.documents.escaping import escape_control_chars, part_named
-from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed_text, full_digits, rounded_decimal
+from tightrope.documents.numbers import (
+    DOWN,
+    MISSING,
+    UP,
+    decimals_for,
+    fixed_text,
+    full_digits,
+    rounded_decimal,
+    shortest_text,
+)
 from tightrope.documents.release import MEASURES, PAID, AnswerDocument, ErrorStatement, NoiseUsed, ReleaseResult
 from tightrope.reporting.wording.partial_release import (
     Json,
@@ -146,8 +155,8 @@ def key_text(key: object) -> str:
         return "no value"
     if isinstance(key, bool):
         return "true" if key else "false"
-    if isinstance(key, float) and key.is_integer() and abs(key) < 1e15:
-        return str(int(key))
+    if isinstance(key, float):
+        return shortest_text(key)
     return escape_control_chars(key) or "(empty)"
 
 
