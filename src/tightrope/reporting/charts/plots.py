@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats
 from tightrope.reporting.wording import promise
 from tightrope.reporting.wording.answers import Row, shown_answer
 from tightrope.reporting.wording.partial_release import PartialAnswer, as_number, read_certificate, read_part
@@ -302,7 +302,7 @@ def _draw_group_panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], 
 
 def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
     """Draw each group above, and below it the common target with the heaviest flows."""
-    from matplotlib.colors import PowerNorm
+    from matplotlib.colors import PowerNorm, to_rgba
 
     broad = 4.6 if len(_drawn_groups(saved)) <= 3 else 3.4
     figure, axes = _new_group_figure(
@@ -314,7 +314,16 @@ def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
         image = _draw_distribution_map(above, cells, law, scale)
         _draw_distribution_map(below, cells, target, scale)
-        _draw_flow_arrows(below, cells, plan_entries(saved.mechanism, name))
+        # The heaviest flows between different cells, the heavier the darker.
+        starts, ends, shares = plan_entries(saved.mechanism, name)
+        moved = np.flatnonzero(starts != ends)
+        heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
+        if len(heaviest):
+            (y, x), (v, u) = cells.cell_centers(starts[heaviest]), cells.cell_centers(ends[heaviest])
+            strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
+            arrows = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004, "headwidth": 5}
+            colors = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
+            below.quiver(x, y, u - x, v - y, color=colors, **arrows)
         above.set_title(_group_title(saved, name), fontsize=10, color=INK)
         below.set_xlabel(_escape_mathtext(cells.column_names[1]), color=INK)
     for row, when in zip(axes, ("before", "after"), strict=True):
@@ -343,23 +352,6 @@ def _draw_distribution_map(panel: Axes, cells: Cells, law: Floats, scale: Any) -
         aspect="equal" if 1 / STRETCHED <= _height_to_width(cells) <= STRETCHED else "auto",
         interpolation="nearest",
     )
-
-
-def _draw_flow_arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats]) -> None:
-    """Draw the heaviest flows between different cells, the heavier the darker."""
-    starts, ends, shares = found
-    moved = np.flatnonzero(starts != ends)
-    heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
-    if not len(heaviest):
-        return
-    from matplotlib.colors import to_rgba
-
-    (y, x), (v, u) = cells.cell_centers(starts[heaviest]), cells.cell_centers(ends[heaviest])
-    strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
-    colors = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
-    panel.quiver(
-        x, y, u - x, v - y, color=colors, angles="xy", scale_units="xy", scale=1, width=0.004, headwidth=5
-    )  # fmt: skip
 
 
 def _draw_histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:

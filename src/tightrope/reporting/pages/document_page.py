@@ -129,7 +129,8 @@ def _cached_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_printable_fields,
+        # Invisible characters are escaped in every field: a column name may reverse the direction of a text.
+        finalize=lambda value: escape_control_chars_in_lines(value) if type(value) is str else value,
     )
     environment.filters["at"] = _percent_position
     # The style and the script of every page, and the policy that allows only these two.
@@ -137,11 +138,6 @@ def _cached_environment() -> Environment:
     assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
     environment.globals |= {**assets, "policy": content_security_policy(style, script)}
     return environment
-
-
-def _printable_fields(value: object) -> object:
-    """Return a template value with invisible characters escaped, since a column name may reverse the text direction."""
-    return escape_control_chars_in_lines(value) if type(value) is str else value
 
 
 def _read_template(name: str) -> str:

@@ -331,20 +331,22 @@ def sensitivity_text(steps: str, unit: Decimal | str) -> str:
     return f"{exact.normalize():f}" if abs(exact.adjusted()) < 40 else str(exact)
 
 
-def _typed(number: Decimal | str) -> str:
+def _typed_number(number: Decimal | str) -> str:
     """Return a number as it is typed: "1e-8" for "1E-8"."""
     return str(number).replace("E", "e")
 
 
 def _exact_guarantee_numbers(certificate: Certificate) -> list[tuple[str, str]]:
     """Return the numbers of the guarantee exactly as in the certificate."""
-    points = (f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in certificate.budget.points)
+    points = (
+        f"δ ≤ {_typed_number(delta)} at ε = {_typed_number(epsilon)}" for epsilon, delta in certificate.budget.points
+    )
     named = [
         ("ε, upper bound with all digits", str(certificate.epsilon_exact)),
-        ("δ, with all digits", _typed(certificate.delta_exact)),
+        ("δ, with all digits", _typed_number(certificate.delta_exact)),
         ("Total variation", significant_text(certificate.total_variation, 4, UP)),
         ("Requested guarantee", " and ".join(points)),
-        ("Probability of unbounded loss, at most", _typed(certificate.budget.delta)),
+        ("Probability of unbounded loss, at most", _typed_number(certificate.budget.delta)),
         ("Relation of neighboring tables", certificate.neighbors.relation),
         ("Privacy computed by", certificate.computed.method),
     ]

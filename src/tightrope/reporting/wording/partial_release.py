@@ -199,16 +199,18 @@ def read_part(source: object, kind: type[P]) -> P:
     'add-remove'
     """
     table = source if isinstance(source, Mapping) else {}
-    return kind(**{field.name: _read_value(table.get(field.name), field.type) for field in fields(kind)})
-
-
-def _read_value(value: object, expected: Any) -> Any:
-    if expected in _READERS:
-        return _READERS[expected](value)
-    if isinstance(expected, type) and issubclass(expected, Struct):
-        return read_part(value, expected)
-    item_type, _ = get_args(expected)  # a list of parts; other items are dropped
-    return tuple(read_part(item, item_type) for item in _list_items(value) if isinstance(item, Mapping))
+    values: dict[str, object] = {}
+    for field in fields(kind):
+        value, expected = table.get(field.name), field.type
+        if expected in _READERS:
+            values[field.name] = _READERS[expected](value)
+        elif isinstance(expected, type) and issubclass(expected, Struct):
+            values[field.name] = read_part(value, expected)
+        else:  # a list of parts; other items are dropped
+            item_type, _ = get_args(expected)
+            parts = (read_part(item, item_type) for item in _list_items(value) if isinstance(item, Mapping))
+            values[field.name] = tuple(parts)
+    return kind(**values)
 
 
 def as_number(value: object) -> float | None:
