@@ -212,21 +212,22 @@ def axis_chart(answer: Answer) -> AxisChart | None:
         said = rounded_row(row, decimals)  # as in the table
         title = f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})"
         dots.append(PlacedDot(along, dot, title, no_key=key is None))
-    # Ticks at round keys, integers if all keys are; years without a thousands separator.
-    whole = all(number.is_integer() for number in numbers)
-    plain = whole and max(abs(number) for number in numbers) < 10_000
-    key_ticks = [
-        tick
-        for tick in keys.make_ticks(WIDTH_TICKS)
-        if tick.at <= keys.to_percent(max(numbers)) + 2 and not (whole and "." in tick.label)
-    ]
     return AxisChart(
         key_name=answer.by[0],
-        key_ticks=[Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in key_ticks],
+        key_ticks=_key_ticks(numbers, keys),
         value_ticks=values.make_ticks(HEIGHT_TICKS),
         dots=dots,
         radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
     )
+
+
+def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
+    """Return ticks at round keys, integers if all keys are; years without a thousands separator."""
+    whole = all(number.is_integer() for number in numbers)
+    plain = whole and max(abs(number) for number in numbers) < 10_000
+    end = scale.to_percent(max(numbers)) + 2
+    ticks = [tick for tick in scale.make_ticks(WIDTH_TICKS) if tick.at <= end and not (whole and "." in tick.label)]
+    return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in ticks]
 
 
 # The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).
