@@ -431,6 +431,10 @@ def results_csv(result: ReleaseResult) -> str:
 def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
     """Return the columns of the table of all answers, with one value for each group."""
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
+    # "by " precedes keys that are named like another column, or that begin with it already.
+    key_columns = {
+        f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name: name for name in keys
+    }
     rows = [(answer, record) for answer in result.answers for record in answer.rows]
     charged = [name for name in PAID if any(name in record for _, record in rows)]
     missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
@@ -440,19 +444,10 @@ def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
 
     return {
         QUESTION: [answer.name for answer, _ in rows],
-        **{_key_column(name): values_of(name) for name in keys},
+        **{column: values_of(name) for column, name in key_columns.items()},
         **{name: values_of(name) for name in (*MEASURES, *charged)},
         **({MISSING: missing} if any(missing) else {}),
     }
-
-
-def _key_column(name: str) -> str:
-    """Return the name of a key column: "by " precedes names that another column has, or that begin with it already.
-
-    >>> _key_column("question"), _key_column("by question"), _key_column("city")
-    ('by question', 'by by question', 'city')
-    """
-    return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name
 
 
 # The output of ``tightrope plan``: the guarantee and the errors of a release that has not been charged.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars, html_text, part_named
+from tightrope.documents.numbers import UP, positional_text
 from tightrope.documents.release import (
     MEASURES,
     MISSING,
@@ -29,7 +30,6 @@ from tightrope.documents.release import (
 )
 from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
 from tightrope.queries.query import Query
-from tightrope.release.plan_text import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ class Answers:
 
     def __repr__(self) -> str:
         certificate = self.certificate_data
-        promise = f"epsilon {rounded_up(certificate.epsilon, 3)} at delta {certificate.delta:.3g}"
+        promise = f"epsilon {positional_text(certificate.epsilon, 3, UP)} at delta {certificate.delta:.3g}"
         bias_lines = [f"<Cost {part.statement}>" for part in self.bias]
         return "\n".join(
             [f"<Answers: {promise}, .certificate holds the guarantee>", *map(repr, self.answers), *bias_lines]

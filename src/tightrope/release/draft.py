@@ -330,7 +330,7 @@ class NoisePlan:
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
 
-        return plan_text(self.to_data())
+        return plan_text(self.document())
 
 
 def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:
