@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
@@ -26,7 +27,7 @@ MAX_QUESTIONS = 100
 KEY_COUNT = "rows"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
 class QueryGroup:
     """Queries over the same groups with the same bounds: one pass over the table, composed jointly."""
 
@@ -49,12 +50,12 @@ class QueryGroup:
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
 
-    @property
+    @cached_property
     def ordered_queries(self) -> tuple[Query, ...]:
         """The queries, in order."""
         return tuple(self.vectors_by_query)
 
-    @property
+    @cached_property
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Every noisy vector once, in the order of the draws: key count, vectors by query, ``diagnostic_counts``."""
         key_counts = () if self.key_count is None else (self.key_count,)
@@ -73,7 +74,7 @@ class QueryGroup:
         )
         return self.queries_by_diagnostic.get(vector.statistic_name) or tuple(names)
 
-    @property
+    @cached_property
     def table_request(self) -> Request:
         """The request to the table backend."""
         measures = tuple(vector.measure for vector in self.noisy_statistics)
@@ -106,7 +107,7 @@ class QueryGroup:
         """The number of groups in which a choice is made; the keys list each group once per cell."""
         return 1 if self.keys is None or self.cells_per_group is None else len(self.keys) // self.cells_per_group
 
-    @property
+    @cached_property
     def composition_sets(self) -> tuple[tuple[NoisyStatistic, ...], ...]:
         """The vectors of each composition group: those that one row changes together, and each disjoint set."""
         labels = dict.fromkeys(vector.disjoint_set for vector in self.noisy_statistics)
@@ -114,20 +115,20 @@ class QueryGroup:
         ordered_labels = (*first_label, *(label for label in labels if label is not None))
         return tuple(tuple(v for v in self.noisy_statistics if v.disjoint_set == label) for label in ordered_labels)
 
-    @property
+    @cached_property
     def joint_draws_by_set(self) -> tuple[tuple[tuple[NoisyStatistic, ...], ...], ...]:
         """The vectors of each of ``composition_sets`` by noise draw: a single vector, a disjoint set, or one box."""
         return tuple(map(_joint_draws, self.composition_sets))
 
-    @property
+    @cached_property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
         """The composition groups, one per set; a disjoint set of m vectors is one noise over m cells per group."""
         groups = []
-        for vector_set in self.composition_sets:
+        for vector_set, draws in zip(self.composition_sets, self.joint_draws_by_set, strict=True):
             # A box is one noise of several numbers; each row enters only one vector of a disjoint set.
             noise_specs = tuple(
                 draw[0].noise_spec.to_joint_noise(len(draw)) if draw[0].joint_noise else draw[0].noise_spec
-                for draw in _joint_draws(vector_set)
+                for draw in draws
             )
             groups.append(CompositionGroup(noise_specs, self.set_contribution(vector_set)))
         return tuple(groups)

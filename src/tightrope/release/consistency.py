@@ -656,9 +656,10 @@ def fit_consistent_answers(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]
     return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
 
 
-def with_remaining_noise(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
+def with_remaining_noise(
+    sums: ConsistencyPlan, accuracies: Sequence[Accuracy], fits: Sequence[ConsistentFit]
+) -> list[Accuracy]:
     """Return the accuracies with the noise that remains after least squares, and with notes on unchanged answers."""
-    fits = fit_consistent_answers(sums, accuracies)
     noise_by_name = {
         name: fit.remaining_noise(name) for fit in fits if fit.shortens_intervals for name in fit.joined.answers
     }

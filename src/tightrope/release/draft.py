@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -122,7 +123,7 @@ TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
 """The values of ε in ``table``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
 class NoisePlan:
     """Questions with their noise, certified against a fraction of a budget; a draft cannot spend budget.
 
@@ -155,8 +156,9 @@ class NoisePlan:
         """The questions, in the order in which they were asked."""
         return tuple(_in_query_order(self.tasks, [task.ordered_queries for task in self.tasks]))
 
-    def noises(self) -> list[tuple[Noise, ...]]:
-        """Return the noise of every vector, by task."""
+    @cached_property
+    def noises_by_task(self) -> tuple[tuple[Noise, ...], ...]:
+        """The noise of every vector, by task."""
         selections, noises_by_task = iter(self.allocation.selections), []
         for task in self.tasks:
             # Vectors of a disjoint set or of a box share one selected noise.
@@ -175,12 +177,13 @@ class NoisePlan:
                 discovers_keys = vector == task.key_count
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
             noises_by_task.append(tuple(noises))
-        return noises_by_task
+        return tuple(noises_by_task)
 
-    def accuracies(self) -> list[Accuracy]:
-        """Return the errors of each question, in the order of ``questions``."""
+    @cached_property
+    def _independent_accuracies(self) -> list[Accuracy]:
+        """The errors of each question by itself, before answers are made consistent."""
         accuracies_by_task = []
-        for task, noises in zip(self.tasks, self.noises(), strict=True):
+        for task, noises in zip(self.tasks, self.noises_by_task, strict=True):
             by_vector = {noise.vector: noise for noise in noises}
             key_count_noise = None if task.key_count is None else by_vector[task.key_count]
             task_accuracies = [
@@ -192,11 +195,21 @@ class NoisePlan:
                 for question, vectors in task.vectors_by_query.items()
             ]
             accuracies_by_task.append(task_accuracies)
-        return with_remaining_noise(self.sums, _in_query_order(self.tasks, accuracies_by_task))
+        return _in_query_order(self.tasks, accuracies_by_task)
 
+    @cached_property
+    def _possible_fits(self) -> list[ConsistentFit]:
+        return fit_consistent_answers(self.sums, self._independent_accuracies)
+
+    @cached_property
+    def query_accuracies(self) -> tuple[Accuracy, ...]:
+        """The errors of each question, in the order of ``questions``."""
+        return tuple(with_remaining_noise(self.sums, self._independent_accuracies, self._possible_fits))
+
+    @cached_property
     def consistent_fits(self) -> tuple[ConsistentFit, ...]:
-        """Return the least-squares fits that make answers consistent."""
-        return tuple(fit for fit in fit_consistent_answers(self.sums, self.accuracies()) if fit.shortens_intervals)
+        """The least-squares fits that make answers consistent."""
+        return tuple(fit for fit in self._possible_fits if fit.shortens_intervals)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
@@ -214,7 +227,7 @@ class NoisePlan:
         except InsufficientBudgetError:
             return {**row, "attack_success": None, "answers": None}
         success, answers = attack_success(plan.loss), {}
-        for accuracy in plan.accuracies():
+        for accuracy in plan.query_accuracies:
             widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in self.sizes}
             name = accuracy.question.asked.name
             answers[name] = widths[str(self.sizes[0])] if accuracy.uniform_error else widths
@@ -247,10 +260,10 @@ class NoisePlan:
             "budget": plain_data(BudgetPart.from_budget(self.budget)),
             "budget_fraction": str(self.share),
             "neighbors": neighbors_data(self.person),
-            "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
+            "answers": [self.answer_data(accuracy) for accuracy in self.query_accuracies],
             "alternatives": self.noise_alternatives,
             "table": None if budgets is None else self.table(budgets),
-            "bias_check": planned_costs(self.tasks, self.noises(), self.costs),
+            "bias_check": planned_costs(self.tasks, self.noises_by_task, self.costs),
         }
         return PLANNED.convert_data(data, PlannedRelease)
 

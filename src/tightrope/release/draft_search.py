@@ -58,7 +58,7 @@ class AccuracyTarget:
     def relative_excess(self, draft: NoisePlan) -> float:
         """Return the largest ratio of a half-width to its target; at most 1 if every target is met."""
         ratios = []
-        for accuracy in draft.accuracies():
+        for accuracy in draft.query_accuracies:
             name = accuracy.question.asked.name
             if name in self.half_widths:
                 half_width = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
