@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
-from tightrope.documents.wording import ProtectedUnit
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.noise.worst_split import CompositionGroup, SplitBounds
 from tightrope.queries.options import MOST_KEYS, Keys
@@ -134,44 +134,27 @@ class QueryGroup:
         return tuple(groups)
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyUnit:
-    """The privacy unit (``means``: a noun with its article) and the session's contribution bounds."""
+def declared_bounds(person: PrivacyUnit) -> ContributionBounds:
+    """Return the contribution bounds of a session. Raises ``InputError`` if the privacy unit lacks one of them."""
+    if person.max_rows is None or person.max_rows_per_group is None or person.max_groups is None:
+        raise InputError.from_text("privacy_unit", "max_rows, max_rows_per_group and max_groups must all be given")
+    return ContributionBounds(person.column, person.max_rows, person.max_rows_per_group, person.max_groups)
 
-    column: str | None
-    rows: int
-    max_rows_per_group: int
-    groups: int
-    means: str = A_PERSON
 
-    @property
-    def is_human(self) -> bool:
-        """Return whether the privacy unit is a human, so that texts may address the reader."""
-        return self.means == A_PERSON
-
-    @property
-    def unit_noun(self) -> str:
-        """The noun for the privacy unit, without its article."""
-        return unit_noun(self.means)
-
-    @property
-    def protected_wording(self) -> ProtectedUnit:
-        """The privacy unit and bounds, for use in sentences."""
-        return ProtectedUnit(self.means, self.column or "", self.rows, self.groups, self.max_rows_per_group)
-
-    def bounds_for_query(self, question: Query) -> ContributionBounds:
-        """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
-        if self.column is None or question.row_count_steps:
-            return ContributionBounds(self.column, 1, 1, 1)
-        per_group = min(question.rows_in_group or self.max_rows_per_group, self.rows)
-        if question.cell_expression is not None:  # the rows may be in any cells
-            max_rows = self.rows if question.asked.by else per_group
-            return ContributionBounds(self.column, max_rows, max_rows, max_rows)
-        if not question.asked.by:
-            return ContributionBounds(self.column, per_group, per_group, 1)
-        listed_groups = self.rows if question.asked.keys is None else len(question.asked.keys)
-        groups = min(question.asked.max_groups or self.groups, self.rows, listed_groups)
-        return ContributionBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
+def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds:
+    """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
+    declared = declared_bounds(person)
+    if person.column is None or question.row_count_steps:
+        return ContributionBounds(person.column, 1, 1, 1)
+    per_group = min(question.rows_in_group or declared.max_rows_per_group, declared.max_rows)
+    if question.cell_expression is not None:  # the rows may be in any cells
+        max_rows = declared.max_rows if question.asked.by else per_group
+        return ContributionBounds(person.column, max_rows, max_rows, max_rows)
+    if not question.asked.by:
+        return ContributionBounds(person.column, per_group, per_group, 1)
+    listed_groups = declared.max_rows if question.asked.keys is None else len(question.asked.keys)
+    groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows, listed_groups)
+    return ContributionBounds(person.column, min(declared.max_rows, per_group * groups), per_group, groups)
 
 
 def _joint_draws(vector_set: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
@@ -216,7 +199,7 @@ def group_queries(
         group_key = (
             _grouping_terms(question),
             keys,
-            person.bounds_for_query(question),
+            bounds_for_query(person, question),
             question.asked.row_condition,
             question.cell_expression,
         )
@@ -302,7 +285,7 @@ def _make_query_group(queries_by_position: Mapping[int, Query], person: PrivacyU
         )
         key_count = replace(usual_count, noise_spec=spec)
     questions = tuple(question.specialize(questions) for question in questions)
-    bounds, where = person.bounds_for_query(first), first.asked.row_condition
+    bounds, where = bounds_for_query(person, first), first.asked.row_condition
     vectors_by_query = {}
     for number, question in enumerate(questions):
         vectors: dict[str, NoisyStatistic] = {}
@@ -371,6 +354,6 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
         "answer describes the rows used, not the whole table.",
         f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out.",
     ]
-    if not by and bounds.max_rows < person.rows:
+    if not by and bounds.max_rows < declared_bounds(person).max_rows:
         notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} limits it.")
     return notes

@@ -13,11 +13,12 @@ from typing import Any, Literal
 from tightrope.documents.budget import Number, exact_decimal
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded_decimal
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import BiasPart
 from tightrope.errors import InputError, PlanError
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec
 from tightrope.queries.column_query import format_range_end
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Case, Compare, Missing, Not
 from tightrope.tables.expressions.expression import Term

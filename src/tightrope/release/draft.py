@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import BudgetPart, plain_data
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
 from tightrope.documents.wording import explain_release
 from tightrope.errors import InsufficientBudgetError
@@ -23,7 +24,7 @@ from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoi
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
+from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.release.bias_check import planned_costs
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
@@ -275,7 +276,7 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        bounds = self.person.bounds_for_query(question)
+        bounds = bounds_for_query(self.person, question)
         noises = [
             *accuracy.own_noises,
             *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
@@ -338,7 +339,7 @@ class NoisePlan:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         guarantee = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))
-        return str(explain_release(epsilon, delta, success, self.person.protected_wording, PLANNED_OUTPUT))
+        return str(explain_release(epsilon, delta, success, self.person, PLANNED_OUTPUT))
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text

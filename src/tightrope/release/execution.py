@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tightrope.documents.budget import Budget
+    from tightrope.documents.privacy_unit import PrivacyUnit
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
-    from tightrope.queries.query_group import PrivacyUnit
     from tightrope.tables.schema import Schema
 
 
@@ -123,9 +123,7 @@ def _stored_value(value: Any) -> Any:
 def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
     """Return the dataset's identity in a ledger."""
     columns = tuple((column.name, column.kind) for column in schema.columns)
-    return Identity(
-        dataset, columns, person.column, person.means, person.rows, person.max_rows_per_group, person.groups
-    )
+    return Identity(dataset, columns, person)
 
 
 def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from tightrope.documents.budget import Budget, Number, at_most, exact_decimal, exact_product
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.chain import sha256_hex
@@ -18,7 +19,7 @@ from tightrope.ledger.identity import SeriesClaim, date_of_series
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.options import unwrap_expression
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.queries.query_group import group_queries
 from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_key
 from tightrope.release.bias_check import add_diagnostic_counts, bias_check_fraction
 from tightrope.release.build_answers import TableRelease

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError
 from tightrope.queries.quantile import ALL_CELLS, CellGrid, has_heaped_values
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.queries.query_group import group_queries
 from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source

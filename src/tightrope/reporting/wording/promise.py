@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import UP, Guesses, one_in, significant_text, times_text
-from tightrope.documents.wording import AttackWording, ProtectedUnit, protected_group_text
+from tightrope.documents.privacy_unit import PrivacyUnit
+from tightrope.documents.wording import AttackWording, protected_group_text
 from tightrope.reporting.wording.document import Json, number_at, object_at, pairs_at, text_at
 
 # Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
@@ -120,7 +121,7 @@ def profile_points(certificate: Json) -> list[Point]:
 class PrivacyPromise:
     """The words at the top of the page; ``attack`` and ``guesses`` are None if the attacker's gain is not stated."""
 
-    person: ProtectedUnit
+    person: PrivacyUnit
     attack: AttackWording | None
     guesses: Guesses | None
     protected_group: str
@@ -139,8 +140,11 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
     neighbors = object_at(certificate, "neighbors")
     # Who is protected; the limits apply to a person identified by a column.
     column, means = text_at(neighbors, "privacy_unit"), text_at(neighbors, "noun") or A_PERSON
-    limits = (number_at(neighbors, name) for name in ("max_rows", "max_groups", "max_rows_per_group"))
-    person = ProtectedUnit(means, column, *(round(limit) if limit and column else None for limit in limits))
+    max_rows, max_rows_per_group, max_groups = (
+        round(limit) if limit and column else None
+        for limit in (number_at(neighbors, name) for name in ("max_rows", "max_rows_per_group", "max_groups"))
+    )
+    person = PrivacyUnit(column, max_rows, max_rows_per_group, max_groups, means)
     attack: AttackWording | None = None
     guesses: Guesses | None = None
     if success is not None:
