@@ -210,6 +210,8 @@ class CheckedOptions:
     where: tuple[Term, ...]
     keys_from_expressions: bool = False
     """True if the groups are listed because they follow from the expressions."""
+    part_edges: tuple[bool | int | float | str, ...] = ()
+    """The lower edges of the bins that are the last key, as they were given; empty if groups are not bins."""
     margin_of_error: MarginOfError | None = None
     reader_texts: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """The given texts, by their name in ``TEXT_OPTIONS``."""

@@ -32,7 +32,6 @@ from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
 from tightrope.tables.request import Measure
-from tightrope.tables.schema import Schema
 
 # The number of rows below each edge of a grid, from noisy counts of blocks and of their cells.
 #
@@ -432,11 +431,14 @@ class quantile(ColumnQuery):
     entries = ("column", "bounds", "q")
     entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning in words: the value that half of all, or 90 %, do not exceed."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query and its meaning in words: the value that half of all, or 90 %, do not exceed."""
         del means
-        fraction_text = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
-        return f"The value that {fraction_text} of all values do not exceed{'' if self.counted else FEW_ROWS_NOTE}"
+        fraction_text, few_rows_note = (
+            "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
+            "" if self.counted else FEW_ROWS_NOTE,
+        )
+        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
 
     @property
     def statistic_name(self) -> str:
@@ -456,14 +458,6 @@ class quantile(ColumnQuery):
             remedy = "max_rows bounds all groups of quantiles together"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)
         self._set_fields(term=term, bounds=declared_range(term, self.bounds), q=fraction)
-
-    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
-        """Return the query for this schema; raises ``PlanError`` if its groups would have to be discovered."""
-        resolved = ColumnQuery.resolve(self, schema, where)
-        if resolved.asked.by and resolved.asked.keys is None:
-            remedy = "list the groups with keys=[...]: groups of quantiles cannot be discovered"
-            raise PlanError("keys", None, "given", remedy)
-        return resolved
 
     @property
     def cell_expression(self) -> Cell:

@@ -146,7 +146,7 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
     declared = declared_bounds(person)
     if person.column is None or question.row_count_steps:
         return ContributionBounds(person.column, 1, 1, 1)
-    per_group = min(question.rows_in_group or declared.max_rows_per_group, declared.max_rows)
+    per_group = min(question.asked.max_rows_per_group or declared.max_rows_per_group, declared.max_rows)
     if question.cell_expression is not None:  # the rows may be in any cells
         max_rows = declared.max_rows if question.asked.by else per_group
         return ContributionBounds(person.column, max_rows, max_rows, max_rows)
@@ -253,8 +253,8 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
         raise PlanError("column", person.column, "not the column of the person", remedy)
     if question.cell_expression is not None and question.asked.by and question.asked.keys is None:
         # The noisy counts of cells are shown without a threshold, so that a discovered group would reveal its key.
-        text = f"list the groups of {question.kind!r}: groups whose rows are counted in cells cannot be discovered"
-        raise PlanError.from_text("keys", text)
+        remedy = f"list the groups with keys=[...]: groups of {question.kind}s cannot be discovered"
+        raise PlanError("keys", None, "given", remedy)
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)

@@ -276,6 +276,7 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
+        title, meaning = question.title_and_meaning(self.person.means)
         bounds = bounds_for_query(self.person, question)
         noises = [
             *accuracy.own_noises,
@@ -285,9 +286,9 @@ class NoisePlan:
         uniform = sizes[0] if accuracy.uniform_error else {}
         return {
             "name": question.asked.name,
-            "question": question.title_for(self.person.means),
+            "question": title,
             "kind": question.kind,
-            "meaning": question.asked.reader_texts.get("means") or question.meaning_for(self.person.means),
+            "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.asked.by),
             "additive": question.additive,
@@ -308,7 +309,7 @@ class NoisePlan:
                 "by_group_size": sizes,
                 "statement": ERROR_STATEMENT,
             },
-            "edges": list(question.part_edges),
+            "edges": list(question.asked.part_edges),
             "notes": [
                 *accuracy.reader_notes(),
                 *bounded_notes(bounds, self.person, question.asked.by),

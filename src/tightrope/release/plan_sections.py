@@ -100,7 +100,7 @@ class SourceSection(Part, frozen=True, kw_only=True):
 
 
 class PrivacyUnitSection(Part, frozen=True, kw_only=True):
-    """The privacy unit, and its contribution bounds, as a file states them: bounds that are left out are derived."""
+    """The privacy unit, and its contribution bounds."""
 
     column: Text | None = None
     each_row: Annotated[bool, missing_field_tip("say each_row = true, without quotes")] = False

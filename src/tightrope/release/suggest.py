@@ -220,6 +220,7 @@ class RowsPerUnitQuery(RowCountQuery):
     kind = "rows_of_person"
     meaning = "The number of people with this many rows, or more, up to the next number"
     additive = True
+    row_count_steps = ROW_COUNT_STEPS
     notes = (NOT_CLAMPED_NOTE,)
 
     def __post_init__(self) -> None:
@@ -228,11 +229,6 @@ class RowsPerUnitQuery(RowCountQuery):
 
     def __str__(self) -> str:
         return f"number of persons by how many rows they have{self.asked.rows_that_count}"
-
-    @property
-    def row_count_steps(self) -> tuple[int, ...]:
-        """The smallest number of rows of each group."""
-        return ROW_COUNT_STEPS
 
 
 @dataclass(frozen=True, slots=True)
