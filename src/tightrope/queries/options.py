@@ -288,9 +288,12 @@ class CheckedOptions:
         ``everywhere`` is a further condition. Raises ``SchemaError`` and ``InputError`` if the table lacks a column.
         """
         terms = tuple(resolve_term(term, schema) for term in self.terms)
-        conditions = [
-            _resolve_condition(condition, schema) for condition in (everywhere, *self.where) if condition is not None
-        ]
+        try:
+            conditions = [
+                resolve_term(condition, schema) for condition in (everywhere, *self.where) if condition is not None
+            ]
+        except InputError as error:  # the parameter is the condition
+            raise type(error).from_error(error, "where") from None
         for condition in conditions:
             if (kind := facts_of(condition, schema).kind) != "boolean":
                 raise SchemaError("where", str(condition), f"a condition, but it is {kind}", "such as distance > 500")
@@ -308,14 +311,6 @@ class CheckedOptions:
         return replace(
             self, terms=terms, where=combined, keys=keys or self.keys, keys_from_expressions=keys is not None
         )
-
-
-def _resolve_condition(condition: Term, schema: Schema) -> Term:
-    """Return a condition with its text parsed; its errors are about ``where``."""
-    try:
-        return resolve_term(condition, schema)
-    except InputError as error:
-        raise type(error).from_error(error, "where") from None
 
 
 def unwrap_expression(given: Given | ExpressionTree) -> Term:

@@ -73,6 +73,12 @@ class EdgeExcess:
     total: Floats
 
     @classmethod
+    @lru_cache(maxsize=64)
+    def from_noises(cls, outer: Noise, inner: Noise, q: float) -> EdgeExcess:
+        """Return the noise at the edges of the grid of quantiles, computed once for all groups."""
+        return cls.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
+
+    @classmethod
     def from_tails(cls, block: NoiseTails, cell: NoiseTails, q: float, blocks: int, cells: int) -> Self:
         """Return the noise at all edges for quantile q, from separate noises of blocks and cells."""
         deviation = math.sqrt(max(_noise_variance(block), _noise_variance(cell), 1e-12))
@@ -379,7 +385,7 @@ class CountedQuantile:
 
     def _edge_excess(self, noises: Noises) -> EdgeExcess:
         outer, inner = (noises[name] for name in self.statistic_names)
-        return _cached_edge_excess(outer, inner, self.q)
+        return EdgeExcess.from_noises(outer, inner, self.q)
 
 
 def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisyStatistic:
@@ -387,12 +393,6 @@ def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisySt
     return NoisyStatistic(
         Measure(name, None, None), NoiseSpec(statistic, nearest_eighths(size), True), 1, disjoint_set=name, block=block
     )
-
-
-@lru_cache(maxsize=64)
-def _cached_edge_excess(outer: Noise, inner: Noise, q: float) -> EdgeExcess:
-    """Return the noise at the edges, computed once for all groups."""
-    return EdgeExcess.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
 
 
 MEDIAN = 0.5

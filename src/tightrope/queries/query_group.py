@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Self
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
@@ -49,6 +50,51 @@ class QueryGroup:
     """The numbers of rows by which people are counted, which are the groups."""
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
+
+    @classmethod
+    def from_queries(cls, queries_by_position: Mapping[int, Query], person: PrivacyUnit) -> Self:
+        """Return the group of these resolved queries, which have the same rows, groups, keys and bounds."""
+        questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
+        first = questions[0]
+        keys, key_count = _counted_keys(first), None
+        if keys is None:
+            # The count that decides which keys are shown has the least noise among the row counts of the queries.
+            sizes = [
+                vector.noise_spec.eighths
+                for query in questions
+                for vector in query.noisy_statistics()
+                if vector.counts_rows
+            ]
+            usual_count = row_count(KEY_COUNT, 1.0)
+            spec = replace(
+                usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
+            )
+            key_count = replace(usual_count, noise_spec=spec)
+        questions = tuple(question.specialize(questions) for question in questions)
+        bounds, where = bounds_for_query(person, first), first.asked.row_condition
+        vectors_by_query = {}
+        for number, question in enumerate(questions):
+            vectors: dict[str, NoisyStatistic] = {}
+            for statistic in question.noisy_statistics():
+                vector = statistic
+                if statistic.over_all_groups:  # a person contributes all of their rows
+                    vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
+                if statistic.block is None:  # counts of cells are shared by all queries that use the same ones
+                    vector = vector.with_name(f"{number} {statistic.statistic_name}")
+                vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
+            vectors_by_query[question] = MappingProxyType(vectors)
+        cells = None if first.cell_expression is None else first.cell_expression.cell_count
+        return cls(
+            MappingProxyType(vectors_by_query),
+            _grouping_terms(first),
+            keys,
+            bounds,
+            where,
+            cells,
+            key_count,
+            row_count_steps=first.row_count_steps,
+            query_positions=positions,
+        )
 
     @cached_property
     def ordered_queries(self) -> tuple[Query, ...]:
@@ -118,7 +164,16 @@ class QueryGroup:
     @cached_property
     def joint_draws_by_set(self) -> tuple[tuple[tuple[NoisyStatistic, ...], ...], ...]:
         """The vectors of each of ``composition_sets`` by noise draw: a single vector, a disjoint set, or one box."""
-        return tuple(map(_joint_draws, self.composition_sets))
+        draws_by_set: list[tuple[tuple[NoisyStatistic, ...], ...]] = []
+        for vector_set in self.composition_sets:
+            joint_vectors = tuple(vector for vector in vector_set if vector.joint_noise)
+            separate_draws = tuple(
+                joint_vectors if vector.joint_noise else (vector,)
+                for vector in vector_set
+                if vector not in joint_vectors[1:]
+            )
+            draws_by_set.append((vector_set,) if vector_set[0].disjoint_set is not None else separate_draws)
+        return tuple(draws_by_set)
 
     @cached_property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
@@ -155,15 +210,6 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
     listed_groups = declared.max_rows if question.asked.keys is None else len(question.asked.keys)
     groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows, listed_groups)
     return ContributionBounds(person.column, min(declared.max_rows, per_group * groups), per_group, groups)
-
-
-def _joint_draws(vector_set: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
-    if vector_set[0].disjoint_set is not None:
-        return (vector_set,)
-    joint_vectors = tuple(vector for vector in vector_set if vector.joint_noise)
-    return tuple(
-        joint_vectors if vector.joint_noise else (vector,) for vector in vector_set if vector not in joint_vectors[1:]
-    )
 
 
 def group_queries(
@@ -205,8 +251,13 @@ def group_queries(
         )
         queries_by_group.setdefault(group_key, {})[position] = question
     for queries_by_position in queries_by_group.values():
-        _check_suppressed_counts(tuple(queries_by_position.values()))
-    return tuple(_make_query_group(queries_by_position, person) for queries_by_position in queries_by_group.values())
+        together = tuple(queries_by_position.values())
+        if all(question.counts_suppressed_groups for question in together):
+            remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
+            raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
+    return tuple(
+        QueryGroup.from_queries(queries_by_position, person) for queries_by_position in queries_by_group.values()
+    )
 
 
 def _check_columns(question: Query, schema: Schema) -> None:
@@ -258,50 +309,6 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
-
-
-def _check_suppressed_counts(together: Sequence[Query]) -> None:
-    """Check that a count of suppressed rows accompanies a query that shows groups."""
-    if all(question.counts_suppressed_groups for question in together):
-        remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
-        raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
-
-
-def _make_query_group(queries_by_position: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
-    questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
-    first = questions[0]
-    keys, key_count = _counted_keys(first), None
-    if keys is None:
-        # The count that decides which keys are shown has the least noise among the row counts of the queries.
-        sizes = [
-            vector.noise_spec.eighths
-            for query in questions
-            for vector in query.noisy_statistics()
-            if vector.counts_rows
-        ]
-        usual_count = row_count(KEY_COUNT, 1.0)
-        spec = replace(
-            usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
-        )
-        key_count = replace(usual_count, noise_spec=spec)
-    questions = tuple(question.specialize(questions) for question in questions)
-    bounds, where = bounds_for_query(person, first), first.asked.row_condition
-    vectors_by_query = {}
-    for number, question in enumerate(questions):
-        vectors: dict[str, NoisyStatistic] = {}
-        for statistic in question.noisy_statistics():
-            vector = statistic
-            if statistic.over_all_groups:  # a person contributes all of their rows
-                vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
-            if statistic.block is None:  # counts of cells are shared by all queries that use the same ones
-                vector = vector.with_name(f"{number} {statistic.statistic_name}")
-            vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
-        vectors_by_query[question] = MappingProxyType(vectors)
-    cells = None if first.cell_expression is None else first.cell_expression.cell_count
-    query_group = QueryGroup(
-        MappingProxyType(vectors_by_query), _grouping_terms(first), keys, bounds, where, cells, key_count
-    )
-    return replace(query_group, row_count_steps=first.row_count_steps, query_positions=positions)
 
 
 def _grouping_terms(question: Query) -> tuple[Term, ...]:

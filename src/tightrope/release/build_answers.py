@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import count
@@ -30,9 +30,7 @@ from tightrope.release.settings import guarantee_data, neighbors_data
 from tightrope.tables.request import GroupTotals
 
 if TYPE_CHECKING:
-    from tightrope.queries.accuracy import Accuracy
     from tightrope.queries.query import Query
-    from tightrope.release.consistency import ConsistentFit
     from tightrope.release.draft import NoisePlan
     from tightrope.tables import Table
     from tightrope.tables.request import Request
@@ -176,9 +174,7 @@ class AnswerBuilder:
             suppressed = _suppressed_group_count(task, task_noises, integers, groups)
             for question in task.ordered_queries:
                 shown_groups = suppressed if question.counts_suppressed_groups else groups
-                answers[question] = replace(
-                    self.empty_answers[question], rows=_answer_rows(self.accuracies[question], shown_groups)
-                )
+                answers[question] = self._answer_to(question, shown_groups)
                 if question.asked.name in self.consistent_names:
                     (vector,) = task.vectors_by_query[question].values()
                     integers_by_key[question] = {key: noisy[vector] for key, noisy in groups}
@@ -189,13 +185,29 @@ class AnswerBuilder:
                 if noise.vector in task.diagnostic_counts
             }
             counts.append(diagnostic_counts)
-        for question, rows in _consistent_records(draft.consistent_fits, integers_by_key):
-            answers[question] = replace(answers[question], rows=rows)
+        # Records about the same rows after least squares, computed only from noisy integers.
+        question_by_name = {question.asked.name: question for question in integers_by_key}
+        for fit in draft.consistent_fits:
+            records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
+            for question in map(question_by_name.__getitem__, fit.joined.answers):
+                keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
+                rows = [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
+                answers[question] = replace(answers[question], rows=rows)
         return Answers(
             tuple(answers[question] for question in self.empty_answers),
             self.certificate,
             diagnostics(draft.tasks, draft.noises_by_task, counts, draft.person),
         )
+
+    def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
+        """Return the answer with one record per shown group: its key, value, lower, upper."""
+        accuracy = self.accuracies[question]
+        records = [accuracy.estimate(integers) for _, integers in groups]
+        rows = [
+            {**dict(zip(question.key_columns, groups[index][0], strict=True)), **record}
+            for index, record in question.select_shown_groups(records, accuracy.noises_by_name)
+        ]
+        return replace(self.empty_answers[question], rows=rows)
 
     def rehearse_on_zeros(self, requests: Sequence[Request]) -> None:
         """Run all arithmetic that follows the charge on zeros, so that errors occur before the budget is charged.
@@ -296,18 +308,6 @@ def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTot
     return groups
 
 
-def _consistent_records(
-    fits: Sequence[ConsistentFit], integers_by_key: Mapping[Query, Mapping[Key, int]]
-) -> Iterator[tuple[Query, list[dict[str, Any]]]]:
-    """Yield the records of answers about the same rows after least squares, computed only from noisy integers."""
-    question_by_name = {question.asked.name: question for question in integers_by_key}
-    for fit in fits:
-        records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
-        for question in map(question_by_name.__getitem__, fit.joined.answers):
-            keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
-            yield question, [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
-
-
 def _suppressed_group_count(
     task: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[NoisyGroup]
 ) -> list[NoisyGroup]:
@@ -337,10 +337,3 @@ def _add_joint_noise(noises: tuple[Noise, ...], exact: GroupTotals) -> dict[Nois
         integers = exact.values[noise.vector.statistic_name]
         noisy[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
     return noisy
-
-
-def _answer_rows(accuracy: Accuracy, groups: list[NoisyGroup]) -> list[dict[str, Any]]:
-    """Return one record per shown group: its key, value, lower, upper."""
-    key_columns, records = accuracy.question.key_columns, [accuracy.estimate(integers) for _, integers in groups]
-    shown_records = accuracy.question.select_shown_groups(records, accuracy.noises_by_name)
-    return [{**dict(zip(key_columns, groups[index][0], strict=True)), **record} for index, record in shown_records]

@@ -282,6 +282,7 @@ class NoisePlan:
             *accuracy.own_noises,
             *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
         ]
+        labels = [noise.vector.disjoint_set for noise in noises]  # all vectors of a disjoint set share one noise
         sizes = [accuracy.errors_at_size(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.uniform_error else {}
         return {
@@ -300,7 +301,8 @@ class NoisePlan:
             "max_groups": bounds.max_groups,
             "noise": [
                 noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.keys))
-                for noise in _distinct_noises(noises)
+                for index, noise in enumerate(noises)
+                if labels[index] is None or labels[index] not in labels[:index]
             ],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
@@ -360,9 +362,3 @@ def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Seque
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
     """Return the group sizes for which errors are stated."""
     return GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
-
-
-def _distinct_noises(noises: Sequence[Noise]) -> list[Noise]:
-    """Return the noises with only the first of each disjoint set, because all vectors of a set share one noise."""
-    labels = [noise.vector.disjoint_set for noise in noises]
-    return [noise for index, noise in enumerate(noises) if labels[index] is None or labels[index] not in labels[:index]]

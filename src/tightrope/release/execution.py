@@ -40,14 +40,7 @@ if TYPE_CHECKING:
     from tightrope.tables.schema import Schema
 
 
-def _pandas_timestamp(text: str) -> Any:
-    import pandas
-
-    return pandas.Timestamp(text)
-
-
 PARSER_BY_KIND: dict[str, Any] = {
-    "nanoseconds": _pandas_timestamp,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "decimal": Decimal,
@@ -60,7 +53,7 @@ PARSER_BY_KIND: dict[str, Any] = {
 def stored_text(answers: Answers) -> str:
     """Return the records of every answer by its name, and the certificate, as JSON text; keys keep their types."""
     records_by_answer = {
-        answer.name: [{name: _json_form(value) for name, value in row.items()} for row in answer.rows]
+        answer.name: [{name: to_stored_form(value) for name, value in row.items()} for row in answer.rows]
         for answer in answers
     }
     bias = [plain_data(part) for part in answers.bias]
@@ -84,7 +77,7 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
         Answer(
             accuracy.question,
             [
-                {name: _stored_value(v) for name, v in row.items()}
+                {name: from_stored_form(v) for name, v in row.items()}
                 for row in records_by_answer[accuracy.question.asked.name]
             ],
             draft.answer_data(accuracy),
@@ -95,7 +88,7 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
     return Answers(tuple(answers), RELEASES.convert_data(data["certificate"], ReleaseCertificate), bias)
 
 
-def _json_form(value: Any) -> Any:
+def to_stored_form(value: Any) -> Any:
     """Return a value for JSON; a kind that JSON lacks becomes an object with the kind as key and the text as value."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
@@ -110,10 +103,15 @@ def _json_form(value: Any) -> Any:
     return str(value)
 
 
-def _stored_value(value: Any) -> Any:
+def from_stored_form(value: Any) -> Any:
+    """Return the value of a ``to_stored_form``."""
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()
+    if kind == "nanoseconds":
+        import pandas
+
+        return pandas.Timestamp(text)
     return PARSER_BY_KIND[kind](text)
 
 

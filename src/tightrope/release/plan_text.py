@@ -97,15 +97,6 @@ def _answer_text(answer: Mapping[str, Any], notes_of_all: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in notes_of_all)])
 
 
-def _probability_text(share: float) -> str:
-    """Return a probability as text, rounded up: "never" only for 0.
-
-    >>> _probability_text(0.0), _probability_text(0.0015172), _probability_text(1e-9), _probability_text(0.99999)
-    ('never', '0.152 %', '0.0001 %', '100 %')
-    """
-    return "never" if share <= 0 else f"{rounded_up(100 * max(share, 1e-6), 3)} %"
-
-
 def rounded_up(value: float, digits: int) -> str:
     """Return the value with at least ``digits`` digits, rounded up, with thousands separators, without exponents.
 

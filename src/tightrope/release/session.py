@@ -87,6 +87,65 @@ class Series(SingleUseObject):
     def __init__(self, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> None:
         self._set_parts(_session=session, _account=account, _draft=draft, _times=times, _key=key)
 
+    @classmethod
+    def reserve_in_ledger(cls, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> Self:
+        """Return the series of this key: with its noise from the ledger or, if it is new, planned and reserved now."""
+        audience = session._audience
+        limit = limit_by_moments(account)
+        planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
+        plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}")
+        reservation = account.find_reservation(key)
+        if reservation is not None:
+            noise_record = NoiseRecord.from_text(reservation[1])
+        elif limit is not None:
+            noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        else:
+            # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
+            tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+            composition_groups = tuple(composition_groups_of(tasks))
+            selections = joint_allocation.selections[: len(composition_groups)]
+            noise_of_one = NoiseRecord(
+                composition_groups,
+                selections,
+                joint_allocation.loss_lattice,
+                joint_allocation.alternatives,
+                joint_allocation.avoidable_noise,
+            )
+            noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+        if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
+            text = (
+                f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; "
+                f"choose a new key"
+            )
+            raise InputError.from_text("key", text)
+        promised_budget = (
+            draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
+        )
+        entry = account.reserve_series(
+            SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience)
+        )
+        first_reservation = account.find_reservation(key)
+        if first_reservation is not None and reservation is None:
+            # if two processes reserve at once, use the noise of the first
+            noise_record = NoiseRecord.from_text(first_reservation[1])
+        # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
+        arrangement = next(
+            (
+                tasks
+                for tasks in _draft_arrangements(draft)
+                if tuple(composition_groups_of(tasks)) == noise_record.units
+            ),
+            None,
+        )
+        if arrangement is None:
+            raise LedgerError(
+                "this version of Tightrope arranges the questions of this series in another way than the noise "
+                "reserved for it; release the remaining dates with the version that reserved them"
+            )
+        series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
+        series_draft = replace(series_draft, allocation=allocation_of(noise_record))
+        return cls(session, account, series_draft, entry.body_data["times"], key)
+
     @property
     def times(self) -> int:
         """The number of releases declared."""
@@ -128,64 +187,6 @@ class Series(SingleUseObject):
 
     def _release_name(self, position: int) -> str:
         return date_of_series(self._key, position, self._times)
-
-
-def _reserve_series(
-    account: Account, draft: NoisePlan, times: int, key: str, audience: str | None
-) -> tuple[NoisePlan, int]:
-    """Return the draft and the number of releases of the series of this key, in the ledger or reserved there now.
-
-    The draft has the noise that was reserved first; that of a new series is planned here.
-    """
-    limit = limit_by_moments(account)
-    planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
-    plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}")
-    reservation = account.find_reservation(key)
-    if reservation is not None:
-        noise_record = NoiseRecord.from_text(reservation[1])
-    elif limit is not None:
-        noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
-    else:
-        # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
-        tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-        composition_groups = tuple(composition_groups_of(tasks))
-        selections = joint_allocation.selections[: len(composition_groups)]
-        noise_of_one = NoiseRecord(
-            composition_groups,
-            selections,
-            joint_allocation.loss_lattice,
-            joint_allocation.alternatives,
-            joint_allocation.avoidable_noise,
-        )
-        noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
-    if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
-        text = (
-            f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; choose a "
-            f"new key"
-        )
-        raise InputError.from_text("key", text)
-    promised_budget = (
-        draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
-    )
-    entry = account.reserve_series(
-        SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience)
-    )
-    first_reservation = account.find_reservation(key)
-    if first_reservation is not None and reservation is None:
-        # if two processes reserve at once, use the noise of the first
-        noise_record = NoiseRecord.from_text(first_reservation[1])
-    # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
-    arrangement = next(
-        (tasks for tasks in _draft_arrangements(draft) if tuple(composition_groups_of(tasks)) == noise_record.units),
-        None,
-    )
-    if arrangement is None:
-        raise LedgerError(
-            "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
-            "for it; release the remaining dates with the version that reserved them"
-        )
-    series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
-    return replace(series_draft, allocation=allocation_of(noise_record)), entry.body_data["times"]
 
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
@@ -463,7 +464,4 @@ class Session(SingleUseObject):
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
-        draft, reserved_times = _reserve_series(
-            self._account, plan.draft, check_integer("times", times), key, self._audience
-        )
-        return Series(self, self._account, draft, reserved_times, key)
+        return Series.reserve_in_ledger(self, self._account, plan.draft, check_integer("times", times), key)
