@@ -244,7 +244,7 @@ def test_before_the_charge_nothing_is_spent_and_the_plan_lives(session, monkeypa
 class TwoIsReleased:
     """A table whose release is the number 2."""
 
-    def prepare(self) -> None:
+    def prepare_answers(self) -> None:
         """Nothing can fail before the charge."""
 
     def read_and_draw(self, _: None) -> int:

@@ -34,7 +34,22 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         return None
     if not by:
         raise PlanError("keys", keys, "left out if by is left out", 'add the column of the keys: by="city"')
-    key_list = _key_tuples(keys, by)
+    key_list: list[tuple[object, ...]]
+    if isinstance(keys, Mapping):  # all combinations of the values by column
+        if set(keys) != set(by):
+            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
+        columns = [_key_values(keys[column]) for column in by]
+        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
+            expected = f"at most {MOST_KEYS:,} combinations"
+            raise PlanError(
+                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
+            )
+        key_list = list(itertools.product(*columns))
+    else:
+        key_list = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
+        for index, key in enumerate(key_list):
+            if len(key) != len(by):
+                raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
     if not all(
         isinstance(value, Hashable) and not isinstance(value, NESTED_TYPES) for key in key_list for value in key
     ):
@@ -48,25 +63,6 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
             "keys", _describe_key_type(keys), expected_keys, "list each group once; 1, 1.0 and true are one"
         )
     return tuple(distinct_keys)
-
-
-def _key_tuples(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    """Return the listed keys, or all combinations of the values by column: one value for each of ``by``."""
-    if isinstance(keys, Mapping):
-        if set(keys) != set(by):
-            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-        columns = [_key_values(keys[column]) for column in by]
-        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
-            expected = f"at most {MOST_KEYS:,} combinations"
-            raise PlanError(
-                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
-            )
-        return list(itertools.product(*columns))
-    key_tuples = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
-    for index, key in enumerate(key_tuples):
-        if len(key) != len(by):
-            raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
-    return key_tuples
 
 
 _LIST_TYPES = (list, tuple, range, set, frozenset)

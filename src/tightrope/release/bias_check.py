@@ -295,7 +295,7 @@ class NoisyCount:
     upper: int
 
 
-def diagnostics(
+def estimate_bias(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[NoisyCounts], person: PrivacyUnit
 ) -> tuple[BiasPart, ...]:
     """Return one statement per task and tally: the share of rows left out, of values clamped, or of missing fields."""

@@ -25,7 +25,7 @@ from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
 from tightrope.release.answers import Answer, Answers
-from tightrope.release.bias_check import diagnostics
+from tightrope.release.bias_check import estimate_bias
 from tightrope.release.settings import guarantee_data, neighbors_data
 from tightrope.tables.request import GroupTotals
 
@@ -196,7 +196,7 @@ class AnswerBuilder:
         return Answers(
             tuple(answers[question] for question in self.empty_answers),
             self.certificate,
-            diagnostics(draft.tasks, draft.noises_by_task, counts, draft.person),
+            estimate_bias(draft.tasks, draft.noises_by_task, counts, draft.person),
         )
 
     def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
@@ -239,7 +239,7 @@ class TableRelease:
     table: Table
     turn: threading.Lock
 
-    def prepare(self) -> AnswerBuilder:
+    def prepare_answers(self) -> AnswerBuilder:
         """Check what is independent of the rows, before the charge: all that can fail without reading them.
 
         These are the certificate, the arithmetic of every answer on zeros, and that the source exists and is the one

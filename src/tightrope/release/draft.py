@@ -119,9 +119,9 @@ def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
 Item = TypeVar("Item")
 
 FRONTIER_FACTORS, TWELVE_DIGITS = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
-"""The values of ε in ``frontier``, as multiples of the plan's, and the rounding of these products."""
+"""The values of ε in ``accuracy_frontier``, as multiples of the plan's, and the rounding of these products."""
 TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
-"""The values of ε in ``table``."""
+"""The values of ε in ``accuracy_table``."""
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
@@ -212,7 +212,7 @@ class NoisePlan:
         """The least-squares fits that make answers consistent."""
         return tuple(fit for fit in self._possible_fits if fit.shortens_intervals)
 
-    def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
+    def accuracy_table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
 
         One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
@@ -240,17 +240,17 @@ class NoisePlan:
         )
         return replace(self, tasks=tasks, allocation=allocation, budget=budget)
 
-    def frontier(self) -> list[dict[str, Any]]:
-        """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
+    def accuracy_frontier(self) -> list[dict[str, Any]]:
+        """Return ``accuracy_table`` for ε from a quarter of the plan's to four times it, at its δ."""
         plan_epsilon = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
         epsilons = (TWELVE_DIGITS.multiply(plan_epsilon, Decimal(factor)) for factor in FRONTIER_FACTORS)
-        return self.table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
+        return self.accuracy_table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
 
     def to_data(self) -> dict[str, Any]:
         """Return the document as plain data."""
-        return plain_data(self.document())
+        return plain_data(self.plan_document())
 
-    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+    def plan_document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
         """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
         data = {
             "document": "planned release",
@@ -263,7 +263,7 @@ class NoisePlan:
             "neighbors": neighbors_data(self.person),
             "answers": [self.answer_data(accuracy) for accuracy in self.query_accuracies],
             "alternatives": self.noise_alternatives,
-            "table": None if budgets is None else self.table(budgets),
+            "table": None if budgets is None else self.accuracy_table(budgets),
             "bias_check": planned_costs(self.tasks, self.noises_by_task, self.costs),
         }
         return PLANNED.convert_data(data, PlannedRelease)
@@ -338,7 +338,7 @@ class NoisePlan:
             return "bounded noise, which discovered groups need"
         return f"smallest expected error of {len(self.allocation.alternatives)} noise families under this budget"
 
-    def explain(self) -> str:
+    def explain_guarantee(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         guarantee = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))

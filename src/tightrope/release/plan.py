@@ -58,7 +58,7 @@ class Plan(SingleUseObject):
                 answers.append(earlier_answers)
                 return earlier_answers
             account.check_charge()
-            builder = table_release.prepare()
+            builder = table_release.prepare_answers()
             answers.append(account.charge_and_read(lambda: table_release.read_and_draw(builder)))
             return answers[0]
         except BaseException as error:
@@ -73,7 +73,7 @@ class Plan(SingleUseObject):
         Does not read rows or check the remaining budget; otherwise raises the same errors as a release before its
         charge.
         """
-        self._table_release.prepare()
+        self._table_release.prepare_answers()
 
     @property
     def answers(self) -> Answers:
@@ -136,11 +136,11 @@ class Plan(SingleUseObject):
         One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
         and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
-        return self._draft.table(budgets)
+        return self._draft.accuracy_table(budgets)
 
     def frontier(self) -> list[dict[str, Any]]:
         """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
-        return self._draft.frontier()
+        return self._draft.accuracy_frontier()
 
     def to_data(self) -> dict[str, Any]:
         """Return ``document`` as plain data."""
@@ -148,11 +148,11 @@ class Plan(SingleUseObject):
 
     def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
         """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
-        return self._draft.document(title, budgets)
+        return self._draft.plan_document(title, budgets)
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
-        return self._draft.explain()
+        return self._draft.explain_guarantee()
 
     def __str__(self) -> str:
         return str(self._draft)
