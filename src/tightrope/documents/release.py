@@ -19,8 +19,9 @@ from tightrope.documents.document import (
     TablePart,
 )
 from tightrope.documents.escaping import csv_table
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
-from tightrope.documents.wording import ProtectedUnit, explain_release
+from tightrope.documents.wording import explain_release
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
@@ -77,11 +78,9 @@ class Neighbors(Part, frozen=True, kw_only=True):
     statement: str
 
     @property
-    def protected_unit(self) -> ProtectedUnit:
-        """The privacy unit, for wording."""
-        return ProtectedUnit(
-            self.noun, self.privacy_unit or "", self.max_rows, self.max_groups, self.max_rows_per_group
-        )
+    def protected_unit(self) -> PrivacyUnit:
+        """The privacy unit with its contribution bounds."""
+        return PrivacyUnit(self.privacy_unit, self.max_rows, self.max_rows_per_group, self.max_groups, self.noun)
 
 
 class ChoicePart(Part, frozen=True, kw_only=True):

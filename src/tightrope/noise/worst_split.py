@@ -43,7 +43,11 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SplitBounds:
-    """Bounds on one person: at most ``rows`` rows, ``max_rows_per_group`` in one group, in ``groups`` groups."""
+    """Bounds on one person: at most ``rows`` rows, ``max_rows_per_group`` in one group, in ``groups`` groups.
+
+    They differ from ``ContributionBounds``, which the database enforces: a group is anything that has noise of its own,
+    such as a cell, so that there may be many times as many; and the splits must be few enough to be composed.
+    """
 
     rows: int
     max_rows_per_group: int

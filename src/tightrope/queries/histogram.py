@@ -83,13 +83,14 @@ class histogram(RowCountQuery):
                 *(parse_instant(str(edge.value), "date") if has_days else edge.value for edge in lower_edges),
             )
             keys = tuple((*key, bin_key) for key, bin_key in itertools.product(keys, bin_keys))
-        grouped_options = replace(options, by=(*options.by, str(term)), terms=(*options.terms, term), keys=keys)
+        grouped_options = replace(
+            options,
+            by=(*options.by, str(term)),
+            terms=(*options.terms, term),
+            keys=keys,
+            part_edges=tuple(edge.value for edge in lower_edges),
+        )
         self._set_fields(asked=grouped_options, term=term, begin=lower_edges)
-
-    @property
-    def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """The lower edges of the bins, as they were given."""
-        return tuple(edge.value for edge in self.begin)
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, grouped by the lower edge of each value's bin, after all other groups."""

@@ -43,6 +43,12 @@ class NoiseSum:
 
     tails: tuple[NoiseTails, ...]
 
+    @classmethod
+    @lru_cache(maxsize=256)
+    def from_noises(cls, noises: tuple[Noise, ...]) -> NoiseSum:
+        """Return the joint noise, computed once for all groups."""
+        return cls(tuple(noise.noise_tails for noise in noises))
+
     @cached_property
     def approximate_half_widths(self) -> tuple[float, ...]:
         """The approximate width of each noise, the unit of its weight."""
@@ -216,7 +222,7 @@ class NoisySample:
             name: (weight.largest_magnitude if isinstance(weight, Span) else abs(weight)) * self.noises[name].step_size
             for name, weight in used_weights.items()
         }
-        noise = _cached_noise_sum(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
+        noise = NoiseSum.from_noises(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
             tuple(weights_in_steps.values()), outside
         )
         rows = self.usable + _noise_half_width(self.noises[USABLE])
@@ -315,12 +321,6 @@ def square_offset(noise: Noise) -> float:
 def main_error_probability(nuisances: int) -> float:
     """Return the part of the 5 % for the parameter itself; the rest is for its nuisances and the number of rows."""
     return OUTSIDE - NUISANCE_PROBABILITY * (nuisances + 1)
-
-
-@lru_cache(maxsize=256)
-def _cached_noise_sum(noises: tuple[Noise, ...]) -> NoiseSum:
-    """Return the joint noise, computed once for all groups."""
-    return NoiseSum(tuple(noise.noise_tails for noise in noises))
 
 
 @lru_cache(maxsize=64)

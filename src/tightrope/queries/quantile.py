@@ -32,7 +32,6 @@ from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
 from tightrope.tables.request import Measure
-from tightrope.tables.schema import Schema
 
 # The number of rows below each edge of a grid, from noisy counts of blocks and of their cells.
 #
@@ -72,6 +71,12 @@ class EdgeExcess:
     spread: Floats
     slopes: Floats
     total: Floats
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def from_noises(cls, outer: Noise, inner: Noise, q: float) -> EdgeExcess:
+        """Return the noise at the edges of the grid of quantiles, computed once for all groups."""
+        return cls.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
 
     @classmethod
     def from_tails(cls, block: NoiseTails, cell: NoiseTails, q: float, blocks: int, cells: int) -> Self:
@@ -380,7 +385,7 @@ class CountedQuantile:
 
     def _edge_excess(self, noises: Noises) -> EdgeExcess:
         outer, inner = (noises[name] for name in self.statistic_names)
-        return _cached_edge_excess(outer, inner, self.q)
+        return EdgeExcess.from_noises(outer, inner, self.q)
 
 
 def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisyStatistic:
@@ -388,12 +393,6 @@ def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisySt
     return NoisyStatistic(
         Measure(name, None, None), NoiseSpec(statistic, nearest_eighths(size), True), 1, disjoint_set=name, block=block
     )
-
-
-@lru_cache(maxsize=64)
-def _cached_edge_excess(outer: Noise, inner: Noise, q: float) -> EdgeExcess:
-    """Return the noise at the edges, computed once for all groups."""
-    return EdgeExcess.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
 
 
 MEDIAN = 0.5
@@ -432,11 +431,14 @@ class quantile(ColumnQuery):
     entries = ("column", "bounds", "q")
     entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning in words: the value that half of all, or 90 %, do not exceed."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query and its meaning in words: the value that half of all, or 90 %, do not exceed."""
         del means
-        fraction_text = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
-        return f"The value that {fraction_text} of all values do not exceed{'' if self.counted else FEW_ROWS_NOTE}"
+        fraction_text, few_rows_note = (
+            "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
+            "" if self.counted else FEW_ROWS_NOTE,
+        )
+        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
 
     @property
     def statistic_name(self) -> str:
@@ -456,14 +458,6 @@ class quantile(ColumnQuery):
             remedy = "max_rows bounds all groups of quantiles together"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)
         self._set_fields(term=term, bounds=declared_range(term, self.bounds), q=fraction)
-
-    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
-        """Return the query for this schema; raises ``PlanError`` if its groups would have to be discovered."""
-        resolved = ColumnQuery.resolve(self, schema, where)
-        if resolved.asked.by and resolved.asked.keys is None:
-            remedy = "list the groups with keys=[...]: groups of quantiles cannot be discovered"
-            raise PlanError("keys", None, "given", remedy)
-        return resolved
 
     @property
     def cell_expression(self) -> Cell:

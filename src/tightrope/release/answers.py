@@ -133,7 +133,7 @@ class Answer:
         number: float | None = self.rows[0].get(measure)
         return number
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _answer_columns(self) -> dict[str, list[Any]]:
         paid = [name for name in PAID if any(name in row for row in self.rows)]
         return {name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)}
 
@@ -144,14 +144,14 @@ class Answer:
         """
         import pandas as pd
 
-        columns = self._columns().items()
+        columns = self._answer_columns().items()
         return pd.DataFrame({name: pd.array(values, dtype=_pandas_dtype(values)) for name, values in columns})
 
     def to_arrow(self) -> pa.Table:
         """Return the records as an Arrow table; a key column of several types, or beyond 64 bits, holds text."""
         import pyarrow as pa
 
-        return pa.table({name: _arrow_array(values) for name, values in self._columns().items()})
+        return pa.table({name: _arrow_array(values) for name, values in self._answer_columns().items()})
 
     def to_polars(self) -> Any:
         """Return the records as a polars data frame; raises ``MissingExtraError`` if polars is not installed."""

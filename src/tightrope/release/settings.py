@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from tightrope.documents.budget import TYPICAL, Budget, at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import AttackWording
 from tightrope.errors import InputError
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.queries.query_group import QueryGroup
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -64,7 +65,7 @@ def _checked_bound(name: str, value: int) -> int:
 
 
 class Settings(TypedDict):
-    """The keyword parameters of ``Session`` that a plan file sets."""
+    """The keyword parameters of ``Session`` that a plan file sets, before ``person_of`` checks the privacy unit."""
 
     privacy_unit: UnitSpec
     budget: Budget
@@ -84,7 +85,7 @@ def attack_success(loss: PrivacyLoss) -> float:
 
 def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
     """Return an attacker's possible gain in words; percentages are rounded up."""
-    return str(AttackWording.from_guess(person.protected_wording.guess_text, attack_success(loss)))
+    return str(AttackWording.from_guess(person.guess_text, attack_success(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
@@ -125,9 +126,9 @@ def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
         "relation": "add-remove",
         "privacy_unit": person.column,
         "noun": person.means,
-        "max_rows": person.rows,
+        "max_rows": person.max_rows,
         "max_rows_per_group": person.max_rows_per_group,
-        "max_groups": person.groups,
+        "max_groups": person.max_groups,
         "statement": f"Adding or removing one {person.unit_noun} (a value of "
         f"{escape_control_chars(person.column)}) with all {whose}",
     }

@@ -276,7 +276,7 @@ Json = dict[str, Any]
 def plan_figures(file: PlanFile) -> Json:
     """Return all numbers of a plan, as ``tightrope plan`` does: reads only the schema and spends no budget."""
     draft = file.make_plan().draft
-    document = draft.document()
+    document = draft.plan_document()
     success = document.attack_success
     # The attacker's true-positive rate at each false-positive rate, at most.
     found = draft.loss.true_positive_rate(np.array(ALARM_RATES[1:-1]))
@@ -295,10 +295,10 @@ def plan_figures(file: PlanFile) -> Json:
         "budget_fraction": str(document.budget_fraction),
         "answers": [
             _answer_figures(answer, accuracy)
-            for answer, accuracy in zip(document.answers, draft.accuracies(), strict=True)
+            for answer, accuracy in zip(document.answers, draft.query_accuracies, strict=True)
         ],
         "curve": [[0.0, float(draft.loss.true_positive_rate(0.0))], *between, [1.0, 1.0]],
-        "max_rows": draft.person.rows if draft.person.column is not None else 1,
+        "max_rows": draft.person.max_rows if draft.person.column is not None else 1,
     }
 
 

@@ -179,7 +179,7 @@ class ReleaseService:
             while len(self._open) >= MOST_TICKETS:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
-        document = plan.draft.document()
+        document = plan.draft.plan_document()
         epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
         part = (
             "the whole budget" if plan.budget_fraction == 1 else f"a fraction of {plan.budget_fraction} of the budget"

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import UP, Guesses, one_in, significant_text, times_text
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import ReleaseCertificate
-from tightrope.documents.wording import AttackWording, ProtectedUnit, protected_group_text
+from tightrope.documents.wording import AttackWording, protected_group_text
 from tightrope.reporting.wording.partial_release import PartialCertificate, PartialNeighbors, number_pairs
 
 # Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
@@ -122,7 +123,7 @@ def profile_points(certificate: Certificate) -> list[Point]:
 class PrivacyPromise:
     """The words at the top of the page; ``attack`` and ``guesses`` are None if the attacker's gain is not stated."""
 
-    person: ProtectedUnit
+    person: PrivacyUnit
     attack: AttackWording | None
     guesses: Guesses | None
     protected_group: str
@@ -140,10 +141,11 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     epsilon, delta, neighbors = certificate.epsilon, certificate.delta, certificate.neighbors
     # Who is protected; the limits apply to a person identified by a column.
     column = neighbors.privacy_unit or ""
-    limits = (neighbors.max_rows, neighbors.max_groups, neighbors.max_rows_per_group)
-    person = ProtectedUnit(
-        neighbors.noun or A_PERSON, column, *(round(limit) if limit and column else None for limit in limits)
+    max_rows, max_rows_per_group, max_groups = (
+        round(limit) if limit and column else None
+        for limit in (neighbors.max_rows, neighbors.max_rows_per_group, neighbors.max_groups)
     )
+    person = PrivacyUnit(column, max_rows, max_rows_per_group, max_groups, neighbors.noun or A_PERSON)
     attack: AttackWording | None = None
     guesses: Guesses | None = None
     if success is not None:
