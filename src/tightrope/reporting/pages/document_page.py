@@ -73,7 +73,7 @@ def study_html(document: FindingsDocument) -> str:
     Raises ``InputError`` for other input, ``MissingExtraError`` without jinja2.
     """
     if not isinstance(document, FindingsDocument):
-        remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
+        remedy = "documents.study.read_findings reads what `tightrope local estimate --json` prints"
         raise InputError("document", type(document).__name__, "findings", remedy)
     return template_environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
