@@ -26,7 +26,6 @@ from tightrope.ledger.chain import (
 )
 from tightrope.ledger.identity import Claim, Identity, SeriesClaim, series_of_date
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.noise_record import has_same_noise
 from tightrope.ledger.state import State, fraction_of_charge, moment_costs, state_after_entry
 from tightrope.ledger.store import EntryBook, Written
 
@@ -335,6 +334,8 @@ def _is_same_claim(connection: Connection, entry: Entry, claim: Claim | SeriesCl
         return True
     if isinstance(claim, SeriesClaim) or not (claim.questions and body["recipe"]):
         return False
+    from tightrope.ledger.noise_record import has_same_noise  # loads the accounting
+
     recorded = chain.read_text(connection, body["recipe"])
     return combined_digest(claim.questions, recorded) == body["plan"] and has_same_noise(recorded, claim.recipe)
 

@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tightrope.accounting.filters import Odometer
-from tightrope.accounting.neighbors import Neighbors
 from tightrope.documents.budget import at_most
 from tightrope.ledger import chain
 from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.noise_record import NoiseRecord, composed_budget_fraction, epsilon_together
 from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, share_text
 
 BY_ADDITION, BY_MOMENTS = "addition", "odometer of moments"
@@ -48,6 +45,10 @@ def current_reading(
         rounded = float(exact)
         reading, rule = rounded if Fraction(rounded) >= exact else math.nextafter(rounded, math.inf), BY_ADDITION
     else:
+        from tightrope.accounting.filters import Odometer
+        from tightrope.accounting.neighbors import Neighbors
+        from tightrope.ledger.noise_record import NoiseRecord
+
         odometer = Odometer(
             delta=at_most(delta),
             infinite_mass=float(limit.moments.infinite_mass),
@@ -153,6 +154,9 @@ def _joint_price(
     """
     if texts is None or counted.total() < 2:
         return None
+    # Loads the accounting: a dataset with one release is shown without it.
+    from tightrope.ledger.noise_record import NoiseRecord, composed_budget_fraction, epsilon_together
+
     records = [(NoiseRecord.from_text(texts[name]), times) for name, times in counted.items()]
     if total.moments is not None:
         return {"epsilon": epsilon_together(records, total.budget), "delta": str(max(total.budget.checked_points)[1])}
