@@ -198,8 +198,23 @@ def show_overview(view: Json) -> None:
     echo_heading(f"{escape_control_chars(view['dataset'])}: {counts}")
     echo_lines(whose_rows(identity))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
+    # Of each limit, what is left: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison.
+    rows: list[list[str]] = []
+    for limit in view["limits"]:
+        name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
+        if limit["rule"] == MOMENTS:
+            fixed, left = limit["moments"], float(Fraction(limit["left"]))
+            nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
+            amount = (
+                f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic "
+                f"composition {limit['left_by_addition']} would be left"
+            )
+        else:
+            amount = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
+        rule = "moments" if limit["rule"] == MOMENTS else "basic"
+        rows.append([name, rule, limit["spent"], limit["reserved"], limit["left"], amount])
     columns = ["limit", "composition", "spent", "reserved for series", "left", "left as epsilon, delta"]
-    print_table(columns, [_limit_row(limit) for limit in view["limits"]], left=2, words=1)
+    print_table(columns, rows, left=2, words=1)
     timeline = view["timeline"]
     if timeline:
         echo_heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")
@@ -244,23 +259,6 @@ def _small_number_text(number: str) -> str:
     """
     value = Fraction(number)
     return typed_text(float(value), 3, DOWN) if 0 < value < Fraction(1, 10_000) else number
-
-
-def _limit_row(limit: Json) -> list[str]:
-    """A limit and what is left of it: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison."""
-    name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
-    numbers = [limit["spent"], limit["reserved"], limit["left"]]
-    if limit["rule"] != MOMENTS:
-        points = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
-        return [name, "basic", *numbers, points]
-    fixed, left = limit["moments"], float(Fraction(limit["left"]))
-    nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
-    addition = limit["left_by_addition"]
-    amount = (
-        f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic composition "
-        f"{addition} would be left"
-    )
-    return [name, "moments", *numbers, amount]
 
 
 def budget_bar(moment: Json) -> str:

@@ -183,7 +183,7 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
     echo_lines(*([escape_control_chars(title)] if title else []))
     margins = [_half_widths(row) for row in table]
     labels = dict.fromkeys(chain.from_iterable(margins))
-    body = [[label, *(_compact(by_label.get(label)) for by_label in margins)] for label in labels]
+    body = [[label, *(_compact_text(by_label.get(label)) for by_label in margins)] for label in labels]
     body.append(
         ["attacker's success, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
     )
@@ -216,7 +216,7 @@ def _half_widths(row: Json) -> dict[str, float]:
     return lines
 
 
-def _compact(margin: float | None) -> str:
+def _compact_text(margin: float | None) -> str:
     """Return a margin of error with two digits, rounded up, in at most six characters."""
     if margin is not None and not 1e-3 <= margin < 1e6:
         digits = Decimal(margin).normalize()
