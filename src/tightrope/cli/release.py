@@ -116,8 +116,16 @@ def release(
                 result = _draw_and_keep(plan, file, files, patience.note_answers)
             if patience.stop is not None:
                 raise Interrupted(f"stopped; {_complete_message(folder)}", patience.stop)
-        with _explained_output_errors(folder):
+        try:
             _print_answers(result, folder, entries_before, as_json=as_json)
+            sys.stdout.flush()
+            return
+        except OSError as error:
+            why = error.strerror
+        except SystemExit:  # rich raises it for a closed pipe
+            why = "closed pipe"
+        discard_stdout()
+        raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
     except KeyboardInterrupt:  # outside of deferred signals: before the charge, or with the answers on disk
         raise Interrupted(f"interrupted; {_complete_message(folder)}" if plan.charged else NOTHING_SPENT) from None
 
@@ -190,21 +198,6 @@ def _explained_refusals(path: str) -> Iterator[None]:
             f"{error}; to see what was spent: tightrope ledger show {path}; to write earlier answers again: "
             f"tightrope release {path} --key KEY --out DIR (keys: tightrope ledger history {path})"
         ) from None
-
-
-@contextmanager
-def _explained_output_errors(folder: Path) -> Iterator[None]:
-    """Add the answers' location to errors of standard output."""
-    try:
-        yield
-        sys.stdout.flush()
-        return
-    except OSError as error:
-        why = error.strerror
-    except SystemExit:  # rich raises it for a closed pipe
-        why = "closed pipe"
-    discard_stdout()
-    raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
 
 
 def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, as_json: bool) -> None:

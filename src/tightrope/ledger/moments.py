@@ -66,7 +66,7 @@ class Moments:
             raise InputError.from_text("rule", text)
         infinite = min(budget.delta, exact_product(least, INFINITE_FRACTION))
         half_widths = {
-            z: _smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS
+            z: smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS
         }
         order = min(ORDERS, key=lambda z: half_widths[z])
         if not math.isfinite(half_widths[order]):
@@ -169,8 +169,12 @@ def _largest_moment_budget(order: float, budget: Budget, infinite: Decimal) -> f
     return min(bounds) - log_peak(order)
 
 
-def _smallest_half_width(order: float, moment: float) -> float:
-    """Return the least half-width, per row of a person, of noise with this log moment; ∞ if no noise has it."""
+def smallest_half_width(order: float, moment: float) -> float:
+    """Return the least half-width, per row of a person, of noise with this log moment; ∞ if no noise has it.
+
+    >>> round(smallest_half_width(20.0, 1.0), 2), smallest_half_width(20.0, 0.0)
+    (28.4, inf)
+    """
     if not moment > 0:
         return math.inf
 

@@ -55,7 +55,18 @@ class NoiseRecord:
         for unit, choices in zip(self.units, self.choices, strict=True):
             bounds = unit.split_bounds
             rows = [bounds.rows, bounds.max_rows_per_group, bounds.groups]
-            units.append({"rows": rows, "noise": [_choice_data(choice) for choice in choices]})
+            noise = []
+            for choice in choices:
+                spend = choice.noise_spec
+                fields: list[Any] = [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound]
+                # Fields with their defaults are left out, so that older texts stay as they are.
+                if spend.dimension > 1:
+                    fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
+                elif spend.is_selection:
+                    fields.append(True)
+                named = {"family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data()}
+                noise.append({"spend": fields, **named})
+            units.append({"rows": rows, "noise": noise})
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
         return canonical_json({"window": window, "units": units, **figures})
 
@@ -131,20 +142,6 @@ def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLatt
         [choice.steps_per_row for choice in choices],
     )
     return total_loss(units, losses, steps, window)
-
-
-def _choice_data(choice: SelectedNoise) -> dict[str, Any]:
-    spend = choice.noise_spec
-    fields: list[Any] = [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound]
-    # Fields with their defaults are left out, so that older texts stay as they are.
-    if spend.dimension > 1:
-        fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
-    elif spend.is_selection:
-        fields.append(True)
-    return {
-        "spend": fields,
-        "family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data(),
-    }  # fmt: skip
 
 
 # The cost of the same releases if they had been declared together before the first one. It is a comparison, not a

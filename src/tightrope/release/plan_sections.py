@@ -15,6 +15,7 @@ from msgspec import Meta
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.escaping import A_PERSON, toml_value
+from tightrope.documents.plan_ledger import LEDGER_FILE, Text
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.errors import InputError, SchemaError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
@@ -30,8 +31,6 @@ UNIT_ADVICE = (
 NOUN_DESCRIPTION = 'a noun with "a" or "an" before it, of at most 60 characters'
 NOUN_EXAMPLE = 'for example noun = "a patient"'
 
-LEDGER_FILE = "tightrope.ledger"
-"""Default ledger file, in the plan's folder."""
 LOCATION_KEYS = "path", "spark", "postgres"
 DATABASE_PREFIXES = "postgresql://", "postgres://"
 DATABASE_ADVICE = 'say postgres = "postgresql://role@host/database"'
@@ -42,7 +41,6 @@ Noun = Annotated[
     str, Meta(extra_json_schema={"type": "string", "pattern": NOUN_PATTERN.pattern}), missing_field_tip(NOUN_EXAMPLE)
 ]
 """A noun; the pattern is for the JSON schema only: error messages describe it in words."""
-Text = Annotated[str, Meta(min_length=1), missing_field_tip("put it in quotes")]
 
 
 def is_a_noun(means: str) -> bool:

@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from tightrope.documents.budget import exact_decimal
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.escaping import toml_value
+from tightrope.documents.plan_ledger import PLAN_FILE
 from tightrope.documents.reader import Reader
 from tightrope.errors import InputError
-from tightrope.release.plan_file import PLAN_FILE, PlanFile, load_plan_file, parse_plan_document
+from tightrope.release.plan_file import PlanFile, load_plan_file, parse_plan_document
 from tightrope.release.plan_sections import DATABASE_PREFIXES
 from tightrope.tables import Column, open_source
 

@@ -32,7 +32,9 @@ PRIVATE_SIDE = 1 - 2.0**-48
 LARGEST_GAUSSIAN = 1e5
 SMALLEST_GAUSSIAN = 0.1
 MAX_TABLE_CELLS = 1 << 21
-COARSER_UNITS = "measure in coarser units, or widen a smaller table (mechanisms.integer.widened)"
+COARSER_UNITS = (
+    "measure in coarser units, or widen a smaller table (tightrope.mechanisms.discrete.scaled_noise.WidenedNoise)"
+)
 
 
 def geometric_table(scale: float) -> NoiseTable:
