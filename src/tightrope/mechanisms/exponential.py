@@ -251,6 +251,10 @@ class BoundedRangeDistribution(LossDistribution):
     epsilon: float
 
     @property
+    def offset_range(self) -> float:
+        return self.epsilon
+
+    @property
     def infinite_mass(self) -> float:
         return 0.0
 

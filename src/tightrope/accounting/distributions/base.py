@@ -139,6 +139,14 @@ class LossDistribution(ABC):
         return None
 
     @property
+    def offset_range(self) -> float | None:
+        """The length in nats of an interval of losses whose position an analyst may choose at each step; None if fixed.
+
+        The distribution is then worst for a single step; several steps chosen adaptively have less than its sums.
+        """
+        return None
+
+    @property
     def needs_quadrature(self) -> bool:
         """Return whether each value of the moment needs its own (expensive) quadrature."""
         return False

@@ -1,0 +1,270 @@
+"""Compositions with steps of bounded range, whose offsets the analyst chooses adaptively: the worst case, in a bracket.
+
+The steps of bounded range are worst if they come last, since their offsets may then depend on all other outcomes; among
+themselves any order counts, also one that is chosen on the way. So the loss is that of the other steps together with
+one pair, whose profile is the result of the dynamic program (``docs/proofs/bounded-range.md``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.accounting.bounds import Interval
+from tightrope.accounting.distributions.base import Ends, LossDistribution, mirror_bounds
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods.method import EpsilonGuess, Method
+from tightrope.accounting.methods.offset_program import OffsetCurve, prepend_step
+from tightrope.numerics.arrays import Floats
+
+MAX_STEPS = 1000
+"""Largest number of steps of bounded range."""
+MAX_LENGTH = 50.0
+"""Largest range of a step, in nats."""
+MAX_STATES = 400
+"""Largest number of sets of later steps."""
+MAX_DENOMINATOR = 12
+"""Ranges whose ratios have larger denominators share no lattice; their ends fall between its points."""
+SMALLEST_TAIL = 1e-40
+"""Losses with a smaller δ are not resolved."""
+FIRST_POINTS, POINTS_FACTOR = 64, 8
+"""Points per range of the first lattice, and their growth."""
+LONGEST_LATTICE_STEP = 0.125
+MAX_WORK = 4e6
+"""Points of all curves together."""
+MAX_PAIR_WORK = 2e5
+"""The same if other steps are composed with the result."""
+GOAL = 1e-9
+"""Relative width at which a bracket is no longer refined."""
+WIDE = 1e-6
+"""A wider bracket is compared with the composition of the pairs."""
+MAX_POINTS = 2.0**16
+"""Largest number of points per range."""
+CACHED_CURVES = 16
+MIN_RATIO, MIN_LENGTH = 1e-3, 1e-9
+"""Smallest range of a step, relative to the largest, and in nats."""
+CHERNOFF_RATES = 2.0 ** np.arange(-10.0, 14.0)
+"""Chernoff's bounds are tried at these rates, relative to 1 / √Σ e²."""
+
+
+class RangeSteps(NamedTuple):
+    """Ranges in nats, ascending, and the number of steps of each."""
+
+    lengths: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    @staticmethod
+    def from_composition(total: Composition) -> tuple[RangeSteps, Composition]:
+        """Return the steps of bounded range, and the composition of all others."""
+        counts: dict[float, int] = {}
+        others: list[tuple[LossDistribution, int]] = []
+        for law, count in zip(total.laws, total.counts, strict=True):
+            if law.offset_range is None:
+                others.append((law, count))
+            else:
+                counts[law.offset_range] = counts.get(law.offset_range, 0) + count
+        lengths = tuple(sorted(counts))
+        rest = Composition(tuple(law for law, _ in others), tuple(count for _, count in others))
+        return RangeSteps(lengths, tuple(counts[length] for length in lengths)), rest
+
+    @property
+    def state_count(self) -> int:
+        """Number of multisets of steps."""
+        return math.prod(count + 1 for count in self.counts)
+
+    @property
+    def largest_loss(self) -> float:
+        """The sum of all ranges."""
+        return math.fsum(length * count for length, count in zip(*self, strict=True)) * (1 + 1e-15)
+
+    def round_lengths(self, *, up: bool) -> RangeSteps:
+        """Return steps of few enough different ranges: neighbors get the larger one (or, downwards, the smaller)."""
+        steps = self
+        while steps.state_count > MAX_STATES and len(steps.lengths) > 1:
+            ratios = [b / a for a, b in itertools.pairwise(steps.lengths)]
+            at = ratios.index(min(ratios))
+            lengths, counts = list(steps.lengths), list(steps.counts)
+            del lengths[at if up else at + 1]
+            counts[at : at + 2] = [counts[at] + counts[at + 1]]
+            steps = RangeSteps(tuple(lengths), tuple(counts))
+        return steps
+
+    def log_tail_bound(self, epsilon: float) -> float:
+        """Return Chernoff's bound on log δ(ε): E e^{sL} of the worst offset, at several rates s > 0.
+
+        With u = e^t, E e^{sL} is a u^s − b u^{s+1}, largest at u = a s / (b (s + 1)).
+        """
+        spread = math.sqrt(math.fsum(count * length**2 for length, count in zip(*self, strict=True)))
+        s = CHERNOFF_RATES / spread
+        logs = np.zeros_like(s)
+        for length, count in zip(*self, strict=True):
+            a, b = -np.expm1(-(1 + s) * length), -np.expm1(-s * length)
+            offset = length + np.log(s * a) - np.log((s + 1) * b)
+            logs += count * (s * offset + np.log(a / (s + 1)) - math.log(-math.expm1(-length)))
+        # e^{−L} ≥ 1 − …: (1 − e^{ε−L})₊ ≤ e^{s(L−ε)} s^s / (1+s)^{1+s}
+        logs += s * np.log(s) - (1 + s) * np.log1p(s) - s * epsilon
+        return float(np.min(logs)) + 1e-9
+
+    @property
+    def resolved_loss(self) -> float:
+        """The loss above which δ is smaller than ``SMALLEST_TAIL``; at most the largest loss."""
+        low, high, target = 0.0, self.largest_loss, math.log(SMALLEST_TAIL)
+        if self.log_tail_bound(high) > target:
+            return high
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.log_tail_bound(middle) <= target else (middle, high)
+        return high
+
+
+class RangeLattice(NamedTuple):
+    """The lattice of losses: its step and the largest point."""
+
+    step: float
+    last: int
+
+
+@lru_cache(maxsize=256)
+def lattices_by_work(steps: RangeSteps, work: float) -> tuple[RangeLattice, ...]:
+    """Return finer and finer lattices, the last with about this many points of all curves together."""
+    longest = steps.lengths[-1]
+    ratios = [Fraction(length / longest).limit_denominator(MAX_DENOMINATOR) for length in steps.lengths]
+    is_common = all(
+        abs(float(ratio) * longest - length) <= 1e-14 * longest
+        for ratio, length in zip(ratios, steps.lengths, strict=True)
+    )
+    parts = math.lcm(*(ratio.denominator for ratio in ratios)) if is_common else 1
+    # The curves grow by one range a step, up to the resolved losses; each state has one predecessor a range.
+    total, resolved = sum(steps.counts), steps.resolved_loss / longest
+    means = [min(resolved, (size + 1) * steps.largest_loss / longest / total) for size in range(total)]
+    points = math.fsum(means) * steps.state_count / (total + 1) * len(steps.lengths) * parts
+    first = max(FIRST_POINTS, 2 ** math.ceil(math.log2(longest / LONGEST_LATTICE_STEP)))
+    last = max(first, 2 ** math.floor(math.log2(min(work / points, MAX_POINTS))))
+    counts = [first]
+    while counts[-1] < last:
+        counts.append(min(POINTS_FACTOR * counts[-1], last))
+    return tuple(RangeLattice(longest / (n * parts), math.ceil(resolved * n * parts) + 1) for n in counts)
+
+
+@lru_cache(maxsize=CACHED_CURVES)
+def compose_ranges(steps: RangeSteps, lattice: RangeLattice) -> OffsetCurve:
+    """Return the profile of the worst adaptive composition, in the worst order of the steps.
+
+    W_S = max over i in S of T_i W_{S∖i}, by the sizes of the multisets S; a maximum of polygons is below the polygon of
+    the larger values.
+    """
+    states = {tuple(int(i == j) for j in range(len(steps.counts))): length for i, length in enumerate(steps.lengths)}
+    curves = {state: OffsetCurve.from_length(lattice.step, length) for state, length in states.items()}
+    for _ in range(sum(steps.counts) - 1):
+        following: dict[tuple[int, ...], OffsetCurve] = {}
+        for state, curve in curves.items():
+            for i, length in enumerate(steps.lengths):
+                if state[i] < steps.counts[i]:
+                    new = tuple(count + (i == j) for j, count in enumerate(state))
+                    stepped = prepend_step(curve, length, lattice.last)
+                    following[new] = following[new].join_largest(stepped) if new in following else stepped
+        curves = following
+    return curves[steps.counts]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveRangeMethod(Method):
+    """Steps of bounded range, and others: the worst order and the worst adaptive offsets."""
+
+    steps: RangeSteps
+    others: Composition
+    fallback: Method
+    """The composition of the dominating pairs of all single steps: an upper bound."""
+    choose_other: Callable[[Composition], Method]
+    """Returns the method for a composition without steps of bounded range."""
+    name: str = "dynamic program"
+    _pairs: list[Method] = field(default_factory=list, repr=False)
+
+    @property
+    def _lattices(self) -> tuple[RangeLattice, ...]:
+        return lattices_by_work(self.steps.round_lengths(up=True), MAX_PAIR_WORK if self.others.laws else MAX_WORK)
+
+    def _curves_on(self, lattice: RangeLattice) -> tuple[OffsetCurve, OffsetCurve]:
+        """Return the curve for lower and the one for upper bounds: the same, unless ranges were rounded."""
+        return tuple(compose_ranges(self.steps.round_lengths(up=up), lattice) for up in (False, True))
+
+    def delta(self, epsilon: float) -> Interval:
+        low, high = self.delta_bounds_at(np.array([epsilon]))
+        return float(low[0]), float(high[0])
+
+    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+        """Return bounds at many ε; below 0 by the mirror image: the worst case is the same in both orders."""
+        if self.others.laws:
+            low, high = self._bounds_with_others(epsilons)
+        else:
+            low, high = self._bounds_of_ranges(np.abs(epsilons))
+            mirrored = mirror_bounds(np.minimum(epsilons, 0.0), (low, high))
+            low, high = (np.where(epsilons < 0, below, end) for below, end in zip(mirrored, (low, high), strict=True))
+        for index in np.flatnonzero(high - low > WIDE * high).tolist():
+            high[index] = max(low[index], min(high[index], self.fallback.delta_upper_bound(float(epsilons[index]))))
+        return low, high
+
+    def _bounds_of_ranges(self, epsilons: Floats) -> Ends:
+        """Return bounds at ε ≥ 0, on finer and finer lattices until they are narrow."""
+        low, high = np.zeros_like(epsilons), np.ones_like(epsilons)
+        for lattice in self._lattices:
+            wide = high - low > GOAL * high
+            if wide.any():
+                below, above = self._curves_on(lattice)
+                low[wide] = np.maximum(low[wide], below.delta_bounds_at(epsilons[wide])[0])
+                high[wide] = np.minimum(high[wide], above.delta_bounds_at(epsilons[wide])[1])
+        return low, high
+
+    def _bounds_with_others(self, epsilons: Floats) -> Ends:
+        """Return bounds for all steps together; the lower one is the upper one's, less what the pair may be too large.
+
+        If F ≥ (1 − g) U at every γ up to a point, and U ≤ t beyond it, the other steps keep F ≥ (1 − g) U − t.
+        """
+        below, above = self._curves_on(self._lattices[-1])
+        if not self._pairs:
+            pair = Composition.from_distribution(above.upper_atoms())
+            self._pairs.append(self.choose_other(self.others + pair))
+        low, high = self._pairs[0].delta_bounds_at(epsilons)
+        gaps = np.maximum.accumulate(above.relative_gaps(below))
+        beyond = np.append(above.upper[1:], above.rest)
+        low = np.array([max(0.0, float(np.max((1 - gaps) * value - beyond)) * (1 - 1e-15)) for value in low.tolist()])
+        return low, high
+
+    def cheap_delta_bound(self, epsilon: float) -> float:
+        """Return Chernoff's bound; 1 if other steps are composed."""
+        if self.others.laws or not epsilon > 0:
+            return 1.0
+        return min(1.0, math.exp(self.steps.log_tail_bound(epsilon)))
+
+    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+        """Return ε from the coarsest lattice; with other steps, the one of the pairs."""
+        if self.others.laws:
+            return self.fallback.approximate_epsilon(target)
+        return self._curves_on(self._lattices[0])[1].approximate_epsilon(target)
+
+    def precision_limit(self, epsilon: float) -> str:
+        del epsilon
+        return "the lattice of the dynamic program over offsets cannot be refined further"
+
+
+def adaptive_range_method(
+    total: Composition, choose_other: Callable[[Composition], Method]
+) -> AdaptiveRangeMethod | None:
+    """Return the method for two or more steps of bounded range; None without them, or if they are too many or too long.
+
+    For a single one, its pair is exact.
+    """
+    steps, others = RangeSteps.from_composition(total)
+    count = sum(steps.counts)
+    if not 2 <= count <= MAX_STEPS or not steps.lengths[-1] <= MAX_LENGTH:
+        return None
+    if not steps.lengths[0] >= MIN_RATIO * steps.lengths[-1] or not steps.lengths[0] >= MIN_LENGTH:
+        return None
+    return AdaptiveRangeMethod(steps, others, choose_other(total), choose_other)
