@@ -147,6 +147,11 @@ class LossDistribution(ABC):
         return None
 
     @property
+    def is_envelope(self) -> bool:
+        """Return whether each δ(ε) is that of another mechanism: no single one has this distribution."""
+        return self.offset_range is not None
+
+    @property
     def needs_quadrature(self) -> bool:
         """Return whether each value of the moment needs its own (expensive) quadrature."""
         return False

@@ -28,19 +28,21 @@ MAX_STEPS = 1000
 """Largest number of steps of bounded range."""
 MAX_LENGTH = 50.0
 """Largest range of a step, in nats."""
-MAX_STATES = 400
-"""Largest number of sets of later steps."""
+MAX_STATES = 1100
+"""Largest number of multisets of steps: with more, near ranges are rounded to the larger one."""
 MAX_DENOMINATOR = 12
 """Ranges whose ratios have larger denominators share no lattice; their ends fall between its points."""
-SMALLEST_TAIL = 1e-40
+SMALLEST_TAIL = 1e-30
 """Losses with a smaller δ are not resolved."""
+FAR_BEYOND = 0.6
+"""All losses are resolved unless this part of the largest one has so small a δ."""
 FIRST_POINTS, POINTS_FACTOR = 64, 8
 """Points per range of the first lattice, and their growth."""
 LONGEST_LATTICE_STEP = 0.125
-MAX_WORK = 4e6
+MAX_WORK = 1.2e7
 """Points of all curves together."""
-MAX_PAIR_WORK = 2e5
-"""The same if other steps are composed with the result."""
+MAX_PAIR_POINTS = 16384.0
+"""Points of a single curve if other steps are composed with it."""
 GOAL = 1e-9
 """Relative width at which a bracket is no longer refined."""
 WIDE = 1e-6
@@ -81,17 +83,19 @@ class RangeSteps(NamedTuple):
 
     @property
     def largest_loss(self) -> float:
-        """The sum of all ranges."""
-        return math.fsum(length * count for length, count in zip(*self, strict=True)) * (1 + 1e-15)
+        """The sum of all ranges, rounded up."""
+        exact = sum((Fraction(length) * count for length, count in zip(*self, strict=True)), Fraction(0))
+        nearest = float(exact)
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
-    def round_lengths(self, *, up: bool) -> RangeSteps:
-        """Return steps of few enough different ranges: neighbors get the larger one (or, downwards, the smaller)."""
+    def round_lengths(self) -> RangeSteps:
+        """Return steps of few enough different ranges: those nearest to the next larger one get that."""
         steps = self
         while steps.state_count > MAX_STATES and len(steps.lengths) > 1:
             ratios = [b / a for a, b in itertools.pairwise(steps.lengths)]
             at = ratios.index(min(ratios))
             lengths, counts = list(steps.lengths), list(steps.counts)
-            del lengths[at if up else at + 1]
+            del lengths[at]
             counts[at : at + 2] = [counts[at] + counts[at + 1]]
             steps = RangeSteps(tuple(lengths), tuple(counts))
         return steps
@@ -114,9 +118,9 @@ class RangeSteps(NamedTuple):
 
     @property
     def resolved_loss(self) -> float:
-        """The loss above which δ is smaller than ``SMALLEST_TAIL``; at most the largest loss."""
+        """The loss above which δ is smaller than ``SMALLEST_TAIL``, or the largest loss unless that is far beyond."""
         low, high, target = 0.0, self.largest_loss, math.log(SMALLEST_TAIL)
-        if self.log_tail_bound(high) > target:
+        if self.log_tail_bound(FAR_BEYOND * high) > target:
             return high
         for _ in range(40):
             middle = (low + high) / 2
@@ -132,8 +136,8 @@ class RangeLattice(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def lattices_by_work(steps: RangeSteps, work: float) -> tuple[RangeLattice, ...]:
-    """Return finer and finer lattices, the last with about this many points of all curves together."""
+def lattices_by_work(steps: RangeSteps, most_points: float) -> tuple[RangeLattice, ...]:
+    """Return finer and finer lattices, the last as fine as ``MAX_WORK`` and ``most_points`` of one curve allow."""
     longest = steps.lengths[-1]
     ratios = [Fraction(length / longest).limit_denominator(MAX_DENOMINATOR) for length in steps.lengths]
     is_common = all(
@@ -146,7 +150,7 @@ def lattices_by_work(steps: RangeSteps, work: float) -> tuple[RangeLattice, ...]
     means = [min(resolved, (size + 1) * steps.largest_loss / longest / total) for size in range(total)]
     points = math.fsum(means) * steps.state_count / (total + 1) * len(steps.lengths) * parts
     first = max(FIRST_POINTS, 2 ** math.ceil(math.log2(longest / LONGEST_LATTICE_STEP)))
-    last = max(first, 2 ** math.floor(math.log2(min(work / points, MAX_POINTS))))
+    last = max(first, 2 ** math.floor(math.log2(min(MAX_WORK / points, MAX_POINTS, most_points / (resolved * parts)))))
     counts = [first]
     while counts[-1] < last:
         counts.append(min(POINTS_FACTOR * counts[-1], last))
@@ -174,6 +178,16 @@ def compose_ranges(steps: RangeSteps, lattice: RangeLattice) -> OffsetCurve:
     return curves[steps.counts]
 
 
+@lru_cache(maxsize=CACHED_CURVES)
+def compose_ascending(steps: RangeSteps, lattice: RangeLattice) -> OffsetCurve:
+    """Return the profile of the worst adaptive composition in ascending order of the ranges: a lower bound."""
+    lengths = [length for length, count in zip(*steps, strict=True) for _ in range(count)]
+    curve = OffsetCurve.from_length(lattice.step, lengths[-1])
+    for length in lengths[-2::-1]:
+        curve = prepend_step(curve, length, lattice.last)
+    return curve
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaptiveRangeMethod(Method):
     """Steps of bounded range, and others: the worst order and the worst adaptive offsets."""
@@ -189,11 +203,13 @@ class AdaptiveRangeMethod(Method):
 
     @property
     def _lattices(self) -> tuple[RangeLattice, ...]:
-        return lattices_by_work(self.steps.round_lengths(up=True), MAX_PAIR_WORK if self.others.laws else MAX_WORK)
+        return lattices_by_work(self.steps.round_lengths(), MAX_PAIR_POINTS if self.others.laws else math.inf)
 
     def _curves_on(self, lattice: RangeLattice) -> tuple[OffsetCurve, OffsetCurve]:
-        """Return the curve for lower and the one for upper bounds: the same, unless ranges were rounded."""
-        return tuple(compose_ranges(self.steps.round_lengths(up=up), lattice) for up in (False, True))
+        """Return the curve for lower and the one for upper bounds: the same, unless ranges were rounded up."""
+        rounded = self.steps.round_lengths()
+        above = compose_ranges(rounded, lattice)
+        return above if rounded == self.steps else compose_ascending(self.steps, lattice), above
 
     def delta(self, epsilon: float) -> Interval:
         low, high = self.delta_bounds_at(np.array([epsilon]))
@@ -205,10 +221,13 @@ class AdaptiveRangeMethod(Method):
             low, high = self._bounds_with_others(epsilons)
         else:
             low, high = self._bounds_of_ranges(np.abs(epsilons))
+            high[np.abs(epsilons) >= self.steps.largest_loss] = 0.0
             mirrored = mirror_bounds(np.minimum(epsilons, 0.0), (low, high))
             low, high = (np.where(epsilons < 0, below, end) for below, end in zip(mirrored, (low, high), strict=True))
         for index in np.flatnonzero(high - low > WIDE * high).tolist():
-            high[index] = max(low[index], min(high[index], self.fallback.delta_upper_bound(float(epsilons[index]))))
+            other = self.fallback.delta_upper_bound(float(epsilons[index]))
+            if low[index] <= other < high[index] and other > 0:  # its largest loss may have been rounded down to ε
+                high[index] = other
         return low, high
 
     def _bounds_of_ranges(self, epsilons: Floats) -> Ends:

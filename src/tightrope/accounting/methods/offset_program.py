@@ -139,7 +139,6 @@ class OffsetCurve:
         masses = np.maximum(math.exp(self.step) * falls[:-1] - falls[1:], 0.0) / math.expm1(self.step)
         losses = self.step * np.arange(len(masses))
         mirrored = (masses * np.exp(-losses))[:0:-1]
-        masses[0] = max(0.0, 1 - self.rest - math.fsum(masses[1:]) - math.fsum(mirrored))
         atoms = Atoms.merge_losses(
             np.concatenate([-losses[:0:-1], losses]),
             np.concatenate([mirrored, masses]),
@@ -147,8 +146,8 @@ class OffsetCurve:
             opposite_mass=self.rest,
             slack=LENGTH_ROUNDING * float(losses[-1]),
         )
-        steepest = float(np.max(high[1:-1] / np.maximum(falls[1:], LEAST_DOUBLE), where=falls[1:] > 0, initial=1.0))
-        return replace(atoms, relative_mass_error=min(1.0, 64 * ROUND_OFF * steepest**2))
+        roundings = high[1:-1] / np.maximum(masses * math.expm1(self.step), LEAST_DOUBLE)
+        return replace(atoms, relative_mass_error=min(1.0, 8 * ROUND_OFF * float(np.max(roundings))))
 
 
 def _lower_between(low: Floats, high: Floats, fraction: float, step: float) -> Floats:

@@ -25,7 +25,7 @@ from tightrope.accounting.distributions.base import Ends, LossDistribution
 from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods import contour
-from tightrope.accounting.methods.adaptive_range import adaptive_range_method
+from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, adaptive_range_method
 from tightrope.accounting.methods.contour import ContourMethod
 from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.methods.grid import GridMethod
@@ -119,6 +119,13 @@ class ClosedFormMethod(Method):
 def choose_method(total: Composition) -> Method:
     """Return the method that fits; the loss caches it."""
     return adaptive_range_method(total, choose_pair_method) or choose_pair_method(total)
+
+
+def adds_envelopes(total: Composition, method: Method) -> bool:
+    """Return whether the method adds up pairs that are worst for a single step only: no mechanisms lose that much."""
+    envelopes = [(law, count) for law, count in zip(total.laws, total.counts, strict=True) if law.is_envelope]
+    is_exact = isinstance(method, AdaptiveRangeMethod) and all(law.offset_range is not None for law, _ in envelopes)
+    return sum(count for _, count in envelopes) > 1 and not is_exact
 
 
 def choose_pair_method(total: Composition) -> Method:
