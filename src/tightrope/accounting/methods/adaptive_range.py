@@ -41,7 +41,7 @@ FIRST_POINTS, POINTS_FACTOR = 64, 8
 LONGEST_LATTICE_STEP = 0.125
 MAX_WORK = 1.2e7
 """Points of all curves together."""
-MAX_PAIR_POINTS = 16384.0
+MAX_PAIR_POINTS = 32768.0
 """Points of a single curve if other steps are composed with it."""
 GOAL = 1e-9
 """Relative width at which a bracket is no longer refined."""

@@ -52,9 +52,7 @@ class OffsetCurve:
         """Return the curve of a single step of this range: (1 − e^{(ε − e)/2})² / (1 − e^{−e})."""
         losses, whole = step * np.arange(math.ceil(length / step * (1 + LENGTH_ROUNDING)) + 1), -math.expm1(-length)
         room = 4 * ROUND_OFF * length
-        low, high = (
-            np.expm1(np.minimum(losses - length + shift, 0.0) / 2) ** 2 / whole for shift in (room, -room)
-        )
+        low, high = (np.expm1(np.minimum(losses - length + shift, 0.0) / 2) ** 2 / whole for shift in (room, -room))
         high[losses - length > room] = 0.0
         return cls(step, low * (1 - STEP_ROUNDING), np.minimum(high * (1 + STEP_ROUNDING), 1.0), 0.0)
 
@@ -152,7 +150,8 @@ class OffsetCurve:
 
 def _lower_between(low: Floats, high: Floats, fraction: float, step: float) -> Floats:
     """Return lower bounds at positions n + fraction, from bounds at n − 1, …: convex functions are above their chords
-    extended."""
+    extended.
+    """
     count = len(low) - 3
     columns = [(low[i : count + i], high[i : count + i]) for i in range(4)]
     share = math.expm1(fraction * step) / math.expm1(step)
@@ -205,7 +204,8 @@ def prepend_step(curve: OffsetCurve, length: float, last: int) -> OffsetCurve:
     weights, lower = ChordWeights(curve.step, shorter), start_low
     for nodes in (best_nodes, best_nodes - 1):
         distance = np.clip(points - nodes, np.maximum(points - top, 0), weights.last)
-        lower = np.maximum(lower, weights.chord_at(distance, points - distance - first, values[0], far_values[0]))
+        chords = weights.chord_at(distance, np.minimum(points - distance, top) - first, values[0], far_values[0])
+        lower = np.where(points - distance <= top, np.maximum(lower, chords), lower)
     lower, upper = lower * (1 - STEP_ROUNDING), np.minimum(upper * (1 + STEP_ROUNDING), 1.0)
     if end <= last:
         return OffsetCurve(curve.step, np.append(lower, 0.0), np.append(upper, 0.0), 0.0)
