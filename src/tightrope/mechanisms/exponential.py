@@ -316,9 +316,9 @@ def bounded_range(*, epsilon: float) -> LossOnly:
 
     Such a mechanism is (ε, 0)-private, but loses less than randomized response does: η = tanh(ε/4). The exponential
     mechanism that samples in proportion to e^{ε u / (2Δ)} (e^{ε u / Δ} for a monotone utility u) has range ε.
-    Composition holds with **parameters fixed in advance**; up to 1,000 such steps, with others or without, are
-    composed as the worst mechanisms chosen adaptively, in any order (``docs/proofs/bounded-range.md``). More are composed
-    as if each were worst at every ε at once. Neighbors: as in the sensitivity of u. Raises ``InputError`` unless ε is
+    Composition holds with **parameters fixed in advance**. Up to 1,000 such steps are composed as the worst mechanisms,
+    chosen adaptively and in any order, also with other steps (``docs/proofs/bounded-range.md``); more are composed as
+    if each were worst at every ε at once. Neighbors: as in the sensitivity of u. Raises ``InputError`` unless ε is
     finite and positive.
 
     >>> round(bounded_range(epsilon=1).loss.total_variation(), 12)

@@ -41,8 +41,8 @@ class TruncatedLaplace(ContinuousMechanism):
         if self.epsilon == 0:
             law = Atoms(np.zeros(1), np.array([1 - self.delta]), self.delta, self.delta)
             return PrivacyLoss.from_distribution(law, reverse=law, true_value_of=TrueValueOf.MECHANISMS)
-        law = LaplaceDistribution(self.epsilon, self.delta)
-        return PrivacyLoss.from_distribution(law, true_value_of=TrueValueOf.MECHANISMS)
+        noise = LaplaceDistribution(self.epsilon, self.delta)
+        return PrivacyLoss.from_distribution(noise, true_value_of=TrueValueOf.MECHANISMS)
 
     @property
     def _scaled_endpoint(self) -> float:

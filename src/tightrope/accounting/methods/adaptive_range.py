@@ -28,17 +28,18 @@ MAX_STEPS = 1000
 """Largest number of steps of bounded range."""
 MAX_LENGTH = 50.0
 """Largest range of a step, in nats."""
-MAX_STATES = 1100
-"""Largest number of multisets of steps: with more, near ranges are rounded to the larger one."""
+MAX_CHORDS = 6000
+"""Largest number of a multiset of steps and the step before it: with more, near ranges are rounded to the larger one."""
 MAX_DENOMINATOR = 12
 """Ranges whose ratios have larger denominators share no lattice; their ends fall between its points."""
 SMALLEST_TAIL = 1e-30
 """Losses with a smaller δ are not resolved."""
 FAR_BEYOND = 0.6
 """All losses are resolved unless this part of the largest one has so small a δ."""
-FIRST_POINTS, POINTS_FACTOR = 64, 8
-"""Points per range of the first lattice, and their growth."""
-LONGEST_LATTICE_STEP = 0.125
+LEAST_POINTS, FIRST_POINTS, POINTS_FACTOR = 16, 64, 8
+"""Points per range: at least; of the first lattice if affordable; and their growth."""
+WIDEST_STEP = 0.125
+"""Widest step of a lattice, in nats."""
 MAX_WORK = 1.2e7
 """Points of all curves together."""
 MAX_PAIR_POINTS = 32768.0
@@ -77,9 +78,10 @@ class RangeSteps(NamedTuple):
         return RangeSteps(lengths, tuple(counts[length] for length in lengths)), rest
 
     @property
-    def state_count(self) -> int:
-        """Number of multisets of steps."""
-        return math.prod(count + 1 for count in self.counts)
+    def chord_count(self) -> int:
+        """Number of pairs of a multiset of steps and another step before it."""
+        multisets = math.prod(count + 1 for count in self.counts)
+        return sum(multisets * count // (count + 1) for count in self.counts)
 
     @property
     def largest_loss(self) -> float:
@@ -91,7 +93,7 @@ class RangeSteps(NamedTuple):
     def round_lengths(self) -> RangeSteps:
         """Return steps of few enough different ranges: those nearest to the next larger one get that."""
         steps = self
-        while steps.state_count > MAX_STATES and len(steps.lengths) > 1:
+        while steps.chord_count > MAX_CHORDS and len(steps.lengths) > 1:
             ratios = [b / a for a, b in itertools.pairwise(steps.lengths)]
             at = ratios.index(min(ratios))
             lengths, counts = list(steps.lengths), list(steps.counts)
@@ -109,11 +111,12 @@ class RangeSteps(NamedTuple):
         s = CHERNOFF_RATES / spread
         logs = np.zeros_like(s)
         for length, count in zip(*self, strict=True):
-            a, b = -np.expm1(-(1 + s) * length), -np.expm1(-s * length)
-            offset = length + np.log(s * a) - np.log((s + 1) * b)
-            logs += count * (s * offset + np.log(a / (s + 1)) - math.log(-math.expm1(-length)))
-        # e^{−L} ≥ 1 − …: (1 − e^{ε−L})₊ ≤ e^{s(L−ε)} s^s / (1+s)^{1+s}
-        logs += s * np.log(s) - (1 + s) * np.log1p(s) - s * epsilon
+            whole, b = -math.expm1(-length), -np.expm1(-s * length)
+            rest = np.exp(-s * length) * whole  # a − b
+            offset = length - np.log1p(1 / s) + np.log1p(rest / b)
+            logs += count * (s * offset + np.log((b + rest) / (s + 1)) - math.log(whole))
+        # (1 − e^{ε−L})₊ ≤ e^{s(L−ε)} s^s / (1+s)^{1+s}
+        logs += -s * np.log1p(1 / s) - np.log1p(s) - s * epsilon
         return float(np.min(logs)) + 1e-9
 
     @property
@@ -148,9 +151,10 @@ def lattices_by_work(steps: RangeSteps, most_points: float) -> tuple[RangeLattic
     # The curves grow by one range a step, up to the resolved losses; each state has one predecessor a range.
     total, resolved = sum(steps.counts), steps.resolved_loss / longest
     means = [min(resolved, (size + 1) * steps.largest_loss / longest / total) for size in range(total)]
-    points = math.fsum(means) * steps.state_count / (total + 1) * len(steps.lengths) * parts
-    first = max(FIRST_POINTS, 2 ** math.ceil(math.log2(longest / LONGEST_LATTICE_STEP)))
-    last = max(first, 2 ** math.floor(math.log2(min(MAX_WORK / points, MAX_POINTS, most_points / (resolved * parts)))))
+    points = math.fsum(means) / total * steps.chord_count * parts
+    allowed = min(MAX_WORK / points, MAX_POINTS, most_points / (resolved * parts))
+    last = max(LEAST_POINTS, 2 ** math.floor(math.log2(allowed)), 2 ** math.ceil(math.log2(longest / WIDEST_STEP)))
+    first = max(min(FIRST_POINTS, last), 2 ** math.ceil(math.log2(longest / WIDEST_STEP)))
     counts = [first]
     while counts[-1] < last:
         counts.append(min(POINTS_FACTOR * counts[-1], last))

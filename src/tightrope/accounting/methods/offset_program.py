@@ -113,7 +113,8 @@ class OffsetCurve:
             line = (1 - crossing) * upper_left + crossing * upper_right
             at_crossing = np.maximum(left - fall * crossing, right + rise * (1 - crossing))
             ratios = [at_crossing / line, left / upper_left, right / upper_right]
-        return 1 - np.clip(np.nan_to_num(np.minimum.reduce(ratios)), 0.0, 1.0) * (1 - STEP_ROUNDING)
+        least = np.clip(np.nan_to_num(np.minimum.reduce(ratios)), 0.0, 1.0)
+        return np.asarray(1 - least * (1 - STEP_ROUNDING))
 
     def join_largest(self, other: OffsetCurve) -> OffsetCurve:
         """Return the larger of both curves: the polygon of the larger values is above both polygons."""
@@ -217,44 +218,44 @@ def _largest_chords(
 ) -> tuple[Integers, Floats]:
     """Return the nodes to the right of the best y, and the largest chord of the polygon, at least ``start``, at each γ.
 
-    In the cell to the left of a node y_n, the chord at γ is C − A y − B γ/y: largest at y² = γ B/A. There it is
-    (√(A y_n) − √(B γ/y_n))² above its value at y_n.
+    In a cell the chord at γ is C − A y − B γ/y. With K(y) = y² A/B it is largest where K(y) = γ, and there
+    (B γ/y_n) (√(K(y_n) / γ) − 1)² above its value at the node y_n to the right.
     """
-    width, whole = math.expm1(step), -math.expm1(-length * step)
+    width = math.expm1(step)
     falls, far_falls = -np.diff(values) / width, -np.diff(far_values) / width
-    a = np.maximum(falls - far_falls * math.exp(-length * step), 0.0)  # A y / e^{length}, at the left end
-    b = np.maximum(values[:-1] - far_values[:-1] + falls - far_falls, 0.0)  # B
-    root_a, root_b = np.sqrt(a * (math.exp(step) / whole)), np.sqrt(b)
-    points = np.arange(len(start))
-    low_cell, high_cell = _candidate_cells(a, b, first, step, length, points)
+    slope = (values[:-1] - far_values[:-1]) / math.expm1(length * step)
+    # B, as the sum of how much steeper the chord is than the polygon at its far end, and less steep at its near end.
+    near = np.maximum(falls - slope, 0.0)
+    b = near + np.maximum(math.exp(length * step) * slope - far_falls, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        begin = first + np.arange(len(b)) + np.log1p(math.expm1(length * step) * (near / b)) / step
+    points, root_b = np.arange(len(start)), np.sqrt(b)
+    low_cell, high_cell = _candidate_cells(begin, first, length, points)
     best, best_node, weights = start.copy(), points.copy(), ChordWeights(step, length)
     for offset in range(int(np.max(high_cell - low_cell)) + 1):
         active = points if offset == 0 else np.flatnonzero(low_cell + offset <= high_cell)
         cell = low_cell[active] + offset
         distance = active - cell - first - 1
-        to_right = root_a[cell] - root_b[cell] * weights.root[distance]
-        inside = (to_right >= 0) & (to_right <= -math.expm1(-step) * (1 + 1e-9) * root_a[cell])
-        chord = weights.chord_at(distance, cell + 1, values, far_values) + np.where(inside, to_right, 0.0) ** 2
+        to_node = begin[cell] + 2 - active  # log K(y_n)/γ, in steps
+        inside = (to_node > 0) & (to_node < 2)
+        gain = root_b[cell] * weights.root[distance] * np.expm1(np.where(inside, to_node, 0.0) * (step / 2))
+        chord = weights.chord_at(distance, cell + 1, values, far_values) + gain**2
         better = np.flatnonzero(chord > best[active])
         best[active[better]], best_node[active[better]] = chord[better], cell[better] + first + 1
     return best_node, best
 
 
-def _candidate_cells(
-    a: Floats, b: Floats, first: int, step: float, length: float, points: Integers
-) -> tuple[Integers, Integers]:
-    """Return the first and the last cell in which the chord can be largest.
+def _candidate_cells(begin: Floats, first: int, length: float, points: Integers) -> tuple[Integers, Integers]:
+    """Return the first and the last cell in which the chord can be largest; ``begin``: of K in each cell, in steps.
 
-    In a cell it rises with y while γ > K(y) = y² A/B, and K rises by e^{2 step}: before the first cell that reaches γ
-    the chord rises, and after the last cell that begins below γ it falls.
+    In a cell the chord rises with y while γ > K(y), and K rises by e^{2 step}: before the first cell that reaches γ
+    the chord rises, and after the last cell that begins below γ it falls. A cell without a number is flat.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        begin = first + np.arange(len(a)) + length + np.log(a / b) / step
     flat = np.isnan(begin)
     reached = np.maximum.accumulate(np.where(flat, -np.inf, begin + 2 + POSITION_MARGIN))
     still_below = np.minimum.accumulate(np.where(flat, np.inf, begin - POSITION_MARGIN)[::-1])[::-1]
     start = np.searchsorted(reached, points, side="left")
     end = np.searchsorted(still_below, points, side="right") - 1
-    nearest, farthest = np.minimum(points - 1 - first, len(a) - 1), points - math.floor(length) - 1 - first
-    farthest = np.minimum(farthest, nearest)
+    nearest = np.minimum(points - 1 - first, len(begin) - 1)
+    farthest = np.minimum(points - math.floor(length) - 1 - first, nearest)
     return np.clip(np.minimum(start, end), farthest, nearest), np.clip(np.maximum(start, end), farthest, nearest)
