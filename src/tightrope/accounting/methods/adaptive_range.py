@@ -29,15 +29,15 @@ MAX_STEPS = 1000
 MAX_LENGTH = 50.0
 """Largest range of a step, in nats."""
 MAX_CHORDS = 6000
-"""Largest number of a multiset of steps and the step before it: with more, near ranges are rounded to the larger one."""
+"""Largest number of pairs of a multiset of steps and a step before it: with more, near ranges are rounded up."""
 MAX_DENOMINATOR = 12
 """Ranges whose ratios have larger denominators share no lattice; their ends fall between its points."""
-SMALLEST_TAIL = 1e-30
+RESOLVED_DELTA = 1e-30
 """Losses with a smaller δ are not resolved."""
 FAR_BEYOND = 0.6
 """All losses are resolved unless this part of the largest one has so small a δ."""
-LEAST_POINTS, FIRST_POINTS, POINTS_FACTOR = 16, 64, 8
-"""Points per range: at least; of the first lattice if affordable; and their growth."""
+LEAST_POINTS, FIRST_POINTS = 16, 64
+"""Points per range: at least, and of the first lattice if affordable; doubled from lattice to lattice."""
 WIDEST_STEP = 0.125
 """Widest step of a lattice, in nats."""
 MAX_WORK = 1.2e7
@@ -48,7 +48,7 @@ GOAL = 1e-9
 """Relative width at which a bracket is no longer refined."""
 WIDE = 1e-6
 """A wider bracket is compared with the composition of the pairs."""
-MAX_POINTS = 2.0**16
+MAX_RANGE_POINTS = 2.0**16
 """Largest number of points per range."""
 CACHED_CURVES = 16
 MIN_RATIO, MIN_LENGTH = 1e-3, 1e-9
@@ -121,8 +121,8 @@ class RangeSteps(NamedTuple):
 
     @property
     def resolved_loss(self) -> float:
-        """The loss above which δ is smaller than ``SMALLEST_TAIL``, or the largest loss unless that is far beyond."""
-        low, high, target = 0.0, self.largest_loss, math.log(SMALLEST_TAIL)
+        """The loss above which δ is smaller than ``RESOLVED_DELTA``, or the largest loss unless that is far beyond."""
+        low, high, target = 0.0, self.largest_loss, math.log(RESOLVED_DELTA)
         if self.log_tail_bound(FAR_BEYOND * high) > target:
             return high
         for _ in range(40):
@@ -152,12 +152,10 @@ def lattices_by_work(steps: RangeSteps, most_points: float) -> tuple[RangeLattic
     total, resolved = sum(steps.counts), steps.resolved_loss / longest
     means = [min(resolved, (size + 1) * steps.largest_loss / longest / total) for size in range(total)]
     points = math.fsum(means) / total * steps.chord_count * parts
-    allowed = min(MAX_WORK / points, MAX_POINTS, most_points / (resolved * parts))
+    allowed = min(MAX_WORK / points, MAX_RANGE_POINTS, most_points / (resolved * parts))
     last = max(LEAST_POINTS, 2 ** math.floor(math.log2(allowed)), 2 ** math.ceil(math.log2(longest / WIDEST_STEP)))
     first = max(min(FIRST_POINTS, last), 2 ** math.ceil(math.log2(longest / WIDEST_STEP)))
-    counts = [first]
-    while counts[-1] < last:
-        counts.append(min(POINTS_FACTOR * counts[-1], last))
+    counts = [first * 2**level for level in range(math.ceil(math.log2(last / first)) + 1)]
     return tuple(RangeLattice(longest / (n * parts), math.ceil(resolved * n * parts) + 1) for n in counts)
 
 
@@ -168,16 +166,20 @@ def compose_ranges(steps: RangeSteps, lattice: RangeLattice) -> OffsetCurve:
     W_S = max over i in S of T_i W_{S∖i}, by the sizes of the multisets S; a maximum of polygons is below the polygon of
     the larger values.
     """
-    states = {tuple(int(i == j) for j in range(len(steps.counts))): length for i, length in enumerate(steps.lengths)}
-    curves = {state: OffsetCurve.from_length(lattice.step, length) for state, length in states.items()}
+
+    def add_step(state: tuple[int, ...], index: int) -> tuple[int, ...]:
+        return tuple(count + (i == index) for i, count in enumerate(state))
+
+    empty = (0,) * len(steps.counts)
+    curves = {
+        add_step(empty, i): OffsetCurve.from_length(lattice.step, length) for i, length in enumerate(steps.lengths)
+    }
     for _ in range(sum(steps.counts) - 1):
         following: dict[tuple[int, ...], OffsetCurve] = {}
-        for state, curve in curves.items():
-            for i, length in enumerate(steps.lengths):
-                if state[i] < steps.counts[i]:
-                    new = tuple(count + (i == j) for j, count in enumerate(state))
-                    stepped = prepend_step(curve, length, lattice.last)
-                    following[new] = following[new].join_largest(stepped) if new in following else stepped
+        for (state, curve), (i, length) in itertools.product(curves.items(), enumerate(steps.lengths)):
+            if state[i] < steps.counts[i]:
+                new, stepped = add_step(state, i), prepend_step(curve, length, lattice.last)
+                following[new] = following[new].join_largest(stepped) if new in following else stepped
         curves = following
     return curves[steps.counts]
 
@@ -237,12 +239,15 @@ class AdaptiveRangeMethod(Method):
     def _bounds_of_ranges(self, epsilons: Floats) -> Ends:
         """Return bounds at ε ≥ 0, on finer and finer lattices until they are narrow."""
         low, high = np.zeros_like(epsilons), np.ones_like(epsilons)
-        for lattice in self._lattices:
+        wide, level, lattices = np.ones(len(epsilons), dtype=np.bool_), 0, self._lattices
+        while wide.any() and level < len(lattices):
+            below, above = self._curves_on(lattices[level])
+            low[wide] = np.maximum(low[wide], below.delta_bounds_at(epsilons[wide])[0])
+            high[wide] = np.minimum(high[wide], above.delta_bounds_at(epsilons[wide])[1])
             wide = high - low > GOAL * high
-            if wide.any():
-                below, above = self._curves_on(lattice)
-                low[wide] = np.maximum(low[wide], below.delta_bounds_at(epsilons[wide])[0])
-                high[wide] = np.minimum(high[wide], above.delta_bounds_at(epsilons[wide])[1])
+            if wide.any():  # the width falls by four from level to level
+                excess = float(np.max((high - low)[wide] / high[wide])) / GOAL
+                level = max(level + 1, min(level + math.ceil(math.log(excess, 4)), len(lattices) - 1))
         return low, high
 
     def _bounds_with_others(self, epsilons: Floats) -> Ends:
