@@ -52,16 +52,16 @@ def after_offset(later: Profile, length: float, offset: float, epsilon: float) -
 
 def best_offset(later: Profile, length: float, epsilon: float) -> float:
     """The largest δ over all offsets: a coarse search, then a fine one."""
-    grid = np.linspace(0, length, 201)
+    grid = np.linspace(0, length, 81)
     coarse = [after_offset(later, length, float(t), epsilon) for t in grid]
     at = int(np.argmax(coarse))
-    low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 200)])
+    low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 80)])
     negated = lambda t: -after_offset(later, length, t, epsilon)  # noqa: E731
     fine = minimize_scalar(negated, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
     return max(coarse[at], -float(fine.fun))
 
 
-def dense_program(length: float, count: int, points: int = 600) -> Profile:
+def dense_program(length: float, count: int, points: int = 200) -> Profile:
     """The same program by splines and a search at every point: another method, accurate to about 1e−7."""
     later: Profile = lambda epsilon: one_step(length, epsilon)  # noqa: E731
     for done in range(2, count + 1):
@@ -149,12 +149,12 @@ def test_two_steps_against_a_search_over_offsets(length: float, share: float) ->
     assert upper - lower <= (1e-8 if share < 0.9 else 1e-6) * upper
 
 
-@pytest.mark.parametrize(("count", "length"), [(3, 0.5), (5, 2.0), (8, 0.05)])
+@pytest.mark.parametrize(("count", "length"), [(3, 0.5), (4, 2.0), (6, 0.05)])
 def test_more_steps_against_another_program(count: int, length: float) -> None:
     truth, loss = dense_program(length, count), count * tr.bounded_range(epsilon=length).loss
     for share in (0.0, 0.1, 0.3, 0.6):
         epsilon = share * count * length
-        assert loss.delta(epsilon) == pytest.approx(truth(epsilon), rel=2e-6)
+        assert loss.delta(epsilon) == pytest.approx(truth(epsilon), rel=5e-6)
 
 
 @pytest.mark.parametrize("lengths", [(0.3,) * 6, (2.0,) * 4, (1.0, 0.5, 0.5, 1.0), (0.7, 0.31, 0.11)])
@@ -163,8 +163,8 @@ def test_no_strategy_is_above(lengths: tuple[float, ...]) -> None:
     for share in (0.0, 0.15, 0.4, 0.7):
         epsilon = share * sum(lengths)
         upper = loss.delta(epsilon) * (1 + ROUNDING)
-        assert max(random_strategy(draw, lengths, epsilon) for _ in range(40)) <= upper
-        assert max(random_strategy(draw, lengths, epsilon, any_order=True) for _ in range(40)) <= upper
+        assert max(random_strategy(draw, lengths, epsilon) for _ in range(15)) <= upper
+        assert max(random_strategy(draw, lengths, epsilon, any_order=True) for _ in range(15)) <= upper
         assert greedy_strategy(lengths, epsilon) <= upper
         assert greedy_strategy(lengths[::-1], epsilon) <= upper
 
@@ -269,13 +269,13 @@ def test_epsilon_and_curves() -> None:
 
 
 def test_calibration_ends_on_the_private_side() -> None:
-    budget = tr.Budget(epsilon=1, delta="1e-6")
-    steps = lambda length: 20 * tr.bounded_range(epsilon=length).loss  # noqa: E731
-    found = tr.calibrate(steps, budget, increasing=True, tolerance=1e-4)
-    assert found.loss.delta(1.0) <= 1e-6
-    assert steps(found.parameter * 1.001).delta(1.0) > 1e-6
-    pairs = tr.calibrate(lambda length: 20 * range_pair(epsilon=length).loss, budget, increasing=True)
-    assert found.parameter > 1.1 * pairs.parameter
+    budget = tr.Budget(epsilon=1, delta="1e-2")
+    steps = lambda length: 5 * tr.bounded_range(epsilon=length).loss  # noqa: E731
+    found = tr.calibrate(steps, budget, increasing=True, tolerance=1e-4, largest=10)
+    assert found.loss.delta(1.0) <= 1e-2
+    assert steps(found.parameter * 1.001).delta(1.0) > 1e-2
+    pairs = tr.calibrate(lambda length: 5 * range_pair(epsilon=length).loss, budget, increasing=True)
+    assert found.parameter > 1.05 * pairs.parameter
 
 
 def test_what_the_bounds_enclose() -> None:
@@ -295,15 +295,18 @@ def test_what_the_bounds_enclose() -> None:
     assert copy.copy(bounds).true_value_of == copy.deepcopy(bounds).true_value_of == worst
 
 
-def test_many_ranges_are_rounded_up_together() -> None:
-    lengths = [0.1 + 0.007 * i for i in range(14)]
-    loss = steps_of(*lengths)
+def test_many_ranges_are_rounded_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [0.1, 0.11, 0.3, 0.32, 0.5]
+    exact = steps_of(*lengths).delta_bounds(0.5)
+    monkeypatch.setattr(adaptive_range, "MAX_CHORDS", 40)
+    steps = adaptive_range.RangeSteps(tuple(lengths), (1,) * 5)
+    assert steps.round_lengths() == adaptive_range.RangeSteps((0.11, 0.32, 0.5), (2, 2, 1))
     with pytest.warns(PrecisionWarning):
-        lower, upper = loss.delta_bounds(0.5)
-    below, above = (14 * tr.bounded_range(epsilon=length).loss for length in (lengths[0], lengths[-1]))
-    assert below.delta_bounds(0.5).lower <= lower < upper <= above.delta(0.5)
+        lower, upper = steps_of(*lengths).delta_bounds(0.5)
+    assert lower <= exact.upper <= upper
+    assert 0.99 * exact.lower < lower
+    assert upper <= steps_of(0.11, 0.11, 0.32, 0.32, 0.5).delta(0.5) * (1 + ROUNDING)
     assert upper <= pairs_of(*lengths).delta(0.5)
-    assert random_strategy(random.Random(2), lengths[-8:], 0.5) <= upper
 
 
 def test_many_steps() -> None:
@@ -331,7 +334,7 @@ def test_a_coarse_lattice_is_a_bound_too(monkeypatch: pytest.MonkeyPatch) -> Non
 ranges = st.floats(1e-3, 5.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(length=ranges, count=st.integers(2, 6), share=st.floats(-0.9, 0.99), more=st.floats(1.0, 1.5))
 def test_laws(length: float, count: int, share: float, more: float) -> None:
     epsilon = share * count * length
@@ -351,7 +354,7 @@ def test_laws(length: float, count: int, share: float, more: float) -> None:
         assert mirrored.upper == pytest.approx(-math.expm1(-epsilon) + math.exp(-epsilon) * upper, rel=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(lengths=st.lists(ranges, min_size=2, max_size=4), share=st.floats(0.0, 0.9))
 def test_laws_of_mixed_ranges(lengths: list[float], share: float) -> None:
     epsilon = share * sum(lengths)
