@@ -6,6 +6,7 @@ import copy
 import math
 import random
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -364,3 +365,20 @@ def test_laws_of_mixed_ranges(lengths: list[float], share: float) -> None:
     assert lower <= upper <= pairs_of(*lengths).delta(epsilon) * (1 + 1e-9)
     assert upper <= (len(lengths) * tr.bounded_range(epsilon=max(lengths)).loss).delta(epsilon) * (1 + 1e-9)
     assert lower * (1 - 1e-9) <= (len(lengths) * tr.bounded_range(epsilon=max(lengths)).loss).delta(epsilon)
+
+
+@pytest.mark.parametrize("distance", [1e-17, 1e-12, 1e-3, 0.099, 0.1, 0.1001])
+def test_near_the_largest_loss(distance: float) -> None:
+    """In closed form, which agrees with the program next to it; without a warning."""
+    steps = adaptive_range.RangeSteps((0.1, 0.5), (3, 2))
+    epsilon = 1.3 - distance
+    bounds = steps_of(0.1, 0.1, 0.1, 0.5, 0.5).delta_bounds(epsilon)
+    exact = float(steps.exact_sum - Fraction(epsilon))
+    near = -math.expm1(-exact / 6)
+    value = near**6 / (math.expm1(-0.1) ** 3 * math.expm1(-0.5) ** 2)
+    assert bounds.lower == pytest.approx(-value, rel=1e-3 if exact > 0.1 else 1e-12)
+    assert bounds.lower <= bounds.upper <= bounds.lower * (1 + (1e-4 if exact > 0.1 else 1e-12))
+    lattice = adaptive_range.lattices_by_work(steps, math.inf)[2]
+    low, high = adaptive_range.compose_ranges(steps, lattice).delta_bounds_at(np.array([epsilon]))
+    assert low[0] <= bounds.upper
+    assert bounds.lower <= high[0]

@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval
+from tightrope.accounting.bounds import Interval, round_outward
 from tightrope.accounting.distributions.base import Ends, LossDistribution, mirror_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.accounting.methods.offset_program import OffsetCurve, prepend_step
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 
 MAX_STEPS = 1000
 """Largest number of steps of bounded range."""
@@ -53,7 +54,7 @@ MAX_RANGE_POINTS = 2.0**16
 CACHED_CURVES = 16
 MIN_RATIO, MIN_LENGTH = 1e-3, 1e-9
 """Smallest range of a step, relative to the largest, and in nats."""
-CHERNOFF_RATES = 2.0 ** np.arange(-10.0, 14.0)
+CHERNOFF_RATES = 2.0 ** np.arange(-10.0, 64.0)
 """Chernoff's bounds are tried at these rates, relative to 1 / √Σ e²."""
 
 
@@ -84,11 +85,15 @@ class RangeSteps(NamedTuple):
         return sum(multisets * count // (count + 1) for count in self.counts)
 
     @property
+    def exact_sum(self) -> Fraction:
+        """The sum of all ranges: the largest loss."""
+        return sum((Fraction(length) * count for length, count in zip(*self, strict=True)), Fraction(0))
+
+    @property
     def largest_loss(self) -> float:
         """The sum of all ranges, rounded up."""
-        exact = sum((Fraction(length) * count for length, count in zip(*self, strict=True)), Fraction(0))
-        nearest = float(exact)
-        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+        nearest = float(self.exact_sum)
+        return nearest if nearest >= self.exact_sum else math.nextafter(nearest, math.inf)
 
     def round_lengths(self) -> RangeSteps:
         """Return steps of few enough different ranges: those nearest to the next larger one get that."""
@@ -109,15 +114,31 @@ class RangeSteps(NamedTuple):
         """
         spread = math.sqrt(math.fsum(count * length**2 for length, count in zip(*self, strict=True)))
         s = CHERNOFF_RATES / spread
-        logs = np.zeros_like(s)
+        logs = s * float(self.exact_sum - Fraction(epsilon)) * (1 + 1e-15)
         for length, count in zip(*self, strict=True):
             whole, b = -math.expm1(-length), -np.expm1(-s * length)
             rest = np.exp(-s * length) * whole  # a − b
-            offset = length - np.log1p(1 / s) + np.log1p(rest / b)
-            logs += count * (s * offset + np.log((b + rest) / (s + 1)) - math.log(whole))
+            below_top = np.log1p(rest / b) - np.log1p(1 / s)
+            logs += count * (s * below_top + np.log((b + rest) / (s + 1)) - math.log(whole))
         # (1 − e^{ε−L})₊ ≤ e^{s(L−ε)} s^s / (1+s)^{1+s}
-        logs += -s * np.log1p(1 / s) - np.log1p(s) - s * epsilon
+        logs -= s * np.log1p(1 / s) + np.log1p(s)
         return float(np.min(logs)) + 1e-9
+
+    def delta_near_largest_loss(self, epsilon: float) -> Interval | None:
+        """Return δ(ε) within one smallest range of the largest loss, in closed form; None elsewhere.
+
+        There a single outcome of each step exceeds ε together: offsets e_i − u, all with the same u, are best.
+        """
+        distance = self.exact_sum - Fraction(epsilon)
+        if distance <= 0:
+            return 0.0, 0.0
+        if distance > Fraction(self.lengths[0]):
+            return None
+        steps = sum(self.counts)
+        near = -math.expm1(-float(distance) / (steps + 1))
+        logs = [count * math.log(near / -math.expm1(-length)) for length, count in zip(*self, strict=True)]
+        value = near * math.exp(math.fsum(logs))
+        return round_outward(value, value * ROUND_OFF * (8 * steps + 8 + 4 * abs(math.fsum(logs))))
 
     @property
     def resolved_loss(self) -> float:
@@ -227,7 +248,6 @@ class AdaptiveRangeMethod(Method):
             low, high = self._bounds_with_others(epsilons)
         else:
             low, high = self._bounds_of_ranges(np.abs(epsilons))
-            high[np.abs(epsilons) >= self.steps.largest_loss] = 0.0
             mirrored = mirror_bounds(np.minimum(epsilons, 0.0), (low, high))
             low, high = (np.where(epsilons < 0, below, end) for below, end in zip(mirrored, (low, high), strict=True))
         for index in np.flatnonzero(high - low > WIDE * high).tolist():
@@ -238,8 +258,9 @@ class AdaptiveRangeMethod(Method):
 
     def _bounds_of_ranges(self, epsilons: Floats) -> Ends:
         """Return bounds at ε ≥ 0, on finer and finer lattices until they are narrow."""
-        low, high = np.zeros_like(epsilons), np.ones_like(epsilons)
-        wide, level, lattices = np.ones(len(epsilons), dtype=np.bool_), 0, self._lattices
+        closed_forms = [self.steps.delta_near_largest_loss(epsilon) or (0.0, 1.0) for epsilon in epsilons.tolist()]
+        low, high = np.array(closed_forms).reshape(-1, 2).T.copy()
+        wide, level, lattices = high - low > GOAL * high, 0, self._lattices
         while wide.any() and level < len(lattices):
             below, above = self._curves_on(lattices[level])
             low[wide] = np.maximum(low[wide], below.delta_bounds_at(epsilons[wide])[0])
