@@ -78,6 +78,8 @@ JOBS: dict[str, Job] = {
     "dp-sgd x1000, delta at 8": Job("delta", (sampled(1000, 1.0, 0.01),), (8.0,)),
     "100 different steps": Job("epsilon", MIX, (1e-6,), 2.4234428590411904),
     "100 sampled sizes": Job("epsilon", SAMPLED_MIX, (1e-6,)),
+    "noisy max x10": Job("epsilon", ((10, "range", {"epsilon": 0.1}),), (1e-6,)),
+    "noisy max x10, delta at 0.3": Job("delta", ((10, "range", {"epsilon": 0.1}),), (0.3,)),
     "noise for (1, 1e-6)": Job("noise", (sampled(1000, 1.0, 0.01),), (1.0, 1e-6)),
     "noise for advantage 0.1": Job("advantage", (sampled(1000, 1.0, 0.01),), (0.1,)),
 }
@@ -101,6 +103,7 @@ def tightrope(job: Job, *, both: bool = True) -> list[float]:
         "gaussian": lambda p: tr.gaussian(scale=p["sigma"]).loss,
         "laplace": lambda p: tr.laplace(scale=1, sensitivity=p["epsilon"]).loss,
         "response": lambda p: tr.approx_dp(p["epsilon"]).loss,
+        "range": lambda p: tr.bounded_range(epsilon=p["epsilon"]).loss,
         "sampled": lambda p: tr.gaussian(scale=p["sigma"]).loss.poisson_sample(p["rate"]),
     }
     if job.ask in {"noise", "advantage"}:
@@ -131,6 +134,7 @@ def _tightrope_noise(job: Job, sampled_loss: Callable[[dict[str, float]], Any]) 
 
 def dp_accounting(job: Job) -> list[float]:
     """Pessimistic loss distributions on its default lattice."""
+    from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     makers: dict[str, Callable[[dict[str, float]], Any]] = {
@@ -138,6 +142,9 @@ def dp_accounting(job: Job) -> list[float]:
         "laplace": lambda p: pld.from_laplace_mechanism(1 / p["epsilon"], value_discretization_interval=GRID),
         "response": lambda p: pld.from_randomized_response(
             2 / (1 + math.exp(p["epsilon"])), 2, value_discretization_interval=GRID
+        ),
+        "range": lambda p: pld.from_privacy_parameters(  # it has no bounded range: the guarantee (epsilon, 0)
+            common.DifferentialPrivacyParameters(p["epsilon"], 0.0), value_discretization_interval=GRID
         ),
         "sampled": lambda p: pld.from_gaussian_mechanism(
             p["sigma"], value_discretization_interval=GRID, sampling_prob=p["rate"]

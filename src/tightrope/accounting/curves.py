@@ -136,6 +136,11 @@ class Curves(ABC):
 
     __slots__ = ()
 
+    @property
+    @abstractmethod
+    def true_value_of(self) -> str:
+        """The mechanisms that have the true value between the bounds."""
+
     @abstractmethod
     def _delta_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Lower and upper bounds on δ, shape [n]."""
@@ -160,7 +165,7 @@ class Curves(ABC):
     def total_variation_bounds(self) -> Bounds:
         """``Bounds(lower, upper)`` around η; see ``total_variation``."""
         lower, upper = self._delta_brackets(np.zeros(1))
-        return Bounds(float(lower[0]), float(upper[0]))
+        return Bounds(float(lower[0]), float(upper[0]), self.true_value_of)
 
     def bayes_security(self) -> float:
         """Lower bound on β* = 1 − η, the best attacker's error rate relative to random guessing (GI III-B).
@@ -198,7 +203,7 @@ class Curves(ABC):
 
     def bayes_risk_bounds(self, prior: ArrayLike = EVEN_PRIOR) -> Bounds:
         """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
-        return Bounds(*each_of_two("prior", prior, self._risk_bounds))
+        return Bounds(*each_of_two("prior", prior, self._risk_bounds), self.true_value_of)
 
     def _risk_bounds(self, prior: Floats) -> tuple[Floats, Floats]:
         """Return bounds on π (1 − δ(log((1−π)/π)))."""
@@ -232,7 +237,8 @@ class Curves(ABC):
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1]))
+        ends = each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1])
+        return Bounds(*ends, self.true_value_of)
 
     @overload
     def true_positive_rate(self, false_positive_rate: float) -> float: ...
@@ -251,7 +257,8 @@ class Curves(ABC):
 
     def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0]))
+        ends = each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0])
+        return Bounds(*ends, self.true_value_of)
 
     def _error_bounds(self, rates: Floats) -> tuple[Ends, Ends]:
         """Return bounds on the true-positive rate and on the type-II error; small type-II errors are direct."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from tightrope.accounting.bounds import Bounds
+from tightrope.accounting.bounds import Bounds, TrueValueOf
 from tightrope.accounting.curves import evaluate_each
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
@@ -153,10 +153,10 @@ class GaussianLimit:
         True
         """
         lower = evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._tradeoff_bound(t, worst=True))
-        return Bounds(
-            lower,
-            evaluate_each("false_positive_rate", false_positive_rate, lambda t: self._tradeoff_bound(t, worst=False)),
+        upper = evaluate_each(
+            "false_positive_rate", false_positive_rate, lambda t: self._tradeoff_bound(t, worst=False)
         )
+        return Bounds(lower, upper, TrueValueOf.PAIRS.value)
 
     def _tradeoff_bound(self, t: Floats, *, worst: bool) -> Floats:
         """Return the lower bound on f(t) if ``worst``, else the upper one."""

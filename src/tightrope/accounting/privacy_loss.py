@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.accounting import sampling, tradeoff
-from tightrope.accounting.bounds import Bounds
+from tightrope.accounting.bounds import Bounds, TrueValueOf
 from tightrope.accounting.curves import Curves, each_of_two, evaluate_each
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
@@ -20,7 +20,7 @@ from tightrope.accounting.distributions.profile import MonotoneBrackets
 from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_side, solve_from_guess
 from tightrope.accounting.gaussian_limit import GaussianLimit
 from tightrope.accounting.methods.method import Method
-from tightrope.accounting.methods.select import choose_method
+from tightrope.accounting.methods.select import adds_envelopes, choose_method
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.numerics.arrays import Floats
@@ -58,6 +58,7 @@ class PrivacyLoss(Curves):
     _answers: MonotoneBrackets = field(default_factory=MonotoneBrackets, repr=False)
     _releases: int = field(default=1, repr=False)
     """Number of releases composed, even if their distributions were merged into one."""
+    _stated_for: TrueValueOf = field(default=TrueValueOf.PAIRS, repr=False)
 
     @classmethod
     def from_distribution(
@@ -66,11 +67,18 @@ class PrivacyLoss(Curves):
         *,
         reverse: LossDistribution | None = None,
         neighbors: Neighbors = Neighbors.UNSPECIFIED,
+        true_value_of: TrueValueOf = TrueValueOf.PAIRS,
     ) -> Self:
-        """Loss of one mechanism: ``law`` for one order of the pair, ``reverse`` (default: ``law``) for the other."""
+        """Loss of one mechanism: ``law`` for one order of the pair, ``reverse`` (default: ``law``) for the other.
+
+        ``true_value_of`` says which mechanisms have this loss, and not less.
+        """
         other = law.reverse_distribution() if reverse is None else reverse
         return cls(
-            Composition.from_distribution(law), Composition.from_distribution(law if other == law else other), neighbors
+            Composition.from_distribution(law),
+            Composition.from_distribution(law if other == law else other),
+            neighbors,
+            _stated_for=true_value_of,
         )
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
@@ -78,7 +86,9 @@ class PrivacyLoss(Curves):
             return NotImplemented
         relation = self.neighbors.with_other(other.neighbors)
         count = self._releases + other._releases
-        return PrivacyLoss(self.remove + other.remove, self.add + other.add, relation, _releases=count)
+        stated = self._stated_for.with_other(other._stated_for)
+        parts = (self.remove + other.remove, self.add + other.add)
+        return PrivacyLoss(*parts, relation, _releases=count, _stated_for=stated)
 
     def __radd__(self, other: object) -> PrivacyLoss:
         """``sum`` of losses starts at 0."""
@@ -90,7 +100,8 @@ class PrivacyLoss(Curves):
         if not times <= MAX_RUNS:
             raise InputError("count", count, f"at most {MAX_RUNS}", "larger counts are not supported")
         count = times * self._releases
-        return PrivacyLoss(self.remove * times, self.add * times, self.neighbors, _releases=count)
+        parts = (self.remove * times, self.add * times)
+        return PrivacyLoss(*parts, self.neighbors, _releases=count, _stated_for=self._stated_for)
 
     __rmul__ = __mul__
 
@@ -110,7 +121,8 @@ class PrivacyLoss(Curves):
         checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
         relation = self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)
         sampling.require_single_release(self.remove, self._releases, "sample")
-        return PrivacyLoss(*sampling.sample_poisson(self.remove, self.add, checked), relation)
+        sampled = sampling.sample_poisson(self.remove, self.add, checked)
+        return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
@@ -132,7 +144,8 @@ class PrivacyLoss(Curves):
             raise InputError("m and n", (m, n), f"such that m <= n <= {MAX_RECORDS:g}", remedy)
         relation = self.neighbors.for_sample("subset_sample", Neighbors.REPLACE_ONE)
         sampling.require_single_release(self.remove, self._releases, "sample")
-        return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
+        sampled = sampling.subset_of(self.remove, self.add, size / population)
+        return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
 
     def erase(self, probability: float) -> PrivacyLoss:
         """The mechanism whose output is suppressed with this probability, independently of the data (GI Prop. 2).
@@ -146,7 +159,8 @@ class PrivacyLoss(Curves):
         """
         checked = probability_in_unit("probability", probability)
         sampling.require_single_release(self.remove, self._releases, "erase")
-        return PrivacyLoss(*sampling.erase_directions(self.remove, self.add, checked), self.neighbors)
+        erased = sampling.erase_directions(self.remove, self.add, checked)
+        return PrivacyLoss(*erased, self.neighbors, _stated_for=self._stated_for)
 
     @property
     def infinite_mass(self) -> float:
@@ -159,9 +173,24 @@ class PrivacyLoss(Curves):
         return "mechanisms may be chosen adaptively; parameters must have been fixed in advance"
 
     @property
+    def true_value_of(self) -> str:
+        """The mechanisms that have the true value between the bounds: lower bounds are for these alone.
+
+        Upper bounds (lower ones of type-II errors and Bayes risks) are for every mechanism that was stated.
+
+        >>> from tightrope import approx_dp, gaussian
+        >>> gaussian(scale=1).loss.true_value_of
+        'these mechanisms, on data that differ by the full sensitivity'
+        >>> (10 * approx_dp(0.1).loss).delta_bounds(0.5).true_value_of
+        'the worst mechanisms with these guarantees, such as randomized response; others may lose less'
+        """
+        is_loose = any(adds_envelopes(*both) for both in self._direction_methods())
+        return (TrueValueOf.PAIRS if is_loose else self._stated_for).value
+
+    @property
     def method(self) -> str:
-        """Method that computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
-        'grid' (see ``tightrope.accounting.methods.select``).
+        """Method that computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum', 'grid'
+        or 'dynamic program' (see ``tightrope.accounting.methods.select``).
         """
         return " and ".join(dict.fromkeys(engine.name for engine in self._method_pair()))
 
@@ -224,7 +253,8 @@ class PrivacyLoss(Curves):
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        return Bounds(*each_of_two("epsilon", epsilon, self._brackets_with_limits, check=check_number))
+        ends = each_of_two("epsilon", epsilon, self._brackets_with_limits, check=check_number)
+        return Bounds(*ends, self.true_value_of)
 
     def _brackets_with_limits(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Return bounds on δ, including its limits at ±∞: the infinite mass, and 1."""
@@ -277,7 +307,8 @@ class PrivacyLoss(Curves):
     def epsilon_bounds(self, delta: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the smallest ε ≥ 0; see ``epsilon``."""
         lower = evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=False))
-        return Bounds(lower, evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=True)))
+        upper = evaluate_each("delta", delta, lambda d: self._all_least(d, upper_bound=True))
+        return Bounds(lower, upper, self.true_value_of)
 
     def _all_least(self, deltas: Floats, *, upper_bound: bool) -> Floats:
         return np.array([self._epsilon_on_side(delta, upper_bound=upper_bound) for delta in deltas.tolist()])

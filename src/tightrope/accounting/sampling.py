@@ -32,6 +32,10 @@ class ErasedDistribution(LossDistribution):
     probability: float
 
     @property
+    def is_envelope(self) -> bool:
+        return self.base.is_envelope
+
+    @property
     def needs_quadrature(self) -> bool:
         return self.base.needs_quadrature
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
@@ -35,7 +36,7 @@ class Gaussian(ContinuousMechanism):
         """G_μ with μ = sensitivity/scale; smaller shifts are dominated. Infinite if scale = 0."""
         mu = sensitivity_ratio(self.scale, self.sensitivity)
         return (
-            PrivacyLoss.from_distribution(GaussianLossDistribution(mu))
+            PrivacyLoss.from_distribution(GaussianLossDistribution(mu), true_value_of=TrueValueOf.MECHANISMS)
             if math.isfinite(mu)
             else full_disclosure_loss(self.scale)
         )

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.base import FlatForm, LossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -160,7 +161,8 @@ class Laplace(ContinuousMechanism):
         if math.isinf(epsilon):
             return full_disclosure_loss(self.scale)
         exact = Fraction(self.sensitivity) / Fraction(self.scale) == Fraction(epsilon)
-        return PrivacyLoss.from_distribution(LaplaceDistribution(epsilon, rounding=0.0 if exact else 2.0**-53))
+        law = LaplaceDistribution(epsilon, rounding=0.0 if exact else 2.0**-53)
+        return PrivacyLoss.from_distribution(law, true_value_of=TrueValueOf.MECHANISMS)
 
     @property
     def mean_absolute_error(self) -> float:

@@ -11,7 +11,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.profile import Profile, ProfileLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
@@ -32,6 +34,11 @@ class LossOnly:
     loss: PrivacyLoss
 
 
+def _worst_guaranteed(law: LossDistribution, reverse: LossDistribution) -> LossOnly:
+    """Return the loss of a guarantee, which the pair itself has as a mechanism."""
+    return LossOnly(PrivacyLoss.from_distribution(law, reverse=reverse, true_value_of=TrueValueOf.GUARANTEES))
+
+
 def approx_dp(epsilon: float, *, delta: float = 0.0, total_variation: float | None = None) -> LossOnly:
     """Return the dominating pair of all (ε, δ, η)-private mechanisms (GI eqs. 43–44, theory §1), its own reverse.
 
@@ -48,12 +55,12 @@ def approx_dp(epsilon: float, *, delta: float = 0.0, total_variation: float | No
     delta = min(delta, eta)
     if delta == 1 or epsilon == 0:
         law = _gather_atoms({0.0: 1 - delta}, delta, 0.0)
-        return LossOnly(PrivacyLoss.from_distribution(law, reverse=law))
+        return _worst_guaranteed(law, law)
     active = min(1.0, (eta - delta) / ((1 - delta) * math.tanh(epsilon / 2)))
     top = (1 - delta) * active / (1 + math.exp(-epsilon))
     masses = {epsilon: top, 0.0: (1 - delta) * (1 - active), -epsilon: top * math.exp(-epsilon)}
     law = _gather_atoms(masses, delta, MASS_ROUNDING * epsilon)
-    return LossOnly(PrivacyLoss.from_distribution(law, reverse=law))
+    return _worst_guaranteed(law, law)
 
 
 def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
@@ -103,7 +110,7 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
     law = _gather_atoms({**masses, **mirrored, 0.0: center}, last[1], MASS_ROUNDING * last[0])
     law = replace(law, relative_mass_error=MASS_ROUNDING)
-    return LossOnly(PrivacyLoss.from_distribution(law, reverse=law))
+    return _worst_guaranteed(law, law)
 
 
 def from_profile(
@@ -129,7 +136,7 @@ def from_profile(
     limit, off = check_probability("infinite_mass", infinite_mass), check_probability("relative_error", relative_error)
     other = profile if reverse is None else reverse
     law = ProfileLossDistribution.from_profiles(profile, other, (limit, limit), off)
-    return LossOnly(PrivacyLoss.from_distribution(law, reverse=law if other is profile else law.reverse_distribution()))
+    return _worst_guaranteed(law, law if other is profile else law.reverse_distribution())
 
 
 def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
@@ -146,7 +153,7 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
     scaled = max(_renormalization_error(p), _renormalization_error(q))
     law, other = (Atoms.from_pair(*both, slack=5e-16, mass_error=scaled) for both in ((first, second), (second, first)))
-    return LossOnly(PrivacyLoss.from_distribution(law, reverse=other))
+    return LossOnly(PrivacyLoss.from_distribution(law, reverse=other, true_value_of=TrueValueOf.MECHANISMS))
 
 
 def _parse_distribution(name: str, values: ArrayLike) -> Floats:

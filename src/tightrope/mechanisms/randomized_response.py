@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -53,7 +54,9 @@ class RandomizedResponse(Mechanism):
     def loss(self) -> PrivacyLoss:
         """Privacy loss if one person changes category: neighbors are "local"."""
         atoms = self.loss_atoms
-        return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL)
+        return PrivacyLoss.from_distribution(
+            atoms, reverse=atoms, neighbors=Neighbors.LOCAL, true_value_of=TrueValueOf.MECHANISMS
+        )
 
     @property
     def mean_absolute_error(self) -> float:

@@ -10,6 +10,7 @@ from itertools import accumulate
 import numpy as np
 from scipy import special
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
@@ -39,8 +40,9 @@ class TruncatedLaplace(ContinuousMechanism):
         """Privacy loss that dominates all shifts up to the sensitivity."""
         if self.epsilon == 0:
             law = Atoms(np.zeros(1), np.array([1 - self.delta]), self.delta, self.delta)
-            return PrivacyLoss.from_distribution(law, reverse=law)
-        return PrivacyLoss.from_distribution(LaplaceDistribution(self.epsilon, self.delta))
+            return PrivacyLoss.from_distribution(law, reverse=law, true_value_of=TrueValueOf.MECHANISMS)
+        noise = LaplaceDistribution(self.epsilon, self.delta)
+        return PrivacyLoss.from_distribution(noise, true_value_of=TrueValueOf.MECHANISMS)
 
     @property
     def _scaled_endpoint(self) -> float:

@@ -11,6 +11,7 @@ import pytest
 from mpmath import mp, mpf
 
 import tightrope as tr
+from tests.oracle.range_pair import range_pair
 from tests.oracle.slow_composition import pole
 from tightrope.accounting.methods.grid import GridMethod
 
@@ -86,7 +87,7 @@ def laplace(epsilon: float) -> dict[str, Any]:
 
 CUT = {"law": "truncated_laplace", "epsilon": 1.5, "delta": 2.0**-10}
 RANGE = {"law": "bounded_range", "epsilon": 0.75}
-MAKERS = {"laplace": tr.laplace, "truncated_laplace": tr.truncated_laplace, "bounded_range": tr.bounded_range}
+MAKERS = {"laplace": tr.laplace, "truncated_laplace": tr.truncated_laplace, "bounded_range": range_pair}
 
 
 def sum_of(steps: list[tuple[int, dict[str, Any]]]) -> tr.PrivacyLoss:

@@ -71,6 +71,16 @@ def test_text(run, steps):
     assert "\x1b" not in shown.out
 
 
+def test_which_mechanism_has_the_true_value(run, steps, tmp_path):
+    assert "that of these mechanisms, on data that differ by the full sensitivity." in run("account", steps(STEPS)).out
+    path, page = steps('[[step]]\nmechanism = "approx_dp"\nepsilon = 0.1\ncount = 10\n'), tmp_path / "page.html"
+    shown = run("account", path, "--report", page)
+    assert "that of the worst mechanisms with these guarantees, such as randomized response;" in shown.out
+    assert "it is the value of the worst mechanism, such as randomized response." in page.read_text(encoding="utf-8")
+    run("account", steps(STEPS), "--report", page, "--force")
+    assert "randomized response." not in page.read_text(encoding="utf-8")
+
+
 def test_a_poisson_rate(steps):
     path = steps('[[step]]\nmechanism = "gaussian"\nscale = 1.3\npoisson_rate = 0.01\ncount = 50\n')
     expected = 50 * tr.gaussian(scale=1.3).loss.poisson_sample(0.01)

@@ -139,6 +139,19 @@ class LossDistribution(ABC):
         return None
 
     @property
+    def offset_range(self) -> float | None:
+        """The length in nats of an interval of losses whose position an analyst may choose at each step; None if fixed.
+
+        The distribution is then worst for a single step; several steps chosen adaptively have less than its sums.
+        """
+        return None
+
+    @property
+    def is_envelope(self) -> bool:
+        """Return whether each δ(ε) is that of another mechanism: no single one has this distribution."""
+        return self.offset_range is not None
+
+    @property
     def needs_quadrature(self) -> bool:
         """Return whether each value of the moment needs its own (expensive) quadrature."""
         return False

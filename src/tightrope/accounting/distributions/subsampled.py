@@ -51,6 +51,10 @@ class PoissonRemove(LossDistribution):
     rate: float
 
     @property
+    def is_envelope(self) -> bool:
+        return self.base.is_envelope
+
+    @property
     def needs_quadrature(self) -> bool:
         return True
 
@@ -128,6 +132,10 @@ class PoissonAdd(LossDistribution):
 
     base: LossDistribution
     rate: float
+
+    @property
+    def is_envelope(self) -> bool:
+        return self.base.is_envelope
 
     @property
     def needs_quadrature(self) -> bool:

@@ -64,6 +64,10 @@ class Subset(LossDistribution):
     rate: float
 
     @property
+    def is_envelope(self) -> bool:
+        return self.base.is_envelope
+
+    @property
     def needs_quadrature(self) -> bool:
         return True
 

@@ -1,5 +1,6 @@
 """Choice of the method: the first that fits a composition (one direction).
 
+dynamic program  two or more steps of bounded range, whose offsets may be chosen adaptively, and any others
 closed form  a single distribution with a formula for its profile
 recurrence   copies of one triple: positive three-term recurrence
 lattice      distributions with atoms on one lattice: tilted transform
@@ -24,6 +25,7 @@ from tightrope.accounting.distributions.base import Ends, LossDistribution
 from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods import contour
+from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, adaptive_range_method
 from tightrope.accounting.methods.contour import ContourMethod
 from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.methods.grid import GridMethod
@@ -116,6 +118,18 @@ class ClosedFormMethod(Method):
 
 def choose_method(total: Composition) -> Method:
     """Return the method that fits; the loss caches it."""
+    return adaptive_range_method(total, choose_pair_method) or choose_pair_method(total)
+
+
+def adds_envelopes(total: Composition, method: Method) -> bool:
+    """Return whether the method adds up pairs that are worst for a single step only: no mechanisms lose that much."""
+    envelopes = [(law, count) for law, count in zip(total.laws, total.counts, strict=True) if law.is_envelope]
+    is_exact = isinstance(method, AdaptiveRangeMethod) and all(law.offset_range is not None for law, _ in envelopes)
+    return sum(count for _, count in envelopes) > 1 and not is_exact
+
+
+def choose_pair_method(total: Composition) -> Method:
+    """Return the method for the composition of the pairs themselves, each one fixed."""
     if not total.laws:
         return LatticeMethod(Lattice(1.0, (), 0.0), 0.0)
     if total.infinite_mass == 1:

@@ -222,7 +222,7 @@ class CostLimitError(PrecisionError):
 
     def __init__(self, found: int, most: int, what: str) -> None:
         super().__init__(f"there are {found} {what}, more than {most}")
-        self.ratio = found / most
+        self.ratio = found / max(most, 1)
 
 
 def live_intervals(

@@ -15,6 +15,7 @@ from math import comb
 
 import numpy as np
 
+from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -64,7 +65,8 @@ def loss_of_change(change: Change) -> PrivacyLoss:
     loss = log_odds(change)
     masses = np.array([float(down), float(1 - up - down), float(up)])
     atoms = Atoms.merge_losses(np.array([-loss, 0.0, loss]), masses, slack=LOSS_ROUNDING * loss)
-    return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL)
+    stated = TrueValueOf.MECHANISMS
+    return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL, true_value_of=stated)
 
 
 def epsilon_of_change(change: Change) -> float:

@@ -222,12 +222,14 @@ class NoiseTable:
         return {}
 
     def _dominating_loss(self, sensitivity: int) -> PrivacyLoss:
+        from tightrope.accounting.bounds import TrueValueOf
         from tightrope.accounting.privacy_loss import PrivacyLoss
 
         # (X + d, X) mirrors (X, X + d): both directions have the same distribution
         largest = sensitivity == 1 or self.is_unimodal
         atoms = self.atoms_for_shift(sensitivity) if largest else self._atoms_for_all_shifts(sensitivity)
-        return PrivacyLoss.from_distribution(atoms, reverse=atoms)
+        stated = TrueValueOf.MECHANISMS if largest else TrueValueOf.PAIRS
+        return PrivacyLoss.from_distribution(atoms, reverse=atoms, true_value_of=stated)
 
     def _atoms_for_all_shifts(self, sensitivity: int) -> Atoms:
         from tightrope.mechanisms.discrete.table_loss import dominating_atoms

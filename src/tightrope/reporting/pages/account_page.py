@@ -126,7 +126,7 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
             Section(
                 "bounds",
                 "Total privacy loss",
-                (UPPER_BOUND,),
+                tuple(filter(None, (UPPER_BOUND, accounts.guarantee_steps_text(document.steps)))),
                 _account_facts(document),
                 tuple(table for table in found if table.rows),
             ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tightrope.documents.account import ComparisonAccount, DeltaBracket, EpsilonBracket
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import (
@@ -14,7 +16,7 @@ from tightrope.documents.numbers import (
     significant_text,
     typed_text,
 )
-from tightrope.documents.steps import Step
+from tightrope.documents.steps import ApproxDp, FromPoints, Step
 
 STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(erased)", "count")
 METHOD_COLUMNS = ("method", "kind", "epsilon", "total variation")
@@ -56,6 +58,22 @@ def rate_text(rate: float) -> str:
 def bound_text(value: float | None, count: int, rounding: str) -> str:
     """Return the number with ``count`` digits; None means that there is no upper bound."""
     return "∞ (no bound)" if value is None else significant_text(value, count, rounding)
+
+
+def guarantee_steps_text(steps: Sequence[Step]) -> str:
+    """Return which mechanism has the true value if steps are stated only by their guarantee; empty without such steps.
+
+    >>> from tightrope.documents.steps import ApproxDp, Gaussian
+    >>> guarantee_steps_text([Gaussian(scale=1)])
+    ''
+    >>> print(guarantee_steps_text([ApproxDp(epsilon=1)]))
+    For a step stated by its guarantee alone, it is the value of the worst mechanism, such as randomized response.
+    """
+    if not any(isinstance(step, (ApproxDp, FromPoints)) for step in steps):
+        return ""
+    return (
+        "For a step stated by its guarantee alone, it is the value of the worst mechanism, such as randomized response."
+    )
 
 
 def relative_width(width: float | None) -> str:
