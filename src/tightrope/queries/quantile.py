@@ -29,8 +29,8 @@ from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import MAX_FIXED_POINT, Noise, NoisyStatistic, cell_choice
 from tightrope.tables.expressions.expression import Term
-from tightrope.tables.expressions.functions import Cell
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.rounding import Cell
 from tightrope.tables.request import Measure
 from tightrope.tables.schema import Schema
 

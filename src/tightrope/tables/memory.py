@@ -60,8 +60,8 @@ def check_row_memory(request: Request, schema: Schema) -> None:
     if not needed <= MAX_ROW_BYTES:
         text = f"a row may take {needed:,} bytes of memory while it is counted, but the limit is {MAX_ROW_BYTES:,}"
         remedy = (
-            f"each text column counts {MAX_TEXT_BYTES:,}, and lower() and prefix() what they can make of it, several "
-            "times; name fewer texts, or prepare them as columns of the table"
+            f"each text column counts {MAX_TEXT_BYTES:,}, and lower(), concat() and others what they can make of it, "
+            "several times; name fewer texts, or prepare them as columns of the table"
         )
         raise InputError.from_text("questions", f"{text}; {remedy}")
 

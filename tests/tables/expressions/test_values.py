@@ -16,7 +16,7 @@ from tests.tables.expressions import trees
 from tests.tables.expressions.evaluator import evaluated
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.tables import Request, Table
-from tightrope.tables.expressions.expression import parse_expression
+from tightrope.tables.expressions.parsing import parse_expression
 from tightrope.tables.expressions.tree import ExpressionTree
 
 PYTHON: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Conditions with three values, as in SQL: comparisons, membership in lists, tests for missing values, and, or, not.
 
-Also expressions that have few different values: ``cut``, ``case`` and parts of dates.
+Also expressions that have few different values: ``cut`` and ``case``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tightrope.errors import InputError
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.arithmetic import numeric_kind
 from tightrope.tables.expressions.leaves import (
-    ENGINE_TYPES,
     TIME_KINDS,
     Value,
     column_in_kind,
@@ -45,16 +44,6 @@ if TYPE_CHECKING:
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 MAX_EDGES = 2_000
-EPOCH_DAY_RANGE = tuple((day - datetime.date(1970, 1, 1)).days for day in (datetime.date.min, datetime.date.max))
-UNITS = {
-    "year": (1, 9999),
-    "month": (1, 12),
-    "day": (1, 31),
-    "weekday": (1, 7),
-    "hour": (0, 23),
-    "days": (EPOCH_DAY_RANGE[0], EPOCH_DAY_RANGE[1]),
-}
-"""The units of ``Calendar``, each with its least and largest value."""
 
 
 @final
@@ -372,43 +361,3 @@ def _sorted_values(kind: Kind, facts: Sequence[ValueFacts]) -> tuple[object, ...
     if kind in TIME_KINDS:
         values = {parse_instant(str(value), kind) for value in values}
     return tuple(sorted(map(float, values) if kind == "number" else values))  # type: ignore[arg-type, type-var]
-
-
-@final
-@dataclass(frozen=True)
-class Calendar(ExpressionTree):
-    """A part of a day or an instant, in UTC if the instant has a zone.
-
-    The units are the keys of ``UNITS``. ``weekday`` is 1 on Monday and 7 on Sunday; ``days`` counts the days since
-    1970-01-01, so that two of them can be subtracted.
-    """
-
-    unit: str
-    part: ExpressionTree
-
-    @property
-    def child_nodes(self) -> tuple[ExpressionTree, ...]:
-        """The day or instant."""
-        return (self.part,)
-
-    def __str__(self) -> str:
-        return f"{self.unit}({self.part})"
-
-    def infer_facts(self, schema: Schema) -> ValueFacts:
-        """Return the range of the unit."""
-        kind = self.part.infer_facts(schema).kind
-        kinds = TIME_KINDS[1:] if self.unit == "hour" else TIME_KINDS
-        if kind not in kinds:
-            remedy = "cast the column, or declare its type if it comes from a CSV file" if kind == "text" else ""
-            raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
-        low, high = UNITS[self.unit]
-        return ValueFacts("integer", low, high, None if self.unit in ("year", "days") else tuple(range(low, high + 1)))
-
-    def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Compute it in the engine."""
-        time = self.part.to_engine_column(rows)
-        if self.unit == "days":
-            number = (time.date() if time.type().is_timestamp() else time).epoch_days()
-        else:
-            number = time.day_of_week.index() + 1 if self.unit == "weekday" else getattr(time, self.unit)()
-        return number.cast(ENGINE_TYPES["integer"])

@@ -1,0 +1,296 @@
+"""Functions of texts: letters, parts, lengths, and tests for a part.
+
+Characters are code points, as in Python: a separate accent counts. Texts are compared byte by byte, without patterns,
+so that neither a collation nor a wildcard matters.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Literal, final
+
+from tightrope.errors import InputError
+from tightrope.tables.expressions.leaves import Value
+from tightrope.tables.expressions.tree import (
+    MAX_LISTED_VALUES,
+    ExpressionTree,
+    SourceRows,
+    ValueFacts,
+    boolean_facts,
+)
+from tightrope.tables.schema import Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+MAX_PART_LETTERS = 1_000
+"""Most characters of ``prefix``, ``suffix`` and ``substring``."""
+_FIRST_LETTER, _LETTERS_END = ord("A"), 0x530
+"""Code points with the Latin, Greek and Cyrillic letters, about which engines disagree."""
+MAX_INTEGER_DIGITS = 20
+"""Bytes of the longest integer of 64 bits as text."""
+
+
+def _letter_pairs(convert: Callable[[str], str]) -> tuple[str, str]:
+    """Return letters that have one other letter as their conversion, and those letters."""
+    letters = "".join(
+        letter
+        for letter in map(chr, range(_FIRST_LETTER, _LETTERS_END))
+        if convert(letter) != letter and len(convert(letter)) == 1
+    )
+    return letters, "".join(map(convert, letters))
+
+
+LETTER_CASES: dict[Literal["lower", "upper"], tuple[str, str]] = {
+    "lower": _letter_pairs(str.lower),
+    "upper": _letter_pairs(str.upper),
+}
+"""Converted one by one: Python's ``lower`` of the whole text would turn a Σ at its end into ς."""
+
+
+@dataclass(frozen=True)
+class NewText(ExpressionTree):
+    """A text that is computed from other values."""
+
+    @property
+    def creates_text(self) -> bool:
+        """True: the result is a new text."""
+        return True
+
+
+@final
+@dataclass(frozen=True)
+class LetterCase(NewText):
+    """A text in lower or upper case: Latin, Greek and Cyrillic letters are converted one by one.
+
+    Other letters stay as they are, because engines disagree about them; so do letters whose other case has two.
+    """
+
+    case: Literal["lower", "upper"]
+    part: ExpressionTree
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The text."""
+        return (self.part,)
+
+    @property
+    def max_value_bytes(self) -> int:
+        """The size if each character grows from two bytes to three."""
+        return self.part.max_value_bytes * 3 // 2
+
+    def __str__(self) -> str:
+        return f"{self.case}({self.part})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of a text."""
+        return check_text(self.part, self.case, schema)
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Translate by our own table of letters."""
+        return self.part.to_engine_column(rows).translate(*LETTER_CASES[self.case])
+
+
+@final
+@dataclass(frozen=True)
+class TextEnd(NewText):
+    """The first or last characters of a text, or all of it if shorter: the region of a postcode, a file's ending."""
+
+    end: Literal["prefix", "suffix"]
+    part: ExpressionTree
+    letters: Value
+
+    def __post_init__(self) -> None:
+        if not is_integer_within(self.letters, 1, MAX_PART_LETTERS):
+            expected = f"{self.end}(text, letters) with 1 to {MAX_PART_LETTERS:,} letters"
+            raise InputError(self.end, str(self.letters), expected)
+        super().__post_init__()
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The text and the number."""
+        return self.part, self.letters
+
+    @property
+    def max_value_bytes(self) -> int:
+        """Up to four bytes a character."""
+        return min(4 * int(self.letters.value), self.part.max_value_bytes)
+
+    def __str__(self) -> str:
+        return f"{self.end}({self.part}, {self.letters})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of a text."""
+        return check_text(self.part, self.end, schema)
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Compute it in the engine."""
+        text, letters = self.part.to_engine_column(rows), int(self.letters.value)
+        return text.left(letters) if self.end == "prefix" else text.right(letters)
+
+
+@final
+@dataclass(frozen=True)
+class Substring(NewText):
+    """Characters from the middle of a text; fewer or none where the text is too short. The first one is number 1."""
+
+    part: ExpressionTree
+    first: Value
+    letters: Value
+    operand_mentions = 2
+
+    def __post_init__(self) -> None:
+        if not all(is_integer_within(number, 1, MAX_PART_LETTERS) for number in (self.first, self.letters)):
+            expected = f"substring(text, first, letters) with two numbers from 1 to {MAX_PART_LETTERS:,}"
+            raise InputError("substring", f"{self.first}, {self.letters}", expected, "the first character is number 1")
+        super().__post_init__()
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The text and the two numbers."""
+        return self.part, self.first, self.letters
+
+    @property
+    def max_value_bytes(self) -> int:
+        """Up to four bytes a character."""
+        return min(4 * int(self.letters.value), self.part.max_value_bytes)
+
+    def __str__(self) -> str:
+        return f"substring({self.part}, {self.first}, {self.letters})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of a text."""
+        return check_text(self.part, "substring", schema)
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Compute it in the engine; ibis counts characters from 0."""
+        return self.part.to_engine_column(rows).substr(int(self.first.value) - 1, int(self.letters.value))
+
+
+@final
+@dataclass(frozen=True)
+class Concat(NewText):
+    """Texts one after another, with integers in digits; missing if one of them is."""
+
+    parts: tuple[ExpressionTree, ...]
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The texts."""
+        return self.parts
+
+    @property
+    def max_value_bytes(self) -> int:
+        """The sum of the largest sizes."""
+        return sum(max(part.max_value_bytes, MAX_INTEGER_DIGITS) for part in self.parts)
+
+    def __str__(self) -> str:
+        return f"concat({', '.join(map(str, self.parts))})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of a text; its possible values if those of all parts are known and few."""
+        facts = [part.infer_facts(schema) for part in self.parts]
+        for part, its in zip(self.parts, facts, strict=True):
+            if its.kind not in ("text", "integer"):
+                expected = "a text or an integer for concat"
+                remedy = {
+                    "number": f"say round({part})",
+                    "boolean": f"say case({part}, 'yes', 'no')",
+                    "date": f"say year({part}), month({part}) and so on",
+                    "timestamp": f"say year({part}), month({part}) and so on",
+                }
+                raise InputError("expression", f"{part} ({its.kind})", expected, remedy.get(its.kind, ""))
+        choices = [its.possible_values for its in facts]
+        never_missing = all(its.never_missing for its in facts)
+        if any(values is None for values in choices) or not (
+            math.prod(len(values or ()) for values in choices) <= MAX_LISTED_VALUES
+        ):
+            return ValueFacts("text", never_missing=never_missing)
+        joined = {"".join(map(str, values)) for values in itertools.product(*(values or () for values in choices))}
+        return ValueFacts("text", possible_values=tuple(sorted(joined)), never_missing=never_missing)
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Join the texts in the engine; a cast of an integer gives its decimal digits everywhere."""
+        columns = [part.to_engine_column(rows) for part in self.parts]
+        return reduce(add, [column.cast("string") if column.type().is_integer() else column for column in columns])
+
+
+@final
+@dataclass(frozen=True)
+class TextLength(ExpressionTree):
+    """The number of characters of a text."""
+
+    part: ExpressionTree
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The text."""
+        return (self.part,)
+
+    def __str__(self) -> str:
+        return f"length({self.part})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the range: a character has at least one byte."""
+        check_text(self.part, "length", schema)
+        return ValueFacts("integer", 0.0, float(self.part.max_value_bytes))
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Compute it in the engine."""
+        return self.part.to_engine_column(rows).length().cast("int64")
+
+
+TEXT_TESTS: dict[str, Callable[[ir.Column, ir.Column], ir.Column]] = {
+    "contains": lambda text, part: text.contains(part),
+    "starts_with": lambda text, part: text.startswith(part),
+    "ends_with": lambda text, part: text.endswith(part),
+}
+
+
+@final
+@dataclass(frozen=True)
+class TextTest(ExpressionTree):
+    """The condition that a text contains another one, or starts or ends with it; missing if one of them is.
+
+    Capitals and small letters differ, and no character stands for another. Every text contains the empty text.
+    """
+
+    test: str
+    text: ExpressionTree
+    part: ExpressionTree
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The text, and the part that is looked for."""
+        return self.text, self.part
+
+    def __str__(self) -> str:
+        return f"{self.test}({self.text}, {self.part})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of a condition."""
+        facts = [check_text(part, self.test, schema) for part in self.child_nodes]
+        return boolean_facts(never_missing=all(its.never_missing for its in facts))
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Search in the engine; its functions take the part as it is, unlike LIKE."""
+        return TEXT_TESTS[self.test](*(part.to_engine_column(rows) for part in self.child_nodes))
+
+
+def check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
+    """Return the facts of a text that a function makes of this one; raises ``InputError`` if it is not a text."""
+    facts = part.infer_facts(schema)
+    if facts.kind != "text":
+        remedy = f"concat({part}) makes a text of it" if facts.kind == "integer" else ""
+        raise InputError("expression", f"{part} ({facts.kind})", f"a text for {function}", remedy)
+    return ValueFacts("text", never_missing=facts.never_missing)
+
+
+def is_integer_within(literal: Value, low: int, high: int) -> bool:
+    """Return whether a literal is an integer of a range."""
+    return literal.kind == "integer" and low <= int(literal.value) <= high
