@@ -15,6 +15,7 @@ import pytest
 import tightrope as tr
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.errors import InputError
+from tightrope.release.execution import digest_text
 from tightrope.tables import Request, Table
 from tightrope.tables.expressions.expression import resolve_term
 from tightrope.tables.expressions.functions import FUNCTIONS
@@ -258,3 +259,13 @@ def test_methods_and_texts_give_the_same_tree(written: tr.Expression, text: str)
 def test_every_function_has_an_example_in_the_page_on_plan_files() -> None:
     page = (Path(__file__).parents[3] / "docs/plan-file.md").read_text(encoding="utf-8")
     assert [name for name in FUNCTIONS if f"{name}(" not in page] == []
+
+
+def test_digests_of_expressions_stay_as_ledgers_hold_them() -> None:
+    tree = parse_expression("lower(a) == prefix(a, 2) or month(d) == cell(x, 0, 1, 3)")
+    assert digest_text(tree) == (
+        "Logic(word='or', conditions=(Compare(comparison='==', left=Lower(part=Column(name='a')), "
+        "right=Prefix(part=Column(name='a'), letters=Value(value=2, kind='integer'))), Compare(comparison='==', "
+        "left=Calendar(unit='month', part=Column(name='d')), right=Cell(part=Column(name='x'), "
+        "lower=Value(value=0, kind='integer'), upper=Value(value=1, kind='integer'), cells=Value(value=3, kind='integer')))))"
+    )

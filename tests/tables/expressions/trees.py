@@ -27,11 +27,13 @@ from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Re
 from tightrope.tables.expressions.texts import (
     TEXT_TESTS,
     Concat,
-    LetterCase,
+    Lower,
+    Prefix,
     Substring,
-    TextEnd,
+    Suffix,
     TextLength,
     TextTest,
+    Upper,
 )
 from tightrope.tables.expressions.times import (
     CLOCK_UNITS,
@@ -240,8 +242,10 @@ def texts(depth: int) -> st.SearchStrategy[ExpressionTree]:
     own, few = columns("text"), st.integers(1, 3).map(to_literal)
     leaves = st.one_of(
         own,
-        st.builds(LetterCase, st.sampled_from(["lower", "upper"]), own),
-        st.builds(TextEnd, st.sampled_from(["prefix", "suffix"]), own, few),
+        own.map(Lower),
+        own.map(Upper),
+        st.builds(Prefix, own, few),
+        st.builds(Suffix, own, few),
         st.builds(Substring, own, few, few),
         st.builds(lambda *parts: Concat(parts), own, st.one_of(columns("integer"), literals("text"), own)),
     )

@@ -11,7 +11,17 @@ from tightrope.tables.expressions.arithmetic import Absolute, Clip, Extreme
 from tightrope.tables.expressions.conditions import Case, make_cut
 from tightrope.tables.expressions.leaves import ColumnRef, Value
 from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Remainder
-from tightrope.tables.expressions.texts import TEXT_TESTS, Concat, LetterCase, Substring, TextEnd, TextLength, TextTest
+from tightrope.tables.expressions.texts import (
+    TEXT_TESTS,
+    Concat,
+    Lower,
+    Prefix,
+    Substring,
+    Suffix,
+    TextLength,
+    TextTest,
+    Upper,
+)
 from tightrope.tables.expressions.times import ELAPSED_MICROSECONDS, UNITS, Calendar, Elapsed, Local, Truncate
 from tightrope.tables.expressions.tree import ExpressionTree
 
@@ -115,17 +125,17 @@ FUNCTIONS: dict[str, LanguageFunction] = {
     "log": LanguageFunction(
         "log(x) or log(x, base) with a number", partial(_make_with_literals, "log", Logarithm), 1, 2
     ),
-    "lower": LanguageFunction("lower(text)", partial(LetterCase, "lower")),
-    "upper": LanguageFunction("upper(text)", partial(LetterCase, "upper")),
+    "lower": LanguageFunction("lower(text)", Lower),
+    "upper": LanguageFunction("upper(text)", Upper),
     "prefix": LanguageFunction(
         "prefix(text, letters) with a whole number",
-        partial(_make_with_literals, "prefix", partial(TextEnd, "prefix")),
+        partial(_make_with_literals, "prefix", Prefix),
         2,
         2,
     ),
     "suffix": LanguageFunction(
         "suffix(text, letters) with a whole number",
-        partial(_make_with_literals, "suffix", partial(TextEnd, "suffix")),
+        partial(_make_with_literals, "suffix", Suffix),
         2,
         2,
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, ClassVar, Literal, final
 
 from tightrope.errors import InputError
 from tightrope.tables.expressions.leaves import Value
@@ -63,16 +63,15 @@ class NewText(ExpressionTree):
         return True
 
 
-@final
 @dataclass(frozen=True)
 class LetterCase(NewText):
-    """A text in lower or upper case: Latin, Greek and Cyrillic letters are converted one by one.
+    """A text in another case: Latin, Greek and Cyrillic letters are converted one by one.
 
     Other letters stay as they are, because engines disagree about them; so do letters whose other case has two.
     """
 
-    case: Literal["lower", "upper"]
     part: ExpressionTree
+    case: ClassVar[Literal["lower", "upper"]]
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -98,12 +97,27 @@ class LetterCase(NewText):
 
 @final
 @dataclass(frozen=True)
+class Lower(LetterCase):
+    """A text in lower case."""
+
+    case = "lower"
+
+
+@final
+@dataclass(frozen=True)
+class Upper(LetterCase):
+    """A text in upper case."""
+
+    case = "upper"
+
+
+@dataclass(frozen=True)
 class TextEnd(NewText):
     """The first or last characters of a text, or all of it if shorter: the region of a postcode, a file's ending."""
 
-    end: Literal["prefix", "suffix"]
     part: ExpressionTree
     letters: Value
+    end: ClassVar[Literal["prefix", "suffix"]]
 
     def __post_init__(self) -> None:
         if not is_integer_within(self.letters, 1, MAX_PART_LETTERS):
@@ -132,6 +146,22 @@ class TextEnd(NewText):
         """Compute it in the engine."""
         text, letters = self.part.to_engine_column(rows), int(self.letters.value)
         return text.left(letters) if self.end == "prefix" else text.right(letters)
+
+
+@final
+@dataclass(frozen=True)
+class Prefix(TextEnd):
+    """The first characters of a text."""
+
+    end = "prefix"
+
+
+@final
+@dataclass(frozen=True)
+class Suffix(TextEnd):
+    """The last characters of a text."""
+
+    end = "suffix"
 
 
 @final
