@@ -137,11 +137,16 @@ class QueryGroup:
 class PrivacyUnit:
     """The privacy unit (``means``: a noun with its article) and the session's contribution bounds."""
 
-    column: str | None
+    column: Term | None
     rows: int
     max_rows_per_group: int
     groups: int
     means: str = A_PERSON
+
+    @property
+    def column_text(self) -> str | None:
+        """The column's name or the expression as text; None if each row is a unit."""
+        return None if self.column is None else str(self.column)
 
     @property
     def is_human(self) -> bool:
@@ -156,7 +161,7 @@ class PrivacyUnit:
     @property
     def protected_wording(self) -> ProtectedUnit:
         """The privacy unit and bounds, for use in sentences."""
-        return ProtectedUnit(self.means, self.column or "", self.rows, self.groups, self.max_rows_per_group)
+        return ProtectedUnit(self.means, self.column_text or "", self.rows, self.groups, self.max_rows_per_group)
 
     def bounds_for_query(self, question: Query) -> ContributionBounds:
         """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
@@ -260,13 +265,13 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
     elif not question.row_count_steps and person.column is not None and person.column in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
-        raise PlanError("by", person.column, "another column than the person's if groups are discovered", remedy)
+        raise PlanError("by", person.column_text, "another column than the person's if groups are discovered", remedy)
     distinct_counts = [
         vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)
     ]
     if person.column is not None and any(measure.column == person.column for measure in distinct_counts):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
-        raise PlanError("column", person.column, "not the column of the person", remedy)
+        raise PlanError("column", person.column_text, "not the column of the person", remedy)
     if question.cell_expression is not None and question.asked.by and question.asked.keys is None:
         # The noisy counts of cells are shown without a threshold, so that a discovered group would reveal its key.
         text = f"list the groups of {question.kind!r}: groups whose rows are counted in cells cannot be discovered"
@@ -364,7 +369,7 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
     """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
     if bounds.person_column is None:
         return []
-    column = escape_control_chars(bounds.person_column)
+    column = escape_control_chars(str(bounds.person_column))
     notes = [
         f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: the "
         "answer describes the rows used, not the whole table.",

@@ -130,7 +130,7 @@ def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
     """Return the dataset's identity in a ledger."""
     columns = tuple((column.name, column.kind) for column in schema.columns)
     return Identity(
-        dataset, columns, person.column, person.means, person.rows, person.max_rows_per_group, person.groups
+        dataset, columns, person.column_text, person.means, person.rows, person.max_rows_per_group, person.groups
     )
 
 

@@ -41,7 +41,7 @@ from tightrope.release.draft_search import (
 from tightrope.release.execution import claim_of, ledger_release_handle, plan_digest
 from tightrope.release.plan import Plan, SingleUseObject
 from tightrope.release.plan_register import issue_plan, open_account, refuse_key
-from tightrope.release.settings import UnitSpec, check_delta, person_of
+from tightrope.release.settings import UnitSpec, check_delta, person_of, resolve_unit
 from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
 from tightrope.tables import PublicTableSource, attach_public_tables, open_source
 from tightrope.tables.memory import check_row_memory
@@ -207,8 +207,9 @@ class Session(SingleUseObject):
     """A session of private questions about one table, with one privacy budget.
 
     ``source`` is a Parquet, CSV or DuckDB file (``table=``), a pandas, polars or Arrow table, or the result of
-    ``tightrope.tables.open_source`` (for a CSV file in another dialect). ``privacy_unit`` names the column that
-    identifies the person of each row, and ``max_rows`` is the maximum number of their rows that count;
+    ``tightrope.tables.open_source`` (for a CSV file in another dialect). ``privacy_unit`` is the column, or an
+    expression such as ``"lower(patient)"``, that identifies the person of each row, and ``max_rows`` is the maximum
+    number of their rows that count;
     ``privacy_unit=None`` means that each row is one person; ``privacy_unit=("tail", "an aircraft")`` names a unit that
     is not a person. ``max_rows_per_group`` and ``max_groups`` bound a person further (default: ``max_rows`` alone).
     ``types`` declares the types of the columns of a CSV file, and of object columns of a pandas frame.
@@ -248,8 +249,7 @@ class Session(SingleUseObject):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
         unit = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
         opened_table = open_source(source, table=table, types=types)
-        if unit.column is not None:
-            opened_table.schema.find_column(unit.column)
+        unit = resolve_unit(unit, opened_table.schema)
         opened_table = attach_public_tables(opened_table, public_tables)
         parts = {"_budget": budget.scale_by(1), "_charges": open_account(), "_person": unit, "_table": opened_table}
         parts |= {"_reading": threading.Lock(), "_account": None, "_audience": None}
@@ -315,7 +315,7 @@ class Session(SingleUseObject):
         return plan if unanswered_key is None else self._issue_plan(plan.draft, unanswered_key)
 
     def __repr__(self) -> str:
-        noun, column = escape_control_chars(self._person.means), self._person.column
+        noun, column = escape_control_chars(self._person.means), self._person.column_text
         unit = f"each row is {noun}" if column is None else f"rows with the same {column!r} are {noun}"
         return f"<Session: {unit}; {self._budget}>"
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tightrope.documents.budget import TYPICAL, Budget, at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.wording import AttackWording
-from tightrope.errors import InputError
+from tightrope.errors import InputError, SchemaError, suggest_nearest
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
+from tightrope.queries.options import Given, unwrap_expression
 from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.tables import Expression
+from tightrope.tables.expressions.expression import resolve_term, term_columns
+from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -27,8 +32,9 @@ MAX_BOUND = 10**9
 NOUN_PATTERN = re.compile(r"^an? [^ ].{0,60}$")
 """A noun with its article: ``an aircraft``."""
 
-UnitSpec = str | tuple[str | None, str] | None
-"""The privacy unit's column, as a pair with a noun if the unit is not a human; None if each row is one unit."""
+UnitSpec = Given | tuple[Given | None, str] | None
+"""The privacy unit's column, or an expression, as a pair with a noun if the unit is not a human; None if each row is
+one unit."""
 
 
 def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
@@ -43,18 +49,49 @@ def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None])
                 text = f"remove {name}={value}: with privacy_unit=None each row is a person; or name a column"
                 raise InputError.from_text(name, text)
         return PrivacyUnit(None, 1, 1, 1, noun)
-    if not isinstance(column, str) or not column:
-        raise InputError("privacy_unit", column, "the name of a column, or None when each row is a person")
+    if not isinstance(column, (str, Expression)) or not str(column):
+        expected = "the name of a column, an expression, or None when each row is a person"
+        raise InputError("privacy_unit", column, expected)
     if rows is None:
         raise InputError.from_text("max_rows", MAX_ROWS_ADVICE)
     rows = _checked_bound("max_rows", rows)
     return PrivacyUnit(
-        column,
+        unwrap_expression(column),
         rows,
         rows if per_group is None else _checked_bound("max_rows_per_group", per_group),
         rows if groups is None else _checked_bound("max_groups", groups),
         noun,
     )
+
+
+def resolve_unit(unit: PrivacyUnit, schema: Schema) -> PrivacyUnit:
+    """Return the privacy unit with its column checked; a text that is not a column's name is read as an expression.
+
+    Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot identify people: one that
+    is a condition, is the same for every row, or reads as the name of another column.
+    """
+    if unit.column is None or unit.column in schema.column_names:
+        return unit
+    try:
+        term = resolve_term(unit.column, schema)
+    except InputError as error:
+        if (
+            isinstance(unit.column, str)
+            and "(" not in unit.column
+            and suggest_nearest(unit.column, schema.column_names)
+        ):
+            schema.find_column(unit.column)
+        raise error if isinstance(error, SchemaError) else InputError.from_error(error, "privacy_unit") from None
+    if isinstance(term, str):
+        return replace(unit, column=term)
+    shown = escape_control_chars(str(term))
+    if str(term) in schema.column_names:
+        text = f"{shown!r} is also the name of a column; rename that column, or take it as the privacy unit"
+        raise InputError.from_text("privacy_unit", text)
+    if term.infer_facts(schema).kind == "boolean" or not term_columns(term):
+        expected = "a column, or an expression such as lower(patient), that differs from person to person"
+        raise InputError("privacy_unit", shown, expected)
+    return replace(unit, column=term)
 
 
 def _checked_bound(name: str, value: int) -> int:
@@ -123,13 +160,13 @@ def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
     whose = "their rows" if person.is_human else "its rows"
     return {
         "relation": "add-remove",
-        "privacy_unit": person.column,
+        "privacy_unit": person.column_text,
         "noun": person.means,
         "max_rows": person.rows,
         "max_rows_per_group": person.max_rows_per_group,
         "max_groups": person.groups,
         "statement": f"Adding or removing one {person.unit_noun} (a value of "
-        f"{escape_control_chars(person.column)}) with all {whose}",
+        f"{escape_control_chars(str(person.column))}) with all {whose}",
     }
 
 

@@ -267,5 +267,6 @@ def test_digests_of_expressions_stay_as_ledgers_hold_them() -> None:
         "Logic(word='or', conditions=(Compare(comparison='==', left=Lower(part=Column(name='a')), "
         "right=Prefix(part=Column(name='a'), letters=Value(value=2, kind='integer'))), Compare(comparison='==', "
         "left=Calendar(unit='month', part=Column(name='d')), right=Cell(part=Column(name='x'), "
-        "lower=Value(value=0, kind='integer'), upper=Value(value=1, kind='integer'), cells=Value(value=3, kind='integer')))))"
+        "lower=Value(value=0, kind='integer'), upper=Value(value=1, kind='integer'), cells=Value(value=3, "
+        "kind='integer')))))"
     )
