@@ -144,7 +144,10 @@ def _(tree: Cut, row: Row) -> Any:
         if found is not None and alike(found, edge.value)[0] >= alike(found, edge.value)[1]
     ]
     last = below[-1] if below else None
-    return dt.date.fromisoformat(last) if isinstance(last, str) else last
+    if not isinstance(last, str):
+        return last
+    of_days = all(len(str(edge.value)) == len("2024-12-31") for edge in tree.edges)
+    return dt.date.fromisoformat(last) if of_days else dt.datetime.fromisoformat(last)
 
 
 @value.register

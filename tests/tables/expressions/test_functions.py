@@ -110,6 +110,12 @@ OF_INSTANTS: dict[str, tuple[Any, ...]] = {
     "date_trunc('minute', at)": (
         dt.datetime(2024, 2, 29, 23, 59), dt.datetime(1969, 12, 31, 23, 30), dt.datetime(1, 1, 1), None,
     ),
+    "cut(at, ['0001-01-01', '1970-01-01', '2024-02-29'])": (
+        dt.date(2024, 2, 29), dt.date(1, 1, 1), dt.date(1, 1, 1), None,
+    ),
+    "cut(at, ['1969-12-31T23:30', '2024-03-01T01:00+02:00'])": (
+        dt.datetime(2024, 2, 29, 23), dt.datetime(1969, 12, 31, 23, 30), None, None,
+    ),
     "minute(at)": (59, 30, 0, None),
     "week(at)": (dt.date(2024, 2, 26), dt.date(1969, 12, 29), dt.date(1, 1, 1), None),
     "hours_between('1970-01-01', at)": (1709251199999999 / 3_600_000_000, -0.5, -17259888.0, None),
@@ -217,6 +223,9 @@ def test_the_range_of_a_logarithm_encloses_it() -> None:
         ("hours_between(n, 3)", "a date or timestamp for hours_between"),
         ("hours_between('2024-01-01', '2024-01-02')", "a date or timestamp for hours_between"),
         ("days_between(day, 'soon')", "a date such as"),
+        ("cut(at, ['2024-01-01T02:00+02:00', '2024-01-01T03:00+03:00'])", "rising days or instants, in UTC"),
+        ("cut(day, ['2024-01-01T02:00'])", "a date such as"),
+        ("cut(at, ['soon'])", "a timestamp such as"),
         ("x % 2 == 0", r"mod\(x, divisor\)"),
         ("x // 2 == 0", r"floor\(x / y\)"),
         ("name like 'a%'", "starts_with"),

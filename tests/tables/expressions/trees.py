@@ -22,7 +22,7 @@ from tightrope.tables.expressions.conditions import (
     join_conditions,
     make_cut,
 )
-from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.leaves import ColumnRef, Value, to_literal
 from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Remainder
 from tightrope.tables.expressions.texts import (
     TEXT_TESTS,
@@ -199,13 +199,21 @@ WIDTHS = [None, *map(to_literal, (1, 5, 1000, 0.1, 0.01, 2.5, 0.3, 1e-7))]
 @named
 def days() -> st.SearchStrategy[ExpressionTree]:
     units = st.sampled_from([unit for unit in TRUNCATIONS if unit not in CLOCK_UNITS])
-    return st.one_of(columns("date"), st.builds(Truncate, units, st.one_of(columns("date"), columns("timestamp"))))
+    parts = st.one_of(columns("date"), columns("timestamp"))
+    return st.one_of(columns("date"), st.builds(Truncate, units, parts), st.builds(make_cut, parts, edges_of("date")))
+
+
+def edges_of(kind: str) -> st.SearchStrategy[list[Value]]:
+    literal = literals(kind).filter(lambda literal: kind == "date" or "T" in str(literal.value))
+    return st.lists(literal, min_size=1, max_size=4, unique_by=str).map(lambda edges: sorted(edges, key=str))
 
 
 @named
 def instants() -> st.SearchStrategy[ExpressionTree]:
     cut = st.builds(Truncate, st.sampled_from(CLOCK_UNITS), columns("timestamp"))
-    return st.one_of(columns("timestamp"), local(), cut)
+    return st.one_of(
+        columns("timestamp"), local(), cut, st.builds(make_cut, columns("timestamp"), edges_of("timestamp"))
+    )
 
 
 def local() -> st.SearchStrategy[ExpressionTree]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Context
 from statistics import median
 
+from tightrope.documents.days import TIME_UNITS, time_text
 from tightrope.documents.escaping import escape_control_chars, part_named
 from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed_text, full_digits, rounded_decimal
 from tightrope.documents.release import MEASURES, PAID
@@ -37,6 +38,8 @@ class Row:
     """The label of the last key, if it is a part of a range."""
     extra_values: Json = field(default_factory=dict)
     """The additional published values."""
+    time_unit: str = ""
+    """The unit of values that are shown as dates or instants; empty for numbers."""
 
     @property
     def half_width(self) -> float | None:
@@ -99,6 +102,8 @@ class Answer:
     description: str = ""
     unit: str = ""
     kind: str = ""
+    time_unit: str = ""
+    """The unit of values that are shown as dates or instants; empty for numbers."""
     ranked: bool = False
     """True if the groups are ranked, largest first, rather than ordered by their keys."""
 
@@ -167,7 +172,9 @@ def read_answer(source: Json) -> Answer:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
     keys = text_at(source, "keys")
     edges, ranked = list_at(source, "edges"), any("best_rank" in record for record in records)
-    rows = tuple(_read_row(record, by, edges) for record in records)
+    unit = text_at(source, "unit")
+    time_unit = unit if unit in TIME_UNITS else ""
+    rows = tuple(_read_row(record, by, edges, time_unit) for record in records)
     return Answer(
         name=text_at(source, "name"),
         question=text_at(source, "question"),
@@ -182,17 +189,19 @@ def read_answer(source: Json) -> Answer:
         notes=tuple(texts_at(source, "notes")),
         title=text_at(source, "title"),
         description=text_at(source, "description"),
-        unit=text_at(source, "unit"),
+        unit="" if time_unit else unit,
+        time_unit=time_unit,
         kind=text_at(source, "kind"),
         ranked=ranked,
     )
 
 
-def _read_row(record: Json, by: Iterable[str], edges: Sequence[object]) -> Row:
+def _read_row(record: Json, by: Iterable[str], edges: Sequence[object], time_unit: str) -> Row:
     keys = tuple(record.get(name) for name in by)
     part = part_named(keys[-1], edges) if edges and keys else ""
     paid = {name: record[name] for name in PAID if name in record}
-    return Row(keys, number_at(record, "value"), number_at(record, "lower"), number_at(record, "upper"), part, paid)
+    value, lower, upper = (number_at(record, name) for name in MEASURES)
+    return Row(keys, value, lower, upper, part, paid, time_unit)
 
 
 # Text next to the value of an answer: where a line meets the axis, and which positions a group can have.
@@ -249,9 +258,13 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
 
     >>> rounded_row(Row((), 3.1416, 3.0967, 3.1865), 3)
     RoundedValues(value='3.142', plus_minus='0.046', lower='3.096', upper='3.188')
+    >>> rounded_row(Row((), 19723.0, 19720.0, 19726.0, time_unit="days since 1970-01-01"), 0)
+    RoundedValues(value='2024-01-01', plus_minus='3 days', lower='2023-12-29', upper='2024-01-04')
     >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).plus_minus
     '+0.3 −0.2'
     """
+    if row.time_unit:
+        return _dated_row(row, decimals)
     lower, upper = fixed_text(row.lower, decimals, DOWN), fixed_text(row.upper, decimals, UP)
     if row.value is None:
         return RoundedValues(SUPPRESSED, MISSING, lower, upper)
@@ -270,3 +283,16 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
     return RoundedValues(
         value, full_digits(side), full_digits(_WIDE.subtract(middle, side)), full_digits(_WIDE.add(middle, side))
     )
+
+
+def _dated_row(row: Row, decimals: int) -> RoundedValues:
+    """Return the texts of a value that is a date or an instant; its margins of error are in days."""
+    lower = MISSING if row.lower is None else time_text(row.lower, row.time_unit, "down")
+    upper = MISSING if row.upper is None else time_text(row.upper, row.time_unit, "up")
+    if row.value is None:
+        return RoundedValues(SUPPRESSED, MISSING, lower, upper)
+    value = time_text(row.value, row.time_unit)
+    if row.lower is None or row.upper is None:
+        return RoundedValues(value, MISSING, lower, upper)
+    below, above = (fixed_text(side, decimals, UP) for side in (row.value - row.lower, row.upper - row.value))
+    return RoundedValues(value, f"{above} days" if below == above else f"+{above} −{below} days", lower, upper)

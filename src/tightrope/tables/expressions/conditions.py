@@ -21,6 +21,7 @@ from tightrope.tables.expressions.leaves import (
     Value,
     column_in_kind,
     common_kind,
+    is_day_text,
     parse_instant,
 )
 from tightrope.tables.expressions.tree import (
@@ -229,7 +230,10 @@ def _put_in_parentheses(condition: ir.Column) -> ir.Column:
 @final
 @dataclass(frozen=True)
 class Cut(ExpressionTree):
-    """The largest edge that is not above x; missing below the first edge. The last part has no upper end."""
+    """The largest edge that is not above x; missing below the first edge. The last part has no upper end.
+
+    Edges of instants may be days, from midnight in UTC on; if all of them are, the value is a day.
+    """
 
     part: ExpressionTree
     edges: tuple[Value, ...]
@@ -264,8 +268,12 @@ class Cut(ExpressionTree):
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
         """Return the edges as the possible values."""
-        if common_kind(self.child_nodes, schema) == "date":
-            return ValueFacts("date", possible_values=tuple(self._edge_days()))
+        kind = common_kind(self.child_nodes, schema)
+        if kind in TIME_KINDS:
+            edges = [parse_instant(str(edge.value), kind) for edge in self.edges]
+            if not all(a < b for a, b in itertools.pairwise(edges)):
+                raise InputError("edges", f"{len(edges)} edges", "rising days or instants, in UTC")
+            return ValueFacts(edge_kind(self.edges), possible_values=tuple(edge_times(self.edges)))
         numeric_kind(self.child_nodes, schema)
         return ValueFacts(
             self.edges[0].kind,
@@ -278,11 +286,23 @@ class Cut(ExpressionTree):
         """Find the edge by binary search, in log₂(number of edges) comparisons a row."""
         ibis, kind = load_library("ibis"), common_kind(self.child_nodes, rows.schema)
         x, *edges = (column_in_kind(part, kind, rows) for part in self.child_nodes)
-        results = edges if kind == "date" else [edge.to_engine_column(rows) for edge in self.edges]
+        results = (
+            [ibis.literal(time) for time in edge_times(self.edges)]
+            if kind in TIME_KINDS
+            else [edge.to_engine_column(rows) for edge in self.edges]
+        )
         return ibis.ifelse(x >= edges[0], _bisect_edges(x, edges, results), ibis.null(results[0].type()))
 
-    def _edge_days(self) -> list[datetime.date]:
-        return [parse_instant(str(edge.value), "date") for edge in self.edges]
+
+def edge_kind(edges: Sequence[Value]) -> Literal["date", "timestamp"]:
+    """Return the kind of edges that are texts: days, unless one of them has a time of day."""
+    return "date" if all(is_day_text(str(edge.value)) for edge in edges) else "timestamp"
+
+
+def edge_times(edges: Sequence[Value]) -> list[datetime.date]:
+    """Return the days or instants of edges that are texts; raises ``InputError`` if one is neither."""
+    kind = edge_kind(edges)
+    return [parse_instant(str(edge.value), kind) for edge in edges]
 
 
 def make_cut(part: ExpressionTree, edges: Sequence[Value]) -> Cut:

@@ -54,6 +54,7 @@ ELAPSED_MICROSECONDS = {
 }
 """The functions of ``Elapsed``, and the microseconds of their unit."""
 MICROSECONDS_OF_DAY = 86_400_000_000
+EPOCH_TEXT = Value("1970-01-01", "text")
 
 CLOCK_TABLE_START, CLOCK_TABLE_END = datetime.datetime(1970, 1, 1), datetime.datetime(2050, 1, 1)
 """Clock changes between these are followed; before and after, offsets from UTC stay as they are at these instants."""
@@ -178,6 +179,17 @@ class Elapsed(ExpressionTree):
         if kind == "date":
             return end.delta(start, unit="day").cast("int64") * (MICROSECONDS_OF_DAY // microseconds)
         return end.delta(start, unit="microsecond").cast("float64") / double_literal(float(microseconds))
+
+
+def days_from_epoch(part: ExpressionTree) -> Elapsed:
+    """Return the expression for the days from 1970-01-01 to a day or instant: a number that is monotone in it."""
+    return Elapsed("days_between", EPOCH_TEXT, part)
+
+
+def time_of_days(tree: object) -> ExpressionTree | None:
+    """Return the day or instant of which the expression is ``days_from_epoch``; None for other expressions."""
+    is_days = isinstance(tree, Elapsed) and (tree.function, tree.start) == ("days_between", EPOCH_TEXT)
+    return tree.end if isinstance(tree, Elapsed) and is_days else None
 
 
 def check_time(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
