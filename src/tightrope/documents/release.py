@@ -447,10 +447,7 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     def measures_of(name: str, rounding: Rounding) -> list[Any]:
         return [
-            time_text(float(number), answer.unit, rounding)
-            if show_dates and answer.unit in TIME_UNITS and isinstance(number := record.get(name), int | float)
-            else record.get(name)
-            for answer, record in rows
+            _shown_measure(record.get(name), answer.unit if show_dates else None, rounding) for answer, record in rows
         ]
 
     return {
@@ -460,6 +457,11 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
         **{name: values_of(name) for name in charged},
         **({MISSING: missing} if any(missing) else {}),
     }
+
+
+def _shown_measure(number: Any, unit: str | None, rounding: Rounding) -> Any:
+    """Return a number as the text of a date if its unit says so; otherwise unchanged."""
+    return number if number is None or unit not in TIME_UNITS else time_text(float(number), unit, rounding)
 
 
 def _key_column(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -16,7 +17,16 @@ from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, 
 from tightrope.tables.expressions.conditions import Case, Compare, Cut, Logic, Member, Missing, Not
 from tightrope.tables.expressions.leaves import ColumnRef, Value
 from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Remainder
-from tightrope.tables.expressions.texts import Concat, LetterCase, Substring, TextEnd, TextLength, TextTest
+from tightrope.tables.expressions.texts import (
+    CONVERTIBLE_TEXTS,
+    Concat,
+    Converted,
+    LetterCase,
+    Substring,
+    TextEnd,
+    TextLength,
+    TextTest,
+)
 from tightrope.tables.expressions.times import (
     CLOCK_TABLE_END,
     CLOCK_TABLE_START,
@@ -269,6 +279,23 @@ def _(tree: Substring, row: Row) -> Any:
 def _(tree: Concat, row: Row) -> Any:
     found = [evaluated(part, row) for part in tree.parts]
     return None if None in found else "".join(map(str, found))
+
+
+@value.register
+def _(tree: Converted, row: Row) -> Any:
+    found = evaluated(tree.part, row)
+    if found is None:
+        return None
+    if tree.kind == "text":
+        return str(found).lower() if isinstance(found, bool) else str(found)
+    if not isinstance(found, str):
+        return found.date() if tree.kind == "date" else float(found)
+    if not re.fullmatch(CONVERTIBLE_TEXTS[tree.kind].removeprefix("^"), found):
+        return None
+    try:
+        return {"integer": int, "number": float, "date": dt.date.fromisoformat}[tree.kind](found)
+    except ValueError:
+        return None
 
 
 @value.register

@@ -27,6 +27,7 @@ from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Re
 from tightrope.tables.expressions.texts import (
     TEXT_TESTS,
     Concat,
+    Converted,
     Lower,
     Prefix,
     Substring,
@@ -189,8 +190,16 @@ def numbers(depth: int) -> st.SearchStrategy[ExpressionTree]:
         st.builds(Remainder, part, st.sampled_from([1, 7, 10**9, 0.1, 2.5, 1e300 / 1e290]).map(to_literal)),
         st.builds(Logarithm, part, st.sampled_from([None, to_literal(2), to_literal(10)])),
         st.builds(TextLength, texts(0)),
+        st.builds(Converted, st.sampled_from(["integer", "number"]), numerals()),
+        st.builds(lambda own: Converted("number", own), columns("integer")),
         cases(conditions(depth - 1), part),
     )
+
+
+@named
+def numerals() -> st.SearchStrategy[ExpressionTree]:
+    given = st.one_of(columns("integer"), columns("boolean"), columns("date"))
+    return st.one_of(st.builds(lambda own: Converted("text", own), given), literals("text"))
 
 
 WIDTHS = [None, *map(to_literal, (1, 5, 1000, 0.1, 0.01, 2.5, 0.3, 1e-7))]
@@ -200,7 +209,10 @@ WIDTHS = [None, *map(to_literal, (1, 5, 1000, 0.1, 0.01, 2.5, 0.3, 1e-7))]
 def days() -> st.SearchStrategy[ExpressionTree]:
     units = st.sampled_from([unit for unit in TRUNCATIONS if unit not in CLOCK_UNITS])
     parts = st.one_of(columns("date"), columns("timestamp"))
-    return st.one_of(columns("date"), st.builds(Truncate, units, parts), st.builds(make_cut, parts, edges_of("date")))
+    read = st.builds(lambda own: Converted("date", own), st.one_of(columns("timestamp"), numerals()))
+    return st.one_of(
+        columns("date"), read, st.builds(Truncate, units, parts), st.builds(make_cut, parts, edges_of("date"))
+    )
 
 
 def edges_of(kind: str) -> st.SearchStrategy[list[Value]]:
@@ -255,6 +267,7 @@ def texts(depth: int) -> st.SearchStrategy[ExpressionTree]:
         st.builds(Prefix, own, few),
         st.builds(Suffix, own, few),
         st.builds(Substring, own, few, few),
+        numerals(),
         st.builds(lambda *parts: Concat(parts), own, st.one_of(columns("integer"), literals("text"), own)),
     )
     return (

@@ -15,6 +15,7 @@ from tightrope.tables.expressions.conditions import Compare, Member, Missing, No
 from tightrope.tables.expressions.functions import FUNCTIONS
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
 from tightrope.tables.expressions.parsing import parse_expression
+from tightrope.tables.expressions.texts import CONVERSIONS
 from tightrope.tables.expressions.tree import ExpressionTree, SourceRows, ValueFacts, boolean_facts, tree_columns
 from tightrope.tables.schema import Schema
 
@@ -171,6 +172,12 @@ class Expression:
     def concat(self, *others: Expression | Literal) -> Expression:
         """Return the text followed by others, with integers in digits; missing if one of them is."""
         return self._call_function("concat", *others)
+
+    def cast(self, kind: str) -> Expression:
+        """Return the value as ``"integer"``, ``"number"``, ``"text"`` or ``"date"``; missing if a text is not one."""
+        if kind not in CONVERSIONS:
+            raise InputError("cast", kind, f"one of {', '.join(CONVERSIONS)}")
+        return self._call_function(kind)
 
     def length(self) -> Expression:
         """Return the number of characters of a text."""

@@ -12,8 +12,10 @@ from tightrope.tables.expressions.conditions import Case, make_cut
 from tightrope.tables.expressions.leaves import ColumnRef, Value
 from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Remainder
 from tightrope.tables.expressions.texts import (
+    CONVERSIONS,
     TEXT_TESTS,
     Concat,
+    Converted,
     Lower,
     Prefix,
     Substring,
@@ -148,6 +150,10 @@ FUNCTIONS: dict[str, LanguageFunction] = {
     "concat": LanguageFunction("concat(text, text, ...)", _make_concat, 2, None),
     "length": LanguageFunction("length(text)", TextLength),
     **{test: LanguageFunction(f"{test}(text, part)", partial(TextTest, test), 2, 2) for test in TEXT_TESTS},
+    **{
+        kind: LanguageFunction(f"{kind}({' or '.join(kinds)})", partial(Converted, kind))
+        for kind, kinds in CONVERSIONS.items()
+    },
     "date_trunc": LanguageFunction("date_trunc('month', day or instant)", _make_truncation, 2, 2),
     "week": LanguageFunction("week(day or instant)", partial(Truncate, "week")),
     **{

@@ -1,4 +1,4 @@
-"""Functions of texts: letters, parts, lengths, and tests for a part.
+"""Functions of texts: letters, parts, lengths, tests for a part, and conversions from and to texts.
 
 Characters are code points, as in Python: a separate accent counts. Texts are compared byte by byte, without patterns,
 so that neither a collation nor a wildcard matters.
@@ -15,7 +15,8 @@ from operator import add
 from typing import TYPE_CHECKING, ClassVar, Literal, final
 
 from tightrope.errors import InputError
-from tightrope.tables.expressions.leaves import Value
+from tightrope.tables.engine_calls import load_library
+from tightrope.tables.expressions.leaves import ENGINE_TYPES, Value
 from tightrope.tables.expressions.tree import (
     MAX_LISTED_VALUES,
     ExpressionTree,
@@ -230,9 +231,9 @@ class Concat(NewText):
                 expected = "a text or an integer for concat"
                 remedy = {
                     "number": f"say round({part})",
-                    "boolean": f"say case({part}, 'yes', 'no')",
-                    "date": f"say year({part}), month({part}) and so on",
-                    "timestamp": f"say year({part}), month({part}) and so on",
+                    "boolean": f"say text({part})",
+                    "date": f"say text({part})",
+                    "timestamp": f"say text(date({part}))",
                 }
                 raise InputError("expression", f"{part} ({its.kind})", expected, remedy.get(its.kind, ""))
         choices = [its.possible_values for its in facts]
@@ -312,11 +313,92 @@ class TextTest(ExpressionTree):
         return TEXT_TESTS[self.test](*(part.to_engine_column(rows) for part in self.child_nodes))
 
 
+Conversion = Literal["integer", "number", "text", "date"]
+CONVERSIONS: dict[Conversion, tuple[str, ...]] = {
+    "integer": ("text",),
+    "number": ("text", "integer"),
+    "text": ("text", "integer", "boolean", "date"),
+    "date": ("text", "timestamp"),
+}
+"""The functions of ``Converted``, and the kinds that each of them takes."""
+CONVERSION_REMEDIES: dict[tuple[str, str], str] = {
+    ("integer", "number"): "say floor(x) or round(x)",
+    ("integer", "boolean"): "say case(condition, 1, 0)",
+    ("number", "boolean"): "say case(condition, 1, 0)",
+    ("text", "number"): "say floor(x) or round(x) first",
+    ("text", "timestamp"): "say date(t) first",
+}
+CONVERTIBLE_TEXTS: dict[str, str] = {
+    "integer": "^[+-]?[0-9]{1,18}",
+    "number": "^[+-]?[0-9]{1,15}([.][0-9]{1,15})?",
+    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}",
+}
+"""Patterns of the complete texts that are read as each kind: plain digits, about which engines agree."""
+FIRST_YEAR = "0001"
+CONVERTED_BYTES = 20
+"""Bytes of the longest integer of 64 bits, day or truth value as text."""
+
+
+@final
+@dataclass(frozen=True)
+class Converted(NewText):
+    """A text read as an integer, number or day, missing if it has another form; or one of these as text."""
+
+    kind: Conversion
+    part: ExpressionTree
+    operand_mentions = 4
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The value that is converted."""
+        return (self.part,)
+
+    @property
+    def max_value_bytes(self) -> int:
+        """The size of the text, or of the part of a text that is read."""
+        return max(CONVERTED_BYTES, self.part.max_value_bytes)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.part})"
+
+    def infer_facts(self, schema: Schema) -> ValueFacts:
+        """Return the facts of the kind; possible values are converted to texts, and ranges of integers stay."""
+        facts = self.part.infer_facts(schema)
+        if facts.kind not in CONVERSIONS[self.kind]:
+            expected = f"a {' or '.join(CONVERSIONS[self.kind])} for {self.kind}"
+            remedy = CONVERSION_REMEDIES.get((self.kind, facts.kind), "")
+            raise InputError("expression", f"{self.part} ({facts.kind})", expected, remedy)
+        if self.kind == "number" and facts.kind == "integer":
+            return ValueFacts("number", facts.lower, facts.upper, never_missing=facts.never_missing)
+        if self.kind != "text":
+            return ValueFacts(self.kind)
+        values = None if facts.possible_values is None else tuple(sorted(map(_value_text, facts.possible_values)))
+        return ValueFacts("text", possible_values=values, never_missing=facts.never_missing)
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Cast values of other kinds; cast the texts that match the pattern as a whole, without errors."""
+        column, ibis = self.part.to_engine_column(rows), load_library("ibis")
+        if self.kind == "text":
+            return column.cast("string")
+        if not column.type().is_string():
+            return column.date() if self.kind == "date" else column.cast("float64")
+        matching = column.re_extract(CONVERTIBLE_TEXTS[self.kind], 0)
+        is_complete = matching == column
+        if self.kind == "date":
+            is_complete = is_complete & (column >= FIRST_YEAR)
+        engine_type = "date" if self.kind == "date" else ENGINE_TYPES[self.kind]
+        return ibis.ifelse(is_complete, matching.try_cast(engine_type), ibis.null(engine_type))
+
+
+def _value_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
     """Return the facts of a text that a function makes of this one; raises ``InputError`` if it is not a text."""
     facts = part.infer_facts(schema)
     if facts.kind != "text":
-        remedy = f"concat({part}) makes a text of it" if facts.kind == "integer" else ""
+        remedy = f"text({part}) makes a text of it" if facts.kind in CONVERSIONS["text"] else ""
         raise InputError("expression", f"{part} ({facts.kind})", f"a text for {function}", remedy)
     return ValueFacts("text", never_missing=facts.never_missing)
 
