@@ -55,7 +55,7 @@ def row(library: str, name: str, drawn: Drawn) -> tuple[str, Line]:
     by_bits = tr.audit.samples(*map(tr.audit.float_columns, (one, zero)), claim=[claim])
     verdicts = [found.against([claim]) for found in (by_value, by_bits)]
     said = "refuted" if any(verdict.refuted for verdict in verdicts) else "not refuted"
-    seen = [verdict.could_have_seen.get("randomised response", 0.0) for verdict in verdicts]
+    seen = [verdict.least_detectable.get("randomized response", 0.0) for verdict in verdicts]
     least = "–" if said == "refuted" else f"{min(seen):.2f}"
     bounds = [f"{found.epsilon(delta):.2f}, {found.total_variation():.3f}" for found in (by_value, by_bits)]
     cells = [library, name, f"{claim[0]:.3g}, {claim[1]:g}", *bounds, said, least]

@@ -31,7 +31,7 @@ from lines import Line, option, write
 from peers.tasks import TASKS, Task, errors, truths
 
 import tightrope as tr  # noqa: F401 - the rooms below load by it
-from tightrope.release.build_answers import build_answers, certificate_of
+from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.plan_file import load_plan_file
 from tightrope.tables import attach_public_tables, open_source
 
@@ -108,9 +108,9 @@ def ours(name: str, folder: Path, releases: int) -> Found:
     shutil.copy(folder / "airports.parquet", work)
     file = load_plan_file(work / "plan.toml")
     draft = file.release_plan().draft
-    table = attach_public_tables(open_source(work / f"{task.table}.parquet"), file.open_public_tables())
+    table = attach_public_tables(open_source(work / f"{task.table}.parquet"), file.public_tables())
     exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
-    draw = build_answers(draft, certificate_of(draft))
+    draw = AnswerBuilder(draft, certificate_of(draft)).build_answers
     answers = [draw(exact)[0] for _ in range(releases)]
     held, asked, measured = 0, 0, []
     for answer in answers:

@@ -12,6 +12,7 @@ from pathlib import Path
 from lines import Line, option, write
 
 from tightrope.documents import Budget
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.ledger import Account, Claim, Identity, Ledger, Limit, chain
 from tightrope.ledger.chain import CHARGED, Entry
 from tightrope.ledger.check import check_ledger
@@ -70,12 +71,12 @@ def measured(entries: int) -> list[Line]:
     """Prints what it finds on the way."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "bench.ledger", create=True)
-        identity = Identity("bench", (("x", "integer"),), None, "a person", 1, 1, 1)
+        identity = Identity("bench", (("x", "integer"),), PrivacyUnit(None, 1, 1, 1))
         account = ledger.declare_dataset(identity, [Limit("total", BUDGET)])
         empty = 1000 * statistics.median(charged(account, 200, "first"))
         print(f"charge, empty ledger: median {empty:.1f} ms")
         moments = [Limit("total", BUDGET, rule="moments", releases=1000)]
-        other = ledger.declare_dataset(replace(identity, name="moments", person="x"), moments)
+        other = ledger.declare_dataset(replace(identity, name="moments", unit=PrivacyUnit("x", 1, 1, 1)), moments)
         by_moments = charged(other, 100, "first", noise())
         moment = 1000 * statistics.median(by_moments)
         print(f"charge by moments: median {moment:.1f} ms, first {1000 * by_moments[0]:.0f}")

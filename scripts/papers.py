@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tightrope.papers.item import COARSE
-from tightrope.papers.run import page_in_markdown, run_items, select_items, verdict_words
+from tightrope.papers.item import COARSE, page_in_markdown, run_items, select_items, verdict_words
 
 ROOT = Path(__file__).parents[1]
 PAGE, VERDICTS = ROOT / "docs" / "papers.md", ROOT / "tests" / "papers" / "verdicts.json"

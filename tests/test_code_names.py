@@ -26,8 +26,12 @@ FOREIGN = frozenset(
     [
         "dataclasses",
         "decimal",
+        "datetime",
+        "ibis",
         "itertools",
+        "json",
         "math",
+        "np",
         "numpy",
         "os",
         "pandas",
@@ -58,6 +62,8 @@ VARIABLES = frozenset(
         "name",
         "noise",
         "odometer",
+        "other",
+        "p",
         "permanent",
         "person",
         "plan",
@@ -137,6 +143,22 @@ def test_names_of_code_exist(path: Path) -> None:
 @pytest.mark.parametrize("name", ["noise.no_such_noise", "Session.no_such_method", "answers.no_such_field"])
 def test_a_stale_name_is_found(name: str) -> None:
     assert unknown_names(f"first\n`{name}(1)`") == [f"2: {name}"]
+
+
+CALLED = re.compile(
+    r"(?<![\w/.\-\"'@])(?:tr|tightrope|[a-z_]+)(?:\.[a-z_]\w*)+(?=\()|"
+    r"\b(?:tr|tightrope)(?:\.[A-Za-z_]\w*)+|(?<![\w/.\-@])[a-z_]+(?:\.[a-z_]\w*){2,}"
+)
+"""Calls of dotted names, and names of the package, in a text."""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_of_code_in_texts_exist(path: Path) -> None:
+    """Errors and help name functions that exist: in full, or as a method of an object that the user has."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    names = {name for text in texts if " " in text for name in CALLED.findall(text.split(">>>")[0])}
+    assert not [name for name in sorted(names) if not FILE.search(name) and not is_known(name)]
 
 
 def fields_of(node: ast.ClassDef) -> set[str]:

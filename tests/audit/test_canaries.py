@@ -183,7 +183,7 @@ def test_a_claim_is_refuted_or_what_could_be_seen_is_said() -> None:
     found = one_run(*reports(draw, 2_000, 2.0), guesses=1_900, randomness=lots)
     assert found.against(tr.Budget(epsilon=1, delta=1e-6)).refuted
     spared = found.against(tr.Budget(epsilon=2, delta=1e-6))
-    seen = spared.could_have_seen["randomized response"]
+    seen = spared.least_detectable["randomized response"]
     assert not spared.refuted and 2 < seen < 3
     assert str(spared).endswith("(randomized response)")
     again = (one_run(*reports(draw, 2_000, seen), guesses=1_900, randomness=lots) for _ in range(80))

@@ -12,7 +12,7 @@ from mpmath import mp
 
 from tests.channels.random_channels import channel, exact_triple, law
 from tightrope.channels import Channel, suprema
-from tightrope.channels.extremal import binary_with_erasure, dominating_channel, third_way
+from tightrope.channels.extremal import binary_with_erasure, dominating_channel, three_input_channel
 from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 
@@ -115,7 +115,7 @@ def test_the_binary_mechanism_with_erasure_attains_proposition_2(triple: Guarant
 @pytest.mark.parametrize("triple", [Guarantee(1.0, 0.0, 0.3), Guarantee(0.1, 0.0, 0.02), Guarantee(3.0, 0.0, 0.8)])
 @pytest.mark.parametrize("t", [1e-3, 0.2, 1.0])
 def test_three_inputs_attain_the_bounds_between_outputs(triple: Guarantee, t: float) -> None:
-    best = third_way(triple)
+    best = three_input_channel(triple)
     assert best.epsilon == pytest.approx(triple.epsilon, rel=1e-12)
     assert best.total_variation == pytest.approx(triple.total_variation, rel=1e-12)
     p0, p1 = [t, 0, 1 - t], [0, t, 1 - t]
@@ -129,12 +129,12 @@ def test_three_inputs_attain_the_bounds_between_outputs(triple: Guarantee, t: fl
 
 def test_the_largest_third_way_is_ternary_randomized_response() -> None:
     ratio = math.e
-    best = third_way(Guarantee(1.0, 0.0, (ratio - 1) / (ratio + 2)))
+    best = three_input_channel(Guarantee(1.0, 0.0, (ratio - 1) / (ratio + 2)))
     assert best.matrix == pytest.approx(np.where(np.eye(3) > 0, ratio, 1.0) / (ratio + 2), rel=1e-12)
     with pytest.raises(InputError, match="total_variation"):
-        third_way(Guarantee(1.0))
+        three_input_channel(Guarantee(1.0))
     with pytest.raises(InputError, match="delta"):
-        third_way(Guarantee(1.0, 0.01, 0.02))
+        three_input_channel(Guarantee(1.0, 0.01, 0.02))
 
 
 @pytest.mark.parametrize("triple", PURE)

@@ -145,9 +145,9 @@ def test_what_several_places_know_of_a_signal_is_said_once(capsys):
 def test_ctrl_c_anywhere_else_is_not_silent(run, monkeypatch):
     """No claim about the budget is made where nobody knows it."""
 
-    def interrupt(_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tightrope.cli.ledger._open_ledger", interrupt)
+    monkeypatch.setattr("tightrope.cli.ledger._open_datasets", interrupt)
     shown = run("ledger", "show", "a.ledger")
     assert (shown.code, shown.err) == (130, "tightrope: interrupted\n")

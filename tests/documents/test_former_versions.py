@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def test_former_keys_have_their_new_names() -> None:
     assert result.certificate.budget_fraction == 1
     assert [one.kind for one in result.bias] == ["left out", "below", "above", "missing"]
     assert "a ship" in html(result)
+    assert html(json.loads((FORMER / "release-result-1.json").read_text(encoding="utf-8"))) == html(result)
 
 
 def test_a_former_study_is_read() -> None:

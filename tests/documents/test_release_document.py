@@ -7,10 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from msgspec import structs
 
 import tightrope as tr
 from tightrope.documents.document import plain_data, to_json_text
-from tightrope.documents.release import RELEASES, ReleaseResult, read_certificate, read_result
+from tightrope.documents.release import RELEASES, ReleaseResult, read_certificate, read_result, results_columns
 from tightrope.errors import InputError
 
 
@@ -27,6 +28,16 @@ def test_written_and_read_back_equal(result: ReleaseResult) -> None:
     assert read_result(to_json_text(result)) == result
     assert read_certificate(to_json_text(result.certificate)) == result.certificate
     assert result.certificate.budget.to_budget() == tr.Budget(epsilon=1, delta="1e-7").scale_by("0.5")
+
+
+def test_columns_of_keys_differ_from_other_columns(result: ReleaseResult) -> None:
+    names = ("question", "by question", "missing")
+    row = dict.fromkeys(names) | {"value": 1, "lower": 0, "upper": 2}
+    answer = structs.replace(result.answers[0], by=names, keys="given", rows=(row,))
+    found = results_columns(structs.replace(result, answers=(answer,)))
+    assert list(found) == [
+        "question", "by question", "by by question", "by missing", "value", "lower", "upper", "missing",
+    ]  # fmt: skip
 
 
 def test_each_row_is_a_person() -> None:

@@ -22,7 +22,7 @@ import tightrope as tr
 from benchmarks.peers.tasks import TASKS, Task, truths
 from tightrope.noise.allocation import allocate_noise
 from tightrope.release.answers import Answer
-from tightrope.release.build_answers import build_answers, certificate_of
+from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.draft import NoisePlan
 from tightrope.release.plan_file import load_plan_file
 from tightrope.tables import PublicTableSource, attach_public_tables, open_source
@@ -95,7 +95,7 @@ def covered(task: Task, draft: NoisePlan, folder: Path, public: list[PublicTable
     truth = truths(task, task.neutral(bounded))
     table = attach_public_tables(open_source(bounded), public)
     exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
-    draw = build_answers(draft, certificate_of(draft))
+    draw = AnswerBuilder(draft, certificate_of(draft)).build_answers
     rows = [(row, key_of(answer, row)) for answer in (draw(exact)[0] for _ in range(RELEASES)) for row in answer.rows]
     known = [inside(row, truth[key]) for row, key in rows if key in truth]
     return sum(known), len(known)

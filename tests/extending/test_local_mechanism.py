@@ -22,8 +22,7 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms import registry
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.values import check_categories
-from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import Study, load_study, study_text
+from tightrope.local.studies.study import Findings, Study, load_study, study_text
 from tightrope.randomness.bits import Source
 from tightrope.randomness.integers import uniform_below
 

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError
 from tightrope.queries.query import Integers, Noises, Query, Record
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup, group_queries
+from tightrope.queries.query_group import QueryGroup, group_queries
 from tightrope.queries.statistics import NoisyStatistic, column_grid, row_count, value_sum
 from tightrope.release import plan_file
 from tightrope.tables import open_source

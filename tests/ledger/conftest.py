@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tightrope as tr
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.ledger import Account, Claim, Identity, Ledger, Limit
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
@@ -17,7 +18,9 @@ TOTAL = Limit("total", BUDGET)
 def identity(name: str = "visits", **changes: object) -> Identity:
     usual = {"columns": (("user", "integer"), ("city", "text")), "privacy_unit": "user", "means": "a person"}
     bounds = {"max_rows": 3, "max_rows_per_group": 3, "max_groups": 3}
-    return Identity(name, **{**usual, **bounds, **changes})  # type: ignore[arg-type]
+    given = {**usual, **bounds, **changes}
+    unit = PrivacyUnit(given.pop("privacy_unit"), means=given.pop("means"), **{key: given.pop(key) for key in bounds})
+    return Identity(name, unit=unit, **given)  # type: ignore[arg-type]
 
 
 def claim(key: str, share: str = "0.1", plan: str = "plan", **more: str) -> Claim:

@@ -20,7 +20,7 @@ from tightrope.errors import EngineError, InputError, InsufficientBudgetError, L
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.overview import ledger_overview
-from tightrope.release.execution import _json_form, _stored_value, recipe_of
+from tightrope.release.execution import from_stored_form, recipe_of, to_stored_form
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
@@ -404,5 +404,5 @@ def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
 def test_instants_of_nanoseconds_come_back_as_they_were():
     for text in ("2026-03-01T12:00:00.123456789", "2026-03-01T12:00:00.000000001+01:00"):
         value = pandas.Timestamp(text)
-        assert _stored_value(json.loads(json.dumps(_json_form(value)))) == value
-    assert _json_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}
+        assert from_stored_form(json.loads(json.dumps(to_stored_form(value)))) == value
+    assert to_stored_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}

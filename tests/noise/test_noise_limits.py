@@ -60,10 +60,10 @@ def test_every_lower_bound_is_below_every_upper_bound(epsilon, delta, variation,
 @settings(deadline=None, max_examples=40)
 def test_truncated_laplace_keeps_the_total_variation(epsilon, exponent, variation):
     """The law that the upper bound stands for exists: its exact loss keeps all three numbers."""
-    from tightrope.noise.noise_limits import _largest_noise_epsilon
+    from tightrope.noise.noise_limits import largest_noise_epsilon
 
     delta = min(10**exponent, variation)
-    rate = _largest_noise_epsilon(epsilon, delta, variation)
+    rate = largest_noise_epsilon(epsilon, delta, variation)
     law = truncated_laplace(epsilon=rate, delta=delta)
     assert rate <= epsilon
     assert law.loss.total_variation() <= variation * (1 + 1e-9)

@@ -13,13 +13,15 @@ from typer.testing import CliRunner
 from tightrope.cli.main import app
 from tightrope.errors import InputError
 from tightrope.papers import instances
-from tightrope.papers.item import COARSE, Item, printed_number
-from tightrope.papers.run import (
+from tightrope.papers.item import (
+    COARSE,
     ITEM_LISTS,
     TITLES,
     VERDICT_WORDS,
+    Item,
     ItemResult,
     page_in_markdown,
+    printed_number,
     run_items,
     select_items,
     verdict_words,

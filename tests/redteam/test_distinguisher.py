@@ -291,7 +291,7 @@ def counted(draft: NoisePlan, newcomer: Sequence[str]) -> list[tuple[GroupTotals
 def losses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times: int) -> np.ndarray[Any, Any]:
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
-    for task, every, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
+    for task, every, tables in zip(draft.tasks, draft.noises_by_task, integers, strict=True):
         noises = tuple(noise for noise in every if not noise.vector.over_all_groups)
         whole = tuple(noise for noise in every if noise.vector.over_all_groups)
         hidden = {noise: np.zeros((2, times), dtype=np.int64) for noise in whole}
@@ -387,7 +387,7 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
 
     session = tr.Session(table([]), privacy_unit="person", max_rows=2, budget=tr.Budget(epsilon=2, delta=1e-6))
     draft = session.plan(KINDS["sums"]).draft
-    assert all(noise.vector.joint_noise for noise in draft.noises()[0])
+    assert all(noise.vector.joint_noise for noise in draft.noises_by_task[0])
     answering_point = build_answers._add_joint_noise
     monkeypatch.setattr(build_answers, "_add_joint_noise", apart)
     monkeypatch.setitem(globals(), "log_point", lambda box, x: sum(map(log_chance, box, x)))

@@ -27,10 +27,11 @@ import pytest
 
 import tightrope as tr
 from tests.tables.every_engine import spark
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, TightropeError
 from tightrope.mechanisms.exponential import cell_distances, width_distances
 from tightrope.noise.worst_split import SplitBounds
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup, group_queries
+from tightrope.queries.query_group import QueryGroup, group_queries
 from tightrope.queries.statistics import NoisyStatistic
 from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.release.suggest import bounds_question, rows_question

@@ -28,7 +28,8 @@ import pytest
 import tightrope as tr
 from tests.postgres_server import server
 from tests.tables.every_engine import postgres_database, spark_frame
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.documents.privacy_unit import PrivacyUnit
+from tightrope.queries.query_group import group_queries
 from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.tables import (
     Column,

@@ -13,7 +13,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from decimal import Decimal
 from types import FrameType
 
@@ -23,7 +22,8 @@ import pytest
 import tightrope as tr
 from tests.release.after_the_charge import fails_after_the_charge
 from tightrope.errors import EngineError, InputError, InsufficientBudgetError, SingleUseError
-from tightrope.release import plan_register
+from tightrope.release import accounts
+from tightrope.release import plan as release_plan
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 TABLE = pd.DataFrame({"x": [1.0] * 100})
@@ -40,9 +40,7 @@ def failing(monkeypatch):
     return lambda error: fails_after_the_charge(monkeypatch, error)
 
 
-@pytest.mark.parametrize(
-    "name", ["budget_fraction", "budget", "loss", "allocation", "_draft", "_release_handle", "new"]
-)
+@pytest.mark.parametrize("name", ["budget_fraction", "budget", "loss", "allocation", "_draft", "_account", "new"])
 def test_nothing_of_a_plan_can_be_set_or_deleted(session, name):
     plan = session.plan([tr.count()], budget_fraction="0.5")
     with pytest.raises(SingleUseError, match="could spend its budget twice"):
@@ -74,7 +72,7 @@ def test_what_is_charged_stands_with_the_session_not_in_the_plan(session):
     plan.release()
     assert session.spent["budget_fraction"] == "0.6"
     other = session.plan([tr.count()], budget_fraction="0.6")
-    object.__setattr__(session, "_charges", plan_register.open_account())
+    object.__setattr__(session, "_charges", accounts.SessionCharges())
     with pytest.raises(InsufficientBudgetError, match=r"0\.4 is left"):
         other.release()
 
@@ -243,17 +241,27 @@ def test_before_the_charge_nothing_is_spent_and_the_plan_lives(session, monkeypa
     plan.release()
 
 
+class TwoIsReleased:
+    """A table whose release is the number 2."""
+
+    def prepare_answers(self) -> None:
+        """Nothing can fail before the charge."""
+
+    def read_and_draw(self, _: None) -> int:
+        return 2
+
+
 class Stopped(BaseException):
     """What a signal's handler may raise, anywhere."""
 
 
 def stopped_at(step: int, work: Callable[[], object]) -> str | None:
-    """The notes of ``Stopped``, raised at the ``step``-th line of the register; None where it has fewer."""
+    """The notes of ``Stopped``, raised at the ``step``-th line of a release's life cycle; None where it has fewer."""
     seen = 0
 
     def trace(frame: FrameType, event: str, _: object) -> object:
         nonlocal seen
-        if frame.f_code.co_filename != plan_register.__file__:
+        if frame.f_code.co_filename not in (accounts.__file__, release_plan.__file__):
             return None
         seen += event == "line"
         if seen == step and event == "line":
@@ -274,8 +282,8 @@ def test_an_interrupt_at_any_line_charges_once_or_not_at_all_and_says_which():
     told, step = set(), 0
     while True:
         step += 1
-        charges = plan_register.open_account()
-        issued = plan_register.issue_plan(charges, Decimal("0.5"), lambda: nullcontext(lambda: 2))
+        charges = accounts.SessionCharges()
+        issued = tr.release.Plan(None, accounts.InMemoryAccount(charges, Decimal("0.5")), TwoIsReleased())
         said = stopped_at(step, issued.release)
         spent = charges.total_charged()
         assert spent in (0, Decimal("0.5"))

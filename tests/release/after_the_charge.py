@@ -9,7 +9,7 @@ from tightrope.release import build_answers
 
 def fails_after_the_charge(patch: pytest.MonkeyPatch, error: BaseException) -> None:
     """A release ends with this exception when it draws: what comes before, the rehearsal too, goes well."""
-    rehearse = build_answers._dry_run_answers
+    rehearse = build_answers.AnswerBuilder.rehearse_on_zeros
 
     def drawn(*_: object) -> None:
         raise error
@@ -18,4 +18,4 @@ def fails_after_the_charge(patch: pytest.MonkeyPatch, error: BaseException) -> N
         rehearse(*words)  # type: ignore[arg-type]
         patch.setattr(build_answers, "_noisy_groups", drawn)
 
-    patch.setattr(build_answers, "_dry_run_answers", rehearsed)
+    patch.setattr(build_answers.AnswerBuilder, "rehearse_on_zeros", rehearsed)

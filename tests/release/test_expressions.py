@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.queries.query_group import group_queries
 from tightrope.tables import Request, open_source
 
 pytestmark = pytest.mark.usefixtures("planned_once")

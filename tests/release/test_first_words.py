@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
+from tightrope.documents.release import PlannedCosts, PlannedCount
 from tightrope.errors import InputError
 from tightrope.release.bias_check import (
     NoisyCount,
@@ -19,6 +20,7 @@ from tightrope.release.bias_check import (
     used_rows_key,
 )
 from tightrope.release.plan_text import costs_lines, shared_notes
+from tightrope.reporting.wording.partial_release import PartialBias, PartialRelease
 from tightrope.reporting.wording.sentences import bias_statements
 from tightrope.tables.expressions.parsing import parse_expression
 
@@ -168,13 +170,13 @@ def test_what_all_answers_have_in_common_is_said_once() -> None:
     plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
     assert str(plan).count("the additional rows are left out") == 1
     assert str(visits().plan([tr.count()])).count("the additional rows are left out") == 1
-    assert shared_notes(plan.to_data()["answers"][:1]) == []
+    assert shared_notes(plan.document().answers[:1]) == []
 
 
 def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
-    counts = [{"statistic": "rows, used", "half_width_95": half} for half in (20.0, 20_680.0)]
-    assert "bias_check = 0" in costs_lines({"budget_fraction": "0.02", "counts": counts})[-1]
-    assert "bias_check = 0" not in costs_lines({"budget_fraction": "0.02", "counts": counts[:1]})[-1]
+    counts = tuple(PlannedCount(answers=(), statistic="rows, used", half_width_95=half) for half in (20.0, 20_680.0))
+    assert "bias_check = 0" in costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts))[-1]
+    assert "bias_check = 0" not in costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts[:1]))[-1]
 
 
 def test_the_index_that_pandas_writes_has_a_name(tmp_path: Path) -> None:
@@ -244,8 +246,8 @@ def test_rows_without_a_person_are_said_to_be_left_out_once_and_not_counted_amon
 
 
 def test_equal_sentences_about_what_was_left_out_are_one() -> None:
-    costs = [{"statement": "it is so", "answers": names} for names in (["a"], ["b", "c"], ["a"])]
-    assert bias_statements({"bias": [*costs, {"statement": "other", "answers": ["d"]}]}) == [
+    costs = [PartialBias(statement="it is so", answers=names) for names in (("a",), ("b", "c"), ("a",))]
+    assert bias_statements(PartialRelease(bias=(*costs, PartialBias(statement="other", answers=("d",))))) == [
         ("It is so.", "a, b, c"),
         ("Other.", "d"),
     ]

@@ -26,9 +26,9 @@ def test_intervals_cover():
     opened = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     covered = dict.fromkeys(truths, 0)
     plan = opened.plan(questions)
-    from tightrope.release.build_answers import build_answers, certificate_of
+    from tightrope.release.build_answers import AnswerBuilder, certificate_of
 
-    draw_anew = build_answers(plan._draft, certificate_of(plan._draft))
+    draw_anew = AnswerBuilder(plan._draft, certificate_of(plan._draft)).build_answers
     exact = [opened._table.collect_totals(task.table_request) for task in plan._draft.tasks]
     for _ in range(RUNS):  # draws anew without charging: this is a test of the intervals
         for answer in draw_anew(exact):

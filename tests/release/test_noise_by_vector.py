@@ -21,7 +21,7 @@ def drawn(monkeypatch):
     What is drawn before the charge, to see that it can be, is left out.
     """
     sizes: list[int] = []
-    rehearse = build_answers._dry_run_answers
+    rehearse = build_answers.AnswerBuilder.rehearse_on_zeros
 
     def forgotten(*everything: object) -> None:
         rehearse(*everything)
@@ -32,7 +32,7 @@ def drawn(monkeypatch):
         return np.full(size, HUGE * len(sizes))
 
     monkeypatch.setattr(WidenedNoise, "sample", sample)
-    monkeypatch.setattr(build_answers, "_dry_run_answers", forgotten)
+    monkeypatch.setattr(build_answers.AnswerBuilder, "rehearse_on_zeros", forgotten)
     return sizes
 
 

@@ -256,9 +256,9 @@ def test_the_arrangement_with_the_smaller_error_is_taken_where_steps_are_coarse(
     errors = []
     for way in draft.possible_arrangements:
         tasks, allocation = allocate_best_arrangement((way,), draft.budget)
-        noises = replace(draft, tasks=tasks, allocation=allocation).noises()[0]
+        noises = replace(draft, tasks=tasks, allocation=allocation).noises_by_task[0]
         errors.append(sum(noise.mean_absolute * noise.step_size for noise in noises))
-    assert sum(noise.mean_absolute * noise.step_size for noise in draft.noises()[0]) <= min(errors) * 1.001
+    assert sum(noise.mean_absolute * noise.step_size for noise in draft.noises_by_task[0]) <= min(errors) * 1.001
 
 
 def test_what_bounding_costs_takes_no_more_than_its_part_beside_a_box():

@@ -25,8 +25,7 @@ from tests.verify.test_exclusive_sets import TABLE
 from tests.verify.written import coupling, ledger
 from tightrope.cli.main import app
 from tightrope.documents.document import to_json_text
-from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import Study
+from tightrope.local.studies.study import Findings, Study
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import REFUTED
 from tightrope.verify.ledgers import HASHED_FIELDS, canonical_text, sha256

@@ -11,10 +11,10 @@ import tightrope as tr
 from tests.verify.altered import MUTATIONS, altered, not_caught
 from tests.verify.written import LISTED, STEPS, account, training
 from tightrope.verify import accounts
+from tightrope.verify.accounts import step_profile
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 from tightrope.verify.promises import exact_interval
-from tightrope.verify.steps import step_profile
 
 FULL = MUTATIONS >= 200
 

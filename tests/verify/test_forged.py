@@ -218,7 +218,7 @@ def test_a_file_without_end_is_no_document(monkeypatch, tmp_path):
     ],
 )
 def test_what_would_take_for_ever_is_left_open(monkeypatch, change, wanted):
-    monkeypatch.setattr("tightrope.verify.laws.MAX_TOTAL_POINTS", 1 << 14)
+    monkeypatch.setattr("tightrope.verify.loss_grid.MAX_TOTAL_POINTS", 1 << 14)
     assert outcome(json.loads(noise("several")) | change) == wanted
 
 

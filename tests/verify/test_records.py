@@ -9,8 +9,7 @@ import pytest
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import coupling, ledger
 from tightrope.documents.document import to_json_text
-from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import Study
+from tightrope.local.studies.study import Findings, Study
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 from tightrope.verify.ledgers import HASHED_FIELDS, canonical_text, sha256

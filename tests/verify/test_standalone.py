@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.written import account, coupling, ledger, noise, release
+from tests.verify.test_answers import released
+from tests.verify.written import account, coupling, ledger, noise, release, training
 from tightrope.verify.check import check_document, verdict_text
 from tightrope.verify.standalone import standalone_text
 
@@ -59,6 +60,8 @@ ALONE_LINES = {
     "account": (lambda: account("finite"), 1050),
     "coupling": (coupling, 680),
     "ledger": (ledger, 590),
+    "result": (lambda: released("each row a person"), 2150),
+    "training": (training, 1000),
 }  # fmt: skip
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import scipy
-
 from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.errors import PrecisionError
+from tightrope.numerics.root_finding import find_root
 
 MAX_EPSILON = 1e300
 """Largest ε, in nats, that is searched."""
@@ -98,23 +97,16 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bo
     while low == 0 and high / stride > SMALLEST_BRACKET_END:
         low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
         stride *= stride
-    root = _solve_in_bracket(delta_at, target, low, high)
-    return round_root_to_side(delta_at, target, root, upper_bound=upper_bound)
-
-
-def _solve_in_bracket(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Return the ε in the bracket where log δ equals log of the target.
-
-    If δ or the target is 0, the difference of the logarithms is replaced by −800 or 800.
-    """
 
     def log_delta_excess(epsilon: float) -> float:
+        """Return the difference of the logarithms of δ and the target; ± 800 if one of them is 0."""
         value = delta_at(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 
-    if log_delta_excess(high) == 0:
-        return high
-    return float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
+    root = high
+    if log_delta_excess(high) != 0:
+        root = find_root(log_delta_excess, low, high, within=max(1e-14 * high, 5e-324), relative=1e-14)
+    return round_root_to_side(delta_at, target, root, upper_bound=upper_bound)
 
 
 def round_root_to_side(delta_at: Callable[[float], float], target: float, root: float, *, upper_bound: bool) -> float:

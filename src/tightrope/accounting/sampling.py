@@ -15,7 +15,7 @@ from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove, sampled_add, sampled_remove
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
-from tightrope.accounting.distributions.subset import SubsetGaussian, subset_distribution
+from tightrope.accounting.distributions.subset import subset_distribution
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import log1p
@@ -167,7 +167,7 @@ def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
         raise InputError("loss", "a pair whose two orders differ", "the same loss in both orders", remedy)
     if rate == 1:
         return remove, add
-    both = Composition.from_distribution(_subset_distribution(law, rate))
+    both = Composition.from_distribution(subset_distribution(law, rate))
     return both, both
 
 
@@ -219,11 +219,6 @@ def _poisson_sampled(law: LossDistribution, rate: float, *, remove: bool) -> Los
     if isinstance(law, GaussianLossDistribution):
         return PoissonGaussian(law.mu, rate, remove=remove)
     return PoissonRemove(law, rate) if remove else PoissonAdd(law, rate)
-
-
-@lru_cache(maxsize=256)
-def _subset_distribution(law: LossDistribution, rate: float) -> LossDistribution:
-    return SubsetGaussian(law.mu, rate) if isinstance(law, GaussianLossDistribution) else subset_distribution(law, rate)
 
 
 _cached_erasure = lru_cache(maxsize=256)(erase_distribution)

@@ -185,13 +185,13 @@ def least_value(value: Bracket, start: float, key: Key, floor: float, rough: Key
     """
     cached_value = cache(value)
 
-    def evaluate(epsilon: float) -> EvaluatedPoint:
+    def evaluate_point(epsilon: float) -> EvaluatedPoint:
         return EvaluatedPoint(epsilon, *cached_value(epsilon))
 
     scale = FROM_ZERO if rough is None else SinhScale.around_minimum(rough, start, floor)
     ends = (start if scale is FROM_ZERO else scale.origin, floor)
     best_epsilon = _minimizing_epsilon(lambda epsilon: key(cached_value(epsilon)[1]), scale, ends, SEARCH_TOLERANCE)
-    bracket = _points_above_minimum(evaluate, evaluate(best_epsilon), floor)
+    bracket = _points_above_minimum(evaluate_point, evaluate_point(best_epsilon), floor)
     low, gaps = -math.inf, [math.inf] * STALL_ROUNDS
     if isinstance(bracket, EvaluatedPoint):
         return LeastValue(bracket.epsilon, low, bracket.high)
@@ -211,8 +211,8 @@ def least_value(value: Bracket, start: float, key: Key, floor: float, rough: Key
         bend = down / left - up / right
         vertex = (down / left * right - up / right * left) / bend / 2 if bend < 0 else 0.0
         for epsilon in (crossing, crossing + math.copysign(halfway, distance), middle.epsilon + vertex):
-            bracket = bracket.join_bounds(evaluate(epsilon))
-        bracket = bracket.tighten_chords(evaluate)
+            bracket = bracket.join_bounds(evaluate_point(epsilon))
+        bracket = bracket.tighten_chords(evaluate_point)
     return LeastValue(bracket.best.epsilon, low, bracket.best.high)
 
 
@@ -222,12 +222,12 @@ def _minimizing_epsilon(height: Key, scale: SinhScale, ends: tuple[float, float]
     def height_at(position: float) -> float:
         return height(scale.epsilon_at(position))
 
-    low, middle, high = _bracket_minimum(height_at, *(scale.scaled_position(end) for end in (*ends, HIGHEST)))
+    low, middle, high = bracket_minimum(height_at, *(scale.scaled_position(end) for end in (*ends, HIGHEST)))
     result = scipy.optimize.minimize_scalar(height_at, bounds=(low, high), method="bounded", options={"xatol": error})
     return scale.epsilon_at(min((middle, float(result.x)), key=height_at))
 
 
-def _bracket_minimum(height: Key, start: float, floor: float, highest: float) -> tuple[float, float, float]:
+def bracket_minimum(height: Key, start: float, floor: float, highest: float) -> tuple[float, float, float]:
     """Return three positions, the lowest in the middle, or at the end of the range if the height falls to there."""
     lowest = height(start)
     stride = -1.0 if height(start - 1.0) < lowest else 1.0
@@ -289,7 +289,20 @@ def true_positive_rate(
     )
     low = minimum.low
     if low < minimum.high * (1 - WIDE_GAP):
-        low = max(low, _sum_lower_bound(positive_rate_bounds, minimum.epsilon, top))
+        # Between points on both sides of the best ε, convexity bounds the sum by both extended chords; left of them it
+        # can decrease towards γ = 0 at most as fast as between them, and right of them until γ = 1/rate, from where on
+        # it is at least one.
+        middle = positive_rate_bounds(minimum.epsilon)
+        for distance in SIDE_DISTANCES:
+            left, right = (positive_rate_bounds(minimum.epsilon + side) for side in (-distance, distance))
+            down, up = -math.expm1(-distance), math.expm1(distance)
+            drop = max((left[1] - middle[0]) / down * up, (right[1] - middle[0]) / up * down)
+            beyond = max(0.0, math.exp(min(top - minimum.epsilon, 700.0)) - 1 - up)
+            ends = (
+                left[0] - max(0.0, middle[1] - left[0]) * (1 - down) / down,
+                right[0] - max(0.0, middle[1] - right[0]) * beyond / up,
+            )
+            low = max(low, min(middle[0] - max(0.0, drop), *ends))
     return min(max(low, rate), 1.0), min(minimum.high, 1.0)
 
 
@@ -300,26 +313,6 @@ def exp_weighted_bounds(epsilon: float, rate: float) -> Interval:
     half = math.exp(epsilon / 2) if epsilon > SPLIT_EPSILON else 1.0
     value = rate * half * half if epsilon > SPLIT_EPSILON else rate * math.exp(epsilon)
     return math.nextafter(value * (1 - 1e-15), 0.0), math.nextafter(value * (1 + 1e-15), math.inf)
-
-
-def _sum_lower_bound(sum_bounds: Bracket, best: float, top: float) -> float:
-    """Return a lower bound on the minimum of the sum, from its bounds at the best ε and on both sides.
-
-    Between the sides, convexity bounds it by both extended chords; left of them it can decrease towards γ = 0 at most
-    as fast as between them, and right of them until γ = 1/rate, from where on it is at least one.
-    """
-    middle, lower_bound = sum_bounds(best), 0.0
-    for distance in SIDE_DISTANCES:
-        left, right = sum_bounds(best - distance), sum_bounds(best + distance)
-        down, up = -math.expm1(-distance), math.expm1(distance)
-        drop = max((left[1] - middle[0]) / down * up, (right[1] - middle[0]) / up * down)
-        beyond = max(0.0, math.exp(min(top - best, 700.0)) - 1 - up)
-        ends = (
-            left[0] - max(0.0, middle[1] - left[0]) * (1 - down) / down,
-            right[0] - max(0.0, middle[1] - right[0]) * beyond / up,
-        )
-        lower_bound = max(lower_bound, min(middle[0] - max(0.0, drop), *ends))
-    return lower_bound
 
 
 class OrderBounds(NamedTuple):

@@ -7,7 +7,6 @@ docs/proofs/audit.md: that of their Corollary 5.4 is larger where it matters, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy import special, stats
 from tightrope.audit.findings import Claimed, Verdict, claimed_points, detectable_quantity
 from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer, check_probability, inner_probability, non_negative
+from tightrope.numerics.root_finding import bisect_real
 from tightrope.randomness.bits import Source, Stream
 
 MAX_EPSILON = 60.0
@@ -74,7 +74,7 @@ class OneRun:
 
         Each of its k points is tested with failure probability (1 − ``confidence``)/k.
 
-        ``could_have_seen`` is the least detectable ε of randomized response, one report per canary.
+        ``least_detectable`` is the least detectable ε of randomized response, one report per canary.
         """
         points = claimed_points(claim)
         failure = (1 - self.confidence) / len(points)
@@ -99,8 +99,12 @@ class OneRun:
         return min(1.0, tail + self.canaries * delta * slope)
 
     def _proven_epsilon(self, delta: float, failure: float) -> float:
-        """Return the largest refuted ε that the search finds; every smaller ε is refuted, too."""
-        return _largest_passing(lambda epsilon: self._tail_probability(epsilon, delta) < failure, 0.0)
+        """Return the largest refuted ε, rounded down; 0 if none is. Every smaller ε is refuted, too."""
+
+        def is_refuted(epsilon: float) -> bool:
+            return self._tail_probability(epsilon, delta) < failure
+
+        return bisect_real(is_refuted, MAX_EPSILON, 0.0, side="passes", halvings=EPSILON_HALVINGS)
 
     def _proven_delta(self, epsilon: float, failure: float) -> float:
         tail, slope = self._tail_bound(epsilon)
@@ -118,17 +122,8 @@ class OneRun:
 
         if is_undetected(MAX_EPSILON):
             return math.inf
-        size = _largest_passing(is_undetected, epsilon) + 2 * MAX_EPSILON / 2.0**EPSILON_HALVINGS
+        size = bisect_real(is_undetected, MAX_EPSILON, epsilon, side="fails", halvings=EPSILON_HALVINGS)
         return math.tanh(size / 2) if epsilon == 0 else size
-
-
-def _largest_passing(passes: Callable[[float], bool], low: float) -> float:
-    """Return about the largest ε from ``low`` to ``MAX_EPSILON`` that passes, rounded down; ``low`` if none passes."""
-    high = MAX_EPSILON
-    for _ in range(EPSILON_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return low
 
 
 def one_run(

@@ -25,6 +25,7 @@ from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_probability, inner_probability, non_negative
+from tightrope.numerics.root_finding import bisect_real, bracket_by_doubling
 from tightrope.numerics.rounding import to_float
 
 Points = tuple[tuple[float, float], ...]
@@ -38,35 +39,34 @@ CLAIM_FORMS = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
 CLAIM_REMEDY = "try tr.Budget(epsilon=1, delta=1e-8)"
 
 
+@singledispatch
 def claimed_points(claim: Any) -> Points:
     """Return the points (ε, δ) of a claim, in its order; raises ``InputError`` for other objects.
 
     >>> claimed_points([(1, 0.01)])
     ((1.0, 0.01),)
     """
-    return _claimed_points(claim)
-
-
-@singledispatch
-def _claimed_points(claim: Any) -> Points:
     if not isinstance(claim, Sequence) or isinstance(claim, (str, bytes)) or not claim:
         raise InputError("claim", claim, CLAIM_FORMS, CLAIM_REMEDY)
-    return _claimed_points(Budget(points=claim))
+    return claimed_points(Budget(points=claim))
 
 
-@_claimed_points.register
-def _(claim: Budget) -> Points:
+@claimed_points.register
+def budget_points(claim: Budget) -> Points:
+    """Return the points of a budget, rounded up."""
     return tuple((to_float(epsilon, "up"), to_float(delta, "up")) for epsilon, delta in claim.checked_points)
 
 
-@_claimed_points.register
-def _(claim: Guarantee) -> Points:
+@claimed_points.register
+def guarantee_points(claim: Guarantee) -> Points:
+    """Return the ε of the guarantee, if it is finite, and its total variation at ε = 0."""
     finite = [(float(claim.epsilon), claim.delta)] if math.isfinite(claim.epsilon) else []
     return (*finite, (0.0, claim.total_variation))
 
 
-@_claimed_points.register
-def _(claim: PrivacyLoss) -> Points:
+@claimed_points.register
+def loss_points(claim: PrivacyLoss) -> Points:
+    """Return the δ of the loss at equidistant ε, up to where it is ``LEAST_DELTA``."""
     largest = claim.epsilon(LEAST_DELTA)
     epsilons = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, LOSS_POINTS)
     return tuple(zip(epsilons.tolist(), claim.delta(epsilons).tolist(), strict=True))
@@ -149,20 +149,15 @@ def least_detectable(pair: ReferencePair, points: Points, runs: tuple[int, int],
     def is_detected(size: float) -> bool:
         return probability_to_refute(pair.events(size, delta), points, runs, failure) >= DETECTION_PROBABILITY
 
-    low, high = 0.0, 1.0 / 16
-    while not is_detected(high):
-        low, high = high, 2 * high
-        if high > MAX_PAIR_SIZE:
-            return math.inf
-    for _ in range(SIZE_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_detected(middle) else (middle, high)
-    return pair.privacy(high, delta)
+    bracket = bracket_by_doubling(is_detected, 0.0, 1.0 / 16, limit=MAX_PAIR_SIZE)
+    if bracket is None:
+        return math.inf
+    return pair.privacy(bisect_real(is_detected, *bracket, side="passes", halvings=SIZE_HALVINGS), delta)
 
 
 def probability_to_refute(events: Events, points: Points, runs: tuple[int, int], failure: float) -> float:
     """Return a lower bound on the probability that a pair with these events refutes the claim of these points."""
-    candidates = [_Event.clearest(events, point, runs) for point in points]
+    candidates = [_Event.with_largest_excess(events, point, runs) for point in points]
     tried = sorted(candidates, key=lambda event: -event.excess)[:MAX_TRIED_POINTS]
     return max(event.refutation_probability(runs, failure) for event in tried)
 
@@ -178,7 +173,7 @@ class _Event:
     excess: float
 
     @classmethod
-    def clearest(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
+    def with_largest_excess(cls, events: Events, point: tuple[float, float], runs: tuple[int, int]) -> Self:
         """Return the event that exceeds the point most clearly."""
         false_positive, true_positive = events
         gamma = math.exp(min(point[0], 700.0))
@@ -207,10 +202,10 @@ class Verdict:
     If a claim has several points, this is the point that is exceeded most. ``proven_delta`` is the lower bound on δ at
     ``epsilon``, ``proven_epsilon`` that on ε at ``delta``.
 
-    ``could_have_seen`` is empty if the claim is refuted. Otherwise it says, by the name of a pair of distributions,
-    the least value of ``seen_of`` that this test refutes with probability at least ½, with this number of runs and
-    likelihood ratios as scores; ∞ if there is none. ``seen_of`` is ε at the δ of the claim's first point, or the total
-    variation if that point has ε = 0.
+    ``least_detectable`` is empty if the claim is refuted. Otherwise it says, by the name of a pair of distributions,
+    the least value of ``detectable_quantity`` that this test refutes with probability at least ½, with this number of
+    runs and likelihood ratios as scores; ∞ if there is none. ``detectable_quantity`` is ε at the δ of the claim's first
+    point, or the total variation if that point has ε = 0.
     """
 
     refuted: bool
@@ -219,25 +214,25 @@ class Verdict:
     delta: float
     proven_epsilon: float
     proven_delta: float
-    could_have_seen: dict[str, float]
-    seen_of: str
+    least_detectable: dict[str, float]
+    detectable_quantity: str
 
     def __str__(self) -> str:
         if self.refuted:
             proven = typed_text(self.proven_delta, 3, DOWN)
             claimed = typed_text(self.delta, 6)
             text = f"claimed delta({self.epsilon:.6g}) <= {claimed}, proven delta({self.epsilon:.6g}) >= {proven}"
-            return f"refuted at {in_percent(self.confidence)} confidence: {text}"
-        finite = {pair: value for pair, value in self.could_have_seen.items() if math.isfinite(value)}
+            return f"refuted at {exact_percent_text(self.confidence)} confidence: {text}"
+        finite = {pair: value for pair, value in self.least_detectable.items() if math.isfinite(value)}
         values = ", ".join(f"{significant_text(value, 3, UP)} ({pair})" for pair, value in finite.items())
         if values:
             power = (
                 "this test would refute the claim with probability at least 1/2 if the true "
-                f"{self.seen_of} were at least {values}"
+                f"{self.detectable_quantity} were at least {values}"
             )
         else:
             power = "this test has no power; use more runs"
-        return f"not refuted at {in_percent(self.confidence)} confidence; {power}"
+        return f"not refuted at {exact_percent_text(self.confidence)} confidence; {power}"
 
 
 def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
@@ -250,15 +245,15 @@ def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence
 
 
 def detectable_quantity(points: Points) -> str:
-    """Return the name of the quantity in ``Verdict.could_have_seen``."""
+    """Return the name of the quantity in ``Verdict.least_detectable``."""
     epsilon, delta = points[0]
     return f"epsilon at delta = {typed_text(delta, 6)}" if epsilon > 0 else "total variation"
 
 
-def in_percent(confidence: float) -> str:
+def exact_percent_text(confidence: float) -> str:
     """Return a probability in percent with all of its digits, so that it is not rounded to 100 %.
 
-    >>> in_percent(0.99), in_percent(0.999999999999)
+    >>> exact_percent_text(0.99), exact_percent_text(0.999999999999)
     ('99 %', '99.9999999999 %')
     """
     digits = f"{exact_product(Decimal(100), Decimal(repr(confidence))):f}"

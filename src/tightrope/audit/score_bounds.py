@@ -50,7 +50,10 @@ def bound_chosen_events(
             chosen.append(float(candidates[np.argmax(excess)]))
     thresholds = np.array(sorted(set(chosen)))
     failure_per_bound = failure / (2 * len(thresholds))
-    counts_above, counts_below = (_counts_above(sample, thresholds) for sample in (bounding_above, bounding_below))
+    counts_above, counts_below = (
+        (len(sample) - np.searchsorted(np.sort(sample), thresholds, side="right")).astype(np.int64)
+        for sample in (bounding_above, bounding_below)
+    )
     found = clopper_pearson_lower(counts_above, len(bounding_above), failure_per_bound)
     not_wrong = clopper_pearson_lower(len(bounding_below) - counts_below, len(bounding_below), failure_per_bound)
     return Rates.from_events(1 - not_wrong, found)
@@ -60,11 +63,6 @@ def _random_halves(sample: Floats, randomness: Source) -> tuple[Floats, Floats]:
     """Split the runs (rows) into two random halves; the order of runs may depend on their values."""
     order = np.argsort(randomness.random_words(len(sample)), kind="stable")
     return sample[order[: len(sample) // 2]], sample[order[len(sample) // 2 :]]
-
-
-def _counts_above(sample: Floats, thresholds: Floats) -> Integers:
-    ordered = np.sort(sample)
-    return (len(sample) - np.searchsorted(ordered, thresholds, side="right")).astype(np.int64)
 
 
 def _rate_variance(rate: Floats, runs: int) -> Floats:

@@ -44,7 +44,7 @@ def binary_with_erasure(p0: ArrayLike, p1: ArrayLike, guarantee: Guarantee) -> C
     return Channel(dominating_channel(guarantee).matrix[(second > first).astype(np.intp)])
 
 
-def third_way(guarantee: Guarantee) -> Channel:
+def three_input_channel(guarantee: Guarantee) -> Channel:
     """Return a channel with three inputs that attains every bound of ``suprema.between_outputs``.
 
     For δ = 0 and η ≤ (e^ε−1)/(e^ε+2) only. Its rows are those of the dominating channel and ``(s, s, 1 − 2s)`` with ``s
@@ -52,7 +52,7 @@ def third_way(guarantee: Guarantee) -> Channel:
     1 + t(e^ε − 1) in both directions (``docs/proofs/channels.md``). At the largest such η it is ternary randomized
     response. Raises ``InputError`` for other triples.
 
-    >>> best = third_way(Guarantee(1.0, 0.0, 0.3))
+    >>> best = three_input_channel(Guarantee(1.0, 0.0, 0.3))
     >>> round(best.epsilon, 9), round(best.total_variation, 9)
     (1.0, 0.3)
     """

@@ -67,8 +67,8 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     """Return the triple of a report's two distributions if the inputs' have total variation ``distance`` = t (ours).
 
     ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs acts like subsampling. All of ``kl_bound``,
-    ``chi_squared`` and ``jeffreys_bound`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2): ``extremal.third_way`` attains
-    it. Raises ``InputError`` unless 0 ≤ t ≤ 1.
+    ``chi_squared`` and ``jeffreys_bound`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2):
+    ``extremal.three_input_channel`` attains it. Raises ``InputError`` unless 0 ≤ t ≤ 1.
 
     >>> round(between_outputs(Guarantee(1.0, 0.0, 0.4), 0.25).epsilon, 9)
     0.35737402

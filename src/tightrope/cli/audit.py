@@ -14,8 +14,8 @@ import typer
 
 from tightrope import audit as audits
 from tightrope.audit import OneRun, one_run
-from tightrope.audit.findings import claimed_points, in_percent
-from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass
+from tightrope.audit.findings import claimed_points, exact_percent_text
+from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass, open_csv_file
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
 from tightrope.documents.numbers import DOWN, percent_text, significant_text, typed_text
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Samples for an audit: from a CSV file, or from the user's function.
 
+SOURCES_TEXT = "give a CSV file of samples, or --python MODULE:FUNCTION"
 INPUT_COLUMN, INCLUDED_COLUMN = "input", "included"
 HEADER_TEXT = (
     "line 1 must be a header with a column 'input' (1 or 0), or 'included' (1 or 0) and 'score'; all other columns "
@@ -55,13 +56,18 @@ class AuditSamples:
 
 def read_samples_csv(path: Path) -> AuditSamples:
     """Return the samples in a CSV file; errors give the line number, never its contents."""
-    header, lines = _read_csv_lines(path)
+    with open_csv_file(path, SOURCES_TEXT) as file:
+        reader = csv.reader(file)
+        lines = [(reader.line_num, cells) for cells in reader if cells]
+    if not lines:
+        raise InputError.from_text(str(path), f"the file is empty; {HEADER_TEXT}")
+    header = [cell.strip() for cell in lines[0][1]]
     label_column = next((name for name in (INPUT_COLUMN, INCLUDED_COLUMN) if name in header), "")
     if not label_column or len(header) < 2:
         raise InputError.from_text(str(path), HEADER_TEXT)
     label_index = header.index(label_column)
     rows: list[list[float]] = []
-    for number, cells in lines:
+    for number, cells in lines[1:]:
         try:
             row = [float(cell) for _, cell in zip(header, cells, strict=True)]
         except ValueError:  # a cell is not a number, or the line is shorter or longer than the header
@@ -73,24 +79,6 @@ def read_samples_csv(path: Path) -> AuditSamples:
         raise InputError.from_text(str(path), "expected at least one row below the header")
     numbers = np.array(rows, dtype=np.float64)
     return AuditSamples(label_column, np.delete(numbers, label_index, axis=1), numbers[:, label_index])
-
-
-def _read_csv_lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return the header, and the number and the cells of each line that is not empty."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            lines = [(reader.line_num, cells) for cells in reader if cells]
-    except OSError as error:
-        raise InputError.from_text(str(path), f"cannot be read ({error.strerror}); {SOURCES_TEXT}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise InputError.from_text(str(path), f"not a CSV file in UTF-8; {SOURCES_TEXT}") from None
-    if not lines:
-        raise InputError.from_text(str(path), f"the file is empty; {HEADER_TEXT}")
-    return [cell.strip() for cell in lines[0][1]], lines[1:]
-
-
-SOURCES_TEXT = "give a CSV file of samples, or --python MODULE:FUNCTION"
 
 
 def call_sample_function(name: str, runs: int) -> AuditSamples:
@@ -211,13 +199,12 @@ def audit(options: AuditOptions) -> None:
     with show_spinner("Auditing ..."):
         found = _audit_samples(options, claim)
         verdict = None if claim is None else found.against(claim)
-    data = _json_data(found, verdict)
     if options.plot is not None and not isinstance(found, OneRun):
         try:
             attack_curve(*found.curve_points, () if claim is None else claimed_points(claim)).savefig(options.plot)
         except OSError as error:
             raise InputError.from_text(f"--plot {options.plot}", f"cannot be written ({error.strerror})") from None
-    _print_result(found, data, verdict, options.as_json)
+    _print_result(found, verdict, options.as_json)
     if verdict is not None and verdict.refuted:
         raise typer.Exit(CLAIM_REFUTED)
 
@@ -264,55 +251,49 @@ def _audit_canaries(options: AuditOptions, samples: AuditSamples) -> OneRun:
     return one_run(samples.outputs[:, 0], samples.labels, guesses=options.guesses, confidence=options.confidence)
 
 
-def _json_data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
-    """Return the data that --json prints."""
-    bounds = {
+def _print_result(found: Finding | OneRun, verdict: Verdict | None, as_json: bool) -> None:
+    """Print the lower bounds and the verdict on the claim."""
+    eta = found.delta(0.0)
+    data: dict[str, Any] = {
         "confidence": found.confidence,
         "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
-        "total_variation": found.delta(0.0),
-        "attack_success": (1 + found.delta(0.0)) / 2,
+        "total_variation": eta,
+        "attack_success": (1 + eta) / 2,
     }
-    claim = {} if verdict is None else {"verdict": {**asdict(verdict), "text": str(verdict)}}
     if isinstance(found, OneRun):
+        scope, guess = "each bound separately", "whether a canary is included"
+        guesses = f"{found.correct:,} of {found.guesses:,} guesses"
+        made = f"{guesses} about {found.canaries:,} canaries in one run are correct"
         runs: dict[str, Any] = {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
     else:
+        scope, guess = "all bounds simultaneously", "the input"
+        made = f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second"
         false_positive_rates, true_positive_rates = (
             rates[:: max(1, len(rates) // MAX_ROC_POINTS)].tolist() for rates in found.curve_points
         )
         curve = {"false_positive_rate": false_positive_rates, "true_positive_rate": true_positive_rates}
         runs = {"runs": list(found.runs), "curve": curve}
-    return {"document": "audit", **runs, **bounds, **claim}
-
-
-def _print_result(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
-    """Print the lower bounds and the verdict on the claim."""
     if as_json:
-        print_json(data)
+        claim = {} if verdict is None else {"verdict": {**asdict(verdict), "text": str(verdict)}}
+        print_json({"document": "audit", **runs, **data, **claim})
         return
-    if isinstance(found, OneRun):
-        echo_lines(
-            f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are correct"
-        )
-        scope, guess = "each bound separately", "whether a canary is included"
-    else:
-        echo_lines(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
-        scope, guess = "all bounds simultaneously", "the input"
-    echo_lines(f"Lower bounds at {in_percent(found.confidence)} confidence ({scope}):\n")
+    echo_lines(made)
+    echo_lines(f"Lower bounds at {exact_percent_text(found.confidence)} confidence ({scope}):\n")
     rows = [[typed_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
-    eta, success = significant_text(data["total_variation"], 4, DOWN), percent_text(data["attack_success"], DOWN)
+    eta_text, success = significant_text(eta, 4, DOWN), percent_text(data["attack_success"], DOWN)
     if success != "50 %":
         echo_lines(
-            f"\ntotal variation at least {eta}: the best attacker guesses {guess} correctly at least "
+            f"\ntotal variation at least {eta_text}: the best attacker guesses {guess} correctly at least "
             f"{success} of the time."
         )
-    elif isinstance(found, OneRun) and data["total_variation"] > 0:
+    elif isinstance(found, OneRun) and eta > 0:
         echo_lines(
-            f"\ntotal variation at least {eta}. One run says little about total variation: a mechanism that "
+            f"\ntotal variation at least {eta_text}. One run says little about total variation: a mechanism that "
             "reveals everything with a small probability can produce the same result."
         )
     else:
-        echo_lines(f"\ntotal variation at least {eta}")
+        echo_lines(f"\ntotal variation at least {eta_text}")
     if verdict is not None:
         echo_lines(f"\nThe claim is {verdict}.")
 

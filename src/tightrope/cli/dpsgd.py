@@ -111,6 +111,29 @@ class DpSgdOptions:
     force: Force = False
     as_json: AsJson = False
 
+    def build_run(self) -> DpSgd:
+        """Return the run with the given noise, or with the least noise that meets the given budget."""
+        steps = self.steps
+        if (steps is None) == (self.epochs is None):
+            given = "neither is given" if steps is None else "both are given"
+            raise InputError.from_text("--epochs, --steps", f"{given}; give exactly one, for example --epochs 15")
+        if steps is None:
+            steps = steps_in_epochs(self.epochs or "", examples=self.examples, batch=self.batch)
+        has_target = self.epsilon is not None or self.attack_success is not None
+        if (self.noise is not None) == has_target:
+            advice = "give --noise to compute epsilon, or --epsilon or --attack-success (or both) to find the noise"
+            if has_target:
+                raise InputError.from_text(
+                    "--noise", f"cannot be combined with --epsilon or --attack-success; {advice}"
+                )
+            raise InputError.from_text("--noise, --epsilon, --attack-success", f"one of these is required; {advice}")
+        sampling = sampling_from_name(self.sampling)
+        if self.noise is not None:
+            return DpSgd(self.examples, self.batch, self.noise, steps, sampling)
+        budget = Budget(delta=self.delta, epsilon=self.epsilon, attack_success=self.attack_success)
+        sizes = {"examples": self.examples, "batch": self.batch, "steps": steps}
+        return least_noise_multiplier(budget, **sizes, sampling=sampling)
+
 
 def dpsgd(options: DpSgdOptions) -> None:
     """Compute the privacy of a DP-SGD run, or the noise it needs.
@@ -126,7 +149,7 @@ def dpsgd(options: DpSgdOptions) -> None:
             f"--delta {options.delta}", "must be in (0, 1), well below 1 / (number of examples), for example 1e-5"
         )
     with show_spinner("Accounting for every step ..."):
-        run = _build_run(options)
+        run = options.build_run()
         comparison: tuple[ComparisonAccount, ...] = ()
         if options.compare:
             comparison = tuple(
@@ -153,7 +176,16 @@ def dpsgd(options: DpSgdOptions) -> None:
         )
     if folder is not None:
         with show_spinner("Plotting ..."):
-            picture = _draw_tradeoff_curves(run, delta, folder / CURVE_FILE_NAME)
+            # Each method's trade-off curve from its δ at 25 values of ε; labels state which of them are bounds.
+            methods = accounting_methods(run.step_loss, run.steps)
+            max_epsilon = max(1.0, 2 * methods[-1].epsilon(delta))
+            epsilons = [max_epsilon * (index / CURVE_INTERVALS) ** 2 for index in range(CURVE_INTERVALS + 1)]
+            curves = {
+                f"{method_text(one.name)} ({one.statement})": [(epsilon, one.delta(epsilon)) for epsilon in epsilons]
+                for one in methods
+            }
+            picture = folder / CURVE_FILE_NAME
+            tradeoff_curves(curves).savefig(picture, dpi=160)
             account = structs.replace(account, picture=str(picture))
     if options.report is not None:
         with show_spinner("Writing the report ..."):
@@ -163,41 +195,6 @@ def dpsgd(options: DpSgdOptions) -> None:
         print_document(account)
     else:
         _print_account(account, options.report)
-
-
-def _build_run(options: DpSgdOptions) -> DpSgd:
-    """Return the run with the given noise, or with the least noise that meets the given budget."""
-    steps = options.steps
-    if (steps is None) == (options.epochs is None):
-        given = "neither is given" if steps is None else "both are given"
-        raise InputError.from_text("--epochs, --steps", f"{given}; give exactly one, for example --epochs 15")
-    if steps is None:
-        steps = steps_in_epochs(options.epochs or "", examples=options.examples, batch=options.batch)
-    has_target = options.epsilon is not None or options.attack_success is not None
-    if (options.noise is not None) == has_target:
-        advice = "give --noise to compute epsilon, or --epsilon or --attack-success (or both) to find the noise"
-        if has_target:
-            raise InputError.from_text("--noise", f"cannot be combined with --epsilon or --attack-success; {advice}")
-        raise InputError.from_text("--noise, --epsilon, --attack-success", f"one of these is required; {advice}")
-    sampling = sampling_from_name(options.sampling)
-    if options.noise is not None:
-        return DpSgd(options.examples, options.batch, options.noise, steps, sampling)
-    budget = Budget(delta=options.delta, epsilon=options.epsilon, attack_success=options.attack_success)
-    sizes = {"examples": options.examples, "batch": options.batch, "steps": steps}
-    return least_noise_multiplier(budget, **sizes, sampling=sampling)
-
-
-def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
-    """Draw each method's trade-off curve, from its δ at 25 values of ε; labels state which of them are bounds."""
-    methods = accounting_methods(run.step_loss, run.steps)
-    max_epsilon = max(1.0, 2 * methods[-1].epsilon(delta))
-    epsilons = [max_epsilon * (index / CURVE_INTERVALS) ** 2 for index in range(CURVE_INTERVALS + 1)]
-    curves = {
-        f"{method_text(method.name)} ({method.statement})": [(epsilon, method.delta(epsilon)) for epsilon in epsilons]
-        for method in methods
-    }
-    tradeoff_curves(curves).savefig(path, dpi=160)
-    return path
 
 
 def _print_account(account: TrainingAccount, report: Path | None) -> None:

@@ -47,8 +47,19 @@ def exit_on_error(*, debug: bool) -> Iterator[None]:
     with their traceback; interrupts and a closed pipe end the program as usual. Messages of other libraries may quote
     the data, so they are not shown.
     """
+    show_as_usual = warnings.showwarning
+
+    def show_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        """Show a warning about a ledger on one line, like errors; others as usual."""
+        if isinstance(message, LedgerWarning):
+            write_stderr_line(_single_line(f"warning: {message}"))
+        else:
+            show_as_usual(message, *args, **kwargs)
+
     try:
-        with _ledger_warnings_on_one_line():
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LedgerWarning)
+            warnings.showwarning = show_warning
             yield
     except KeyboardInterrupt:
         write_stderr_line("interrupted")
@@ -76,23 +87,6 @@ def interrupt_without_charge() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted(NOTHING_SPENT) from None
-
-
-@contextmanager
-def _ledger_warnings_on_one_line() -> Iterator[None]:
-    """Show warnings about a ledger on one line, like errors; others as usual."""
-    show_as_usual = warnings.showwarning
-
-    def show_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
-        if isinstance(message, LedgerWarning):
-            write_stderr_line(_single_line(f"warning: {message}"))
-        else:
-            show_as_usual(message, *args, **kwargs)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", LedgerWarning)
-        warnings.showwarning = show_warning
-        yield
 
 
 def write_stderr_line(text: str) -> None:

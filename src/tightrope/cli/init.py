@@ -14,7 +14,7 @@ from rich.prompt import Prompt
 from rich.text import Text
 
 from tightrope.cli.errors import interrupt_without_charge
-from tightrope.cli.options import AsJson, command_app, command_from_dataclass
+from tightrope.cli.options import AsJson, command_app, command_from_dataclass, is_finite_number
 from tightrope.cli.output import echo_lines, print_json, writable_folder, write_file
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.errors import InputError, quoted_names, suggest_nearest
@@ -89,7 +89,8 @@ def init(asked: InitSettings) -> None:
     person, chosen = asked.privacy_unit, None
     if asked.interactive:
         person, chosen = collect_settings(schema, prompt_answer, person, each_row=asked.each_row)
-    place = _relative_data_path(asked.data, target)
+    # The path of the data as the plan has it: relative to the plan.
+    place = asked.data if "://" in asked.data else Path(os.path.relpath(asked.data, target.parent)).as_posix()
     text = starter_plan_text(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
     writable_folder(target.parent)
     write_file(target, text)
@@ -118,16 +119,6 @@ def _csv_options(given: Sequence[str] | None) -> dict[str, str]:
             raise InputError("dialect", entry, f"KEY=MARK with one of {quoted_names(MARKS)}", remedy)
         marks[key] = mark
     return marks
-
-
-def _relative_data_path(data: str, plan: Path) -> str:
-    """The path of the data as the plan will have it: relative to the plan, or absolute on another drive."""
-    if "://" in data:
-        return data
-    try:
-        return Path(os.path.relpath(data, plan.parent)).as_posix()
-    except ValueError:
-        return Path(data).absolute().as_posix()
 
 
 # The prompts of ``tightrope init --interactive``: from the schema only; each may be skipped.
@@ -200,14 +191,7 @@ def _prompt_column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], b
 
 
 def _prompt_number(ask: Ask, words: str) -> float:
-    return float(_prompt_until_valid(ask, words, (), NONE, lambda said: said if _is_number(said) else None))
-
-
-def _is_number(said: str) -> bool:
-    try:
-        return abs(float(said)) < float("inf")
-    except ValueError:
-        return False
+    return float(_prompt_until_valid(ask, words, (), NONE, lambda said: said if is_finite_number(said) else None))
 
 
 def _prompt_until_valid(

@@ -14,7 +14,7 @@ from tightrope.cli.options import AsJson, PlanPath
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
-from tightrope.documents.release import read_certificate
+from tightrope.documents.plan_ledger import LedgerPlace, read_ledger_place
 from tightrope.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
@@ -60,18 +60,19 @@ Certificates = Annotated[
 @app.command("open", epilog=OPEN_EXAMPLE)
 def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
     """Declare a plan's dataset and budget in its ledger, without spending any."""
+    from tightrope.ledger import Ledger
     from tightrope.release.plan_file import load_plan_file
 
     file = load_plan_file(path)
     file.open_ledger_session(note=note or None)
-    _show_overviews([_open_ledger(path).open_account(file.dataset_name)], as_json)
+    _show_overviews([Ledger(file.ledger_location).open_account(file.dataset_name)], as_json)
 
 
 @app.command("show", epilog=SHOW_EXAMPLE)
 def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """Show the budget that is spent, reserved and left, by date, and the composition rule."""
-    ledger = _open_ledger(place)
-    _show_overviews([ledger.open_account(name) for name in _selected_datasets(ledger, place, dataset)], as_json)
+    ledger, names = _open_datasets(place, dataset)
+    _show_overviews([ledger.open_account(name) for name in names], as_json)
 
 
 @app.command("history", epilog=HISTORY_EXAMPLE)
@@ -79,9 +80,8 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
     """List every entry: dataset declared, reserved, charged, answered, refused."""
     from tightrope.ledger import overview
 
-    ledger = _open_ledger(place)
-    wanted = _selected_datasets(ledger, place, dataset)
-    entries = overview.entry_history([entry for entry in ledger.book.list_entries() if entry.dataset in wanted])
+    ledger, names = _open_datasets(place, dataset)
+    entries = overview.entry_history([entry for entry in ledger.book.list_entries() if entry.dataset in names])
     if as_json:
         print_json({"document": "ledger history", "version": 1, "ledger": ledger.ledger_id, "entries": entries})
     else:
@@ -91,9 +91,10 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
 @app.command("check", epilog=LEDGER_CHECK_EXAMPLE)
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
     """Check every hash, total and guarantee in the ledger, and certificates on disk."""
-    from tightrope.ledger.check import check_ledger as checked
+    from tightrope.documents.release import read_certificate
+    from tightrope.ledger.check import check_ledger
 
-    ledger = _open_ledger(place)
+    ledger = _open_datasets(place)[0]
     with show_spinner("Checking the ledger ..."):
         # The ledger entries of the certificates; by default of the certificate in the plan's folder.
         named_certificates = certificates or []
@@ -107,7 +108,7 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
             except (OSError, UnicodeDecodeError):
                 raise InputError.from_text(str(path), "not a readable certificate.json of a release") from None
             named_found += [] if entry is None else [entry]
-        found = checked(ledger, named_found)
+        found = check_ledger(ledger, named_found)
     if as_json:
         print_json({
             "document": "ledger check", "version": 1, "ledger": ledger.ledger_id, "entries": found.entries,
@@ -130,7 +131,7 @@ def export(place: Place) -> None:
     """Print the whole ledger as one JSON object: all entries, and longer texts by their hashes."""
     from tightrope.ledger import overview
 
-    ledger = _open_ledger(place)
+    ledger = _open_datasets(place)[0]
     entries = overview.entry_history(ledger.book.list_entries())
     documents = ledger.book.texts_by_hash()
     print_json({
@@ -138,25 +139,30 @@ def export(place: Place) -> None:
     })  # fmt: skip
 
 
-def _open_ledger(place: str) -> Ledger:
-    """The ledger of a plan, a file or a URL; it must be there."""
-    from tightrope.ledger import Ledger
-    from tightrope.release.plan_file import load_plan_file
-
-    return Ledger(load_plan_file(place).ledger_location if _is_plan(place) else place)
-
-
 def _is_plan(place: str) -> bool:
     return place.endswith(".toml")
 
 
-def _selected_datasets(ledger: Ledger, place: str, dataset: str | None) -> list[str]:
-    """The dataset that is named, the plan's, or all."""
-    from tightrope.release.plan_file import load_plan_file
+def _open_datasets(place: str, dataset: str | None = None) -> tuple[Ledger, list[str]]:
+    """Open the existing ledger of a plan, a file or a URL; return it and the names of the dataset, the plan's, or all.
 
+    Of a plan, only the names of the ledger and the dataset are read, without the libraries that plan a release.
+    """
+    from tightrope.ledger import Ledger
+
+    location, plan_dataset = place, None
+    if _is_plan(place):
+        found = read_ledger_place(Path(place))
+        if found is None:
+            from tightrope.release.plan_file import load_plan_file
+
+            file = load_plan_file(place)
+            found = LedgerPlace(file.ledger_location, file.dataset_name)
+        location, plan_dataset = found
+    ledger = Ledger(location)
     if dataset is not None:
-        return [ledger.open_account(dataset).dataset_name]
-    return [load_plan_file(place).dataset_name] if _is_plan(place) else ledger.dataset_names()
+        return ledger, [ledger.open_account(dataset).dataset_name]
+    return ledger, ledger.dataset_names() if plan_dataset is None else [plan_dataset]
 
 
 def _show_overviews(accounts: Sequence[Account], as_json: bool) -> None:
@@ -192,8 +198,23 @@ def show_overview(view: Json) -> None:
     echo_heading(f"{escape_control_chars(view['dataset'])}: {counts}")
     echo_lines(whose_rows(identity))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
+    # Of each limit, what is left: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison.
+    rows: list[list[str]] = []
+    for limit in view["limits"]:
+        name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
+        if limit["rule"] == MOMENTS:
+            fixed, left = limit["moments"], float(Fraction(limit["left"]))
+            nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
+            amount = (
+                f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic "
+                f"composition {limit['left_by_addition']} would be left"
+            )
+        else:
+            amount = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
+        rule = "moments" if limit["rule"] == MOMENTS else "basic"
+        rows.append([name, rule, limit["spent"], limit["reserved"], limit["left"], amount])
     columns = ["limit", "composition", "spent", "reserved for series", "left", "left as epsilon, delta"]
-    print_table(columns, [_limit_row(limit) for limit in view["limits"]], left=2, words=1)
+    print_table(columns, rows, left=2, words=1)
     timeline = view["timeline"]
     if timeline:
         echo_heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")
@@ -238,23 +259,6 @@ def _small_number_text(number: str) -> str:
     """
     value = Fraction(number)
     return typed_text(float(value), 3, DOWN) if 0 < value < Fraction(1, 10_000) else number
-
-
-def _limit_row(limit: Json) -> list[str]:
-    """A limit and what is left of it: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison."""
-    name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
-    numbers = [limit["spent"], limit["reserved"], limit["left"]]
-    if limit["rule"] != MOMENTS:
-        points = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
-        return [name, "basic", *numbers, points]
-    fixed, left = limit["moments"], float(Fraction(limit["left"]))
-    nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
-    addition = limit["left_by_addition"]
-    amount = (
-        f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic composition "
-        f"{addition} would be left"
-    )
-    return [name, "moments", *numbers, amount]
 
 
 def budget_bar(moment: Json) -> str:

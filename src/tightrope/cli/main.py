@@ -113,7 +113,7 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def root(
+def run_root(
     context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -102,6 +102,86 @@ class NoiseComparison:
         table = NoiseTable.from_data(plain_data(self.certificate.table))
         return self.certificate.releases * table.loss(round(self.certificate.sensitivity))
 
+    @classmethod
+    def for_one_answer(cls, budget: Budget, options: NoiseOptions) -> Self:
+        """Compare the families for one answer."""
+        with show_spinner("Searching the least noise of every family ..."):
+            found = compare(budget, sensitivity=options.sensitivity, cost=options.cost)
+            rows = [
+                _family_row(one.family_name, one.mechanism, one.failure_reason, found, found.certificate.lower)
+                for one in found.integer_families
+            ]
+            real = [_family_row(name, law, "", found, found.limits.lower) for name, law in found.real_mechanisms]
+        distributions = {
+            one.family_name: _noise_probabilities(one.mechanism.table)
+            for one in found.integer_families
+            if one.mechanism is not None
+        }
+        known = [{"whose": whose, "side": side, "value": value} for whose, side, value in found.limits.known]
+        data = {
+            "sensitivity": options.sensitivity,
+            "cost": options.cost,
+            "releases": 1,
+            "families": rows,
+            "certificate": plain_data(found.certificate.to_document()),
+            "real_valued": real,
+            "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
+        }
+        return cls(data, distributions, found.certificate)
+
+    @classmethod
+    def for_several_answers(cls, budget: Budget, options: NoiseOptions) -> Self:
+        """Compare the families for several answers; the best noise gets a certificate."""
+        with show_spinner("Searching the least noise of several answers ..."):
+            found = composed_noise(
+                budget, releases=options.releases, sensitivity=options.sensitivity, cost=options.cost
+            )
+            one = CostBound(PrivacyTarget.from_budget(budget), options.sensitivity, Expense.from_argument(options.cost))
+            certificate = ComposedProof(ComposedBound(one, options.releases)).build_certificate(found.table)
+            loss = options.releases * found.table.loss(options.sensitivity)
+        certified = [
+            {"epsilon": epsilon, "allowed": allowed, "delta": loss.delta(epsilon)}
+            for epsilon, allowed in budget.rounded_points
+        ]
+        costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
+        rows: list[dict[str, Any]] = [
+            {"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()
+        ]
+        data = {
+            "sensitivity": options.sensitivity,
+            "cost": options.cost,
+            "releases": options.releases,
+            "families": sorted(rows, key=lambda row: row["ratio"]),
+            "best": found.family,
+            "limits": {"lower": certificate.lower, "upper": found.cost},
+            "certified": certified,
+            "mean_absolute_error": found.table.mean_absolute,
+            "root_mean_squared_error": math.sqrt(found.table.mean_squared),
+        }
+        return cls(data, {found.family: _noise_probabilities(found.table)}, certificate)
+
+    def family_tables(self) -> list[Table]:
+        """Return the tables of the report: all families, as they are printed."""
+        data = self.data
+        if data["releases"] > 1:
+            rows = [_several_line(row) for row in data["families"]]
+            columns = ("Family", _cost_name(data), "Ratio to the best")
+            return [Table("Each family at this privacy guarantee, with its best parameters", columns, rows)]
+        heads = ("Family", *COLUMNS[1:5], "Total var.", "Ratio")
+        impossible = [[text, *["–"] * (len(heads) - 1)] for text in _impossible_families(data["families"])]
+        return [
+            Table(
+                "Integer-valued noise of each family at this privacy guarantee",
+                heads,
+                [*_order_families(data["families"]), *impossible],
+            ),
+            Table(
+                "Real-valued noise, for comparison: sampling it in floating point does not preserve the guarantee",
+                heads,
+                _order_families(data["real_valued"]),
+            ),
+        ]
+
 
 def noise(options: NoiseOptions) -> None:
     """Compare noise distributions with the proven minimum.
@@ -112,7 +192,8 @@ def noise(options: NoiseOptions) -> None:
     check_report_path(options.report, replace=options.force)
     check_picture_path(options.plot)
     budget = Budget(epsilon=options.epsilon, delta=options.delta, total_variation=options.total_variation)
-    found = _compare_one_answer(budget, options) if options.releases == 1 else _compare_several_answers(budget, options)
+    compare_answers = NoiseComparison.for_one_answer if options.releases == 1 else NoiseComparison.for_several_answers
+    found = compare_answers(budget, options)
     stated = {"epsilon": float(options.epsilon), **budget.to_data(), "delta": float(budget.delta)}
     if options.plot is not None:
         try:
@@ -127,7 +208,7 @@ def noise(options: NoiseOptions) -> None:
                 document_html(
                     document,
                     curve=privacy_curve_points(found.loss, document.guarantee.epsilon),
-                    tables=_family_tables(found),
+                    tables=found.family_tables(),
                 ),
             )
     data = {**stated, **found.data}
@@ -169,29 +250,6 @@ def noise(options: NoiseOptions) -> None:
         echo_lines(f"Written: {options.report}")
 
 
-def _family_tables(found: NoiseComparison) -> list[Table]:
-    """Return the tables of the report: all families, as they are printed."""
-    data = found.data
-    if data["releases"] > 1:
-        rows = [_several_line(row) for row in data["families"]]
-        columns = ("Family", _cost_name(data), "Ratio to the best")
-        return [Table("Each family at this privacy guarantee, with its best parameters", columns, rows)]
-    heads = ("Family", *COLUMNS[1:5], "Total var.", "Ratio")
-    impossible = [[text, *["–"] * (len(heads) - 1)] for text in _impossible_families(data["families"])]
-    return [
-        Table(
-            "Integer-valued noise of each family at this privacy guarantee",
-            heads,
-            [*_order_families(data["families"]), *impossible],
-        ),
-        Table(
-            "Real-valued noise, for comparison: sampling it in floating point does not preserve the guarantee",
-            heads,
-            _order_families(data["real_valued"]),
-        ),
-    ]
-
-
 def _order_families(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return the texts of the families that meet the budget, the one closest to the lower bound first."""
     lines: list[list[str]] = []
@@ -215,33 +273,6 @@ def _cost_name(data: Mapping[str, Any]) -> str:
     return "E|X|" if data["cost"] == "absolute" else "E X²"
 
 
-def _compare_one_answer(budget: Budget, options: NoiseOptions) -> NoiseComparison:
-    """Compare the families for one answer."""
-    with show_spinner("Searching the least noise of every family ..."):
-        found = compare(budget, sensitivity=options.sensitivity, cost=options.cost)
-        rows = [
-            _family_row(one.family_name, one.mechanism, one.failure_reason, found, found.certificate.lower)
-            for one in found.integer_families
-        ]
-        real = [_family_row(name, law, "", found, found.limits.lower) for name, law in found.real_mechanisms]
-    distributions = {
-        one.family_name: _noise_probabilities(one.mechanism.table)
-        for one in found.integer_families
-        if one.mechanism is not None
-    }
-    known = [{"whose": whose, "side": side, "value": value} for whose, side, value in found.limits.known]
-    data = {
-        "sensitivity": options.sensitivity,
-        "cost": options.cost,
-        "releases": 1,
-        "families": rows,
-        "certificate": plain_data(found.certificate.to_document()),
-        "real_valued": real,
-        "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
-    }
-    return NoiseComparison(data, distributions, found.certificate)
-
-
 def _family_row(
     family: str, noise: Mechanism | None, reason: str, found: FamilyComparison, limit: float
 ) -> dict[str, Any]:
@@ -258,35 +289,6 @@ def _family_row(
         "total_variation": noise.loss.total_variation(),
         "ratio": found.expected_cost(noise) / limit if limit > 0 else 1.0,
     }
-
-
-def _compare_several_answers(budget: Budget, options: NoiseOptions) -> NoiseComparison:
-    """Compare the families for several answers; the best noise gets a certificate."""
-    with show_spinner("Searching the least noise of several answers ..."):
-        found = composed_noise(budget, releases=options.releases, sensitivity=options.sensitivity, cost=options.cost)
-        one = CostBound(PrivacyTarget.from_budget(budget), options.sensitivity, Expense.from_argument(options.cost))
-        certificate = ComposedProof(ComposedBound(one, options.releases)).build_certificate(found.table)
-        loss = options.releases * found.table.loss(options.sensitivity)
-    certified = [
-        {"epsilon": epsilon, "allowed": allowed, "delta": loss.delta(epsilon)}
-        for epsilon, allowed in budget.rounded_points
-    ]
-    costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
-    rows: list[dict[str, Any]] = [
-        {"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()
-    ]
-    data = {
-        "sensitivity": options.sensitivity,
-        "cost": options.cost,
-        "releases": options.releases,
-        "families": sorted(rows, key=lambda row: row["ratio"]),
-        "best": found.family,
-        "limits": {"lower": certificate.lower, "upper": found.cost},
-        "certified": certified,
-        "mean_absolute_error": found.table.mean_absolute,
-        "root_mean_squared_error": math.sqrt(found.table.mean_squared),
-    }
-    return NoiseComparison(data, {found.family: _noise_probabilities(found.table)}, certificate)
 
 
 def _noise_probabilities(table: NoiseTable) -> list[float]:

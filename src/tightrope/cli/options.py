@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
 
 import typer
 
@@ -49,6 +51,31 @@ def command_app(command: Callable[..., None], *, example: str) -> typer.Typer:
     return app
 
 
+@contextmanager
+def open_csv_file(path: Path, remedy: str = "") -> Iterator[TextIO]:
+    """Open a CSV file in UTF-8; raises ``InputError`` if it cannot be read, also while it is read within."""
+    advice = f"; {remedy}" if remedy else ""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except OSError as problem:
+        raise InputError.from_text(str(path), f"cannot be read ({problem.strerror}){advice}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError.from_text(str(path), f"not a CSV file in UTF-8{advice}") from None
+
+
+def is_finite_number(text: str) -> bool:
+    """Return whether the text is a finite number.
+
+    >>> is_finite_number("1e3"), is_finite_number("inf"), is_finite_number("12 km")
+    (True, False, False)
+    """
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def parse_bounds(text: str) -> tuple[float, float]:
     """Return the two numbers of a --bounds; ``InputError`` unless they are finite and in ascending order.
 
@@ -78,13 +105,13 @@ CURVE_EXTENSION = 1.25
 """A curve ends at this times the stated ε."""
 
 
-def check_report_path(path: Path | None, *, replace: bool) -> None:
-    """Raise ``InputError`` for a report that could not be written, or that would replace a file."""
+def check_report_path(path: Path | None, *, replace: bool, name: str = "--report", suffix: str = ".html") -> None:
+    """Raise ``InputError`` for a report, or another file, that could not be written or that would replace a file."""
     if path is None:
         return
-    option = f"--report {path}"
-    if path.suffix != ".html":
-        raise InputError.from_text(option, "the name must end in .html")
+    option = f"{name} {path}"
+    if path.suffix != suffix:
+        raise InputError.from_text(option, f"the name must end in {suffix}")
     if path.is_dir():
         raise InputError.from_text(option, "is a folder; name a file")
     if path.exists() and not replace:

@@ -128,7 +128,19 @@ def reserve_files(folder: Path, names: Sequence[str], *, replace: bool) -> Itera
     and if the disk is full.
     """
     with ExitStack() as stack:
-        stack.enter_context(_locked_folder(folder, names))
+        # The folder for this program alone; who has it may remove what a killed one left behind.
+        handle = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "wait for it, or choose another one with --out"
+            raise InputError("out", str(folder), "a folder that no other release is writing to", remedy) from None
+        except OSError:
+            pass  # a file system without locks
+        else:
+            for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
+                part.unlink(missing_ok=True)
         refuse_existing(folder, names, replace=replace)
         parts: dict[str, AtomicFile] = {}
         try:
@@ -192,27 +204,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-@contextmanager
-def _locked_folder(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """The folder for this program alone; who has it may remove what a killed one left behind."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        locked = True
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            remedy = "wait for it, or choose another one with --out"
-            raise InputError("out", str(folder), "a folder that no other release is writing to", remedy) from None
-        except OSError:  # a file system without locks
-            locked = False
-        if locked:
-            for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
-                part.unlink(missing_ok=True)
-        yield
-    finally:
-        os.close(handle)
 
 
 # Answers that are paid for and cannot be written where they belong: somewhere else, or on standard output.

@@ -17,8 +17,7 @@ from tightrope.cli.output import echo_heading, echo_lines, print_json, writable_
 from tightrope.reporting.pages.document_page import papers_html
 
 if TYPE_CHECKING:
-    from tightrope.papers.item import Item
-    from tightrope.papers.run import ItemResult
+    from tightrope.papers.item import Item, ItemResult
 
 REPRODUCE_EXAMPLE = """\b
 Example:
@@ -45,8 +44,7 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     For every theorem, example, figure and table: Tightrope's number, the paper's, and the verdict: agrees, sharper
     (Tightrope's bound is better), wrong (the paper is wrong), or not reproduced.
     """
-    from tightrope.papers.item import COARSE, FULL
-    from tightrope.papers.run import run_items, select_items
+    from tightrope.papers.item import COARSE, FULL, VERDICT_TEXTS, run_items, select_items, verdict_counts
 
     chosen = select_items(None if only is None else [name.strip() for name in only.split(",") if name.strip()])
     if out is not None:
@@ -58,8 +56,6 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     if as_json:
         print_json({"items": [result.result_data for result in results]})
     else:
-        from tightrope.papers.run import VERDICT_TEXTS, verdict_counts
-
         paper = ""
         for show_result in results:
             if show_result.item.paper != paper:
@@ -77,7 +73,7 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
 
 def results_page(results: Sequence[ItemResult]) -> str:
     """Return the results as an HTML page."""
-    from tightrope.papers.run import TITLES
+    from tightrope.papers.item import TITLES
 
     return papers_html([one.result_data for one in results], [one.pictures for one in results], TITLES)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_UP, Decimal
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,17 @@ from tightrope.cli.errors import interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
 from tightrope.documents import Budget
-from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars, toml_value
-from tightrope.documents.numbers import MISSING, UP, fixed_text, percent_text, significant_text, typed_text
+from tightrope.documents.numbers import (
+    MISSING,
+    UP,
+    compact_text,
+    fixed_text,
+    percent_text,
+    significant_text,
+    typed_text,
+)
+from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import (
     MARGIN,
@@ -44,7 +51,6 @@ Within = Annotated[
 Explain = Annotated[
     bool, typer.Option("--explain", help="Print only an explanation of the privacy guarantee in plain words.")
 ]
-Json = Mapping[str, Any]
 TYPICAL_SIZE, MOST_LABEL = "1000", 28
 """The group size whose errors the table shows, and the longest name that stands in a line with its numbers."""
 
@@ -83,15 +89,14 @@ def plan(
     if as_json:
         print_document(document)
         return
-    data = plain_data(document)
-    if data["table"] is None:
+    if document.table is None:
         forecast = forecast_release(file, chosen)
-        _print_result(data, file.plan_title, forecast.sentences)
+        _print_result(document, forecast.sentences)
         echo_lines("\nThis command spent no budget.")
         if not forecast.would_refuse:
             echo_lines(*_next_step(path, wanted))
         return
-    _show_budgets(data["table"], file.plan_title)
+    _show_budgets(document.table, file.plan_title)
     echo_lines("This command spent no budget.")
 
 
@@ -119,75 +124,70 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
             f"then:  tightrope release {path}"]  # fmt: skip
 
 
-def _print_result(data: Json, title: str | None, ledger: Sequence[str]) -> None:
+def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
     from tightrope.release.plan_text import costs_lines, neighbors_text, shared_notes
 
-    echo_lines(*([escape_control_chars(title)] if title else []))
-    echo_lines(
-        f"Privacy guarantee: epsilon {typed_text(data['epsilon'], 3, UP)} at delta {typed_text(data['delta'], 2, UP)}."
-    )
-    if data["budget_fraction"] != "1":
-        echo_lines(f"This plan uses a fraction of {data['budget_fraction']} of the budget.")
-    echo_lines(data["attacker"], neighbors_text(data["neighbors"]))
-    shared = shared_notes(data["answers"])
-    for answer in data["answers"]:
+    echo_lines(*([escape_control_chars(document.title)] if document.title else []))
+    epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
+    echo_lines(f"Privacy guarantee: epsilon {epsilon} at delta {delta}.")
+    if str(document.budget_fraction) != "1":
+        echo_lines(f"This plan uses a fraction of {document.budget_fraction} of the budget.")
+    echo_lines(document.attacker, neighbors_text(document.neighbors))
+    shared = shared_notes(document.answers)
+    for answer in document.answers:
         _show_answer(answer, shared)
     if shared:
         echo_heading("All answers")
         echo_lines(*(f"note: {note}" for note in shared))
-    if len(data["alternatives"]) > 1:
+    if len(document.alternatives) > 1:
         echo_heading("Noise families compared (one family for all answers; expected error relative to this plan)")
-        alternatives = data["alternatives"]
-
-        ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
-        print_table(["family", "error"], [[family_text(a["family"]), more_error(a["relative_error"])] for a in ordered])
-        if any(answer["keys"] == "discovered" for answer in data["answers"]):
+        ordered = sorted(document.alternatives, key=lambda other: other.relative_error)
+        print_table(["family", "error"], [[family_text(a.family), more_error(a.relative_error)] for a in ordered])
+        if any(answer.keys == "discovered" for answer in document.answers):
             echo_lines("Discovered groups need bounded noise, so their family can differ.")
     echo_heading("Bias")
-    echo_lines(*costs_lines(data["bias_check"]))
+    echo_lines(*costs_lines(document.bias_check))
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
 
 
-def _show_answer(answer: Json, shared: Sequence[str]) -> None:
-    echo_heading(f"{escape_control_chars(answer['name'])}: {answer['question']}")
-    echo_lines(f"{meaning_text(answer['meaning'], answer['over'])}.")
+def _show_answer(answer: PlannedAnswer, shared: Sequence[str]) -> None:
+    echo_heading(f"{escape_control_chars(answer.name)}: {answer.question}")
+    echo_lines(f"{meaning_text(answer.meaning, answer.over)}.")
     noises = (
-        f"{noise_statistic_text(noise['statistic'], answer['kind'])}: {family_text(noise['family'])}"
-        for noise in answer["noise"]
+        f"{noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}" for noise in answer.noise
     )
     echo_lines(f"noise on the {'; on the '.join(noises)}")
-    error = answer["error"]
-    if error["half_width_95"] is not None:
-        worst = error["worst_error"]
-        limit = "" if worst is None else f", maximum error ± {significant_text(worst, 3, UP)}"
-        echo_lines(f"{MARGIN} ± {significant_text(error['half_width_95'], 3, UP)}{limit}")
-    if error["half_width_95"] is None or answer["keys"] == "discovered":
+    error = answer.error
+    if error.half_width_95 is not None:
+        limit = "" if error.worst_error is None else f", maximum error ± {significant_text(error.worst_error, 3, UP)}"
+        echo_lines(f"{MARGIN} ± {significant_text(error.half_width_95, 3, UP)}{limit}")
+    if error.half_width_95 is None or answer.keys == "discovered":
         # Errors at each group size, and the probability that the group is suppressed.
-        expected = expected_error_label(answer["kind"])
-        columns = ["rows in a group" if answer["by"] else "rows", expected, "95 % margin ±", "P(suppressed)"]
+        expected = expected_error_label(answer.kind)
+        columns = ["rows in a group" if answer.by else "rows", expected, "95 % margin ±", "P(suppressed)"]
         rows = [
             [
-                fixed_text(size["rows"], 0),
-                error_text(size, "expected_absolute_error"),
-                error_text(size, "half_width_95"),
-                suppression_text(size["suppressed"]),
+                fixed_text(size.rows, 0),
+                error_text(size.expected_absolute_error, size.suppressed),
+                error_text(size.half_width_95, size.suppressed),
+                suppression_text(size.suppressed),
             ]
-            for size in answer["error"]["by_group_size"]
+            for size in error.by_group_size
         ]
         print_table(*(columns, rows), left=0)
-    echo_lines(*(f"note: {note}" for note in answer["notes"] if note not in shared))
+    echo_lines(*(f"note: {note}" for note in answer.notes if note not in shared))
 
 
-def _show_budgets(table: Sequence[Json], title: str | None) -> None:
+def _show_budgets(table: Sequence[BudgetRow], title: str | None) -> None:
     """Print the margin of error under each budget: one line per question, for groups of a typical size."""
     echo_lines(*([escape_control_chars(title)] if title else []))
     margins = [_half_widths(row) for row in table]
     labels = dict.fromkeys(chain.from_iterable(margins))
-    body = [[label, *(_compact(by_label.get(label)) for by_label in margins)] for label in labels]
+    body = [[label, *(compact_text(by_label.get(label)) for by_label in margins)] for label in labels]
     body.append(
-        ["attacker's success, at most", *(percent_text(row["attack_success"], UP).replace(" %", "%") for row in table)]
+        ["attacker's success, at most", *(percent_text(row.attack_success, UP).replace(" %", "%") for row in table)]
     )
-    head = ["95 % margin of error     ε", *(significant_text(row["epsilon"]) for row in table)]
+    head = ["95 % margin of error     ε", *(significant_text(row.epsilon) for row in table)]
     names, *columns = zip(head, *body, strict=True)
     first = max(len(head[0]), min(MOST_LABEL, max(map(len, names))))
     widths = [max(map(len, column)) for column in columns]
@@ -204,24 +204,16 @@ def _show_budgets(table: Sequence[Json], title: str | None) -> None:
     echo_lines("", *notes)
 
 
-def _half_widths(row: Json) -> dict[str, float]:
+def _half_widths(row: BudgetRow) -> dict[str, float | None]:
     """Margins of error under one budget, by question and the group size that is shown."""
-    lines: dict[str, float] = {}
-    for name, margin in (row["answers"] or {}).items():
+    lines: dict[str, float | None] = {}
+    for name, margin in (row.answers or {}).items():
         if isinstance(margin, Mapping):
             size = TYPICAL_SIZE if TYPICAL_SIZE in margin else max(margin, key=int)
             lines[f"{escape_control_chars(name)} ({int(size):,} rows)"] = margin[size]
         else:
             lines[escape_control_chars(name)] = margin
     return lines
-
-
-def _compact(margin: float | None) -> str:
-    """Return a margin of error with two digits, rounded up, in at most six characters."""
-    if margin is not None and not 1e-3 <= margin < 1e6:
-        digits = Decimal(margin).normalize()
-        return f"{digits.quantize(Decimal(1).scaleb(digits.adjusted() - 1), ROUND_UP):.1e}" if margin else "0"
-    return significant_text(margin, 2, UP)
 
 
 app = command_app(plan, example=PLAN_EXAMPLE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,20 +18,20 @@ from tightrope.cli.errors import EXIT_INSUFFICIENT_BUDGET, Interrupted, discard_
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, writable_folder
 from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
-from tightrope.documents.document import plain_data, to_json_text
+from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, typed_text
 from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
-from tightrope.reporting.wording.answers import extra_columns, read_answers, rounded_row
+from tightrope.reporting.wording.answers import extra_columns, rounded_row, shown_answers
 from tightrope.reporting.wording.promise import privacy_promise
 from tightrope.reporting.wording.sentences import bias_statements
 
 if TYPE_CHECKING:
     from tightrope.cli.output_files import ReservedFiles
-    from tightrope.documents.release import LedgerEntry, ReleaseResult
+    from tightrope.documents.release import ReleaseCertificate, ReleaseResult
     from tightrope.release.plan import Plan
     from tightrope.release.plan_file import PlanFile
 
@@ -116,8 +116,16 @@ def release(
                 result = _draw_and_keep(plan, file, files, patience.note_answers)
             if patience.stop is not None:
                 raise Interrupted(f"stopped; {_complete_message(folder)}", patience.stop)
-        with _explained_output_errors(folder):
+        try:
             _print_answers(result, folder, entries_before, as_json=as_json)
+            sys.stdout.flush()
+            return
+        except OSError as error:
+            why = error.strerror
+        except SystemExit:  # rich raises it for a closed pipe
+            why = "closed pipe"
+        discard_stdout()
+        raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
     except KeyboardInterrupt:  # outside of deferred signals: before the charge, or with the answers on disk
         raise Interrupted(f"interrupted; {_complete_message(folder)}" if plan.charged else NOTHING_SPENT) from None
 
@@ -192,30 +200,13 @@ def _explained_refusals(path: str) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _explained_output_errors(folder: Path) -> Iterator[None]:
-    """Add the answers' location to errors of standard output."""
-    try:
-        yield
-        sys.stdout.flush()
-        return
-    except OSError as error:
-        why = error.strerror
-    except SystemExit:  # rich raises it for a closed pipe
-        why = "closed pipe"
-    discard_stdout()
-    raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
-
-
 def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, as_json: bool) -> None:
     if as_json:
         print_document(result)
     else:
         # Answers first, then the guarantee, then the files and the ledger.
-        document = plain_data(result)
-
         echo_lines(*([escape_control_chars(result.title)] if result.title else []))
-        for answer in read_answers(document):
+        for answer in shown_answers(result):
             echo_heading(sentences.answer_heading(answer))
             echo_lines(sentences.question_sentence(answer))
             if not answer.rows:
@@ -231,43 +222,42 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
             if len(answer.rows) > PRINTED_ROWS:
                 echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {folder / REPORT}")
         # The bias from limiting rows and clamping values, if the plan estimates it.
-        found = bias_statements(document)
+        found = bias_statements(result)
         if found:
             echo_heading("Bias from limiting rows and clamping values")
             echo_lines(*(f"{statement} ({answers})" for statement, answers in found))
-        certificate = document["certificate"]
-
-        words = privacy_promise(certificate)
+        words = privacy_promise(result.certificate)
         echo_heading("Privacy guarantee")
         echo_lines(*([str(words.attack)] if words.attack else []))
         echo_lines(
             f"epsilon {words.epsilon}: {words.epsilon_meaning}",
-            f"delta {typed_text(certificate['delta'], 2, UP)}: {words.delta_meaning}",
+            f"delta {typed_text(result.certificate.delta, 2, UP)}: {words.delta_meaning}",
         )
         neighbors = f"Neighboring tables: {words.protected[:1].lower()}{words.protected[1:]}."
         echo_lines(*([neighbors] if words.protected else []), *words.facts)
-        echo_lines(*_lower_limits(document))
+        echo_lines(*_lower_limits(result))
         echo_lines(f"\nWritten: {', '.join(FILES)} in {folder_text(folder)}")
-        echo_lines(*_ledger_summary(certificate, result.certificate.entry, entries_before))
+        echo_lines(*_ledger_summary(result.certificate, entries_before))
 
 
-def _lower_limits(document: Mapping[str, Any]) -> list[str]:
+def _lower_limits(result: ReleaseResult) -> list[str]:
     """Return a note if an answer has lower limits on a person's rows or groups than the plan as a whole."""
-    neighbors = document["certificate"]["neighbors"]
+    neighbors = result.certificate.neighbors
     names = [
-        escape_control_chars(answer["name"])
-        for answer in document["answers"]
-        if answer["max_rows"] < neighbors["max_rows"] or answer["max_groups"] < neighbors["max_groups"]
+        escape_control_chars(answer.name)
+        for answer in result.answers
+        if answer.max_rows < neighbors.max_rows or answer.max_groups < neighbors.max_groups
     ]
     return [f"lower limits: {', '.join(names)} (see above)"] if names else []
 
 
-def _ledger_summary(certificate: Mapping[str, Any], entry: LedgerEntry | None, entries_before: int) -> list[str]:
+def _ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:
     """Describe the charge in the ledger, and the budget left; ``entries_before`` this run, the ledger had."""
     from tightrope.ledger.state import share_text
 
+    entry = certificate.entry
     if entry is None:
-        return [f"{certificate['ledger']}: another release spends the budget again."]
+        return [f"{certificate.ledger}: another release spends the budget again."]
     took, left = share_text(Fraction(entry.budget_fraction)), share_text(Fraction(entry.left))
     key = escape_control_chars(entry.key)
     recorded = f"recorded as entry {entry.number} (key {key}) of ledger {entry.ledger}"

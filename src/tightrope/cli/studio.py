@@ -52,7 +52,7 @@ class StudioOptions:
     as_json: AsJson = False
 
 
-def studio(asked: StudioOptions) -> None:
+def studio(options: StudioOptions) -> None:
     """Build a plan interactively in a local web page.
 
     Choose the privacy unit, the questions and the budget, and see the expected accuracy. Reads only the names and
@@ -61,11 +61,32 @@ def studio(asked: StudioOptions) -> None:
     from tightrope.studio.plan_form import open_editor_state
     from tightrope.studio.server import serve_studio
 
-    found = open_editor_state(asked.given, asked.out, table=asked.table)
+    found = open_editor_state(options.given, options.out, table=options.table)
     if found.output_path.exists():
         raise InputError.from_text("--out", f"{found.output_path} already exists; choose another file with --out PLAN")
+
+    def announce_link(link: str) -> None:
+        """Print the link at once, also where standard output is a pipe."""
+        if options.as_json:
+            print_json({"link": link})
+        else:
+            echo_lines("The studio runs on this machine only. Keep its link private:", f"  {link}")
+            echo_lines("Ctrl-C ends it.")
+        sys.stdout.flush()
+        if options.browser:
+            # Through a file that only its owner can read: all users of a machine can see a browser's arguments.
+            import webbrowser
+
+            with tempfile.NamedTemporaryFile(
+                "w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8"
+            ) as page:
+                page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')
+            path = Path(page.name)
+            atexit.register(path.unlink, missing_ok=True)
+            webbrowser.open(path.as_uri())
+
     try:
-        serve_studio(found, host_callbacks(), port=asked.port, ready=lambda link: _announce_link(link, asked))
+        serve_studio(found, host_callbacks(), port=options.port, ready=announce_link)
     except KeyboardInterrupt:  # how it is meant to end
         raise SystemExit(INTERRUPTED) from None
 
@@ -78,27 +99,6 @@ def host_callbacks() -> HostCallbacks:
     return HostCallbacks(
         write_file=write_file, run_release=released_into, describe_error=lambda error: explain_error(error)[1]
     )
-
-
-def _announce_link(link: str, asked: StudioOptions) -> None:
-    """The link, at once, also where standard output is a pipe."""
-    if asked.as_json:
-        print_json({"link": link})
-    else:
-        echo_lines("The studio runs on this machine only. Keep its link private:", f"  {link}")
-        echo_lines("Ctrl-C ends it.")
-    sys.stdout.flush()
-    if asked.browser:
-        # Through a file that only its owner can read: all users of a machine can see a browser's arguments.
-        import webbrowser
-
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8"
-        ) as page:
-            page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')
-        path = Path(page.name)
-        atexit.register(path.unlink, missing_ok=True)
-        webbrowser.open(path.as_uri())
 
 
 app = command_app(command_from_dataclass(StudioOptions, studio), example=STUDIO_EXAMPLE)

@@ -128,7 +128,7 @@ def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
         word: [one for one in claims if one.verdict == word] for word in (CONFIRMED, REFUTED, OPEN, UNCHECKED)
     }
     recomputed = len(claims) - len(by_verdict[UNCHECKED])
-    about = ", ".join(_counts(claims))
+    about = ", ".join(_group_counts(claims))
     lines = [
         f"{worst_verdict(claims).upper()}  {name}{_headline_numbers(text)}",
         f"  {recomputed} claims recomputed{f', for {about}' if about else ''}",
@@ -146,7 +146,7 @@ def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
     return lines
 
 
-def _counts(claims: list[Claim]) -> Iterator[str]:
+def _group_counts(claims: list[Claim]) -> Iterator[str]:
     """Return how many parts of each group the claims are about."""
     for pattern, (one, several) in GROUPS.items():
         found = {match[1] for claim in claims if (match := re.match(pattern, claim.name))}

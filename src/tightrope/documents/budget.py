@@ -66,7 +66,11 @@ class Budget:
         tradeoff: Tradeoff | None = None,
     ) -> None:
         if tradeoff is not None:
-            _check_tradeoff(tradeoff, epsilon, delta, total_variation, attack_success, points)
+            if not callable(tradeoff):
+                raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
+            others = (epsilon, delta, total_variation, attack_success, points)
+            if any(other is not None for other in others):
+                raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
             self._set_fields((), Decimal(0), tradeoff, ("tradeoff",))
             return
         given = (epsilon, attack_success, total_variation, points, delta)
@@ -193,14 +197,6 @@ def at_most(exact: Decimal) -> float:
     """Return the largest float that is not above the decimal."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
-
-
-def _check_tradeoff(tradeoff: object, *others: object) -> None:
-    """Raise ``InputError`` unless the trade-off function is callable and the only argument."""
-    if not callable(tradeoff):
-        raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
-    if any(other is not None for other in others):
-        raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
 
 
 def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Point]:

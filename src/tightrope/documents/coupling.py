@@ -171,7 +171,7 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
             raise InputError("groups", len(self.groups), f"one for each of {len(self.group.names)} names", AGAIN)
 
     @property
-    def gap(self) -> Fraction:
+    def largest_target_distance(self) -> Fraction:
         """Return the largest distance between a group's written law and the target, in total variation, exactly.
 
         Computed from laws and weights that were checked (``transport.SavedCoupling`` does).
@@ -184,7 +184,9 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
         """The parts of the text of ``explain``."""
         learning, distributions = self.origin.learning, DISTRIBUTIONS_BY_KIND[self.origin.kind]
         left = () if learning is None else tuple(guarantee.total_variation for guarantee in learning.left)
-        return explain_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, distributions)
+        return explain_coupling(
+            self.largest_target_distance, left, 0.0 if learning is None else learning.confidence, distributions
+        )
 
     def explain(self) -> str:
         """Return what a written value reveals about its group, in one paragraph; every number is rounded up."""

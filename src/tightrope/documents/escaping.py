@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tightrope.documents.numbers import shortest_text
+
 
 def escape_control_chars(text: object) -> str:
     r"""Return the text with control characters, escapes, bidirectional marks and invisible characters replaced.
@@ -118,7 +120,9 @@ def escape_csv_formula(text: str) -> str:
         # A spreadsheet may read this part as a cell; an apostrophe precedes it if it begins like a formula.
         cell = text[start:end]
         escaped = "".join(char if char == " " or char.isprintable() else _escape_sequence(char) for char in cell)
-        first_visible = next((char for char in cell if not _is_skippable(char)), "")
+        # Quotes and invisible characters may be skipped; combining marks join to what precedes.
+        visible = (char for char in cell if char != '"' and char not in BLANK)
+        first_visible = next((char for char in visible if unicodedata.category(char)[0] not in "CMZ"), "")
         cells.append(QUOTE + escaped if first_visible and _begins_formula(first_visible) else escaped)
         start = end
     escaped_text = "".join(cells)
@@ -130,12 +134,6 @@ def _escape_sequence(char: str) -> str:
 
 
 _MAX_FOUR_DIGITS = 0xFFFF
-
-
-@cache
-def _is_skippable(char: str) -> bool:
-    """Return whether a spreadsheet or a text cleaner may skip the character; combining marks join to what precedes."""
-    return char == '"' or char in BLANK or unicodedata.category(char)[0] in "CMZ"
 
 
 @cache
@@ -169,12 +167,7 @@ def part_named(key: object, edges: Sequence[object]) -> str:
 def _edge_text(edge: object) -> str:
     if isinstance(edge, bool) or not isinstance(edge, int | float):
         return escape_control_chars(edge)
-    is_integer = isinstance(edge, float) and edge.is_integer() and abs(edge) < _MAX_PLAIN_FLOAT
-    return (str(int(edge)) if is_integer else str(edge)).replace("-", "−", 1)
-
-
-_MAX_PLAIN_FLOAT = 1e15
-"""Integers from here on are shown with a power of ten if they are floats."""
+    return shortest_text(edge).replace("-", "−", 1)
 
 
 def unit_noun(means: str) -> str:

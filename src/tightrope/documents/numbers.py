@@ -88,6 +88,43 @@ def typed_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -
     return f"{text}e{exponent.translate(_PLAIN_DIGITS)}" if power else text
 
 
+def positional_text(value: Number, digits: int, rounding: str = NEAREST) -> str:
+    """Return ``value`` > 0 rounded to at least that many significant digits, never with a power of ten.
+
+    >>> positional_text(5912499.3, 3, UP), positional_text(32.836, 2, UP), positional_text(0.00000206, 2, UP)
+    ('5,912,500', '33', '0.0000021')
+    """
+    exact = shortest_decimal(value)
+    precision = max(digits, exact.adjusted() + 1)
+    return full_digits(Context(prec=precision, rounding=rounding).plus(exact).normalize(_WIDE_CONTEXT))
+
+
+def compact_text(value: Number | None) -> str:
+    """Return ``value`` ≥ 0 with two digits, rounded up, in at most seven characters; an en dash for None.
+
+    >>> compact_text(15.24), compact_text(999_999), compact_text(1_234_567), compact_text(0.000206), compact_text(0)
+    ('16', '999,999', '1.3e+6', '2.1e-4', '0')
+    """
+    if value is None or not value or 1e-3 <= value < 1e6:
+        return significant_text(value, 2, UP)
+    exact = shortest_decimal(value).normalize(_WIDE_CONTEXT)
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), UP, _WIDE_CONTEXT):.1e}"
+
+
+def shortest_text(value: float) -> str:
+    """Return the digits of a number as it is typed; a float that is an integer below 10¹⁵ without a decimal point.
+
+    >>> shortest_text(12.0), shortest_text(-0.5), shortest_text(7), shortest_text(1e16)
+    ('12', '-0.5', '7', '1e+16')
+    """
+    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_PLAIN_FLOAT
+    return str(int(value)) if is_integer else str(value)
+
+
+_MAX_PLAIN_FLOAT = 1e15
+"""Integers from here on are shown with a power of ten if they are floats."""
+
+
 def percent_text(fraction: Number | None, rounding: str = NEAREST) -> str:
     """Return a fraction as a percentage with one decimal place, more if it would read 0 or 100.
 

@@ -45,17 +45,17 @@ def with_new_keys(data: Any, former: FormerKeys) -> Any:
     {'a': [{'c': 1}]}
     """
 
-    def renamed(value: Any, path: tuple[str, ...], names: Mapping[str, str]) -> Any:
+    def rename_keys(value: Any, path: tuple[str, ...], names: Mapping[str, str]) -> Any:
         if not path:
             return {names.get(key, key): item for key, item in value.items()} if isinstance(value, dict) else value
         if path[0] == "*":
-            return [renamed(item, path[1:], names) for item in value] if isinstance(value, list | tuple) else value
+            return [rename_keys(item, path[1:], names) for item in value] if isinstance(value, list | tuple) else value
         if not isinstance(value, dict) or path[0] not in value:
             return value
-        return {**value, path[0]: renamed(value[path[0]], path[1:], names)}
+        return {**value, path[0]: rename_keys(value[path[0]], path[1:], names)}
 
     for path, names in former.items():
-        data = renamed(data, path, names)
+        data = rename_keys(data, path, names)
     return data
 
 
@@ -115,8 +115,11 @@ class Reader:
 
     def _input_error(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         message, _, path = str(problem).partition(" - at `")
-        # The path omits keys of free tables: insert the first key whose value has the type in the message.
-        steps = _path_steps(path.removesuffix("`"))
+        # The path ($.answers[0].name) omits keys of free tables, None here: insert the first key whose value has the
+        # type in the message.
+        steps: list[Step | None] = [
+            key or (int(index) if index else None) for key, index in _STEP.findall(path.removesuffix("`"))
+        ]
         actual_type = message.rpartition("got `")[2].removesuffix("`")
         for depth, step in enumerate(steps):
             table = _value_at(data, steps[:depth])
@@ -255,11 +258,6 @@ def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) != len(pairs):
         raise ValueError("a key occurs twice")
     return table
-
-
-def _path_steps(place: str) -> list[Step | None]:
-    """Return the keys and indices of a path such as ``$.answers[0].name``; None for an unnamed key of a free table."""
-    return [key or (int(index) if index else None) for key, index in _STEP.findall(place)]
 
 
 def _path_text(step: Step | None) -> str:

@@ -20,8 +20,9 @@ from tightrope.documents.document import (
     TablePart,
 )
 from tightrope.documents.escaping import csv_table
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
-from tightrope.documents.wording import ProtectedUnit, explain_release
+from tightrope.documents.wording import explain_release
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
@@ -80,11 +81,9 @@ class Neighbors(Part, frozen=True, kw_only=True):
     statement: str
 
     @property
-    def protected_unit(self) -> ProtectedUnit:
-        """The privacy unit, for wording."""
-        return ProtectedUnit(
-            self.noun, self.privacy_unit or "", self.max_rows, self.max_groups, self.max_rows_per_group
-        )
+    def protected_unit(self) -> PrivacyUnit:
+        """The privacy unit with its contribution bounds."""
+        return PrivacyUnit(self.privacy_unit, self.max_rows, self.max_rows_per_group, self.max_groups, self.noun)
 
 
 class ChoicePart(Part, frozen=True, kw_only=True):
@@ -438,6 +437,10 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     Answers that are dates are days since 1970-01-01, like all others numbers, unless ``show_dates`` asks for text.
     """
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
+    # "by " precedes keys that are named like another column, or that begin with it already.
+    key_columns = {
+        f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name: name for name in keys
+    }
     rows = [(answer, record) for answer in result.answers for record in answer.rows]
     charged = [name for name in PAID if any(name in record for _, record in rows)]
     missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
@@ -452,7 +455,7 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     return {
         QUESTION: [answer.name for answer, _ in rows],
-        **{_key_column(name): values_of(name) for name in keys},
+        **{column: values_of(name) for column, name in key_columns.items()},
         **{name: measures_of(name, rounding) for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)},
         **{name: values_of(name) for name in charged},
         **({MISSING: missing} if any(missing) else {}),
@@ -462,15 +465,6 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 def _shown_measure(number: Any, unit: str | None, rounding: Rounding) -> Any:
     """Return a number as the text of a date if its unit says so; otherwise unchanged."""
     return number if number is None or unit not in TIME_UNITS else time_text(float(number), unit, rounding)
-
-
-def _key_column(name: str) -> str:
-    """Return the name of a key column: "by " precedes names that another column has, or that begin with it already.
-
-    >>> _key_column("question"), _key_column("by question"), _key_column("city")
-    ('by question', 'by by question', 'city')
-    """
-    return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name
 
 
 # The output of ``tightrope plan``: the guarantee and the errors of a release that has not been charged.

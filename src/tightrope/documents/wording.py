@@ -12,99 +12,13 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 from tightrope.documents import numbers
-from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, UP, Guesses, Number, one_in, percent_text, significant_text, times_text
-
-
-@dataclass(frozen=True, slots=True)
-class ProtectedUnit:
-    """The privacy unit, the column that identifies it (empty: each row is one), and its contribution bounds."""
-
-    means: str = A_PERSON
-    column: str = ""
-    rows: int | None = None
-    groups: int | None = None
-    max_rows_per_group: int | None = None
-
-    @property
-    def unit_noun(self) -> str:
-        """Return the noun of the privacy unit without its article."""
-        return unit_noun(self.unit_label)
-
-    @property
-    def unit_label(self) -> str:
-        """Return the printable noun of the privacy unit."""
-        return escape_control_chars(self.means)
-
-    @property
-    def is_human(self) -> bool:
-        """Return whether the privacy unit is a human."""
-        return self.means == A_PERSON
-
-    @property
-    def guess_text(self) -> str:
-        """Return the statement that an attacker guesses."""
-        return "whether you are in the data" if self.is_human else f"whether {self.unit_label} is in the data"
-
-    @property
-    def attacker_knowledge_text(self) -> str:
-        """Return the words for an attacker with any background knowledge."""
-        return "you or about everyone else" if self.is_human else f"it or about every other {self.unit_noun}"
-
-    @property
-    def data_owner_text(self) -> str:
-        """Return the words for the data that one of the two inputs lacks."""
-        return "your data" if self.is_human else f"the data of {self.unit_label}"
-
-    @property
-    def rows_words(self) -> str:
-        """Return the definition of one person's rows."""
-        return (
-            f"all rows with the same “{escape_control_chars(self.column)}”" if self.column else "one row of the table"
-        )
-
-    @property
-    def limits_text(self) -> list[str]:
-        """Return the contribution bounds in words."""
-        bounds = (
-            (self.rows, "row", ""),
-            (self.groups, "group", ""),
-            (self.max_rows_per_group, "row", " in each group"),
-        )
-        return [
-            f"at most {limit:,} {noun if limit == 1 else noun + 's'} per {self.unit_noun}{where}"
-            for limit, noun, where in bounds
-            if limit
-        ]
-
-    @property
-    def unit_text(self) -> str:
-        """Return the definition of the privacy unit, and which people have less protection.
-
-        >>> ProtectedUnit(means="a ship").unit_text
-        'A ship means one row of the table; a ship with several rows has less protection.'
-        >>> ProtectedUnit(column="id", rows=3).unit_text.partition("; ")[0]
-        '“You” means all rows with the same “id”, of which at most 3 are used in any one answer'
-        """
-        subject = "“You”" if self.is_human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]}"
-        several = f"values of “{escape_control_chars(self.column)}”" if self.column else "rows"
-        limit = f", of which at most {self.rows:,} are used in any one answer" if self.column and self.rows else ""
-        return (
-            f"{subject} means {self.rows_words}{limit}; {self.unit_label} with several {several} has less protection."
-        )
-
-    @property
-    def population_text(self) -> str:
-        """Return the statement that statistics can describe the privacy unit even if it is not in the data."""
-        if self.is_human:
-            return POPULATION.format(one="you", whether="you are in the data or not")
-        return POPULATION.format(one=self.unit_label, whether="it is in the data or not")
-
+from tightrope.documents.privacy_unit import POPULATION, PrivacyUnit
 
 LOSSES_ADD_UP = "Other releases about the same people add to the privacy loss."
 RANDOM_GUESSING = "random guessing: 50 %"
 NOTHING = "These numbers give no protection: they allow publishing who is in the data."
-POPULATION = "Statistics about a population can tell something about {one}, whether {whether}."
 ABOUT_YOU = POPULATION.format(one="you", whether="you are in the data or not")
 INPUTS = "These numbers do not define what one person is, or which inputs are neighbors: this must be stated with them."
 
@@ -193,7 +107,7 @@ def explain_numbers(epsilon: float, delta: float, success: Number) -> Explanatio
     return Explanation(attack, sentences, Guesses.from_success(success))
 
 
-def explain_release(epsilon: float, delta: float, success: float, person: ProtectedUnit, seen: str) -> Explanation:
+def explain_release(epsilon: float, delta: float, success: float, person: PrivacyUnit, seen: str) -> Explanation:
     """Explain a release: its guarantee, the protected people, and its limits."""
     sentences = (
         protected_group_text(person.attacker_knowledge_text),

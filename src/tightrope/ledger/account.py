@@ -26,7 +26,6 @@ from tightrope.ledger.chain import (
 )
 from tightrope.ledger.identity import Claim, Identity, SeriesClaim, series_of_date
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.noise_record import has_same_noise
 from tightrope.ledger.state import State, fraction_of_charge, moment_costs, state_after_entry
 from tightrope.ledger.store import EntryBook, Written
 
@@ -238,8 +237,22 @@ class Account:
         return State.from_data((last or self.declared).state_data)
 
     def _existing_entry(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
+        """Return the entry under the claim's key; ``InputError`` if its plan or its audience is another one."""
         found: Entry | None = chain.entry_by_key(connection, self.dataset_name, kind, claim.key)
-        if found is not None and not _is_same_claim(connection, found, claim):
+        if found is None:
+            return None
+        body = found.body_data
+        for_same_audience = body["audience"] == claim.audience
+        is_same = for_same_audience and body["plan"] == claim.plan
+        # The digest of a plan covers the figures for other families of noise, whose last digits depend on the machine
+        # and on library versions. If digests differ, questions and the noise itself are compared.
+        if for_same_audience and not is_same and isinstance(claim, Claim) and claim.questions and body["recipe"]:
+            from tightrope.ledger.noise_record import has_same_noise  # loads the accounting
+
+            recorded = chain.read_text(connection, body["recipe"])
+            has_same_questions = combined_digest(claim.questions, recorded) == body["plan"]
+            is_same = has_same_questions and has_same_noise(recorded, claim.recipe)
+        if not is_same:
             text = (
                 f"{claim.key!r} is already the name of a release of another plan or for another audience; choose a new "
                 f"key, or leave it out"
@@ -320,23 +333,6 @@ class Account:
         state = self._state_in(connection).to_data()
         written: Entry = chain.append_entry(connection, self.dataset_name, REFUSED, None, body["time"], (body, state))
         return written
-
-
-def _is_same_claim(connection: Connection, entry: Entry, claim: Claim | SeriesClaim) -> bool:
-    """Return whether the entry's plan and audience are those of the claim.
-
-    The digest of a plan covers the figures for other families of noise, whose last digits depend on the machine and
-    on library versions. If digests differ, questions and the noise itself are compared.
-    """
-    body = entry.body_data
-    if body["audience"] != claim.audience:
-        return False
-    if body["plan"] == claim.plan:
-        return True
-    if isinstance(claim, SeriesClaim) or not (claim.questions and body["recipe"]):
-        return False
-    recorded = chain.read_text(connection, body["recipe"])
-    return combined_digest(claim.questions, recorded) == body["plan"] and has_same_noise(recorded, claim.recipe)
 
 
 def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:

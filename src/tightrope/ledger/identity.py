@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from tightrope.documents.budget import Budget
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError
 
 MAX_NAME_LENGTH = 200
 MAX_KEY_LENGTH = 200
 IDENTITY_REMEDY = "use the same, or declare another dataset (privacy losses about the same people add up nevertheless)"
-_KEYS = {
-    "privacy_unit": "person",
+UNIT_KEYS = {
+    "column": "person",
+    "means": "means",
     "max_rows": "rows_per_person",
-    "max_groups": "groups_per_person",
     "max_rows_per_group": "rows_per_group",
+    "max_groups": "groups_per_person",
 }
-"""Keys in ledgers, which never change, for fields with another name in Python."""
+"""The parts of a privacy unit by their keys in ledgers, which never change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +29,13 @@ class Identity:
     """A dataset's declared name, columns, privacy unit and contribution bounds.
 
     Two tables with the same identity are one dataset at two times: the same people are protected in both.
-    ``columns`` are names and kinds, in any order. ``privacy_unit`` is the column that identifies the person of a row;
-    None if each row is a person. Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
+    ``columns`` are names and kinds, in any order. ``unit`` is the privacy unit with its bounds.
+    Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
     """
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    privacy_unit: str | None
-    means: str
-    max_rows: int
-    max_rows_per_group: int
-    max_groups: int
+    unit: PrivacyUnit
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name) <= MAX_NAME_LENGTH and self.name.isprintable()):
@@ -47,19 +45,18 @@ class Identity:
 
     def to_data(self) -> dict[str, Any]:
         """Return the identity as data for JSON."""
-        data = {_KEYS.get(name, name): value for name, value in asdict(self).items()}
-        return {**data, "columns": [list(column) for column in self.columns]}
+        unit = {key: getattr(self.unit, name) for name, key in UNIT_KEYS.items()}
+        return {"name": self.name, "columns": [list(column) for column in self.columns], **unit}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """Return the identity from the data of ``to_data``."""
-        names = {key: name for name, key in _KEYS.items()}
         columns = tuple((name, kind) for name, kind in data["columns"])
-        return cls(**{**{names.get(key, key): value for key, value in data.items()}, "columns": columns})
+        return cls(data["name"], columns, PrivacyUnit(**{name: data[key] for name, key in UNIT_KEYS.items()}))
 
     def is_similar_to(self, other: Identity) -> bool:
         """Return whether both may be the same table: equal columns and the same privacy unit."""
-        return (self.columns, self.privacy_unit) == (other.columns, other.privacy_unit)
+        return (self.columns, self.unit.column) == (other.columns, other.unit.column)
 
     def check_same_as(self, other: Identity) -> None:
         """Raise ``InputError`` with the first difference of the other identity from this recorded one."""
@@ -74,11 +71,13 @@ class Identity:
             raise InputError.from_text(
                 "columns", f"the ledger has other columns for this dataset: {', '.join(differences)}; {IDENTITY_REMEDY}"
             )
-        for name in (field.name for field in fields(self)):
-            recorded, declared = getattr(self, name), getattr(other, name)
+        compared = [("name", self.name, other.name)]
+        compared += [(name, getattr(self.unit, name), getattr(other.unit, name)) for name in UNIT_KEYS]
+        for name, recorded, declared in compared:
             if recorded != declared:
                 raise InputError.from_text(
-                    name, f"{declared!r}, but the ledger has {recorded!r} for this dataset; {IDENTITY_REMEDY}"
+                    "privacy_unit" if name == "column" else name,
+                    f"{declared!r}, but the ledger has {recorded!r} for this dataset; {IDENTITY_REMEDY}",
                 )
 
 

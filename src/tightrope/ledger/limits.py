@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
-from tightrope.ledger.moments import Moments
 from tightrope.numerics.checks import check_integer
+
+if TYPE_CHECKING:
+    from tightrope.ledger.moments import Moments
 
 PERIODS = {"year": 4, "month": 7}
 """The number of characters of a date that identify the period."""
@@ -73,6 +75,8 @@ class Limit:
         count = check_integer("releases", self.releases)
         if count > MOST_RELEASES:
             raise InputError("releases", count, f"at most {MOST_RELEASES}", "larger numbers give the same moment order")
+        from tightrope.ledger.moments import Moments  # loads the accounting, which basic limits do not need
+
         fixed = self.moments or Moments.choose_for(self.budget, count)
         if not fixed.keeps_budget(self.budget):
             text = f"they do not meet {self.budget}; leave them out, they are chosen automatically"
@@ -144,6 +148,8 @@ class Limit:
         common = (data["name"], budget, data["every"], data["audience"])
         if "rule" not in data:
             return cls(*common)
+        from tightrope.ledger.moments import Moments
+
         return cls(*common, data["rule"], data["releases"], Moments.from_data(data["moments"]))
 
 

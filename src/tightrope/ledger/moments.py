@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-import scipy
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
@@ -22,6 +21,7 @@ from tightrope.accounting.filters.moments import MomentBound, log_moments, log_p
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, at_most, exact_product
 from tightrope.errors import InputError
+from tightrope.numerics.root_finding import find_root
 
 INFINITE_FRACTION = Decimal("0.25")
 """Part of δ reserved for infinite losses: costs 2 % of the noise, and is what bounded noise needs."""
@@ -66,7 +66,7 @@ class Moments:
             raise InputError.from_text("rule", text)
         infinite = min(budget.delta, exact_product(least, INFINITE_FRACTION))
         half_widths = {
-            z: _smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS
+            z: smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS
         }
         order = min(ORDERS, key=lambda z: half_widths[z])
         if not math.isfinite(half_widths[order]):
@@ -169,8 +169,12 @@ def _largest_moment_budget(order: float, budget: Budget, infinite: Decimal) -> f
     return min(bounds) - log_peak(order)
 
 
-def _smallest_half_width(order: float, moment: float) -> float:
-    """Return the least half-width, per row of a person, of noise with this log moment; ∞ if no noise has it."""
+def smallest_half_width(order: float, moment: float) -> float:
+    """Return the least half-width, per row of a person, of noise with this log moment; ∞ if no noise has it.
+
+    >>> round(smallest_half_width(20.0, 1.0), 2), smallest_half_width(20.0, 0.0)
+    (28.4, inf)
+    """
     if not moment > 0:
         return math.inf
 
@@ -182,9 +186,6 @@ def _smallest_half_width(order: float, moment: float) -> float:
 
     scales = (
         math.sqrt(order * (order + 1) / (2 * moment)),
-        1
-        / math.exp(
-            scipy.optimize.brentq(excess_moment, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)
-        ),
+        1 / math.exp(find_root(excess_moment, -30.0, math.log(1 + 2 * moment / order + 2 / order), within=1e-9)),
     )
     return min(width * scale for width, scale in zip(HALF_WIDTHS, scales, strict=True))

@@ -17,6 +17,7 @@ from tightrope.documents.budget import Budget, at_most
 from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import AnyTable, table_from_data
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, ShiftLoss, SplitBounds, total_loss
+from tightrope.numerics.root_finding import bisect_real
 
 WIDER_REACH = 4
 """A plan's lattice reaches 1.7 times its ε; beyond four times that, the mass is negligible."""
@@ -54,7 +55,18 @@ class NoiseRecord:
         for unit, choices in zip(self.units, self.choices, strict=True):
             bounds = unit.split_bounds
             rows = [bounds.rows, bounds.max_rows_per_group, bounds.groups]
-            units.append({"rows": rows, "noise": [_choice_data(choice) for choice in choices]})
+            noise = []
+            for choice in choices:
+                spend = choice.noise_spec
+                fields: list[Any] = [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound]
+                # Fields with their defaults are left out, so that older texts stay as they are.
+                if spend.dimension > 1:
+                    fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
+                elif spend.is_selection:
+                    fields.append(True)
+                named = {"family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data()}
+                noise.append({"spend": fields, **named})
+            units.append({"rows": rows, "noise": noise})
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
         return canonical_json({"window": window, "units": units, **figures})
 
@@ -132,20 +144,6 @@ def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLatt
     return total_loss(units, losses, steps, window)
 
 
-def _choice_data(choice: SelectedNoise) -> dict[str, Any]:
-    spend = choice.noise_spec
-    fields: list[Any] = [spend.statistic, spend.eighths, spend.whole_rows, spend.needs_bound]
-    # Fields with their defaults are left out, so that older texts stay as they are.
-    if spend.dimension > 1:
-        fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
-    elif spend.is_selection:
-        fields.append(True)
-    return {
-        "spend": fields,
-        "family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data(),
-    }  # fmt: skip
-
-
 # The cost of the same releases if they had been declared together before the first one. It is a comparison, not a
 # guarantee: releases that were chosen after seeing answers do not compose like that.
 
@@ -190,8 +188,4 @@ def _smallest_passing(passes: Callable[[float], bool], largest: float) -> float 
     """Return an upper bound on the smallest value that passes, at most ``largest``; None if ``largest`` fails."""
     if not passes(largest):
         return None
-    low, high = 0.0, largest
-    while high - low > FRACTION_TOLERANCE * largest:
-        middle = (low + high) / 2
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
+    return bisect_real(passes, 0.0, largest, side="passes", within=FRACTION_TOLERANCE * largest)

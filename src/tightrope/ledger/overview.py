@@ -8,14 +8,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tightrope.accounting.filters import Odometer
-from tightrope.accounting.neighbors import Neighbors
 from tightrope.documents.budget import at_most
-from tightrope.ledger import chain
 from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.noise_record import NoiseRecord, composed_budget_fraction, epsilon_together
 from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, share_text
 
 BY_ADDITION, BY_MOMENTS = "addition", "odometer of moments"
@@ -32,22 +28,28 @@ RUNNING_STATEMENT = (
 
 
 def current_reading(
-    limit: Limit, balance: Balance, counted: Mapping[str, int], texts: Mapping[str, str]
+    limit: Limit, balance: Balance, counted: Mapping[str, int], texts: Mapping[str, str] | None
 ) -> dict[str, Any] | None:
-    """Return an upper bound on the ε of all releases so far, at the δ of the budget's largest ε; None without an ε.
+    """Return an upper bound on the ε of all releases so far, at the δ of the budget's largest ε.
+
+    None without an ε, or without ``texts``.
 
     For a limit by moments, an odometer of log moments over the noise records ``texts``, each charged as often as
     ``counted`` states; for a basic limit, the sum of ε. The minimum of both would hold only at twice the δ.
     The bound is valid at all times at once: ``docs/proofs/filters.md`` (odometer), ``docs/proofs/composition.md``.
     """
     epsilon, delta = max(limit.budget.checked_points)
-    if epsilon == 0:
+    if texts is None or epsilon == 0:
         return None
     if limit.moments is None:
         exact = (balance.spent + balance.reserved) * Fraction(epsilon)
         rounded = float(exact)
         reading, rule = rounded if Fraction(rounded) >= exact else math.nextafter(rounded, math.inf), BY_ADDITION
     else:
+        from tightrope.accounting.filters import Odometer
+        from tightrope.accounting.neighbors import Neighbors
+        from tightrope.ledger.noise_record import NoiseRecord
+
         odometer = Odometer(
             delta=at_most(delta),
             infinite_mass=float(limit.moments.infinite_mass),
@@ -66,18 +68,26 @@ def ledger_overview(account: Account) -> dict[str, Any]:
     state = State.from_data(entries[-1].state_data)
     total = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     # ``counted``: how often each noise record was charged, by its hash. ``blocks``: releases that were declared
-    # together, such as a series; blocks add up by the rule of the total limit.
+    # together, such as a series; blocks add up by the rule of the total limit. ``timeline``: the balance of the whole
+    # budget after every entry that changed it.
     counted: Counter[str] = Counter()
     blocks: list[dict[str, str | int | None]] = []
+    timeline: list[dict[str, str]] = []
     for entry in entries:
-        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.body_data["series"] is None):
+        if entry.kind not in (CHARGED, RESERVED):
+            continue
+        balance = State.from_data(entry.state_data).balance_of(MAIN_LIMIT)
+        timeline.append({"time": entry.time, **_balance_data(balance)})
+        if entry.kind == RESERVED or entry.body_data["series"] is None:
             times = entry.body_data.get("times", 1)
             counted[entry.body_data["recipe"]] += times
             rule = TOGETHER if entry.kind == RESERVED else ADAPTIVE[total.rule]
             blocks.append({"entry": entry.number, "key": entry.key, "rule": rule, "releases": times})
-    texts = _record_texts(account, counted)
+    # The texts of the noise records by hash; None if one is missing or there are too many to compose.
+    are_composed = "" not in counted and len(counted) <= MAX_COMPOSED_RECORDS
+    texts = account.book.read_texts(counted) if are_composed else None
     # The entries that record a failed reading of the table after a charge.
-    failed = sum((entry.kind == ANSWERED and entry.body_data.get("reading") == "failed") for entry in entries)
+    failed = sum(entry.body_data.get("reading") == "failed" for entry in entries if entry.kind == ANSWERED)
     return {
         "dataset": account.dataset_name,
         "ledger": account.book.id,
@@ -91,8 +101,8 @@ def ledger_overview(account: Account) -> dict[str, Any]:
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
         "blocks": blocks,
         "planned_together": _joint_price(total, counted, texts, state),
-        "running": None if texts is None else current_reading(total, state.balance_of(MAIN_LIMIT), counted, texts),
-        "timeline": _budget_timeline(entries),
+        "running": current_reading(total, state.balance_of(MAIN_LIMIT), counted, texts),
+        "timeline": timeline,
     }
 
 
@@ -135,15 +145,6 @@ def _balance_data(balance: Balance) -> dict[str, str]:
     return {name: share_text(part) for name, part in parts.items()}
 
 
-def _record_texts(account: Account, counted: Counter[str]) -> dict[str, str] | None:
-    """Return the texts of the noise records by hash; None if one is missing or there are too many to compose."""
-    if "" in counted or len(counted) > MAX_COMPOSED_RECORDS:
-        return None
-    return account.book.read_transaction(
-        lambda connection: {name: chain.read_text(connection, name) for name in counted}
-    )
-
-
 def _joint_price(
     total: Limit, counted: Counter[str], texts: dict[str, str] | None, state: State
 ) -> dict[str, Any] | None:
@@ -153,18 +154,12 @@ def _joint_price(
     """
     if texts is None or counted.total() < 2:
         return None
+    # Loads the accounting: a dataset with one release is shown without it.
+    from tightrope.ledger.noise_record import NoiseRecord, composed_budget_fraction, epsilon_together
+
     records = [(NoiseRecord.from_text(texts[name]), times) for name, times in counted.items()]
     if total.moments is not None:
         return {"epsilon": epsilon_together(records, total.budget), "delta": str(max(total.budget.checked_points)[1])}
     fraction, taken = composed_budget_fraction(records, total.budget), 1 - state.balance_of(MAIN_LIMIT).fraction_left
     together = taken if fraction is None else min(Fraction(fraction), taken)
     return {"share": f"{float(together):.4f}", "left": f"{float(1 - together):.4f}", "less": together < taken}
-
-
-def _budget_timeline(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """Return the balance of the whole budget after every entry that changed it."""
-    return [
-        {"time": entry.time, **_balance_data(State.from_data(entry.state_data).balance_of(MAIN_LIMIT))}
-        for entry in entries
-        if entry.kind in (CHARGED, RESERVED)
-    ]

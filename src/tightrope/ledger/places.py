@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tightrope.documents.reader import redact_secret
 from tightrope.errors import InputError, LedgerError, LedgerWarning
-from tightrope.tables.backends import postgres
 
 MOUNTS = Path("/proc/self/mounts")
 REMOTE = (
@@ -41,7 +40,9 @@ def checked_url(url: str, name: str = "ledger") -> str:
     if scheme not in (*POSTGRES, "postgresql+psycopg"):
         expected = "a file, or a URL postgresql://..."
         raise InputError(name, redact_secret(url), expected, "SQLite: give the path of the file")
-    postgres.check_url(f"postgresql://{rest}", name)
+    from tightrope.tables.backends.postgres import check_url  # loads numpy, which a ledger in a file does not need
+
+    check_url(f"postgresql://{rest}", name)
     return f"postgresql+psycopg://{rest}"
 
 

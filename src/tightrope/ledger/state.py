@@ -10,15 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger.chain import CHARGED, DATASET, RESERVED
 from tightrope.ledger.limits import ADDED, MAIN_LIMIT, MOMENTS, Limit
-from tightrope.ledger.moments import Moments
-from tightrope.ledger.noise_record import NoiseRecord
+
+if TYPE_CHECKING:
+    from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.ledger.moments import Moments
 
 MAX_DECIMAL_DIGITS = 30
 """Fractions with more decimal digits are written as ratios."""
@@ -295,4 +296,6 @@ def _charged_fraction(moments: Moments, recipe: str, times: int) -> Fraction | N
 
 @lru_cache(maxsize=MAX_CACHED_RECORDS)
 def _loss_from_record(recipe: str, times: int) -> PrivacyLoss:
+    from tightrope.ledger.noise_record import NoiseRecord  # loads the accounting, which basic limits do not need
+
     return NoiseRecord.from_text(recipe).loss_of_separate_releases(times)

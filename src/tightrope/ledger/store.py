@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,8 +117,14 @@ class Store:
             return self._engine
 
     def _open_engine(self) -> Engine:
-        engine = _new_engine(self.place, self._identity)
-        weakref.finalize(self, _dispose_in_process, engine, os.getpid())
+        engine, process = _new_engine(self.place, self._identity), os.getpid()
+
+        def dispose_in_process() -> None:
+            """Close the connections, but only in the process that opened them; must not refer to the store."""
+            if os.getpid() == process:
+                engine.dispose()
+
+        weakref.finalize(self, dispose_in_process)
         return engine
 
     def _ledger_error(self, error: SQLAlchemyError) -> LedgerError:
@@ -126,7 +132,12 @@ class Store:
         origin = getattr(error, "orig", None)
         if isinstance(origin, sqlite3.Error):
             return self._sqlite_error(origin)
-        if isinstance(error, DBAPIError) and (error.connection_invalidated or _is_lost(origin)):
+        # The server ended the connection: class 08 and 57 of its codes, or no code.
+        code = getattr(origin, "sqlstate", None)
+        ended = type(origin).__name__ in ("OperationalError", "AdminShutdown") and (
+            code is None or code[:2] in ("08", "57")
+        )
+        if isinstance(error, DBAPIError) and (error.connection_invalidated or ended):
             return LostError(f"the connection to the ledger {self.display_name} was lost")
         why = type(origin or error).__name__
         remedy = f"; {POSTGRES_REMEDIES[why]}" if why in POSTGRES_REMEDIES else ""
@@ -178,12 +189,6 @@ def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
         refuse_hard_links(path)
 
 
-def _is_lost(origin: object) -> bool:
-    """Return whether the server ended the connection: class 08 and 57 of its codes, or no code."""
-    code = getattr(origin, "sqlstate", None)
-    return type(origin).__name__ in ("OperationalError", "AdminShutdown") and (code is None or code[:2] in ("08", "57"))
-
-
 def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engine:
     if isinstance(place, str):
         try:
@@ -204,23 +209,16 @@ def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engin
         _refuse_replaced(place, opened)
         return connection
 
+    def begin_immediately(connection: Connection) -> None:
+        """Take the write lock at the start of a writing transaction: SQLite could refuse it after a first read."""
+        writes = connection.get_execution_options().get("tightrope_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
     from sqlalchemy.pool import QueuePool
 
     engine = create_engine("sqlite://", creator=open_connection, pool_size=1, max_overflow=64, poolclass=QueuePool)
-    event.listen(engine, "begin", _begin_immediately)
+    event.listen(engine, "begin", begin_immediately)
     return engine
-
-
-def _begin_immediately(connection: Connection) -> None:
-    """Take the write lock at the start of a writing transaction: SQLite could refuse it after a first read."""
-    writes = connection.get_execution_options().get("tightrope_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _dispose_in_process(engine: Engine, process: int) -> None:
-    """Close the connections, but only in the process that opened them."""
-    if os.getpid() == process:
-        engine.dispose()
 
 
 def create_file_store(path: Path) -> None:
@@ -257,7 +255,7 @@ def _fill_file(part: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the new name to disk."""
+    """Write the new name to disk. A separate function, so that tests can kill the process between its two names."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -396,6 +394,10 @@ class EntryBook:
     def texts_by_hash(self) -> dict[str, str]:
         """Return every longer text by its hash; unchecked."""
         return self.read_transaction(chain.texts_by_hash)
+
+    def read_texts(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the longer texts with these hashes; ``LedgerError`` if one was changed."""
+        return self.read_transaction(lambda connection: {name: chain.read_text(connection, name) for name in names})
 
     def integrity_problems(self) -> str:
         """Return the first problem that SQLite reports about its pages; empty for an intact file or a server."""

@@ -17,7 +17,7 @@ from tightrope.errors import InputError, MissingExtraError, SchemaError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
-from tightrope.local.parts.kernels import WORD_BITS, checked_rows, packed_words
+from tightrope.local.parts.kernels import WORD_BITS, check_packed_rows, words_for_bits
 from tightrope.local.parts.values import check_domain_size, smallest_type
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.integers import uniform_below
@@ -130,7 +130,7 @@ def bits_to_arrow(rows: NDArray[np.uint64], k: int) -> Any:
     FixedSizeBinaryType(fixed_size_binary[3])
     """
     size = check_domain_size(k, MAX_ARROW_BITS, "hash the categories: local.hashing")
-    packed = np.ascontiguousarray(checked_rows("rows", rows, size).astype("<u8")).view(np.uint8)
+    packed = np.ascontiguousarray(check_packed_rows("rows", rows, size).astype("<u8")).view(np.uint8)
     row_bytes = np.ascontiguousarray(packed[:, : -(-size // 8)])
     arrow = _import_pyarrow()
     return arrow.FixedSizeBinaryArray.from_buffers(
@@ -151,9 +151,9 @@ def bits_from_arrow(column: Any, k: int) -> NDArray[np.uint64]:
         if len(chunk):  # a chunk may be a slice of a longer buffer
             start = chunk.offset * count
             parts.append(bytes(memoryview(chunk.buffers()[1])[start : start + len(chunk) * count]))
-    rows = np.zeros((len(column), packed_words(size) * WORD_BITS // 8), dtype=np.uint8)
+    rows = np.zeros((len(column), words_for_bits(size) * WORD_BITS // 8), dtype=np.uint8)
     rows[:, :count] = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, count)
-    return checked_rows("column", rows.view("<u8").astype(np.uint64), size)
+    return check_packed_rows("column", rows.view("<u8").astype(np.uint64), size)
 
 
 def _is_single_array(column: Any) -> bool:

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits_for, hashing, hashing_with_digits
-from tightrope.local.parts.estimates import Shares, Tally, tail_chance
+from tightrope.local.mechanisms.local_hashing import (
+    Hashing,
+    LinearHash,
+    digits_for_values,
+    hashing,
+    hashing_with_digits,
+)
+from tightrope.local.parts.estimates import Shares, Tally, binomial_tail_chance
 from tightrope.local.parts.kernels import count_occurrences, finite_field
 from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import check_categories, report_rows
@@ -144,7 +150,7 @@ class PrefixTree:
         other = float(oracle.false_support_probability)
         likely = np.flatnonzero(is_valid & (counts > people * other))
         allowed_error = (1 - confidence) / (2 * divisor[likely])
-        frequent = likely[tail_chance(counts[likely], people, other) < allowed_error]
+        frequent = likely[binomial_tail_chance(counts[likely], people, other) < allowed_error]
         best = frequent[np.argsort(-counts[frequent], kind="stable")[:limit]]
         lower, upper = oracle.exact_ends(Tally(people, people, counts[best]), confidence, divisor[best])
         slope = float(oracle.true_support_probability - oracle.false_support_probability)
@@ -207,9 +213,9 @@ def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> Pr
     if not size <= MOST_BITS:
         raise InputError("bits", bits, f"at most {MOST_BITS}", "report a hash of the value, and look the value up")
     order = hashing(epsilon, min(1 << size, MAX_CONTINUATIONS), hashes=hashes).linear.order
-    length = digits_for(order, 1 << size)
+    length = digits_for_values(order, 1 << size)
     has_one_level = size <= MAX_SINGLE_LEVEL_BITS and order ** (length + 1) <= MAX_TABLE_NUMBERS
-    level_count = 1 if has_one_level else -(-length // max(1, digits_for(order, MAX_CONTINUATIONS + 1) - 1))
+    level_count = 1 if has_one_level else -(-length // max(1, digits_for_values(order, MAX_CONTINUATIONS + 1) - 1))
     lengths = [length * level // level_count for level in range(1, level_count + 1)]
     return PrefixTree(epsilon, size, tuple(hashing_with_digits(epsilon, order, digits) for digits in lengths))
 

@@ -68,11 +68,11 @@ class HalfMoments:
     of_right: Floats
 
 
-def below_edges(shares: Sequence[Floats], noises: Sequence[LevelNoise]) -> Floats:
+def shares_below_edges(shares: Sequence[Floats], noises: Sequence[LevelNoise]) -> Floats:
     """Return the unbiased shares below the inner edges 1..2^L − 1, from estimates of levels with 2, 4, …, 2^L nodes.
 
     >>> two, four = np.array([0.4, 0.6]), np.array([0.1, 0.3, 0.2, 0.4])
-    >>> below_edges([two, four], [LevelNoise(1.0, 0.0)] * 2).round(12).tolist()
+    >>> shares_below_edges([two, four], [LevelNoise(1.0, 0.0)] * 2).round(12).tolist()
     [0.1, 0.4, 0.6]
     """
     node_weights = _node_weights(noises)
@@ -91,7 +91,9 @@ def below_edges(shares: Sequence[Floats], noises: Sequence[LevelNoise]) -> Float
 
 
 def edge_variances(bins: Floats, noises: Sequence[LevelNoise]) -> Floats:
-    """Return upper bounds on the variances of ``below_edges``, shape [2^L − 1], if the bins have the shares ``bins``.
+    """Return upper bounds on the variances of ``shares_below_edges`` if the bins have the shares ``bins``.
+
+    The shape is [2^L − 1].
 
     An estimate is a weighted sum over people. Halving a node changes the weights by ± α_l / 2 in its two children only.
     So the weights in the estimates at the ends of a node are constant in the node, and second moments follow by halving
@@ -182,7 +184,7 @@ class QuantileTree(LocalMechanism):
             out[chosen, 1] = oracle.perturb(leaves[chosen] >> (len(self.levels) - level - 1), randomness)
         return out
 
-    def below_edges(self, reports: ArrayLike) -> tuple[Floats, Floats]:
+    def shares_below_edges(self, reports: ArrayLike) -> tuple[Floats, Floats]:
         """Return the unbiased shares of people below the inner edges 1..bins − 1, and their standard deviations.
 
         Shape [bins − 1] each. All levels are combined into consistent shares; the deviations are for people who are
@@ -206,7 +208,7 @@ class QuantileTree(LocalMechanism):
         pairs = list(zip(self.levels, level_reports, strict=True))
         noises = [LevelNoise.from_oracle(oracle, len(part)) for oracle, part in pairs]
         shares = [oracle.estimate(part).value for oracle, part in pairs]
-        return below_edges(shares, noises), noises
+        return shares_below_edges(shares, noises), noises
 
     @staticmethod
     def _edge_errors(monotone: Floats, noises: list[LevelNoise]) -> Floats:

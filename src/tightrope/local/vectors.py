@@ -60,12 +60,12 @@ def seeded_directions(seeds: Words, numbers: Integers, dimension: int) -> Floats
     return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))
 
 
-def axes_of(vectors: Floats) -> Floats:
+def normalize_vectors(vectors: Floats) -> Floats:
     """Return unit vectors with the same directions, shape [n, d]; the first axis for the zero vector.
 
     Works for all lengths: squares do not underflow, and no length is divided by 0.
 
-    >>> axes_of(np.array([[3e-200, 4e-200], [0.0, 0.0]])).round(12).tolist()
+    >>> normalize_vectors(np.array([[3e-200, 4e-200], [0.0, 0.0]])).round(12).tolist()
     [[0.6, 0.8], [1.0, 0.0]]
     """
     largest = np.max(np.abs(vectors), axis=1, keepdims=True, initial=0.0)
@@ -91,14 +91,14 @@ class NearestMoments:
     square: Floats
 
 
-def nearest_moments(dimension: int, pairs: int) -> NearestMoments:
+def nearest_direction_moments(dimension: int, pairs: int) -> NearestMoments:
     """Return the moments by Gauss–Legendre quadrature in the angle, to a relative error below 1e−12.
 
     A direction is among the M nearest if at most M − 1 of the others are nearer: so the mean is
     (pairs / M) E[X P(Bin(pairs − 1, P(X' > X)) ≤ M − 1)], X = |⟨u, v⟩|, and X² ~ Beta(½, (d − 1)/2).
 
     >>> ratio = math.exp(math.lgamma(50.5) - math.lgamma(50))
-    >>> round(float(nearest_moments(100, 1).mean[0]) * math.sqrt(math.pi) * ratio, 12)
+    >>> round(float(nearest_direction_moments(100, 1).mean[0]) * math.sqrt(math.pi) * ratio, 12)
     1.0
     """
     count = np.arange(1, pairs + 1)
@@ -177,7 +177,7 @@ class BallMean(LocalMechanism):
         add up to ``length``² − |x|².
         """
         scaled = self._scale_vectors(np.asarray(vector)[None])
-        second = self.length**2 * self._coordinate_square_mean(axes_of(scaled) ** 2)
+        second = self.length**2 * self._coordinate_square_mean(normalize_vectors(scaled) ** 2)
         return np.asarray(second[0] - (self.radius * scaled[0]) ** 2)
 
     def _coordinate_square_mean(self, square: Floats) -> Floats:
@@ -203,7 +203,7 @@ class BallMean(LocalMechanism):
         same_side = np.minimum(np.linalg.norm(vectors, axis=1), 1.0) / 2 + 0.5
         side = 2.0 * round_randomly(same_side, randomness.random_words(people)) - 1
         seeds = randomness.random_words(people)
-        order = self._order_directions(axes_of(vectors) * side[:, None], seeds)
+        order = self._order_directions(normalize_vectors(vectors) * side[:, None], seeds)
         near, far = uniform_below(self.near, people, randomness), uniform_below(self.other_count, people, randomness)
         is_inside = randomness.random_words(people) < np.uint64(self.inside)
         rank = np.where(is_inside, near, self.near + far)
@@ -248,7 +248,7 @@ class BallMean(LocalMechanism):
 
         The intervals are for the mean of the population that people are drawn from; for that of the people themselves
         they are a little too wide. They are normal, for about a hundred reports or more. The variance is at least
-        ``least_spread``.
+        ``least_report_variance``.
         Raises ``InputError`` for fewer than two reports, and for reports that the mechanism cannot produce.
         """
         rows = self._report_rows(reports)
@@ -256,11 +256,11 @@ class BallMean(LocalMechanism):
             raise InputError("number of reports", len(rows), "at least 2", "one report has no spread")
         z_score = simultaneous_z_score(confidence, of=self.dimension if simultaneous else 1)
         value, square = self._report_moments(rows)
-        variance = np.maximum((square - value**2) * len(rows) / (len(rows) - 1), self.least_spread(value))
+        variance = np.maximum((square - value**2) * len(rows) / (len(rows) - 1), self.least_report_variance(value))
         half = z_score * np.sqrt(variance / len(rows))
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
-    def least_spread(self, value: Floats) -> Floats:
+    def least_report_variance(self, value: Floats) -> Floats:
         """Return the least variance of a coordinate of a report in any population with this mean, clipped to the ball.
 
         In units of the radius, E[v²] ≥ mean², where v is the coordinate of a person's direction.
@@ -318,7 +318,7 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
         raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
     # The number of near directions for which the mean along the person's axis is largest. All directions add up to 0:
     # if the near ones have the mean c along the axis, the others have −c M / (2H − M).
-    moments, counts = nearest_moments(size, directions), np.arange(1, directions + 1)
+    moments, counts = nearest_direction_moments(size, directions), np.arange(1, directions + 1)
     odds = math.exp(min(epsilon, LARGEST_STEP))
     near = int(np.argmax(moments.mean * counts / (counts * odds + 2 * directions - counts))) + 1
     others = 2 * directions - near
@@ -398,7 +398,7 @@ class VectorMean:
             raise InputError("reports of a coordinate", int(people.min()), "at least 2", remedy)
         value = np.asarray(np.bincount(coordinate, decoded, self.dimension) / people)
         squares = np.bincount(coordinate, (decoded - value[coordinate]) ** 2, self.dimension)
-        least = np.array([self.part.least_spread(mean) for mean in value.tolist()])
+        least = np.array([self.part.least_report_variance(mean) for mean in value.tolist()])
         half = z_score * np.sqrt(np.maximum(squares / (people - 1), least) / people)
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 

@@ -67,7 +67,18 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     (0.001, 1e-06)
     """
     check_nonempty("points", points, "give a list of (epsilon, delta) pairs")
-    checked = [_check_point(pair) for pair in points]
+    checked: list[tuple[float, float]] = []
+    for pair in points:
+        try:
+            epsilon, delta = pair
+        except (TypeError, ValueError):
+            raise InputError("point", pair, "a pair (epsilon, delta)") from None
+        epsilon, delta = check_finite("epsilon", epsilon), check_probability("delta", delta)
+        if not abs(epsilon) <= 600:
+            raise InputError("epsilon", epsilon, "between -600 and 600", "leave out points beyond this range")
+        # A point at negative ε is the mirror of one at positive ε (theory §1).
+        mirrored_delta = max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
+        checked.append((epsilon, delta) if epsilon >= 0 else (-epsilon, mirrored_delta))
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
     with localcontext(prec=DECIMAL_DIGITS):
         # Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards. In decimals, because
@@ -82,7 +93,11 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
             while len(hull) > 1 and _profile_slope(hull[-2], hull[-1]) >= _profile_slope(hull[-1], node):
                 hull.pop()
             hull.append(node)
-        masses = _kink_masses(hull[sum(node[0] <= 0 for node in hull) - 1 :])
+        # The P-mass of each kink after the first: γ times the jump of the slope; the slope ends at 0.
+        kept = hull[sum(node[0] <= 0 for node in hull) - 1 :]
+        slopes = [_profile_slope(a, b) for a, b in pairwise(kept)] + [Decimal(0)]
+        kinks = zip(kept[1:], slopes, slopes[1:], strict=False)
+        masses = {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks}
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     center = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
@@ -158,27 +173,6 @@ def _gather_atoms(masses: dict[float, float], infinite: float, slack: float) -> 
     losses = np.array(list(masses), dtype=np.float64)
     values = np.array(list(masses.values()), dtype=np.float64)
     return Atoms.merge_losses(losses, values, infinite_mass=infinite, opposite_mass=infinite, slack=slack)
-
-
-def _check_point(pair: tuple[float, float]) -> tuple[float, float]:
-    try:
-        epsilon, delta = pair
-    except (TypeError, ValueError):
-        raise InputError("point", pair, "a pair (epsilon, delta)") from None
-    epsilon, delta = check_finite("epsilon", epsilon), check_probability("delta", delta)
-    if not abs(epsilon) <= 600:
-        raise InputError("epsilon", epsilon, "between -600 and 600", "leave out points beyond this range")
-    if epsilon >= 0:
-        return epsilon, delta
-    # A point at negative ε is the mirror of one at positive ε (theory §1).
-    return -epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
-
-
-def _kink_masses(hull: list[Node]) -> dict[float, float]:
-    """Return the P-mass of each kink after the first: γ times the jump of the slope; the slope ends at 0."""
-    slopes = [_profile_slope(a, b) for a, b in pairwise(hull)] + [Decimal(0)]
-    kinks = zip(hull[1:], slopes, slopes[1:], strict=False)
-    return {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks}
 
 
 def _profile_slope(left: Node, right: Node) -> Decimal:

@@ -255,6 +255,16 @@ def _log_conversion(z: float) -> float:
     return -z * math.log1p(1 / z) - math.log1p(z)
 
 
+def log_moment_of_atoms(losses: Floats, masses: Floats, z: float, infinite_mass: float) -> float:
+    """Return log Σ m e^{zl}, rounded up: by expm1 for small z·l, otherwise by logsumexp.
+
+    The masses sum to 1 − ``infinite_mass``, so that Σ m e^{zl} = 1 + Σ m (e^{zl} − 1) − ``infinite_mass``.
+    """
+    if z * float(np.max(np.abs(losses))) < 300:
+        return math.log1p(math.fsum(masses * np.expm1(z * losses)) - infinite_mass) + MOMENT_ROUNDING
+    return float(special.logsumexp(z * losses + np.log(masses))) + MOMENT_ROUNDING
+
+
 def _log_moment_bound(composition: Composition, z: float) -> float:
     """Return an upper bound on K(z) at real z > 0."""
     z_array, terms = np.array([complex(z)]), []
@@ -262,7 +272,7 @@ def _log_moment_bound(composition: Composition, z: float) -> float:
         log_moment = distribution.log_moment(z_array)
         if log_moment is None:
             losses, masses = _dominating_atoms(distribution)
-            bound = _log_moment_of_atoms(losses, masses, z, distribution.infinite_mass)
+            bound = log_moment_of_atoms(losses, masses, z, distribution.infinite_mass)
         else:
             bound = float(log_moment[0].real + distribution.moment_error(z_array, log_moment)[0])
         terms.append(copies * bound)
@@ -277,16 +287,6 @@ def _dominating_atoms(distribution: LossDistribution) -> tuple[Floats, Floats]:
     """
     losses, masses = distribution.loss_cells(LOSS_CELL_WIDTH).dominating_atoms()
     return losses[masses > 0] + distribution.rounding_bound, masses[masses > 0]
-
-
-def _log_moment_of_atoms(losses: Floats, masses: Floats, z: float, infinite_mass: float) -> float:
-    """Return log Σ m e^{zl}, rounded up: by expm1 for small z·l, otherwise by logsumexp.
-
-    The masses sum to 1 − ``infinite_mass``, so that Σ m e^{zl} = 1 + Σ m (e^{zl} − 1) − ``infinite_mass``.
-    """
-    if z * float(np.max(np.abs(losses))) < 300:
-        return math.log1p(math.fsum(masses * np.expm1(z * losses)) - infinite_mass) + MOMENT_ROUNDING
-    return float(special.logsumexp(z * losses + np.log(masses))) + MOMENT_ROUNDING
 
 
 def _minimize_over_z(objective: Callable[[float], float]) -> float:

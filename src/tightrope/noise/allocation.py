@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, gaussian_reach
-from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -239,13 +238,19 @@ class NoiseSearch:
             within=FINAL_TOLERANCE / 2,
             limits=(size / FINE_SIZE_FACTOR, size * FINE_SIZE_FACTOR),
         )
+
+        @cache
+        def exact_loss(table: AnyTable) -> ShiftLoss:
+            """Return the loss under a shift from the integer weights; losses are raised by their rounding errors."""
+            return lambda shift: table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
+
         trials = MAX_TABLE_TRIALS if math.isfinite(size) else 0
         for trial_size in (size * (1 + FINAL_TOLERANCE) ** i for i in range(trials)):
             tables = list(
                 map(cache(lambda weights: weights.integer_table()), self._family_weights(families, trial_size))
             )
             try:
-                total = self._total_loss(list(map(cache(_exact_shift_loss), tables)), trial_size, FINE_POINTS)
+                total = self._total_loss(list(map(exact_loss, tables)), trial_size, FINE_POINTS)
             except InputError:  # a shift beyond the listed part of an unbounded table: larger sizes list more
                 continue
             if self._meets_points(total) and self._rounded_loss_meets_points(loss := _symmetric_loss(total.to_atoms())):
@@ -267,15 +272,6 @@ class NoiseSearch:
             )
             for unit in self.groups
         )
-
-
-def _exact_shift_loss(table: AnyTable) -> ShiftLoss:
-    """Return the loss under a shift from the integer weights; losses are raised by their rounding errors."""
-
-    def exact_loss_cells(shift: int) -> LossCells:
-        return table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
-
-    return exact_loss_cells
 
 
 def _symmetric_loss(atoms: Atoms) -> PrivacyLoss:
@@ -370,23 +366,17 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
     for variant in (
         variant for family in families if not isinstance(family, ShapedFamily) for variant in family.plan_variants
     ):
-        trials.append(_competing_trial(search, variant, trials, compare=compare))
+        # Without ``compare`` the size of a hopeless family is not searched.
+        least = min((trial.size for trial in trials), default=math.inf)
+        is_hopeless = (
+            not compare
+            and math.isfinite(least)
+            and not search.meets_budget_coarsely(_families_by_spec(search, variant), HOPELESS_RATIO * least)
+        )
+        trials.append(_skipped_trial(variant.name) if is_hopeless else _size_family(search, variant))
     return trials + [
         _best_shape_trial(search, family, trials) for family in families if isinstance(family, ShapedFamily)
     ]
-
-
-def _competing_trial(
-    search: NoiseSearch, family: NoiseFamily, trials: Sequence[FamilyTrial], *, compare: bool
-) -> FamilyTrial:
-    """Return the trial of one family; without ``compare`` the size of a hopeless family is not searched."""
-    least = min((trial.size for trial in trials), default=math.inf)
-    is_hopeless = (
-        not compare
-        and math.isfinite(least)
-        and not search.meets_budget_coarsely(_families_by_spec(search, family), HOPELESS_RATIO * least)
-    )
-    return _skipped_trial(family.name) if is_hopeless else _size_family(search, family)
 
 
 def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> NoiseAllocation:

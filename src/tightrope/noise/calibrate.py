@@ -20,7 +20,6 @@ from enum import StrEnum
 from typing import cast
 
 import numpy as np
-import scipy
 from scipy import special
 
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
@@ -40,6 +39,7 @@ from tightrope.noise.parameter_search import (
     close_bracket,
 )
 from tightrope.numerics.checks import check_integer, check_positive
+from tightrope.numerics.root_finding import find_root
 
 # 1. The start of a search: near the answer, and cheap to compute.
 #
@@ -60,7 +60,13 @@ def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], with
     target = 2 * min(_log_mu(epsilon, max(delta, MIN_DELTA)) for epsilon, delta in points)
 
     def moment_excess(loss: PrivacyLoss) -> tuple[float, float]:
-        excess = _log_moment(loss) - target
+        """Return log K(1) of the worse direction, less the target; ``PrecisionError`` if it is unknown or infinite."""
+        with np.errstate(all="ignore"):
+            log_moments = [direction.log_moment(ORDER_ONE) for direction in (loss.remove, loss.add)]
+        moments = [math.nan if moment is None else float(moment[0].real) for moment in log_moments]
+        if loss.infinite_mass > 0 or not all(0 < moment < math.inf for moment in moments):
+            raise PrecisionError(f"the moment K(1) of {len(loss.remove.laws)} distributions is not known")
+        excess = math.log(max(moments)) - target
         return excess, excess
 
     search = ParameterSearch(make_loss, moment_excess, within)
@@ -84,16 +90,6 @@ def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], with
         return within
 
 
-def _log_moment(loss: PrivacyLoss) -> float:
-    """Return log K(1) of the worse direction; ``PrecisionError`` if it is unknown or omits an infinite loss."""
-    with np.errstate(all="ignore"):
-        log_moments = [direction.log_moment(ORDER_ONE) for direction in (loss.remove, loss.add)]
-    moments = [math.nan if moment is None else float(moment[0].real) for moment in log_moments]
-    if loss.infinite_mass > 0 or not all(0 < moment < math.inf for moment in moments):
-        raise PrecisionError(f"the moment K(1) of {len(loss.remove.laws)} distributions is not known")
-    return math.log(max(moments))
-
-
 def _log_mu(epsilon: float, delta: float) -> float:
     """Return log μ of the Gaussian with this δ at ε."""
 
@@ -103,7 +99,7 @@ def _log_mu(epsilon: float, delta: float) -> float:
 
     if not log_delta_excess(MIN_LOG_MU) < 0 < log_delta_excess(MAX_LOG_MU):
         return MIN_LOG_MU if log_delta_excess(MIN_LOG_MU) >= 0 else MAX_LOG_MU
-    return float(scipy.optimize.brentq(log_delta_excess, MIN_LOG_MU, MAX_LOG_MU, xtol=1e-3))
+    return find_root(log_delta_excess, MIN_LOG_MU, MAX_LOG_MU, within=1e-3)
 
 
 # 2. The search.
@@ -207,14 +203,23 @@ class _BudgetPoints:
     def budget_excess(self, loss: PrivacyLoss) -> tuple[float, float]:
         """Return the excess at the worst point, in standard deviations and in multiples of the allowed δ.
 
-        The cap on infinite loss is one of the points.
+        The first is Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed under any rounding, very negative if both are
+        0. The cap on infinite loss is one of the points.
         """
+
+        def probit_excess(delta: float, allowed: float) -> float:
+            if delta == 0 or delta < ZERO_DELTA <= allowed:  # a rounding error of zero
+                return _finite_probit(0) - (_finite_probit(allowed) if allowed else 0.0)
+            if delta <= allowed:
+                return min(0.0, _finite_probit(delta) - _finite_probit(allowed))
+            return max(math.ulp(0.0), _finite_probit(delta) - _finite_probit(allowed))
+
         deltas = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
         deltas_and_allowed = list(
             zip(deltas, [*(delta for _, delta in self.points), self.infinite_loss_cap], strict=True)
         )
         return (
-            max(_probit_excess(*pair) for pair in deltas_and_allowed),
+            max(probit_excess(*pair) for pair in deltas_and_allowed),
             max((delta - allowed) / max(allowed, ZERO_DELTA) for delta, allowed in deltas_and_allowed),
         )
 
@@ -236,15 +241,6 @@ class _BudgetPoints:
             f"no parameter in the range meets the budget: at its most private end, {best.parameter!r}, {violations}; "
             "use a wider range or a larger budget"
         )
-
-
-def _probit_excess(delta: float, allowed: float) -> float:
-    """Return Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed under any rounding; very negative if both are 0."""
-    if delta == 0 or delta < ZERO_DELTA <= allowed:  # a rounding error of zero
-        return _finite_probit(0) - (_finite_probit(allowed) if allowed else 0.0)
-    if delta <= allowed:
-        return min(0.0, _finite_probit(delta) - _finite_probit(allowed))
-    return max(math.ulp(0.0), _finite_probit(delta) - _finite_probit(allowed))
 
 
 def _finite_probit(delta: float) -> float:

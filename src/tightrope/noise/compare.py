@@ -33,6 +33,7 @@ from tightrope.noise.noise_limits import NoiseLimits, noise_limits
 from tightrope.noise.program.repair import estimated_levels
 from tightrope.noise.program.request import ErrorCost, PrivacyTarget
 from tightrope.numerics.checks import check_integer, check_nonempty
+from tightrope.numerics.root_finding import bisect_real, bracket_by_doubling
 
 # 1. The error of Gaussian noise relative to that of the best noise, over the plane of ε and δ (GDGK).
 
@@ -194,8 +195,8 @@ def frontier(
 
 COMPARED_SIZE_TOLERANCE = 1e-6
 """Relative tolerance of the least size."""
-MAX_HALVINGS = 120
-"""Maximal number of halvings of the first size that meets the points: searches end long before."""
+SMALLEST_SIZE_FRACTION = 2.0**-120
+"""Fraction of the first size that meets the points, to which it is halved at most: searches end long before."""
 FREE_DOUBLINGS = 8
 """Doublings of the guess that need not show progress: most guesses are off by less."""
 REQUIRED_PROGRESS = 0.75
@@ -259,36 +260,21 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
         if excess <= 0:
             break
         if doublings >= FREE_DOUBLINGS and not excess <= REQUIRED_PROGRESS * previous_excess:
-            raise InsufficientBudgetError(
-                f"no size of this noise meets {_points_text(points)}; use a larger epsilon or delta"
-            )
+            budget_text = " and ".join(f"epsilon {epsilon:g} at delta {delta:g}" for epsilon, delta in points)
+            raise InsufficientBudgetError(f"no size of this noise meets {budget_text}; use a larger epsilon or delta")
         size, previous_excess = 2 * size, excess
-    high = size
-    low, best = high / 2, build(high)
-    for _ in range(MAX_HALVINGS):
-        smaller = _noise_within_budget(build, points, low)
-        if smaller is None:
-            break
-        low, high, best = low / 2, low, smaller
-    while high > low * (1 + COMPARED_SIZE_TOLERANCE):
-        middle = math.sqrt(low * high)
-        noise_at_middle = _noise_within_budget(build, points, middle)
-        low, high, best = (middle, high, best) if noise_at_middle is None else (low, middle, noise_at_middle)
-    return best
 
+    def is_too_small(size: float) -> bool:
+        try:
+            return not meets_privacy_points(build(size), points)
+        except InputError:
+            return True
 
-def _points_text(points: PrivacyPoints) -> str:
-    """Return the points for a message, such as "epsilon 1 at delta 1e-06"."""
-    return " and ".join(f"epsilon {epsilon:g} at delta {delta:g}" for epsilon, delta in points)
-
-
-def _noise_within_budget(build: MechanismBuilder, points: PrivacyPoints, size: float) -> IntegerMechanism | None:
-    """Return the noise of this size, or None if it does not meet the points or cannot be built."""
-    try:
-        noise = build(size)
-    except InputError:
-        return None
-    return noise if meets_privacy_points(noise, points) else None
+    # Sufficient sizes fail here, and are halved until one is too small.
+    bracket = bracket_by_doubling(is_too_small, size, size / 2, limit=size * SMALLEST_SIZE_FRACTION, factor=0.5)
+    if bracket is None:
+        return build(size * SMALLEST_SIZE_FRACTION)
+    return build(bisect_real(is_too_small, *bracket, side="fails", relative=COMPARED_SIZE_TOLERANCE, geometric=True))
 
 
 def meets_privacy_points(noise: IntegerMechanism, points: PrivacyPoints) -> bool:
@@ -393,19 +379,16 @@ def _calibrate_real_twins(budget: Budget, points: PrivacyPoints, sensitivity: in
         family.real_twin for family in registered_families() if family.real_twin and (delta > 0 or not family.has_bound)
     ]
     mechanisms = []
+
+    def calibrate_twin(twin: RealTwin) -> Mechanism:
+        size = calibrate(
+            lambda size: twin.make_mechanism(size, sensitivity, delta).loss, budget, smallest=sensitivity / 500
+        ).parameter
+        return twin.make_mechanism(size, sensitivity, delta)
+
     for twin in twins:
         try:
-            mechanisms.append((twin.name, _calibrate_real_twin(twin, budget, sensitivity, delta)))
+            mechanisms.append((twin.name, calibrate_twin(twin)))
         except (InputError, InsufficientBudgetError):
             continue
     return mechanisms
-
-
-def _calibrate_real_twin(twin: RealTwin, budget: Budget, sensitivity: int, delta: float) -> Mechanism:
-    """Return the real-valued noise of the least size that meets the budget."""
-
-    def make_noise(size: float) -> Mechanism:
-        return twin.make_mechanism(size, sensitivity, delta)
-
-    size = calibrate(lambda size: make_noise(size).loss, budget, smallest=sensitivity / 500).parameter
-    return make_noise(size)

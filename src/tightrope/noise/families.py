@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -299,7 +300,12 @@ class StaircaseFamily(NoiseFamily):
 
     def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
         """Return a distribution for every width of the first plateau."""
-        return [_staircase_heights(problem.shift, high) for high in first_widths(problem.shift, MAX_FIRST_WIDTHS)]
+        shift = problem.shift
+
+        def staircase_heights(high: int, size: float) -> Indices:
+            return shift * ((np.arange(cell_count(SEARCHED_NATS * size)) + shift - high) // shift)
+
+        return [LatticeHeights(partial(staircase_heights, high)) for high in first_widths(shift, MAX_FIRST_WIDTHS)]
 
 
 def first_widths(shift: int, most: int) -> list[int]:
@@ -309,10 +315,6 @@ def first_widths(shift: int, most: int) -> list[int]:
     [1, 2, 3]
     """
     return sorted({1 + round(i * (shift - 1) / most) for i in range(most + 1)})
-
-
-def _staircase_heights(shift: int, high: int) -> LatticeHeights:
-    return LatticeHeights(lambda size: shift * ((np.arange(cell_count(SEARCHED_NATS * size)) + shift - high) // shift))
 
 
 # Truncated Laplace: e^{−|x|/t} up to a largest value, which uses part of δ.
@@ -381,23 +383,23 @@ class TruncatedLaplaceFamily(NoiseFamily):
         return discrete_truncated_laplace(epsilon=1 / size, delta=need.infinite_mass, sensitivity=need.shift)
 
     def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
-        """Return two distributions for every end: with a partial last step, and with a full one."""
+        """Return two distributions for every end: with a partial last step, and with a full one.
+
+        Heights are in 1/``STEP_PARTS`` of a step; that of the last cell, ⌊end⌋, is up to a few steps higher.
+        """
+
+        def truncated_heights(end: float, size: float) -> Indices:
+            del size
+            heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
+            heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
+            return heights
+
         size = problem.least_lattice_size(*LaplaceFamily().candidate_laws(problem))
         lost_ratio = problem.releases * math.tanh(problem.shift / size / 2) / problem.least_delta
         first_end = max(math.log(max(lost_ratio, 1.0)) * size, 1.0 * problem.shift)
         ends = [first_end + nats * size for nats in END_OFFSETS]
-        return [_heights_ending_at(exact_end) for end in ends for exact_end in sorted({end, math.floor(end) + 0.999})]
-
-
-def _heights_ending_at(end: float) -> LatticeHeights:
-    """Return heights up to the cell ⌊end⌋, in 1/``STEP_PARTS`` of a step; the last one is up to a few steps higher."""
-
-    def truncated_heights(size: float) -> Indices:
-        heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
-        heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
-        return heights
-
-    return LatticeHeights(truncated_heights, STEP_PARTS)
+        exact_ends = (exact_end for end in ends for exact_end in sorted({end, math.floor(end) + 0.999}))
+        return [LatticeHeights(partial(truncated_heights, end), STEP_PARTS) for end in exact_ends]
 
 
 # Exponential power: e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: Laplace for q = 1, Gaussian for q = 2.

@@ -95,6 +95,16 @@ def tail_sum(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> floa
     return round_down(Fraction(sensitivity) ** cost.power * Fraction(cost_from_tails(tails, cost)))
 
 
+def largest_noise_epsilon(epsilon: float, delta: float, eta: float) -> float:
+    """Return the largest ε' ≤ ε whose truncated Laplace noise has total variation ≤ η (theory §4); 0 for uniform."""
+    allowed = eta * (1 - FORMULA_MARGIN)
+    if _truncated_total_variation(epsilon, delta) <= allowed:
+        return epsilon
+    return find_crossing(
+        lambda noise_epsilon: _truncated_total_variation(noise_epsilon, delta) - allowed, epsilon, 0.0, side="passes"
+    )
+
+
 def _formula_bounds(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> list[tuple[str, float]]:
     """Return (name, cost) of the distributions with formulas for E|X| and E X² that meet the guarantee."""
     epsilon, delta = target.points[-1]
@@ -103,7 +113,7 @@ def _formula_bounds(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) 
     if has_several_epsilons or cost.power is None or not epsilon <= LARGEST_EPSILON:
         return []
     if 0 < delta <= 0.5:
-        noise_epsilon = _largest_noise_epsilon(epsilon, delta, eta)
+        noise_epsilon = largest_noise_epsilon(epsilon, delta, eta)
         return [
             (
                 "GDGK truncated Laplace",
@@ -114,16 +124,6 @@ def _formula_bounds(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) 
         noise_epsilon = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
         return [("Laplace", _formula_cost(laplace(scale=sensitivity / noise_epsilon, sensitivity=sensitivity), cost))]
     return []
-
-
-def _largest_noise_epsilon(epsilon: float, delta: float, eta: float) -> float:
-    """Return the largest ε' ≤ ε whose truncated Laplace noise has total variation ≤ η (theory §4); 0 for uniform."""
-    allowed = eta * (1 - FORMULA_MARGIN)
-    if _truncated_total_variation(epsilon, delta) <= allowed:
-        return epsilon
-    return find_crossing(
-        lambda noise_epsilon: _truncated_total_variation(noise_epsilon, delta) - allowed, epsilon, 0.0, side="passes"
-    )
 
 
 def _truncated_total_variation(epsilon: float, delta: float) -> float:

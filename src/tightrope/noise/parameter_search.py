@@ -15,6 +15,7 @@ from typing import Any
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, PrecisionError
+from tightrope.numerics.root_finding import bisect_integer, bisect_real
 
 SMALLEST, LARGEST, MOST = 1e-12, 1e12, 10**9
 """Default range of a parameter; integers from 1 to ``MOST``."""
@@ -188,14 +189,11 @@ class ParameterSearch:
             return target
         if self.parameter_range.stated_ends[target > accepted]:
             raise error
-        while (middle := self._middle_parameter(accepted, target)) not in (accepted, target):
-            accepted, target = (middle, target) if self._input_error_at(middle) is None else (accepted, middle)
-        low, high = (self.parameter_range.low, accepted) if target > accepted else (accepted, self.parameter_range.high)
+        bisect: Callable[..., float] = bisect_integer if self.parameter_range.integer else bisect_real
+        last = bisect(lambda parameter: self._input_error_at(parameter) is None, target, accepted, side="passes")
+        low, high = (self.parameter_range.low, last) if target > accepted else (last, self.parameter_range.high)
         self.parameter_range = replace(self.parameter_range, low=low, high=high)
-        return accepted
-
-    def _middle_parameter(self, one: float, other: float) -> float:
-        return (one + other) // 2 if self.parameter_range.integer else (one + other) / 2
+        return last
 
     def loss_falls(self, first: EvaluatedParameter) -> bool:
         """Return whether the loss falls with the parameter: from two evaluations, or more if these are equal."""
@@ -247,19 +245,11 @@ def bracket_root(search: ParameterSearch, increasing: bool | None) -> Bracket:
     """
     first = search.first_evaluation()
     falls = search.loss_falls(first) if increasing is None else not increasing
-    upwards = (
-        first.meets_budget != falls
-    )  # whether the root is at larger parameters: if the loss falls, smaller ones are more useful
-    same_side = [
-        evaluation
-        for evaluation in search.evaluations_by_parameter.values()
-        if evaluation.meets_budget == first.meets_budget
-    ]
-    other_side = [
-        evaluation
-        for evaluation in search.evaluations_by_parameter.values()
-        if evaluation.meets_budget != first.meets_budget
-    ]
+    # Whether the root is at larger parameters: if the loss falls, smaller ones are more useful.
+    upwards = first.meets_budget != falls
+    evaluations = search.evaluations_by_parameter.values()
+    same_side = [evaluation for evaluation in evaluations if evaluation.meets_budget == first.meets_budget]
+    other_side = [evaluation for evaluation in evaluations if evaluation.meets_budget != first.meets_budget]
     *_, last = ordered = sorted(
         same_side, key=lambda evaluation: evaluation.log_parameter if upwards else -evaluation.log_parameter
     )
@@ -271,11 +261,14 @@ def bracket_root(search: ParameterSearch, increasing: bool | None) -> Bracket:
     current = last
     sign, longest, overshoot = (1 if upwards else -1), MAX_STRIDE, SECANT_OVERSHOOT
     while True:
-        length = (
-            search.parameter_range.first_stride
-            if previous is None
-            else min(_secant_stride(previous, current, overshoot), longest)
-        )
+        length = search.parameter_range.first_stride
+        if previous is not None:
+            # Slightly beyond the secant's root, if that is ahead.
+            decrease = previous.excess - current.excess
+            ratio, length = current.excess / decrease if decrease else math.inf, longest
+            if ratio >= 0:
+                distance = overshoot * ratio * abs(current.log_parameter - previous.log_parameter)
+                length = min(max(distance, MIN_STRIDE), longest)
         following = search.evaluate_step(current, sign * length)
         if following is None or following.meets_budget != current.meets_budget:
             return _ordered_pair(current, following)
@@ -285,17 +278,6 @@ def bracket_root(search: ParameterSearch, increasing: bool | None) -> Bracket:
 def _ordered_pair(one: EvaluatedParameter, other: EvaluatedParameter | None) -> Bracket:
     """Return the two evaluations, the one that meets the budget first."""
     return (one, other) if one.meets_budget else (other, one)
-
-
-def _secant_stride(previous: EvaluatedParameter, current: EvaluatedParameter, overshoot: float) -> float:
-    """Return the log-factor to slightly beyond the secant's root; ∞ if the root is on the other side."""
-    decrease = previous.excess - current.excess
-    ratio = current.excess / decrease if decrease else math.inf
-    return (
-        max(overshoot * ratio * abs(current.log_parameter - previous.log_parameter), MIN_STRIDE)
-        if ratio >= 0
-        else math.inf
-    )
 
 
 # Narrowing a bracket: the root of the excess between a parameter that meets the budget and one that violates it.

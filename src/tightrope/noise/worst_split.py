@@ -43,7 +43,11 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SplitBounds:
-    """Bounds on one person: at most ``rows`` rows, ``max_rows_per_group`` in one group, in ``groups`` groups."""
+    """Bounds on one person: at most ``rows`` rows, ``max_rows_per_group`` in one group, in ``groups`` groups.
+
+    They differ from ``ContributionBounds``, which the database enforces: a group is anything that has noise of its own,
+    such as a cell, so that there may be many times as many; and the splits must be few enough to be composed.
+    """
 
     rows: int
     max_rows_per_group: int
@@ -370,7 +374,9 @@ def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: fl
                 steps //= 2
             if spec.dimension > 1:
                 max_steps_of_box = math.floor(min(BOX_STEPS / bounds.largest_part, max_box_steps / spec.noise_size))
-                steps = _largest_divisor(steps, max_steps_of_box)
+                # The largest divisor of the steps that is not too many for the box, at least 1.
+                most = max(1, min(max_steps_of_box, steps))
+                steps = next(divisor for divisor in range(most, 0, -1) if steps % divisor == 0)
             requirements.append(NoiseRequirement(1 if spec.whole_rows else steps, parts, delta_per_spec))
     return requirements
 
@@ -387,15 +393,6 @@ def estimated_box_cells(units: Sequence[CompositionGroup], size: float, delta: f
     return cells
 
 
-def _largest_divisor(number: int, most: int) -> int:
-    """Return the largest divisor up to ``most``, at least 1.
-
-    >>> _largest_divisor(24, 7), _largest_divisor(7, 0)
-    (6, 1)
-    """
-    return next(part for part in range(max(1, min(most, number)), 0, -1) if number % part == 0)
-
-
 def total_loss(
     units: Sequence[CompositionGroup],
     losses: Sequence[ShiftLoss],
@@ -410,6 +407,10 @@ def total_loss(
     Equal units with the same losses are computed once. If ``fullest``, a single split is used where they are too many
     to enumerate: then the result is a lower bound instead of an upper bound.
     """
+
+    def loss_by_rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
+        return lambda rows: loss(rows * shift)
+
     pairs = iter(zip(losses, shifts, strict=True))
     unit_losses = [(unit.split_bounds, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units]
     pmfs = []
@@ -422,17 +423,12 @@ def total_loss(
         else:
             # One dominating distribution for each vector.
             bounds = (
-                dominate_every_split(_loss_by_rows(*loss_and_shift), contribution, window)
-                for loss_and_shift in losses_and_shifts
+                dominate_every_split(loss_by_rows(loss, shift), contribution, window)
+                for loss, shift in losses_and_shifts
             )
             pmf = reduce(LossPMF.__mul__, bounds)
         pmfs.append(pmf**count)
     return reduce(LossPMF.__mul__, pmfs)
-
-
-def _loss_by_rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
-    """Return the loss as a function of rows instead of integer steps."""
-    return lambda rows: loss(rows * shift)
 
 
 def _group_loss(losses_and_shifts: Sequence[tuple[ShiftLoss, int]], window: LossLattice) -> Callable[[int], LossPMF]:

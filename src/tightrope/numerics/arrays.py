@@ -12,6 +12,7 @@ from tightrope.errors import InputError
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:

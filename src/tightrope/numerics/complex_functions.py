@@ -98,3 +98,15 @@ def log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
         result.real[small] = np.log(np.maximum(np.hypot(1 + a[small], b[small]), VANISHING))
     result.imag = np.arctan2(b, 1 + a)
     return result
+
+
+def power_by_squaring(base: Complexes, count: int) -> Complexes:
+    """Return base^count, shape [...], by repeated squaring: at most 2 log₂ count products, so 2 count roundings."""
+    result = None
+    while True:
+        if count & 1:
+            result = base if result is None else result * base
+        count >>= 1
+        if not count:
+            return np.ones_like(base) if result is None else result
+        base = base * base

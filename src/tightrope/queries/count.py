@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, final
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
@@ -108,7 +108,9 @@ class count_distinct(RowCountQuery):
         if term is None and options.max_rows_per_group not in (None, 1):
             remedy = "each person counts once per group; max_groups limits the number of groups"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out", remedy)
-        self._set_fields(term=term)
+        if term is None:  # further rows of a person in a group make no difference
+            options = replace(options, max_rows_per_group=1)
+        self._set_fields(term=term, asked=options)
 
     @property
     def counts(self) -> bool:  # type: ignore[override]
@@ -125,27 +127,18 @@ class count_distinct(RowCountQuery):
         """The notes; for distinct values, also which of them are counted."""
         return self.notes if self.term is None else (USED_ROWS_NOTE, *self.notes)
 
-    def title_for(self, means: str) -> str:
-        """Return the query in words, with the privacy unit's noun in the singular: the plan states only that."""
-        if self.term is not None or means == A_PERSON:
-            return str(self)
-        return f"number of persons (each {means}){self.asked.groups_text}"
-
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning of the count, with the privacy unit's noun in the singular: the plan states only that."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return both in words, with the privacy unit's noun in the singular: the plan states only that."""
         if self.term is not None:
-            return "The number of different values, each counted once per group"
-        meaning_of_unit = f"The number, with each {unit_noun(means)} counted once per group"
-        return self.meaning if means == A_PERSON else meaning_of_unit
+            return str(self), "The number of different values, each counted once per group"
+        if means == A_PERSON:
+            return str(self), self.meaning
+        title = f"number of persons (each {means}){self.asked.groups_text}"
+        return title, f"The number, with each {unit_noun(means)} counted once per group"
 
     def __str__(self) -> str:
         counted = "persons" if self.term is None else f"different values of {escape_control_chars(str(self.term))}"
         return f"number of {counted}{self.asked.groups_text}"
-
-    @property
-    def rows_in_group(self) -> int | None:
-        """The bound on a person's rows in a group: 1 if people are counted, as further rows make no difference."""
-        return 1 if self.term is None else self.asked.max_rows_per_group
 
     @property
     def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:

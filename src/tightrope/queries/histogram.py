@@ -89,15 +89,16 @@ class histogram(RowCountQuery):
             has_times = lower_edges[0].kind == "text"
             bin_keys = (None, *(edge_times(lower_edges) if has_times else (edge.value for edge in lower_edges)))
             keys = tuple((*key, bin_key) for key, bin_key in itertools.product(keys, bin_keys))
-        grouped_options = replace(options, by=(*options.by, str(term)), terms=(*options.terms, term), keys=keys)
+        grouped_options = replace(
+            options,
+            by=(*options.by, str(term)),
+            terms=(*options.terms, term),
+            keys=keys,
+            part_edges=tuple(time.isoformat() for time in edge_times(lower_edges))
+            if lower_edges[0].kind == "text"
+            else tuple(edge.value for edge in lower_edges),
+        )
         self._set_fields(asked=grouped_options, term=term, begin=lower_edges)
-
-    @property
-    def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """The lower edges of the bins; days and instants as keys have them."""
-        if self.begin[0].kind == "text":
-            return tuple(time.isoformat() for time in edge_times(self.begin))
-        return tuple(edge.value for edge in self.begin)
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, grouped by the lower edge of each value's bin, after all other groups."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Bools, Floats
+from tightrope.numerics.root_finding import bisect_arrays, bisect_integer, bisect_real
 from tightrope.randomness.alias_sampler import TOTAL
 
 # The exact tail probabilities of the noise, in floats, vectorized.
@@ -153,12 +154,12 @@ class JointBoxPair:
 
     def approximate_half_widths(self, outside: float) -> tuple[float, float]:
         radius_plus_one = np.arange(1, len(self.chances) + 1)
-        low, high = 0.0, float(len(self.chances))
-        while high - low > 1e-3 * high:
-            middle = (low + high) / 2
-            beyond = float(np.maximum(1 - middle / radius_plus_one, 0.0) @ self.chances)
-            low, high = (middle, high) if beyond > outside else (low, middle)
-        return high * self.factors[0], high * self.factors[1]
+
+        def is_rarely_exceeded(width: float) -> bool:
+            return bool(np.maximum(1 - width / radius_plus_one, 0.0) @ self.chances <= outside)
+
+        width = bisect_real(is_rarely_exceeded, 0.0, float(len(self.chances)), side="passes", relative=1e-3)
+        return width * self.factors[0], width * self.factors[1]
 
     def excess_probability(self, widths: Floats, ratios: Floats) -> Floats:
         """Return the bound for two uniform numbers: a corner of their rectangle if w is near its end, else a strip."""
@@ -201,11 +202,12 @@ def sum_widths(tails: NoiseTails, most: int, outside: float) -> Floats:
 
 def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
     """Return about the smallest integer that X exceeds with probability at most ``outside``, plus one."""
-    low, high = 0.0, tails.factor * len(tails.table)
-    while high - low > max(1.0, 1e-3 * high):
-        middle = math.floor((low + high) / 2)
-        low, high = (middle, high) if float(tails.tail_probability(np.array(middle))) > outside else (low, middle)
-    return high + 1
+
+    def is_rarely_exceeded(x: int) -> bool:
+        return float(tails.tail_probability(np.array(x))) <= outside
+
+    end = math.ceil(tails.factor * len(tails.table))
+    return bisect_integer(is_rarely_exceeded, 0, end, side="passes", relative=1e-3) + 1
 
 
 def _group_tail_masses(tails: NoiseTails) -> tuple[Floats, Floats]:
@@ -267,19 +269,19 @@ class RatioWidths:
         ratios = largest * np.arange(1, RATIO_COUNT + 1) / RATIO_COUNT
         first, second = noises.approximate_half_widths(OUTSIDE * 0.9)
         high = first + ratios * second
-        while not np.all(noises.excess_probability(high, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)):
+
+        def are_enough(widths: Floats) -> Bools:
+            return noises.excess_probability(widths, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
+
+        while not np.all(are_enough(high)):
             high = high * GROWTH_FACTOR
         for _ in range(MAX_SHRINKINGS):
-            is_enough = noises.excess_probability(high / 3, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
+            is_enough = are_enough(high / 3)
             if not np.any(is_enough):
                 break
             high = np.where(is_enough, high / 3, high)
-        low = high / 3
-        for _ in range(BISECTION_STEPS):
-            middle = (low + high) / 2
-            is_enough = noises.excess_probability(middle, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
-            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
-        return cls(largest, high * (1 + TAIL_ROUNDING) + 0.5)
+        widths = bisect_arrays(are_enough, high / 3, high, side="passes", halvings=BISECTION_STEPS)
+        return cls(largest, widths * (1 + TAIL_ROUNDING) + 0.5)
 
     def ratio_interval(self, top: float, bottom: float) -> tuple[float, float]:
         """Return the ends of all ratios up to ``largest`` that are plausible given s + X = ``top``, n + Y = ``bottom``.

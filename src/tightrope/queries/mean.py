@@ -42,10 +42,10 @@ class mean(ColumnQuery):
         "error is an upper bound.",
     )
 
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning, with the range to which values are clamped."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query in words, and the meaning with the range to which values are clamped."""
         del means
-        return f"{self.meaning}{clamped_text(self.bounds)}"
+        return str(self), f"{self.meaning}{clamped_text(self.bounds)}"
 
     @property
     def fixed_point_grid(self) -> FixedPoint:
@@ -131,10 +131,10 @@ class sum(ColumnQuery):
     adds_up = True
     boxes = True
 
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning, with the range to which values are clamped."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query in words, and the meaning with the range to which values are clamped."""
         del means
-        return f"{self.meaning}{clamped_text(self.bounds)}"
+        return str(self), f"{self.meaning}{clamped_text(self.bounds)}"
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the sum, on a grid that is finer than its noise."""

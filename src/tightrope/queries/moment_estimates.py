@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.numerics.root_finding import bisect_real
 from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -41,6 +42,12 @@ class NoiseSum:
     """Widths of weighted sums Σ c_i X_i of independent, symmetric, unimodal noises X_i."""
 
     tails: tuple[NoiseTails, ...]
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def from_noises(cls, noises: tuple[Noise, ...]) -> NoiseSum:
+        """Return the joint noise, computed once for all groups."""
+        return cls(tuple(noise.noise_tails for noise in noises))
 
     @cached_property
     def approximate_half_widths(self) -> tuple[float, ...]:
@@ -215,7 +222,7 @@ class NoisySample:
             name: (weight.largest_magnitude if isinstance(weight, Span) else abs(weight)) * self.noises[name].step_size
             for name, weight in used_weights.items()
         }
-        noise = _cached_noise_sum(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
+        noise = NoiseSum.from_noises(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
             tuple(weights_in_steps.values()), outside
         )
         rows = self.usable + _noise_half_width(self.noises[USABLE])
@@ -288,17 +295,15 @@ def hidden_variance_probability(sample: NoisySample, name: str, needed: float) -
         name: mean * 2,
         USABLE: mean.squared_span() + square_offset(sample.noises[name * 2]),
     }
-    sufficient_log, insufficient_log = 0.0, SMALLEST_EXPONENT  # powers of ten
-    if sample.noise_width(weights, math.pow(10, insufficient_log)) <= margin:
-        return math.pow(10, insufficient_log) / 2
-    while sufficient_log - insufficient_log > EXPONENT_TOLERANCE:
-        middle = (sufficient_log + insufficient_log) / 2
-        sufficient_log, insufficient_log = (
-            (middle, insufficient_log)
-            if sample.noise_width(weights, math.pow(10, middle)) <= margin
-            else (sufficient_log, middle)
-        )
-    return math.pow(10, sufficient_log) / 2
+
+    def is_exceeded_rarely(exponent: float) -> bool:
+        """Return whether the noise exceeds the margin with probability at most 10 to this power."""
+        return sample.noise_width(weights, math.pow(10, exponent)) <= margin
+
+    exponent = SMALLEST_EXPONENT
+    if not is_exceeded_rarely(exponent):
+        exponent = bisect_real(is_exceeded_rarely, exponent, 0.0, side="passes", within=EXPONENT_TOLERANCE)
+    return math.pow(10, exponent) / 2
 
 
 def covariance_noise(means: tuple[NoisyMean, NoisyMean], covariance: Span | float) -> Weights:
@@ -316,12 +321,6 @@ def square_offset(noise: Noise) -> float:
 def main_error_probability(nuisances: int) -> float:
     """Return the part of the 5 % for the parameter itself; the rest is for its nuisances and the number of rows."""
     return OUTSIDE - NUISANCE_PROBABILITY * (nuisances + 1)
-
-
-@lru_cache(maxsize=256)
-def _cached_noise_sum(noises: tuple[Noise, ...]) -> NoiseSum:
-    """Return the joint noise, computed once for all groups."""
-    return NoiseSum(tuple(noise.noise_tails for noise in noises))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,22 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         return None
     if not by:
         raise PlanError("keys", keys, "left out if by is left out", 'add the column of the keys: by="city"')
-    key_list = _key_tuples(keys, by)
+    key_list: list[tuple[object, ...]]
+    if isinstance(keys, Mapping):  # all combinations of the values by column
+        if set(keys) != set(by):
+            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
+        columns = [_key_values(keys[column]) for column in by]
+        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
+            expected = f"at most {MOST_KEYS:,} combinations"
+            raise PlanError(
+                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
+            )
+        key_list = list(itertools.product(*columns))
+    else:
+        key_list = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
+        for index, key in enumerate(key_list):
+            if len(key) != len(by):
+                raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
     if not all(
         isinstance(value, Hashable) and not isinstance(value, NESTED_TYPES) for key in key_list for value in key
     ):
@@ -48,25 +63,6 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
             "keys", _describe_key_type(keys), expected_keys, "list each group once; 1, 1.0 and true are one"
         )
     return tuple(distinct_keys)
-
-
-def _key_tuples(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    """Return the listed keys, or all combinations of the values by column: one value for each of ``by``."""
-    if isinstance(keys, Mapping):
-        if set(keys) != set(by):
-            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-        columns = [_key_values(keys[column]) for column in by]
-        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
-            expected = f"at most {MOST_KEYS:,} combinations"
-            raise PlanError(
-                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
-            )
-        return list(itertools.product(*columns))
-    key_tuples = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
-    for index, key in enumerate(key_tuples):
-        if len(key) != len(by):
-            raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
-    return key_tuples
 
 
 _LIST_TYPES = (list, tuple, range, set, frozenset)
@@ -210,6 +206,8 @@ class CheckedOptions:
     where: tuple[Term, ...]
     keys_from_expressions: bool = False
     """True if the groups are listed because they follow from the expressions."""
+    part_edges: tuple[bool | int | float | str, ...] = ()
+    """The lower edges of the bins that are the last key, as they were given; empty if groups are not bins."""
     margin_of_error: MarginOfError | None = None
     reader_texts: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """The given texts, by their name in ``TEXT_OPTIONS``."""
@@ -286,9 +284,12 @@ class CheckedOptions:
         ``everywhere`` is a further condition. Raises ``SchemaError`` and ``InputError`` if the table lacks a column.
         """
         terms = tuple(resolve_term(term, schema) for term in self.terms)
-        conditions = [
-            _resolve_condition(condition, schema) for condition in (everywhere, *self.where) if condition is not None
-        ]
+        try:
+            conditions = [
+                resolve_term(condition, schema) for condition in (everywhere, *self.where) if condition is not None
+            ]
+        except InputError as error:  # the parameter is the condition
+            raise type(error).from_error(error, "where") from None
         for condition in conditions:
             if (kind := facts_of(condition, schema).kind) != "boolean":
                 raise SchemaError("where", str(condition), f"a condition, but it is {kind}", "such as distance > 500")
@@ -306,14 +307,6 @@ class CheckedOptions:
         return replace(
             self, terms=terms, where=combined, keys=keys or self.keys, keys_from_expressions=keys is not None
         )
-
-
-def _resolve_condition(condition: Term, schema: Schema) -> Term:
-    """Return a condition with its text parsed; its errors are about ``where``."""
-    try:
-        return resolve_term(condition, schema)
-    except InputError as error:
-        raise type(error).from_error(error, "where") from None
 
 
 def unwrap_expression(given: Given | ExpressionTree) -> Term:

@@ -78,6 +78,12 @@ class EdgeExcess:
     total: Floats
 
     @classmethod
+    @lru_cache(maxsize=64)
+    def from_noises(cls, outer: Noise, inner: Noise, q: float) -> EdgeExcess:
+        """Return the noise at the edges of the grid of quantiles, computed once for all groups."""
+        return cls.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
+
+    @classmethod
     def from_tails(cls, block: NoiseTails, cell: NoiseTails, q: float, blocks: int, cells: int) -> Self:
         """Return the noise at all edges for quantile q, from separate noises of blocks and cells."""
         deviation = math.sqrt(max(_noise_variance(block), _noise_variance(cell), 1e-12))
@@ -384,7 +390,7 @@ class CountedQuantile:
 
     def _edge_excess(self, noises: Noises) -> EdgeExcess:
         outer, inner = (noises[name] for name in self.statistic_names)
-        return _cached_edge_excess(outer, inner, self.q)
+        return EdgeExcess.from_noises(outer, inner, self.q)
 
 
 def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisyStatistic:
@@ -392,12 +398,6 @@ def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisySt
     return NoisyStatistic(
         Measure(name, None, None), NoiseSpec(statistic, nearest_eighths(size), True), 1, disjoint_set=name, block=block
     )
-
-
-@lru_cache(maxsize=64)
-def _cached_edge_excess(outer: Noise, inner: Noise, q: float) -> EdgeExcess:
-    """Return the noise at the edges, computed once for all groups."""
-    return EdgeExcess.from_tails(outer.noise_tails, inner.noise_tails, q, BLOCKS, CELLS)
 
 
 MEDIAN, HALF_DAY = 0.5, 0.5
@@ -449,11 +449,14 @@ class quantile(ColumnQuery):
     entries = ("column", "bounds", "q")
     entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning in words: the value that half of all, or 90 %, do not exceed."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query and its meaning in words: the value that half of all, or 90 %, do not exceed."""
         del means
-        fraction_text = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
-        return f"The value that {fraction_text} of all values do not exceed{'' if self.counted else FEW_ROWS_NOTE}"
+        fraction_text, few_rows_note = (
+            "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
+            "" if self.counted else FEW_ROWS_NOTE,
+        )
+        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
 
     @property
     def statistic_name(self) -> str:
@@ -486,16 +489,13 @@ class quantile(ColumnQuery):
         return f"{self.statistic_name} of {shown} between {low} and {high}{self.asked.groups_text}"
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
-        """Return the query for this schema; raises ``PlanError`` if its groups would have to be discovered."""
+        """Return the query for this schema; one about dates is about the days since 1970-01-01."""
         resolved = ColumnQuery.resolve(self, schema, where)
         if self.time_bounds is None and facts_of(resolved.term, schema).kind in TIME_KINDS:
             shown = escape_control_chars(str(resolved.term))
             raise PlanError("bounds", self.bounds, f"dates, as {shown!r} is a column of dates", TIME_ADVICE)
         if self.time_bounds is not None and self.time_term is None:
             resolved = resolved.with_fields(**resolved._fields_in_days(schema))
-        if resolved.asked.by and resolved.asked.keys is None:
-            remedy = "list the groups with keys=[...]: groups of quantiles cannot be discovered"
-            raise PlanError("keys", None, "given", remedy)
         return resolved
 
     def _fields_in_days(self, schema: Schema) -> dict[str, object]:

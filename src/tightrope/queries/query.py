@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, Self, final
 
 from tightrope.queries.options import CheckedOptions, QueryOptions
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -29,6 +29,11 @@ class Query(QueryOptions, ABC):
 
     The fields of a kind are the parameters that users pass to its constructor: ``tr.count(...)``.
     ``__post_init__`` checks them (``check_options``) and sets the fields derived from them (``init=False``).
+
+    A kind defines ``__str__``, ``noisy_statistics``, ``estimate`` and ``expected_error``. It may override
+    ``title_and_meaning``, ``all_notes``, ``clamped_columns``, ``resolve``, ``worst_error``,
+    ``suppression_probability``; if answers depend on other queries or groups, also ``cell_expression``, ``specialize``
+    or ``select_shown_groups``.
     """
 
     asked: CheckedOptions = field(init=False, repr=False)
@@ -48,6 +53,10 @@ class Query(QueryOptions, ABC):
     """True if the value is a number of rows, so that an error can be stated as a fraction of it."""
     boxes: ClassVar[bool] = False
     """True if the number may share its noise with others: its interval uses only the number's marginal distribution."""
+    counts_suppressed_groups: ClassVar[bool] = False
+    """True if the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``, in total."""
+    row_count_steps: ClassVar[tuple[int, ...]] = ()
+    """The numbers of rows by which people are counted; empty for queries about rows."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Notes that readers need to interpret the answers."""
     entries: ClassVar[tuple[str, ...]] = ()
@@ -55,6 +64,7 @@ class Query(QueryOptions, ABC):
     entry_defaults: ClassVar[Mapping[str, object]] = {}
     """Defaults of keys that are optional in a plan file but required in Python."""
 
+    @final
     def check_options(self, *words: str) -> CheckedOptions:
         """Check the options and store them in ``asked``; ``words`` form the default name. Raises ``PlanError``."""
         asked = CheckedOptions.from_options(self, *words)
@@ -66,6 +76,7 @@ class Query(QueryOptions, ABC):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @final
     def with_fields(self, **values: object) -> Self:
         """Return a copy with new values of these fields; ``dataclasses.replace`` would recompute derived fields."""
         question = copy(self)
@@ -73,24 +84,15 @@ class Query(QueryOptions, ABC):
         return question
 
     @property
+    @final
     def key_columns(self) -> tuple[str, ...]:
         """The key columns of the answer: the group-by columns, unless the answer is one number."""
-        return self.asked.by
-
-    @property
-    def counts_suppressed_groups(self) -> bool:
-        """Return whether the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``."""
-        return False
+        return () if self.counts_suppressed_groups else self.asked.by
 
     @property
     def cell_expression(self) -> Cell | None:
         """The cells of a range in which each group is counted; None if groups are not divided into cells."""
         return None
-
-    @property
-    def row_count_steps(self) -> tuple[int, ...]:
-        """The numbers of rows by which people are counted; empty for queries about rows."""
-        return ()
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -102,20 +104,10 @@ class Query(QueryOptions, ABC):
         del together
         return self
 
-    @property
-    def part_edges(self) -> tuple[bool | int | float | str, ...]:
-        """The lower edges of the bins that are the last key; empty if groups are not bins."""
-        return ()
-
-    def title_for(self, means: str) -> str:
-        """Return the query in words; ``means`` describes the privacy unit."""
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query in words, and the meaning of its numbers; ``means`` describes the privacy unit."""
         del means
-        return str(self)
-
-    def meaning_for(self, means: str) -> str:
-        """Return the meaning of the numbers; ``means`` describes the privacy unit."""
-        del means
-        return self.meaning
+        return str(self), self.meaning
 
     @property
     def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
@@ -128,11 +120,6 @@ class Query(QueryOptions, ABC):
         Raises ``InputError`` for an expression that cannot be parsed or is of the wrong kind.
         """
         return self.with_fields(asked=self.asked.resolve(schema, where))
-
-    @property
-    def rows_in_group(self) -> int | None:
-        """The query's bound on the rows of a person in one group; None for the session's bound."""
-        return self.asked.max_rows_per_group
 
     @abstractmethod
     def __str__(self) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
+from typing import Self
 
-from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
-from tightrope.documents.wording import ProtectedUnit
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.noise.worst_split import CompositionGroup, SplitBounds
 from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
@@ -26,7 +28,7 @@ MAX_QUESTIONS = 100
 KEY_COUNT = "rows"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
 class QueryGroup:
     """Queries over the same groups with the same bounds: one pass over the table, composed jointly."""
 
@@ -49,12 +51,63 @@ class QueryGroup:
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
 
-    @property
+    @classmethod
+    def from_queries(
+        cls, queries_by_position: Mapping[int, Query], person: PrivacyUnit, person_term: Term | None
+    ) -> Self:
+        """Return the group of these resolved queries, which have the same rows, groups, keys and bounds.
+
+        ``person_term`` is the column or expression that identifies the person of a row.
+        """
+        questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
+        first = questions[0]
+        keys, key_count = _counted_keys(first), None
+        if keys is None:
+            # The count that decides which keys are shown has the least noise among the row counts of the queries.
+            sizes = [
+                vector.noise_spec.eighths
+                for query in questions
+                for vector in query.noisy_statistics()
+                if vector.counts_rows
+            ]
+            usual_count = row_count(KEY_COUNT, 1.0)
+            spec = replace(
+                usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
+            )
+            key_count = replace(usual_count, noise_spec=spec)
+        questions = tuple(question.specialize(questions) for question in questions)
+        bounds = replace(bounds_for_query(person, first), person_column=person_term)
+        where = first.asked.row_condition
+        vectors_by_query = {}
+        for number, question in enumerate(questions):
+            vectors: dict[str, NoisyStatistic] = {}
+            for statistic in question.noisy_statistics():
+                vector = statistic
+                if statistic.over_all_groups:  # a person contributes all of their rows
+                    vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
+                if statistic.block is None:  # counts of cells are shared by all queries that use the same ones
+                    vector = vector.with_name(f"{number} {statistic.statistic_name}")
+                vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
+            vectors_by_query[question] = MappingProxyType(vectors)
+        cells = None if first.cell_expression is None else first.cell_expression.cell_count
+        return cls(
+            MappingProxyType(vectors_by_query),
+            _grouping_terms(first),
+            keys,
+            bounds,
+            where,
+            cells,
+            key_count,
+            row_count_steps=first.row_count_steps,
+            query_positions=positions,
+        )
+
+    @cached_property
     def ordered_queries(self) -> tuple[Query, ...]:
         """The queries, in order."""
         return tuple(self.vectors_by_query)
 
-    @property
+    @cached_property
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Every noisy vector once, in the order of the draws: key count, vectors by query, ``diagnostic_counts``."""
         key_counts = () if self.key_count is None else (self.key_count,)
@@ -73,7 +126,7 @@ class QueryGroup:
         )
         return self.queries_by_diagnostic.get(vector.statistic_name) or tuple(names)
 
-    @property
+    @cached_property
     def table_request(self) -> Request:
         """The request to the table backend."""
         measures = tuple(vector.measure for vector in self.noisy_statistics)
@@ -106,7 +159,7 @@ class QueryGroup:
         """The number of groups in which a choice is made; the keys list each group once per cell."""
         return 1 if self.keys is None or self.cells_per_group is None else len(self.keys) // self.cells_per_group
 
-    @property
+    @cached_property
     def composition_sets(self) -> tuple[tuple[NoisyStatistic, ...], ...]:
         """The vectors of each composition group: those that one row changes together, and each disjoint set."""
         labels = dict.fromkeys(vector.disjoint_set for vector in self.noisy_statistics)
@@ -114,77 +167,55 @@ class QueryGroup:
         ordered_labels = (*first_label, *(label for label in labels if label is not None))
         return tuple(tuple(v for v in self.noisy_statistics if v.disjoint_set == label) for label in ordered_labels)
 
-    @property
+    @cached_property
     def joint_draws_by_set(self) -> tuple[tuple[tuple[NoisyStatistic, ...], ...], ...]:
         """The vectors of each of ``composition_sets`` by noise draw: a single vector, a disjoint set, or one box."""
-        return tuple(map(_joint_draws, self.composition_sets))
+        draws_by_set: list[tuple[tuple[NoisyStatistic, ...], ...]] = []
+        for vector_set in self.composition_sets:
+            joint_vectors = tuple(vector for vector in vector_set if vector.joint_noise)
+            separate_draws = tuple(
+                joint_vectors if vector.joint_noise else (vector,)
+                for vector in vector_set
+                if vector not in joint_vectors[1:]
+            )
+            draws_by_set.append((vector_set,) if vector_set[0].disjoint_set is not None else separate_draws)
+        return tuple(draws_by_set)
 
-    @property
+    @cached_property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
         """The composition groups, one per set; a disjoint set of m vectors is one noise over m cells per group."""
         groups = []
-        for vector_set in self.composition_sets:
+        for vector_set, draws in zip(self.composition_sets, self.joint_draws_by_set, strict=True):
             # A box is one noise of several numbers; each row enters only one vector of a disjoint set.
             noise_specs = tuple(
                 draw[0].noise_spec.to_joint_noise(len(draw)) if draw[0].joint_noise else draw[0].noise_spec
-                for draw in _joint_draws(vector_set)
+                for draw in draws
             )
             groups.append(CompositionGroup(noise_specs, self.set_contribution(vector_set)))
         return tuple(groups)
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyUnit:
-    """The privacy unit (``means``: a noun with its article) and the session's contribution bounds."""
-
-    column: Term | None
-    rows: int
-    max_rows_per_group: int
-    groups: int
-    means: str = A_PERSON
-
-    @property
-    def column_text(self) -> str | None:
-        """The column's name or the expression as text; None if each row is a unit."""
-        return None if self.column is None else str(self.column)
-
-    @property
-    def is_human(self) -> bool:
-        """Return whether the privacy unit is a human, so that texts may address the reader."""
-        return self.means == A_PERSON
-
-    @property
-    def unit_noun(self) -> str:
-        """The noun for the privacy unit, without its article."""
-        return unit_noun(self.means)
-
-    @property
-    def protected_wording(self) -> ProtectedUnit:
-        """The privacy unit and bounds, for use in sentences."""
-        return ProtectedUnit(self.means, self.column_text or "", self.rows, self.groups, self.max_rows_per_group)
-
-    def bounds_for_query(self, question: Query) -> ContributionBounds:
-        """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
-        if self.column is None or question.row_count_steps:
-            return ContributionBounds(self.column, 1, 1, 1)
-        per_group = min(question.rows_in_group or self.max_rows_per_group, self.rows)
-        if question.cell_expression is not None:  # the rows may be in any cells
-            max_rows = self.rows if question.asked.by else per_group
-            return ContributionBounds(self.column, max_rows, max_rows, max_rows)
-        if not question.asked.by:
-            return ContributionBounds(self.column, per_group, per_group, 1)
-        listed_groups = self.rows if question.asked.keys is None else len(question.asked.keys)
-        groups = min(question.asked.max_groups or self.groups, self.rows, listed_groups)
-        return ContributionBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
+def declared_bounds(person: PrivacyUnit) -> ContributionBounds:
+    """Return the contribution bounds of a session. Raises ``InputError`` if the privacy unit lacks one of them."""
+    if person.max_rows is None or person.max_rows_per_group is None or person.max_groups is None:
+        raise InputError.from_text("privacy_unit", "max_rows, max_rows_per_group and max_groups must all be given")
+    return ContributionBounds(person.column, person.max_rows, person.max_rows_per_group, person.max_groups)
 
 
-def _joint_draws(vector_set: tuple[NoisyStatistic, ...]) -> tuple[tuple[NoisyStatistic, ...], ...]:
-    if vector_set[0].disjoint_set is not None:
-        return (vector_set,)
-    joint_vectors = tuple(vector for vector in vector_set if vector.joint_noise)
-    return tuple(
-        joint_vectors if vector.joint_noise else (vector,) for vector in vector_set if vector not in joint_vectors[1:]
-    )
+def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds:
+    """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
+    declared = declared_bounds(person)
+    if person.column is None or question.row_count_steps:
+        return ContributionBounds(person.column, 1, 1, 1)
+    per_group = min(question.asked.max_rows_per_group or declared.max_rows_per_group, declared.max_rows)
+    if question.cell_expression is not None:  # the rows may be in any cells
+        max_rows = declared.max_rows if question.asked.by else per_group
+        return ContributionBounds(person.column, max_rows, max_rows, max_rows)
+    if not question.asked.by:
+        return ContributionBounds(person.column, per_group, per_group, 1)
+    listed_groups = declared.max_rows if question.asked.keys is None else len(question.asked.keys)
+    groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows, listed_groups)
+    return ContributionBounds(person.column, min(declared.max_rows, per_group * groups), per_group, groups)
 
 
 def group_queries(
@@ -207,12 +238,13 @@ def group_queries(
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
+    person_term = _unit_term(person, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:
             question = unresolved.resolve(schema, where)
             _check_columns(question, schema)
-            _check_groups(question, person, schema)
+            _check_groups(question, person_term, schema)
             keys = _counted_keys(question)
         except InputError as error:
             parameter = f"{error.name} of {escape_control_chars(unresolved.asked.name)}"
@@ -220,14 +252,27 @@ def group_queries(
         group_key = (
             _grouping_terms(question),
             keys,
-            person.bounds_for_query(question),
+            bounds_for_query(person, question),
             question.asked.row_condition,
             question.cell_expression,
         )
         queries_by_group.setdefault(group_key, {})[position] = question
     for queries_by_position in queries_by_group.values():
-        _check_suppressed_counts(tuple(queries_by_position.values()))
-    return tuple(_make_query_group(queries_by_position, person) for queries_by_position in queries_by_group.values())
+        together = tuple(queries_by_position.values())
+        if all(question.counts_suppressed_groups for question in together):
+            remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
+            raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
+    return tuple(
+        QueryGroup.from_queries(queries_by_position, person, person_term)
+        for queries_by_position in queries_by_group.values()
+    )
+
+
+def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
+    """Return the column, or the expression, that a privacy unit names."""
+    if person.column is None or person.column in schema.column_names or person.column.isidentifier():
+        return person.column
+    return resolve_term(person.column, schema)
 
 
 def _check_columns(question: Query, schema: Schema) -> None:
@@ -253,7 +298,7 @@ def _check_columns(question: Query, schema: Schema) -> None:
             raise SchemaError.from_text("column", text)
 
 
-def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
+def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> None:
     """Check the groups, and what is counted in them.
 
     Listed keys have the kinds of their columns; discovered ones are not the person column, as such groups are too
@@ -263,66 +308,22 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
     """
     if question.asked.keys is not None and not question.row_count_steps:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
-    elif not question.row_count_steps and person.column is not None and person.column in _grouping_terms(question):
+    elif not question.row_count_steps and person_term is not None and person_term in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
-        raise PlanError("by", person.column_text, "another column than the person's if groups are discovered", remedy)
+        raise PlanError("by", str(person_term), "another column than the person's if groups are discovered", remedy)
     distinct_counts = [
         vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)
     ]
-    if person.column is not None and any(measure.column == person.column for measure in distinct_counts):
+    if person_term is not None and any(measure.column == person_term for measure in distinct_counts):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
-        raise PlanError("column", person.column_text, "not the column of the person", remedy)
+        raise PlanError("column", str(person_term), "not the column of the person", remedy)
     if question.cell_expression is not None and question.asked.by and question.asked.keys is None:
         # The noisy counts of cells are shown without a threshold, so that a discovered group would reveal its key.
-        text = f"list the groups of {question.kind!r}: groups whose rows are counted in cells cannot be discovered"
-        raise PlanError.from_text("keys", text)
+        remedy = f"list the groups with keys=[...]: groups of {question.kind}s cannot be discovered"
+        raise PlanError("keys", None, "given", remedy)
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
-
-
-def _check_suppressed_counts(together: Sequence[Query]) -> None:
-    """Check that a count of suppressed rows accompanies a query that shows groups."""
-    if all(question.counts_suppressed_groups for question in together):
-        remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
-        raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
-
-
-def _make_query_group(queries_by_position: Mapping[int, Query], person: PrivacyUnit) -> QueryGroup:
-    questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
-    first = questions[0]
-    keys, key_count = _counted_keys(first), None
-    if keys is None:
-        # The count that decides which keys are shown has the least noise among the row counts of the queries.
-        sizes = [
-            vector.noise_spec.eighths
-            for query in questions
-            for vector in query.noisy_statistics()
-            if vector.counts_rows
-        ]
-        usual_count = row_count(KEY_COUNT, 1.0)
-        spec = replace(
-            usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
-        )
-        key_count = replace(usual_count, noise_spec=spec)
-    questions = tuple(question.specialize(questions) for question in questions)
-    bounds, where = person.bounds_for_query(first), first.asked.row_condition
-    vectors_by_query = {}
-    for number, question in enumerate(questions):
-        vectors: dict[str, NoisyStatistic] = {}
-        for statistic in question.noisy_statistics():
-            vector = statistic
-            if statistic.over_all_groups:  # a person contributes all of their rows
-                vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
-            if statistic.block is None:  # counts of cells are shared by all queries that use the same ones
-                vector = vector.with_name(f"{number} {statistic.statistic_name}")
-            vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
-        vectors_by_query[question] = MappingProxyType(vectors)
-    cells = None if first.cell_expression is None else first.cell_expression.cell_count
-    query_group = QueryGroup(
-        MappingProxyType(vectors_by_query), _grouping_terms(first), keys, bounds, where, cells, key_count
-    )
-    return replace(query_group, row_count_steps=first.row_count_steps, query_positions=positions)
 
 
 def _grouping_terms(question: Query) -> tuple[Term, ...]:
@@ -375,6 +376,6 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
         "answer describes the rows used, not the whole table.",
         f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out.",
     ]
-    if not by and bounds.max_rows < person.rows:
+    if not by and bounds.max_rows < declared_bounds(person).max_rows:
         notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} limits it.")
     return notes

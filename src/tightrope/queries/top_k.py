@@ -122,6 +122,7 @@ class suppressed_count(Query):
 
     kind = "suppressed_count"
     meaning = "The number of rows in all suppressed groups"
+    counts_suppressed_groups = True
     additive = True
     uniform = True
     counts = True
@@ -129,16 +130,6 @@ class suppressed_count(Query):
         NOT_CLAMPED_NOTE,
         "The choice of the suppressed groups depends only on other noise, which is sampled first.",
     )
-
-    @property
-    def key_columns(self) -> tuple[str, ...]:
-        """Return no columns: the answer is one number."""
-        return ()
-
-    @property
-    def counts_suppressed_groups(self) -> bool:
-        """Return True: the query counts the rows that other queries do not show."""
-        return True
 
     def __str__(self) -> str:
         return f"number of rows in groups that are not shown{self.asked.groups_text}"

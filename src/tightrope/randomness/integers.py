@@ -42,10 +42,10 @@ def uniform_below(bound: int, size: int, randomness: Source | None = None) -> ND
     return out
 
 
-def below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int64]:
+def uniform_below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int64]:
     """Return independent integers, the i-th uniform on {0, …, bounds[i] − 1}, by the same rejection; 1 ≤ bounds ≤ 2⁵².
 
-    >>> below_each(np.array([1, 3]), Stream())[0]
+    >>> uniform_below_each(np.array([1, 3]), Stream())[0]
     np.int64(0)
     """
     if len(bounds) and not (bounds.min() >= 1 and bounds.max() <= LARGEST_EACH):

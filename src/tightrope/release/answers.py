@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tightrope.documents.days import TIME_UNITS, Rounding, time_from_days
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars, html_text, part_named
+from tightrope.documents.numbers import UP, positional_text
 from tightrope.documents.release import (
     MEASURES,
     MISSING,
@@ -30,7 +31,6 @@ from tightrope.documents.release import (
 )
 from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
 from tightrope.queries.query import Query
-from tightrope.release.plan_text import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +148,7 @@ class Answer:
         shown: Measured = _shown_measure(self.rows[0].get(measure), measure, self.about["unit"])
         return shown
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _answer_columns(self) -> dict[str, list[Any]]:
         paid = [name for name in PAID if any(name in row for row in self.rows)]
         columns = {
             name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)
@@ -163,14 +163,14 @@ class Answer:
         """
         import pandas as pd
 
-        columns = self._columns().items()
+        columns = self._answer_columns().items()
         return pd.DataFrame({name: pd.array(values, dtype=_pandas_dtype(values)) for name, values in columns})
 
     def to_arrow(self) -> pa.Table:
         """Return the records as an Arrow table; a key column of several types, or beyond 64 bits, holds text."""
         import pyarrow as pa
 
-        return pa.table({name: _arrow_array(values) for name, values in self._columns().items()})
+        return pa.table({name: _arrow_array(values) for name, values in self._answer_columns().items()})
 
     def to_polars(self) -> Any:
         """Return the records as a polars data frame; raises ``MissingExtraError`` if polars is not installed."""
@@ -205,7 +205,7 @@ class Answers:
 
     def __repr__(self) -> str:
         certificate = self.certificate_data
-        promise = f"epsilon {rounded_up(certificate.epsilon, 3)} at delta {certificate.delta:.3g}"
+        promise = f"epsilon {positional_text(certificate.epsilon, 3, UP)} at delta {certificate.delta:.3g}"
         bias_lines = [f"<Cost {part.statement}>" for part in self.bias]
         return "\n".join(
             [f"<Answers: {promise}, .certificate holds the guarantee>", *map(repr, self.answers), *bias_lines]

@@ -14,11 +14,12 @@ from tightrope.documents.budget import Number, exact_decimal
 from tightrope.documents.days import INSTANT_UNIT, time_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded_decimal
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import BiasPart
 from tightrope.errors import InputError, PlanError
-from tightrope.noise.worst_split import CompositionGroup, NoiseSpec
+from tightrope.noise.worst_split import NoiseSpec
 from tightrope.queries.column_query import format_range_end
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Case, Compare, Missing, Not
 from tightrope.tables.expressions.expression import Term
@@ -86,7 +87,13 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
     """
     if not part:
         return tuple(tasks)
-    loss_of_questions = sum(_relative_loss(group) for task in tasks for group in task.composition_groups)
+    # The privacy loss of one person's rows, up to a factor that all groups share.
+    loss_of_questions = sum(
+        group.split_bounds.most_rows / noise_spec.noise_size
+        for task in tasks
+        for group in task.composition_groups
+        for noise_spec in group.noise_specs
+    )
     all_tasks = [
         *tasks,
         *{
@@ -245,11 +252,6 @@ def _column_and_end(tally: DiagnosticCount) -> str:
     return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
-def _relative_loss(group: CompositionGroup) -> float:
-    """Return the privacy loss of one person's rows in the group, up to a factor that all groups share."""
-    return sum(group.split_bounds.most_rows / noise_spec.noise_size for noise_spec in group.noise_specs)
-
-
 def _noise_weight(vector_set: Sequence[NoisyStatistic]) -> int:
     return ALL_ROWS_WEIGHT if vector_set[0].statistic_name == diagnostic_name(DiagnosticCount("all", None, None)) else 1
 
@@ -297,7 +299,7 @@ class NoisyCount:
     upper: int
 
 
-def diagnostics(
+def estimate_bias(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[NoisyCounts], person: PrivacyUnit
 ) -> tuple[BiasPart, ...]:
     """Return one statement per task and tally: the share of rows left out, of values clamped, or of missing fields."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -26,14 +25,12 @@ from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
 from tightrope.release.answers import Answer, Answers
-from tightrope.release.bias_check import diagnostics
+from tightrope.release.bias_check import estimate_bias
 from tightrope.release.settings import guarantee_data, neighbors_data
 from tightrope.tables.request import GroupTotals
 
 if TYPE_CHECKING:
-    from tightrope.queries.accuracy import Accuracy
     from tightrope.queries.query import Query
-    from tightrope.release.consistency import ConsistentFit
     from tightrope.release.draft import NoisePlan
     from tightrope.tables import Table
     from tightrope.tables.request import Request
@@ -84,7 +81,7 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         "neighbors": neighbors_data(draft.person),
         "public_tables": [plain_data(table) for table in public_tables],
         "mechanisms": [plain_data(mechanism) for mechanism in _mechanism_records(draft)],
-        "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits()],
+        "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits],
         "profile": plain_data(profile),
         "tradeoff": plain_data(tradeoff),
         "alternatives": draft.noise_alternatives,
@@ -98,7 +95,7 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
 def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
     """Return the certificate's record of the mechanism of every noisy vector, in the order of the draws."""
     next_number, records = count(1), []
-    for task, noises in zip(draft.tasks, draft.noises(), strict=True):
+    for task, noises in zip(draft.tasks, draft.noises_by_task, strict=True):
         # each set composes as one unit
         numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
         for noise in noises:
@@ -145,25 +142,29 @@ NoisyGroup = tuple[Key, dict["NoisyStatistic", Any]]
 """A group's key and its noisy integers: one per vector, or one per block if the group is counted in cells."""
 
 
-def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable[[Sequence[GroupTotals]], Answers]:
-    """Return a function from exact integers, by task, to answers: it adds noise, suppresses groups and post-processes.
+class AnswerBuilder:
+    """Turns the exact integers of a draft, by task, into answers: adds noise, suppresses groups, post-processes.
 
-    The parts that are independent of the integers are computed now, and an empty result is serialized first, so that
+    The parts that are independent of the integers are computed at once, and an empty result is serialized, so that
     errors occur before the budget is charged.
     """
-    accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
-    empty_answers = {
-        question: Answer(question, [], draft.answer_data(accuracies[question])) for question in draft.questions
-    }
-    Answers(tuple(empty_answers.values()), certificate).result()
-    noises, fits = draft.noises(), draft.consistent_fits()
-    consistent_names = {name for fit in fits for name in fit.joined.answers}
 
-    def answers_from_exact(exact: Sequence[GroupTotals]) -> Answers:
+    def __init__(self, draft: NoisePlan, certificate: ReleaseCertificate) -> None:
+        self.draft, self.certificate = draft, certificate
+        self.accuracies = {accuracy.question: accuracy for accuracy in draft.query_accuracies}
+        self.empty_answers = {
+            question: Answer(question, [], draft.answer_data(self.accuracies[question])) for question in draft.questions
+        }
+        Answers(tuple(self.empty_answers.values()), certificate).result()
+        self.consistent_names = {name for fit in draft.consistent_fits for name in fit.joined.answers}
+
+    def build_answers(self, exact: Sequence[GroupTotals]) -> Answers:
+        """Return the answers with new noise."""
+        draft = self.draft
         answers: dict[Query, Answer] = {}
         integers_by_key: dict[Query, dict[Key, int]] = {}
         counts: list[dict[NoisyStatistic, int]] = []
-        for task, task_noises, integers in zip(draft.tasks, noises, exact, strict=True):
+        for task, task_noises, integers in zip(draft.tasks, draft.noises_by_task, exact, strict=True):
             group_noises = tuple(noise for noise in task_noises if not noise.vector.over_all_groups)
             groups = (
                 _noisy_groups(task, group_noises, integers)
@@ -173,10 +174,8 @@ def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable
             suppressed = _suppressed_group_count(task, task_noises, integers, groups)
             for question in task.ordered_queries:
                 shown_groups = suppressed if question.counts_suppressed_groups else groups
-                answers[question] = replace(
-                    empty_answers[question], rows=_answer_rows(accuracies[question], shown_groups)
-                )
-                if question.asked.name in consistent_names:
+                answers[question] = self._answer_to(question, shown_groups)
+                if question.asked.name in self.consistent_names:
                     (vector,) = task.vectors_by_query[question].values()
                     integers_by_key[question] = {key: noisy[vector] for key, noisy in groups}
             # The diagnostic counts are over all groups, including suppressed ones.
@@ -186,44 +185,83 @@ def build_answers(draft: NoisePlan, certificate: ReleaseCertificate) -> Callable
                 if noise.vector in task.diagnostic_counts
             }
             counts.append(diagnostic_counts)
-        for question, rows in _consistent_records(fits, integers_by_key):
-            answers[question] = replace(answers[question], rows=rows)
+        # Records about the same rows after least squares, computed only from noisy integers.
+        question_by_name = {question.asked.name: question for question in integers_by_key}
+        for fit in draft.consistent_fits:
+            records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
+            for question in map(question_by_name.__getitem__, fit.joined.answers):
+                keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
+                rows = [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
+                answers[question] = replace(answers[question], rows=rows)
         return Answers(
-            tuple(answers[question] for question in empty_answers),
-            certificate,
-            diagnostics(draft.tasks, noises, counts, draft.person),
+            tuple(answers[question] for question in self.empty_answers),
+            self.certificate,
+            estimate_bias(draft.tasks, draft.noises_by_task, counts, draft.person),
         )
 
-    return answers_from_exact
+    def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
+        """Return the answer with one record per shown group: its key, value, lower, upper."""
+        accuracy = self.accuracies[question]
+        records = [accuracy.estimate(integers) for _, integers in groups]
+        rows = [
+            {**dict(zip(question.key_columns, groups[index][0], strict=True)), **record}
+            for index, record in question.select_shown_groups(records, accuracy.noises_by_name)
+        ]
+        return replace(self.empty_answers[question], rows=rows)
+
+    def rehearse_on_zeros(self, requests: Sequence[Request]) -> None:
+        """Run all arithmetic that follows the charge on zeros, so that errors occur before the budget is charged.
+
+        One group is enough, unless answers are made consistent by their keys. A discovered group gets missing values
+        as its key, and enough rows to be shown.
+        """
+        zeros = []
+        for task, noises, request in zip(self.draft.tasks, self.draft.noises_by_task, requests, strict=True):
+            steps = tuple((step,) for step in request.row_count_steps)
+            all_keys = steps or request.keys or ((None,) * len(request.by),)
+            needs_all_keys = any(question.asked.name in self.consistent_names for question in task.ordered_queries)
+            keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
+            shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
+            values = {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
+            zeros.append(GroupTotals(keys, values))
+        self.build_answers(zeros)
 
 
-def prepare_release(
-    draft: NoisePlan, table: Table, turn: threading.Lock
-) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
-    """Return a context manager that checks what is independent of the rows and yields the function to charge for.
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRelease:
+    """The release of a draft from a table, apart from its charge.
 
-    The yielded function reads the rows once, counts them and draws noise. Whether reading fails can depend on the rows,
-    so it runs after the charge (``docs/proofs/reading.md``). Before the charge: the certificate, the arithmetic of
-    every answer on zeros, and a check that the source exists and is the one that was opened. Releases share a
-    connection, so one reads at a time, under the lock ``turn``.
+    Whether reading fails can depend on the rows, so reading follows the charge (``docs/proofs/reading.md``). Releases
+    share a connection, so one reads at a time, under the lock ``turn``.
     """
 
-    @contextmanager
-    def checked_release() -> Iterator[Callable[[], Answers]]:
-        answer = build_answers(draft, certificate_of(draft))
-        requests = [task.table_request for task in draft.tasks]
-        _dry_run_answers(draft, requests, answer)
-        with turn:
-            table.check_readable(requests)
+    draft: NoisePlan
+    table: Table
+    turn: threading.Lock
 
-        def read_and_draw() -> Answers:
-            with turn, table.open_snapshot(requests) as rows:
-                exact = [rows.collect_totals(request) for request in requests]
-            return answer(exact)
+    def prepare_answers(self) -> AnswerBuilder:
+        """Check what is independent of the rows, before the charge: all that can fail without reading them.
 
-        yield read_and_draw
+        These are the certificate, the arithmetic of every answer on zeros, and that the source exists and is the one
+        that was opened.
+        """
+        builder = AnswerBuilder(self.draft, certificate_of(self.draft))
+        requests = self._table_requests
+        builder.rehearse_on_zeros(requests)
+        with self.turn:
+            self.table.check_readable(requests)
+        return builder
 
-    return checked_release
+    def read_and_draw(self, builder: AnswerBuilder) -> Answers:
+        """Read the rows once, count them, draw noise and return the answers; only after the charge."""
+        requests = self._table_requests
+        with self.turn, self.table.open_snapshot(requests) as rows:
+            exact = [rows.collect_totals(request) for request in requests]
+        return builder.build_answers(exact)
+
+    @property
+    def _table_requests(self) -> list[Request]:
+        return [task.table_request for task in self.draft.tasks]
 
 
 def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
@@ -270,38 +308,6 @@ def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTot
     return groups
 
 
-def _consistent_records(
-    fits: Sequence[ConsistentFit], integers_by_key: Mapping[Query, Mapping[Key, int]]
-) -> Iterator[tuple[Query, list[dict[str, Any]]]]:
-    """Yield the records of answers about the same rows after least squares, computed only from noisy integers."""
-    question_by_name = {question.asked.name: question for question in integers_by_key}
-    for fit in fits:
-        records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
-        for question in map(question_by_name.__getitem__, fit.joined.answers):
-            keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
-            yield question, [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
-
-
-def _dry_run_answers(
-    draft: NoisePlan, requests: Sequence[Request], answer: Callable[[Sequence[GroupTotals]], Answers]
-) -> None:
-    """Run all arithmetic that follows the charge on zeros, so that errors occur before the budget is charged.
-
-    One group is enough, unless answers are made consistent by their keys. A discovered group gets missing values as
-    its key, and enough rows to be shown.
-    """
-    consistent_names = {name for fit in draft.consistent_fits() for name in fit.joined.answers}
-    zeros = []
-    for task, noises, request in zip(draft.tasks, draft.noises(), requests, strict=True):
-        all_keys = tuple((step,) for step in request.row_count_steps) or request.keys or ((None,) * len(request.by),)
-        needs_all_keys = any(question.asked.name in consistent_names for question in task.ordered_queries)
-        keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
-        shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
-        values = {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
-        zeros.append(GroupTotals(keys, values))
-    answer(zeros)
-
-
 def _suppressed_group_count(
     task: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[NoisyGroup]
 ) -> list[NoisyGroup]:
@@ -331,10 +337,3 @@ def _add_joint_noise(noises: tuple[Noise, ...], exact: GroupTotals) -> dict[Nois
         integers = exact.values[noise.vector.statistic_name]
         noisy[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
     return noisy
-
-
-def _answer_rows(accuracy: Accuracy, groups: list[NoisyGroup]) -> list[dict[str, Any]]:
-    """Return one record per shown group: its key, value, lower, upper."""
-    key_columns, records = accuracy.question.key_columns, [accuracy.estimate(integers) for _, integers in groups]
-    shown_records = accuracy.question.select_shown_groups(records, accuracy.noises_by_name)
-    return [{**dict(zip(key_columns, groups[index][0], strict=True)), **record} for index, record in shown_records]

@@ -86,7 +86,11 @@ def _as_tree(term: Term) -> ExpressionTree:
 
 def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
     """Return whether all rows for which the condition is true have one of these values."""
-    facts, tests = facts_of(term, schema), list(_required_conditions(condition))
+    facts, tests = facts_of(term, schema), list[ExpressionTree]()  # the conditions that every counted row meets
+    if isinstance(condition, Logic) and condition.word == "and":
+        tests += condition.conditions
+    elif isinstance(condition, ExpressionTree):
+        tests.append(condition)
     expression = _as_tree(term)
     if facts.possible_keys is not None:
         possible_values = (
@@ -103,14 +107,6 @@ def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | No
         all(literal.value in values and facts_of(literal, schema).kind == facts.kind for literal in listed)
         for listed in listed_values
     )
-
-
-def _required_conditions(condition: Term | None) -> Iterator[ExpressionTree]:
-    """Yield the conditions that every counted row meets."""
-    if isinstance(condition, Logic) and condition.word == "and":
-        yield from condition.conditions
-    elif isinstance(condition, ExpressionTree):
-        yield condition
 
 
 MAX_GROUPS, MAX_AXES, MAX_KEY_COLUMNS = 20_000, 30, 4
@@ -134,6 +130,29 @@ class ConsistentAnswers:
     agreement_level: Literal["groups", "total"]
     axes: tuple[tuple[object, ...], ...]
     axes_by_answer: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def from_connected(cls, connected: list[_AdditiveAnswer]) -> ConsistentAnswers:
+        """Return the set of answers that are about the same rows; one is a total of another."""
+        names = tuple(answer.query_name for answer in connected)
+        if not connected[0].each_row_counts:
+            grouped_answers = [answer for answer in connected if answer.question.asked.keys]
+            axes_by_answer = tuple(
+                (grouped_answers.index(answer),) if answer in grouped_answers else () for answer in connected
+            )
+            return cls(
+                names,
+                "total",
+                tuple(tuple(answer.question.asked.keys or ()) for answer in grouped_answers),
+                axes_by_answer,
+            )
+        axis_indexes: dict[Axis, int] = {}
+        for axis in (axis for answer in connected for axis in answer.axes or ()):
+            axis_indexes.setdefault(axis, len(axis_indexes))
+        values = tuple(tuple(axis.values) for axis in axis_indexes)
+        return cls(
+            names, "groups", values, tuple(tuple(axis_indexes[a] for a in answer.axes or ()) for answer in connected)
+        )
 
     @property
     def is_small_enough(self) -> bool:
@@ -229,7 +248,7 @@ def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> Consist
         if additive_answer.row_set_key is not None:
             answers_by_rows.setdefault(additive_answer.row_set_key, []).append(additive_answer)
     answer_sets = [
-        _make_answer_set(connected)
+        ConsistentAnswers.from_connected(connected)
         for same_rows in answers_by_rows.values()
         for connected in _connected_answers(same_rows)
     ]
@@ -255,25 +274,6 @@ def _connected_answers(same_rows: list[_AdditiveAnswer]) -> Iterator[list[_Addit
             connected += related
         if len(connected) > 1:
             yield connected
-
-
-def _make_answer_set(connected: list[_AdditiveAnswer]) -> ConsistentAnswers:
-    names = tuple(answer.query_name for answer in connected)
-    if not connected[0].each_row_counts:
-        grouped_answers = [answer for answer in connected if answer.question.asked.keys]
-        axes_by_answer = tuple(
-            (grouped_answers.index(answer),) if answer in grouped_answers else () for answer in connected
-        )
-        return ConsistentAnswers(
-            names, "total", tuple(tuple(answer.question.asked.keys or ()) for answer in grouped_answers), axes_by_answer
-        )
-    axis_indexes: dict[Axis, int] = {}
-    for axis in (axis for answer in connected for axis in answer.axes or ()):
-        axis_indexes.setdefault(axis, len(axis_indexes))
-    values = tuple(tuple(axis.values) for axis in axis_indexes)
-    return ConsistentAnswers(
-        names, "groups", values, tuple(tuple(axis_indexes[a] for a in answer.axes or ()) for answer in connected)
-    )
 
 
 def _inconsistency_notes(
@@ -656,9 +656,10 @@ def fit_consistent_answers(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]
     return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
 
 
-def with_remaining_noise(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
+def with_remaining_noise(
+    sums: ConsistencyPlan, accuracies: Sequence[Accuracy], fits: Sequence[ConsistentFit]
+) -> list[Accuracy]:
     """Return the accuracies with the noise that remains after least squares, and with notes on unchanged answers."""
-    fits = fit_consistent_answers(sums, accuracies)
     noise_by_name = {
         name: fit.remaining_noise(name) for fit in fits if fit.shortens_intervals for name in fit.joined.answers
     }

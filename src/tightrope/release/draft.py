@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import BudgetPart, plain_data
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
 from tightrope.documents.wording import explain_release
 from tightrope.errors import InsufficientBudgetError
@@ -22,7 +24,7 @@ from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoi
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
+from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.release.bias_check import planned_costs
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
@@ -117,12 +119,12 @@ def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
 Item = TypeVar("Item")
 
 FRONTIER_FACTORS, TWELVE_DIGITS = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
-"""The values of ε in ``frontier``, as multiples of the plan's, and the rounding of these products."""
+"""The values of ε in ``accuracy_frontier``, as multiples of the plan's, and the rounding of these products."""
 TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
-"""The values of ε in ``table``."""
+"""The values of ε in ``accuracy_table``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
 class NoisePlan:
     """Questions with their noise, certified against a fraction of a budget; a draft cannot spend budget.
 
@@ -155,8 +157,9 @@ class NoisePlan:
         """The questions, in the order in which they were asked."""
         return tuple(_in_query_order(self.tasks, [task.ordered_queries for task in self.tasks]))
 
-    def noises(self) -> list[tuple[Noise, ...]]:
-        """Return the noise of every vector, by task."""
+    @cached_property
+    def noises_by_task(self) -> tuple[tuple[Noise, ...], ...]:
+        """The noise of every vector, by task."""
         selections, noises_by_task = iter(self.allocation.selections), []
         for task in self.tasks:
             # Vectors of a disjoint set or of a box share one selected noise.
@@ -175,12 +178,13 @@ class NoisePlan:
                 discovers_keys = vector == task.key_count
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
             noises_by_task.append(tuple(noises))
-        return noises_by_task
+        return tuple(noises_by_task)
 
-    def accuracies(self) -> list[Accuracy]:
-        """Return the errors of each question, in the order of ``questions``."""
+    @cached_property
+    def _independent_accuracies(self) -> list[Accuracy]:
+        """The errors of each question by itself, before answers are made consistent."""
         accuracies_by_task = []
-        for task, noises in zip(self.tasks, self.noises(), strict=True):
+        for task, noises in zip(self.tasks, self.noises_by_task, strict=True):
             by_vector = {noise.vector: noise for noise in noises}
             key_count_noise = None if task.key_count is None else by_vector[task.key_count]
             task_accuracies = [
@@ -192,13 +196,23 @@ class NoisePlan:
                 for question, vectors in task.vectors_by_query.items()
             ]
             accuracies_by_task.append(task_accuracies)
-        return with_remaining_noise(self.sums, _in_query_order(self.tasks, accuracies_by_task))
+        return _in_query_order(self.tasks, accuracies_by_task)
 
+    @cached_property
+    def _possible_fits(self) -> list[ConsistentFit]:
+        return fit_consistent_answers(self.sums, self._independent_accuracies)
+
+    @cached_property
+    def query_accuracies(self) -> tuple[Accuracy, ...]:
+        """The errors of each question, in the order of ``questions``."""
+        return tuple(with_remaining_noise(self.sums, self._independent_accuracies, self._possible_fits))
+
+    @cached_property
     def consistent_fits(self) -> tuple[ConsistentFit, ...]:
-        """Return the least-squares fits that make answers consistent."""
-        return tuple(fit for fit in fit_consistent_answers(self.sums, self.accuracies()) if fit.shortens_intervals)
+        """The least-squares fits that make answers consistent."""
+        return tuple(fit for fit in self._possible_fits if fit.shortens_intervals)
 
-    def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
+    def accuracy_table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
 
         One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
@@ -214,7 +228,7 @@ class NoisePlan:
         except InsufficientBudgetError:
             return {**row, "attack_success": None, "answers": None}
         success, answers = attack_success(plan.loss), {}
-        for accuracy in plan.accuracies():
+        for accuracy in plan.query_accuracies:
             widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in self.sizes}
             name = accuracy.question.asked.name
             answers[name] = widths[str(self.sizes[0])] if accuracy.uniform_error else widths
@@ -226,17 +240,17 @@ class NoisePlan:
         )
         return replace(self, tasks=tasks, allocation=allocation, budget=budget)
 
-    def frontier(self) -> list[dict[str, Any]]:
-        """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
+    def accuracy_frontier(self) -> list[dict[str, Any]]:
+        """Return ``accuracy_table`` for ε from a quarter of the plan's to four times it, at its δ."""
         plan_epsilon = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
         epsilons = (TWELVE_DIGITS.multiply(plan_epsilon, Decimal(factor)) for factor in FRONTIER_FACTORS)
-        return self.table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
+        return self.accuracy_table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
 
     def to_data(self) -> dict[str, Any]:
         """Return the document as plain data."""
-        return plain_data(self.document())
+        return plain_data(self.plan_document())
 
-    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+    def plan_document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
         """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
         data = {
             "document": "planned release",
@@ -247,10 +261,10 @@ class NoisePlan:
             "budget": plain_data(BudgetPart.from_budget(self.budget)),
             "budget_fraction": str(self.share),
             "neighbors": neighbors_data(self.person),
-            "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
+            "answers": [self.answer_data(accuracy) for accuracy in self.query_accuracies],
             "alternatives": self.noise_alternatives,
-            "table": None if budgets is None else self.table(budgets),
-            "bias_check": planned_costs(self.tasks, self.noises(), self.costs),
+            "table": None if budgets is None else self.accuracy_table(budgets),
+            "bias_check": planned_costs(self.tasks, self.noises_by_task, self.costs),
         }
         return PLANNED.convert_data(data, PlannedRelease)
 
@@ -262,18 +276,20 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        bounds = self.person.bounds_for_query(question)
+        title, meaning = question.title_and_meaning(self.person.means)
+        bounds = bounds_for_query(self.person, question)
         noises = [
             *accuracy.own_noises,
             *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
         ]
+        labels = [noise.vector.disjoint_set for noise in noises]  # all vectors of a disjoint set share one noise
         sizes = [accuracy.errors_at_size(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.uniform_error else {}
         return {
             "name": question.asked.name,
-            "question": question.title_for(self.person.means),
+            "question": title,
             "kind": question.kind,
-            "meaning": question.asked.reader_texts.get("means") or question.meaning_for(self.person.means),
+            "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.asked.by),
             "additive": question.additive,
@@ -285,7 +301,8 @@ class NoisePlan:
             "max_groups": bounds.max_groups,
             "noise": [
                 noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.keys))
-                for noise in _distinct_noises(noises)
+                for index, noise in enumerate(noises)
+                if labels[index] is None or labels[index] not in labels[:index]
             ],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
@@ -294,7 +311,7 @@ class NoisePlan:
                 "by_group_size": sizes,
                 "statement": ERROR_STATEMENT,
             },
-            "edges": list(question.part_edges),
+            "edges": list(question.asked.part_edges),
             "notes": [
                 *accuracy.reader_notes(),
                 *bounded_notes(bounds, self.person, question.asked.by),
@@ -321,16 +338,16 @@ class NoisePlan:
             return "bounded noise, which discovered groups need"
         return f"smallest expected error of {len(self.allocation.alternatives)} noise families under this budget"
 
-    def explain(self) -> str:
+    def explain_guarantee(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         guarantee = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))
-        return str(explain_release(epsilon, delta, success, self.person.protected_wording, PLANNED_OUTPUT))
+        return str(explain_release(epsilon, delta, success, self.person, PLANNED_OUTPUT))
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
 
-        return plan_text(self.to_data())
+        return plan_text(self.plan_document())
 
 
 def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:
@@ -345,9 +362,3 @@ def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Seque
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
     """Return the group sizes for which errors are stated."""
     return GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
-
-
-def _distinct_noises(noises: Sequence[Noise]) -> list[Noise]:
-    """Return the noises with only the first of each disjoint set, because all vectors of a set share one noise."""
-    labels = [noise.vector.disjoint_set for noise in noises]
-    return [noise for index, noise in enumerate(noises) if labels[index] is None or labels[index] not in labels[:index]]

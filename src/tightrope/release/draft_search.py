@@ -58,7 +58,7 @@ class AccuracyTarget:
     def relative_excess(self, draft: NoisePlan) -> float:
         """Return the largest ratio of a half-width to its target; at most 1 if every target is met."""
         ratios = []
-        for accuracy in draft.accuracies():
+        for accuracy in draft.query_accuracies:
             name = accuracy.question.asked.name
             if name in self.half_widths:
                 half_width = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
@@ -81,7 +81,16 @@ def accuracy_target(
             )
         margins[name] = MarginOfError.from_option(margin)
     for question in questions:
-        _check_target(question, margins[question.asked.name], rows)
+        checked = margins[question.asked.name]
+        option = f"margin_of_error of {escape_control_chars(question.asked.name)}"
+        if checked is not None and checked.relative and not question.counts:
+            text = f"must be a number for a {question.kind}, not {checked}: only counts accept a percentage of rows"
+            raise PlanError.from_text(option, text)
+        if checked is not None and rows is None and (checked.relative or not question.uniform):
+            text = (
+                f"{str(checked)!r} needs the size of the groups, because the error depends on it: add expected_rows=500"
+            )
+            raise PlanError.from_text(option, text)
     half_widths = {name: margin.half_width_at(rows) for name, margin in margins.items() if margin is not None}
     return AccuracyTarget(half_widths, rows) if half_widths else None
 
@@ -151,21 +160,6 @@ def minimal_budget_for(
             return compared
         best = better
     return best
-
-
-def _check_target(question: Query, margin: MarginOfError | None, rows: int | None) -> None:
-    if margin is None:
-        return
-    if margin.relative and not question.counts:
-        text = f"must be a number for a {question.kind}, not {margin}: only counts accept a percentage of rows"
-        raise PlanError.from_text(_option_name(question), text)
-    if rows is None and (margin.relative or not question.uniform):
-        text = f"{str(margin)!r} needs the size of the groups, because the error depends on it: add expected_rows=500"
-        raise PlanError.from_text(_option_name(question), text)
-
-
-def _option_name(question: Query) -> str:
-    return f"margin_of_error of {escape_control_chars(question.asked.name)}"
 
 
 def _try_draft(
@@ -292,7 +286,12 @@ def fit_noise_to_share(
         raise InsufficientBudgetError(
             f"no noise meets a fraction of {share} of {limit.rule_text}; plan with another fraction of it"
         )
-    return min(candidates, key=_total_error).on_finer_lattice(at_most(limit.budget.delta))
+    # The sum of E|X| over all noise, in units of one row.
+    errors = [
+        math.fsum(choice.table.mean_absolute / choice.steps_per_row for choices in one.choices for choice in choices)
+        for one in candidates
+    ]
+    return candidates[errors.index(min(errors))].on_finer_lattice(at_most(limit.budget.delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,13 +344,6 @@ class _BudgetMultiples:
                 break
             factor = _next_factor(trials)
         return fitting_noise[max(fitting_noise)] if fitting_noise else None
-
-
-def _total_error(noise_record: NoiseRecord) -> float:
-    """Return the sum of E|X| over all noise, in units of one row."""
-    return math.fsum(
-        choice.table.mean_absolute / choice.steps_per_row for choices in noise_record.choices for choice in choices
-    )
 
 
 def _next_factor(trials: Sequence[tuple[Decimal, float]]) -> Decimal:

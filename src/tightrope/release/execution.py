@@ -9,11 +9,11 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from msgspec import structs
 
@@ -26,34 +26,21 @@ from tightrope.ledger.chain import canonical_json, combined_digest, sha256_hex
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import left_by_addition, share_text
+from tightrope.release.accounts import CHARGED_FIRST, SingleUseObject, refuse_forked_process
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import NoisePlan, composition_groups_of
-from tightrope.release.plan_register import (
-    CHARGED_FIRST,
-    ReleaseHandle,
-    annotate_error,
-    refuse_fork,
-    refuse_second_release,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tightrope.documents.budget import Budget
+    from tightrope.documents.privacy_unit import PrivacyUnit
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
-    from tightrope.queries.query_group import PrivacyUnit
     from tightrope.tables.schema import Schema
 
 
-def _pandas_timestamp(text: str) -> Any:
-    import pandas
-
-    return pandas.Timestamp(text)
-
-
 PARSER_BY_KIND: dict[str, Any] = {
-    "nanoseconds": _pandas_timestamp,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "decimal": Decimal,
@@ -66,7 +53,7 @@ PARSER_BY_KIND: dict[str, Any] = {
 def stored_text(answers: Answers) -> str:
     """Return the records of every answer by its name, and the certificate, as JSON text; keys keep their types."""
     records_by_answer = {
-        answer.name: [{name: _json_form(value) for name, value in row.items()} for row in answer.rows]
+        answer.name: [{name: to_stored_form(value) for name, value in row.items()} for row in answer.rows]
         for answer in answers
     }
     bias = [plain_data(part) for part in answers.bias]
@@ -90,18 +77,18 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
         Answer(
             accuracy.question,
             [
-                {name: _stored_value(v) for name, v in row.items()}
+                {name: from_stored_form(v) for name, v in row.items()}
                 for row in records_by_answer[accuracy.question.asked.name]
             ],
             draft.answer_data(accuracy),
         )
-        for accuracy in draft.accuracies()
+        for accuracy in draft.query_accuracies
     ]
     bias = tuple(RELEASES.convert_data(part, BiasPart) for part in data.get("costs", ()))
     return Answers(tuple(answers), RELEASES.convert_data(data["certificate"], ReleaseCertificate), bias)
 
 
-def _json_form(value: Any) -> Any:
+def to_stored_form(value: Any) -> Any:
     """Return a value for JSON; a kind that JSON lacks becomes an object with the kind as key and the text as value."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
@@ -116,10 +103,15 @@ def _json_form(value: Any) -> Any:
     return str(value)
 
 
-def _stored_value(value: Any) -> Any:
+def from_stored_form(value: Any) -> Any:
+    """Return the value of a ``to_stored_form``."""
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()
+    if kind == "nanoseconds":
+        import pandas
+
+        return pandas.Timestamp(text)
     return PARSER_BY_KIND[kind](text)
 
 
@@ -129,9 +121,7 @@ def _stored_value(value: Any) -> Any:
 def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
     """Return the dataset's identity in a ledger."""
     columns = tuple((column.name, column.kind) for column in schema.columns)
-    return Identity(
-        dataset, columns, person.column_text, person.means, person.rows, person.max_rows_per_group, person.groups
-    )
+    return Identity(dataset, columns, person)
 
 
 def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
@@ -265,83 +255,60 @@ def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Ac
 MAX_POLLS, POLL_SECONDS = 120, 0.5
 """Number of polls for the answers of another process, and seconds between them."""
 
-PrepareRelease = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
 
+@final
+class LedgerAccount(SingleUseObject):
+    """A dataset's account in a ledger, to which one plan is charged under a key, once in all processes.
 
-@dataclass(slots=True)
-class _ReleaseState:
-    """Release state of a plan in this process; ``charging`` is set before the charge, so that signals are deferred."""
-
-    charging: bool = False
-    released_answers: list[Answers] = field(default_factory=list)
-
-
-def ledger_release_handle(
-    account: Account, claim: Claim, draft: NoisePlan, prepared: PrepareRelease, series: str | None = None
-) -> ReleaseHandle[Answers]:
-    """Return the release handle of a plan that is charged in a ledger under a key.
-
-    Its release charges the ledger, reads the rows, draws noise, stores the answers in the ledger and then returns
+    A release charges the ledger, reads the rows, draws noise, stores the answers in the ledger and then returns
     them. A reading that fails is charged and closes the key: whether it fails can depend on the rows. A release that
     was killed after the charge may be repeated under its key: it reads and draws once more at no cost, because the
     first draw was never published; that is recorded first, and a third reading is refused. If the answers were stored
     before it was killed, they are returned. Two concurrent processes both return the answers that were stored first.
-    Every exception states whether the budget was spent.
     """
-    state, process = _ReleaseState(), os.getpid()
 
-    def release() -> Answers:
-        if os.getpid() != process:
-            refuse_fork(process)
-        if state.released_answers:
-            refuse_second_release()
-        try:
-            # The answers that were stored under the key before.
-            if account.find_charge(claim) is None:
-                stored = None
-            else:
-                text = account.stored_answers(claim.key)
-                stored = None if text is None else _stored_answers(text, draft, claim)
-            state.released_answers.append(stored or _charge_and_draw(account, claim, draft, prepared, state, series))
-        except InsufficientBudgetError:
-            state.charging = account.find_charge(claim) is not None
-            raise
-        except BaseException as error:
-            annotate_error(error, _charge_outcome(account, claim, state))
-            raise
-        return state.released_answers[0]
+    __slots__ = ("_account", "_charging", "_draft", "_process", "_series", "claim")
+    _account: Account
+    _charging: bool
+    """True from just before the charge, so that signals are deferred; then whether the ledger has the charge."""
+    _draft: NoisePlan
+    _process: int
+    _series: str | None
+    claim: Claim
 
-    def get_answers() -> Answers:
-        if not state.released_answers:
-            raise InputError.from_text("answers", "release the plan first (plan.release())")
-        return state.released_answers[0]
+    def __init__(self, account: Account, claim: Claim, draft: NoisePlan, series: str | None = None) -> None:
+        self._set_parts(_account=account, claim=claim, _draft=draft, _series=series)
+        self._set_parts(_charging=False, _process=os.getpid())
 
-    def dry_run() -> None:
-        with prepared():
-            pass
+    def unanswered_release(self) -> LedgerAccount | None:
+        """Return the account of an equal release that was charged but never answered; None without one."""
+        unanswered_key = self._account.unanswered_key(self.claim.plan)
+        if unanswered_key is None:
+            return None
+        return LedgerAccount(self._account, replace(self.claim, key=unanswered_key), self._draft, self._series)
 
-    return ReleaseHandle(release, get_answers, lambda: state.charging or bool(state.released_answers), dry_run)
+    def refuse_fork(self) -> None:
+        """Raise ``InsufficientBudgetError`` in a forked copy of the process that made the plan."""
+        refuse_forked_process(self._process)
 
+    def find_answers(self) -> Answers | None:
+        """Return the answers stored under the key; None without them. Raises if the stored outcome is a failure."""
+        if self._account.find_charge(self.claim) is None:
+            return None
+        text = self._account.stored_answers(self.claim.key)
+        return None if text is None else self._restored_answers(text)
 
-def _stored_answers(text: str, draft: NoisePlan, claim: Claim) -> Answers:
-    """Return the stored answers; raises ``InsufficientBudgetError`` if the stored outcome is a failed reading."""
-    if text == FAILED_READING:
-        raise InsufficientBudgetError(
-            f"the release {claim.key!r} failed while its table was read, and its budget was spent then; choose another "
-            f"key to read again, which is charged again"
-        )
-    return restore_answers(text, draft)
+    def check_charge(self) -> None:
+        """Raise ``InsufficientBudgetError``, also recorded, if the release cannot be charged now."""
+        self._account.check_charge(self.claim, self._series)
 
-
-def _charge_and_draw(
-    account: Account, claim: Claim, draft: NoisePlan, prepared: PrepareRelease, state: _ReleaseState, series: str | None
-) -> Answers:
-    account.check_charge(claim, series)
-    with prepared() as read_and_draw:
-        state.charging = True
-        entry, may_read = account.begin_reading(claim, series)
+    def charge_and_read(self, read_and_draw: Callable[[], Answers]) -> Answers:
+        """Charge the ledger, then read the rows; return the answers that were stored first under the key."""
+        account, claim = self._account, self.claim
+        self._set_parts(_charging=True)
+        entry, may_read = account.begin_reading(claim, self._series)
         if not may_read:
-            return _await_other_process(account, claim, draft)
+            return self._await_other_process()
         try:
             drawn_answers = read_and_draw()
         except Exception:
@@ -353,54 +320,71 @@ def _charge_and_draw(
         )
         own_text = stored_text(own_answers)
         stored_first = account.store_answers(claim.key, own_text)
-    return own_answers if stored_first == own_text else _stored_answers(stored_first, draft, claim)
+        return own_answers if stored_first == own_text else self._restored_answers(stored_first)
 
+    def was_charged(self) -> bool:
+        """Return whether the ledger was charged by this plan, or is being charged."""
+        return self._charging
 
-def _await_other_process(account: Account, claim: Claim, draft: NoisePlan) -> Answers:
-    """Return the answers of another process that reads under the same key, when they are stored.
+    def outcome_text(self, *, has_answers: bool) -> str:
+        """Return a clause on whether the ledger was charged; reads the ledger, as an interrupt can occur at any time.
 
-    Raises ``InsufficientBudgetError`` on timeout: both readings that the charge paid for were killed.
-    """
-    for _ in range(MAX_POLLS):
-        text = account.stored_answers(claim.key)
-        if text is not None:
-            return _stored_answers(text, draft, claim)
-        time.sleep(POLL_SECONDS)
-    raise InsufficientBudgetError(
-        f"the release {claim.key!r} was charged, and both readings of the table that a charge includes were started "
-        f"without answers; if another process is still reading, try again later; else choose another key to read "
-        f"again, which is charged again"
-    )
+        Charged answers that this process does not have are published, repeatable, or lost.
+        """
+        account, key = self._account, self.claim.key
+        advice = f"release it again under the key {key!r}, which is charged once"
+        try:
+            entry = account.find_charge(self.claim)
+        except InputError:
+            return "nothing was spent"
+        except LedgerError:
+            return f"it is not known whether the budget was spent: {advice}"
+        if entry is None:
+            self._set_parts(_charging=False)
+            return "nothing was spent"
+        self._set_parts(_charging=True)
+        if has_answers:
+            return "the budget was spent, and plan.answers has the answers"
+        try:
+            text, may_read_again = account.stored_answers(key), account.may_read(key)
+        except LedgerError:
+            outcome = (
+                f"and the answers stored under the key {key!r} are damaged: put the newest copy of the ledger back; "
+                f"trying again does not help, and another key is charged again"
+            )
+        else:
+            if text is None and may_read_again:
+                outcome = f"and nothing was published: {advice}, and reads once more at no cost"
+            elif text is None or text == FAILED_READING:
+                outcome = (
+                    f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, which is charged "
+                    f"again"
+                )
+            else:
+                outcome = f"and the answers are in the ledger: {advice}"
+        return f"the budget was spent, {outcome}"
 
+    def _restored_answers(self, text: str) -> Answers:
+        """Return the stored answers; raises ``InsufficientBudgetError`` if the stored outcome is a failed reading."""
+        if text == FAILED_READING:
+            raise InsufficientBudgetError(
+                f"the release {self.claim.key!r} failed while its table was read, and its budget was spent then; "
+                f"choose another key to read again, which is charged again"
+            )
+        return restore_answers(text, self._draft)
 
-def _charge_outcome(account: Account, claim: Claim, state: _ReleaseState) -> str:
-    """Return a clause on whether the ledger was charged; reads the ledger, as an interrupt can occur at any time."""
-    advice = f"release it again under the key {claim.key!r}, which is charged once"
-    try:
-        entry = account.find_charge(claim)
-    except InputError:
-        return "nothing was spent"
-    except LedgerError:
-        return f"it is not known whether the budget was spent: {advice}"
-    state.charging = entry is not None
-    if entry is None:
-        return "nothing was spent"
-    if state.released_answers:
-        return "the budget was spent, and plan.answers has the answers"
-    return f"the budget was spent, {_publication_outcome(account, claim.key, advice)}"
+    def _await_other_process(self) -> Answers:
+        """Return the answers of another process that reads under the same key, when they are stored.
 
-
-def _publication_outcome(account: Account, key: str, advice: str) -> str:
-    """Return a clause on charged answers that this process does not have: published, repeatable, or lost."""
-    try:
-        text, may_read_again = account.stored_answers(key), account.may_read(key)
-    except LedgerError:
-        return (
-            f"and the answers stored under the key {key!r} are damaged: put the newest copy of the ledger back; trying "
-            f"again does not help, and another key is charged again"
+        Raises ``InsufficientBudgetError`` on timeout: both readings that the charge paid for were killed.
+        """
+        for _ in range(MAX_POLLS):
+            text = self._account.stored_answers(self.claim.key)
+            if text is not None:
+                return self._restored_answers(text)
+            time.sleep(POLL_SECONDS)
+        raise InsufficientBudgetError(
+            f"the release {self.claim.key!r} was charged, and both readings of the table that a charge includes were "
+            f"started without answers; if another process is still reading, try again later; else choose another key "
+            f"to read again, which is charged again"
         )
-    if text is None and may_read_again:
-        return f"and nothing was published: {advice}, and reads once more at no cost"
-    if text is None or text == FAILED_READING:
-        return f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, which is charged again"
-    return f"and the answers are in the ledger: {advice}"

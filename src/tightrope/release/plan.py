@@ -1,13 +1,14 @@
-"""Plans: drafts that the session that made them can release once."""
+"""Plans: drafts that can be released once, charged to the account of the session that made them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, final
 
 from tightrope.documents.budget import Budget
-from tightrope.errors import SingleUseError
+from tightrope.errors import InputError, InsufficientBudgetError
+from tightrope.release.accounts import ReleaseAccount, SingleUseObject, annotate_error, refuse_second_release
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -17,42 +18,8 @@ if TYPE_CHECKING:
     from tightrope.queries.query import Query
     from tightrope.queries.statistics import Noise
     from tightrope.release.answers import Answers
+    from tightrope.release.build_answers import TableRelease
     from tightrope.release.draft import NoisePlan
-    from tightrope.release.plan_register import ReleaseHandle
-
-
-class SingleUseObject:
-    """An immutable object; ``copy``, ``deepcopy`` and ``pickle`` raise ``SingleUseError``.
-
-    This prevents accidental copies by programs and libraries. It does not protect against malicious code: code in
-    this process can read the table itself.
-    """
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        self._refuse_change(f"{name} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        self._refuse_change(f"{name} cannot be deleted")
-
-    def __copy__(self) -> NoReturn:
-        self._refuse_change("it cannot be copied")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        self._refuse_change("it cannot be copied")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        self._refuse_change("it cannot be pickled, nor sent to another process")
-
-    def __replace__(self, **_: object) -> NoReturn:
-        self._refuse_change("it cannot be copied with changes")
-
-    def _refuse_change(self, reason: str) -> NoReturn:
-        raise SingleUseError(
-            f"{reason}: a copied or changed {type(self).__name__.lower()} could spend its budget twice; make a new "
-            f"plan with session.plan(...), or a new session with tr.Session(...)"
-        )
 
 
 @final
@@ -63,13 +30,15 @@ class Plan(SingleUseObject):
     It cannot be changed, copied or pickled; the session keeps the record of its charge.
     """
 
-    __slots__ = ("__weakref__", "_draft", "_release_handle")
+    __slots__ = ("__weakref__", "_account", "_answers", "_draft", "_table_release")
+    _account: ReleaseAccount
+    _answers: list[Answers]
+    """The answers, once they are released: at most one."""
     _draft: NoisePlan
-    _release_handle: ReleaseHandle[Answers]
+    _table_release: TableRelease
 
-    def __init__(self, draft: NoisePlan, release_handle: ReleaseHandle[Answers]) -> None:
-        object.__setattr__(self, "_draft", draft)
-        object.__setattr__(self, "_release_handle", release_handle)
+    def __init__(self, draft: NoisePlan, account: ReleaseAccount, table_release: TableRelease) -> None:
+        self._set_parts(_draft=draft, _account=account, _table_release=table_release, _answers=[])
 
     def release(self) -> Answers:
         """Charge the session, then read the rows, draw noise and return the answers; possible once per plan.
@@ -77,9 +46,26 @@ class Plan(SingleUseObject):
         The charge comes before the first row is read, because whether reading fails can depend on the rows: a failed
         reading costs the whole release. Checks that do not need the rows come before the charge, at no cost.
         Raises ``InsufficientBudgetError`` if the session has too little budget left (then no budget is spent), or if
-        the plan was released before. All other exceptions state whether the budget was spent.
+        the plan was released before. All other exceptions, including interrupts, state whether the budget was spent.
         """
-        return self._release_handle.release()
+        account, answers, table_release = self._account, self._answers, self._table_release
+        account.refuse_fork()
+        if answers:
+            refuse_second_release()
+        try:
+            earlier_answers = account.find_answers()
+            if earlier_answers is not None:
+                answers.append(earlier_answers)
+                return earlier_answers
+            account.check_charge()
+            builder = table_release.prepare_answers()
+            answers.append(account.charge_and_read(lambda: table_release.read_and_draw(builder)))
+            return answers[0]
+        except BaseException as error:
+            outcome = account.outcome_text(has_answers=bool(answers))
+            if not isinstance(error, InsufficientBudgetError):  # which states this itself
+                annotate_error(error, outcome)
+            raise
 
     def dry_run(self) -> None:
         """Run the checks that a release makes before its charge: certify, compute on zeros, find the table.
@@ -87,17 +73,19 @@ class Plan(SingleUseObject):
         Does not read rows or check the remaining budget; otherwise raises the same errors as a release before its
         charge.
         """
-        self._release_handle.dry_run()
+        self._table_release.prepare_answers()
 
     @property
     def answers(self) -> Answers:
         """The answers of the release, at no further cost; raises ``InputError`` before the release."""
-        return self._release_handle.get_answers()
+        if not self._answers:
+            raise InputError.from_text("answers", "release the plan first (plan.release())")
+        return self._answers[0]
 
     @property
     def charged(self) -> bool:
         """Return whether the session was charged for the plan, with or without answers."""
-        return self._release_handle.was_charged()
+        return self._account.was_charged() or bool(self._answers)
 
     @property
     def draft(self) -> NoisePlan:
@@ -136,11 +124,11 @@ class Plan(SingleUseObject):
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """Return the noise of every vector, by task."""
-        return self._draft.noises()
+        return list(self._draft.noises_by_task)
 
     def accuracies(self) -> list[Accuracy]:
         """Return the errors of each question, in the order of ``questions``."""
-        return self._draft.accuracies()
+        return list(self._draft.query_accuracies)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """Return the plan's accuracy under other budgets (default: ε from 0.1 to 10 at this δ), without spending.
@@ -148,11 +136,11 @@ class Plan(SingleUseObject):
         One row per budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question
         and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
-        return self._draft.table(budgets)
+        return self._draft.accuracy_table(budgets)
 
     def frontier(self) -> list[dict[str, Any]]:
         """Return ``table`` for ε from a quarter of the plan's to four times it, at its δ."""
-        return self._draft.frontier()
+        return self._draft.accuracy_frontier()
 
     def to_data(self) -> dict[str, Any]:
         """Return ``document`` as plain data."""
@@ -160,11 +148,11 @@ class Plan(SingleUseObject):
 
     def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
         """Return the planned spending and the accuracy of each answer, also under each of ``budgets``."""
-        return self._draft.document(title, budgets)
+        return self._draft.plan_document(title, budgets)
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
-        return self._draft.explain()
+        return self._draft.explain_guarantee()
 
     def __str__(self) -> str:
         return str(self._draft)

@@ -17,9 +17,9 @@ from msgspec import Meta
 
 from tightrope.documents.budget import Number
 from tightrope.documents.document import Counted, Part
+from tightrope.documents.plan_ledger import LEDGER_FILE, PLAN_FILE, Text, dataset_name, ledger_location
 from tightrope.documents.reader import (
     Names,
-    Reader,
     missing_field_tip,
     named_keys,
     redact_secret,
@@ -40,14 +40,12 @@ from tightrope.queries.regression import regression
 from tightrope.queries.top_k import suppressed_count, top_k
 from tightrope.release.plan import Plan
 from tightrope.release.plan_sections import (
-    LEDGER_FILE,
     BudgetSection,
     FurtherLimit,
     LedgerSection,
     PrivacyUnitSection,
     PublicTableSection,
     SourceSection,
-    Text,
 )
 from tightrope.release.session import Session
 from tightrope.release.settings import Settings
@@ -153,9 +151,6 @@ def make_question(kind: type[Query], entry: Mapping[str, Any]) -> Query:
     return kind(**kind_parameters, **options)
 
 
-PLAN_FILE = Reader(
-    "the plan", "write a plan for your data with: tightrope init DATA --privacy-unit COLUMN", PlanError, by_hand=True
-)
 PLAN_KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
@@ -282,16 +277,12 @@ class PlanFile:
     @property
     def ledger_location(self) -> str:
         """The location of the ledger: a URL, or a file; paths are relative to the plan."""
-        path = self.document.ledger.path
-        return path if "://" in path else str(self.folder / path)
+        return ledger_location(self.folder, self.document.ledger.path)
 
     @property
     def dataset_name(self) -> str:
         """The table's name in the ledger: as declared, else from the names of the file and the table in it."""
-        table, location = self.document.source.table, self.source_location
-        # resolve links: another link to a file is the same dataset
-        source_name = location.resolve().name if isinstance(location, Path) else location.rstrip("/").rpartition("/")[2]
-        return self.document.ledger.dataset or (source_name if table is None else f"{source_name}: {table}")
+        return dataset_name(self.source_location, self.document.source.table, self.document.ledger.dataset)
 
     def open_ledger_session(self, note: str | None = None, ledger: str | None = None) -> Session:
         """Return the session, charged in the ledger; creates the ledger and declares the dataset if necessary.

@@ -15,9 +15,10 @@ from msgspec import Meta
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.escaping import A_PERSON, toml_value
+from tightrope.documents.plan_ledger import LEDGER_FILE, Text
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.errors import InputError, SchemaError, quoted_names
-from tightrope.queries.query_group import PrivacyUnit
 from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_unit
 from tightrope.tables import Dialect
@@ -31,8 +32,6 @@ UNIT_ADVICE = (
 NOUN_DESCRIPTION = 'a noun with "a" or "an" before it, of at most 60 characters'
 NOUN_EXAMPLE = 'for example noun = "a patient"'
 
-LEDGER_FILE = "tightrope.ledger"
-"""Default ledger file, in the plan's folder."""
 LOCATION_KEYS = "path", "spark", "postgres"
 DATABASE_PREFIXES = "postgresql://", "postgres://"
 DATABASE_ADVICE = 'say postgres = "postgresql://role@host/database"'
@@ -43,7 +42,6 @@ Noun = Annotated[
     str, Meta(extra_json_schema={"type": "string", "pattern": NOUN_PATTERN.pattern}), missing_field_tip(NOUN_EXAMPLE)
 ]
 """A noun; the pattern is for the JSON schema only: error messages describe it in words."""
-Text = Annotated[str, Meta(min_length=1), missing_field_tip("put it in quotes")]
 
 
 def is_a_noun(means: str) -> bool:
@@ -240,6 +238,29 @@ class StarterOptions:
     means: str | None = None
     questions: tuple[Mapping[str, str | tuple[float, float]], ...] = ()
 
+    def question_entries(self, columns: list[Column], typed: bool) -> list[str]:
+        """Return the chosen questions or, without any, commented examples of a grouped count and a mean.
+
+        The examples use the most suitable columns. Without types the numeric columns are unknown, so the mean has a
+        placeholder.
+        """
+        if self.questions:
+            entries = []
+            for question in self.questions:
+                lines = [f"{key} = {toml_string(v) if isinstance(v, str) else list(v)}" for key, v in question.items()]
+                entries.append("\n".join(["\n[[question]]", *lines, ""]))
+            return entries
+        group = _first_of_kinds(columns, GROUPING_KINDS)
+        value = _first_of_kinds([column for column in columns if column != group], NUMBER_KINDS) or _first_of_kinds(
+            columns, NUMBER_KINDS
+        )
+        value = value if typed else Column("...", "number")
+        examples = [] if group is None else [COUNT_EXAMPLE.format(group=toml_string(group.name))]
+        if value is None:
+            return examples
+        by = "" if group is None or group == value else f"# by = {toml_string(group.name)}"
+        return [*examples, MEAN_EXAMPLE.format(column=toml_string(value.name), by=by).rstrip() + "\n"]
+
 
 HEAD_TEXT = """\
 # A plan for Tightrope. Lines that start with # are comments.
@@ -370,7 +391,7 @@ def starter_plan_text(
     else:
         means = NOUN_COMMENT if options.means is None else f"noun = {toml_string(options.means)}"
         parts += [PERSON_TEXT.format(column=toml_string(person), means=means, rows=options.rows)]
-    return "".join([*parts, BUDGET_TEXT, *_question_entries(options, other_columns, typed)])
+    return "".join([*parts, BUDGET_TEXT, *options.question_entries(other_columns, typed)])
 
 
 def toml_string(text: str) -> str:
@@ -398,30 +419,6 @@ def _column_lines(columns: list[Column], typed: bool) -> str:
 
 def _shortened_list(names: Sequence[object]) -> str:
     return f" ... and {len(names) - MAX_LISTED_COLUMNS} more" if len(names) > MAX_LISTED_COLUMNS else ""
-
-
-def _question_entries(options: StarterOptions, columns: list[Column], typed: bool) -> list[str]:
-    """Return the chosen questions or, without any, commented examples of a grouped count and a mean.
-
-    The examples use the most suitable columns. Without types the numeric columns are unknown, so the mean has a
-    placeholder.
-    """
-    if options.questions:
-        entries = []
-        for question in options.questions:
-            lines = [f"{key} = {toml_string(v) if isinstance(v, str) else list(v)}" for key, v in question.items()]
-            entries.append("\n".join(["\n[[question]]", *lines, ""]))
-        return entries
-    group = _first_of_kinds(columns, GROUPING_KINDS)
-    value = _first_of_kinds([column for column in columns if column != group], NUMBER_KINDS) or _first_of_kinds(
-        columns, NUMBER_KINDS
-    )
-    value = value if typed else Column("...", "number")
-    examples = [] if group is None else [COUNT_EXAMPLE.format(group=toml_string(group.name))]
-    if value is None:
-        return examples
-    by = "" if group is None or group == value else f"# by = {toml_string(group.name)}"
-    return [*examples, MEAN_EXAMPLE.format(column=toml_string(value.name), by=by).rstrip() + "\n"]
 
 
 def _first_of_kinds(columns: list[Column], kinds: tuple[str, ...]) -> Column | None:

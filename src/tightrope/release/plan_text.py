@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any
+from collections.abc import Sequence
+from decimal import Decimal
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, positional_text, typed_text
+from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease
 from tightrope.reporting.wording.sentences import (
     MARGIN,
     PROBABLY,
@@ -26,38 +26,38 @@ BIAS_NOT_ESTIMATED = (
 )
 
 
-def plan_text(data: Mapping[str, Any]) -> str:
+def plan_text(document: PlannedRelease) -> str:
     """Return the budget and the accuracy of each planned answer as text."""
+    epsilon, delta = positional_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
     header = [
-        f"Privacy guarantee: epsilon {rounded_up(data['epsilon'], 3)} at delta {typed_text(data['delta'], 2, UP)}, "
-        f"total variation {data['total_variation']:.4g}.",
-        data["attacker"],
-        neighbors_text(data["neighbors"]),
+        f"Privacy guarantee: epsilon {epsilon} at delta {delta}, total variation {document.total_variation:.4g}.",
+        document.attacker,
+        neighbors_text(document.neighbors),
     ]
-    notes_of_all = shared_notes(data["answers"])
-    answers = (_answer_text(answer, notes_of_all) for answer in data["answers"])
+    notes_of_all = shared_notes(document.answers)
+    answers = (_answer_text(answer, notes_of_all) for answer in document.answers)
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
-    return "\n".join([*header, *answers, *notes, *costs_lines(data["bias_check"]), "Planning spends no budget."])
+    return "\n".join([*header, *answers, *notes, *costs_lines(document.bias_check), "Planning spends no budget."])
 
 
-def neighbors_text(neighbors: Mapping[str, Any]) -> str:
+def neighbors_text(neighbors: Neighbors) -> str:
     """Return a sentence on the neighboring tables."""
-    statement = neighbors["statement"]
+    statement = neighbors.statement
     return f"Neighboring tables: {statement[:1].lower()}{statement[1:]}."
 
 
-def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
+def costs_lines(costs: PlannedCosts | None) -> list[str]:
     """Return lines about the planned estimate of the bias, or how to add one."""
     if costs is None:
         return [BIAS_NOT_ESTIMATED]
-    percent = 100 * Decimal(costs["budget_fraction"])
+    percent = 100 * Decimal(costs.budget_fraction)
     header = (
         f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
     counts = (
-        f"{statistic_text(count['statistic'])}: ± {rounded_up(count['half_width_95'], 2)}" for count in costs["counts"]
+        f"{statistic_text(count.statistic)}: ± {positional_text(count.half_width_95, 2, UP)}" for count in costs.counts
     )
-    is_too_noisy = any(count["half_width_95"] > LARGE_TABLE_ROWS for count in costs["counts"])
+    is_too_noisy = any(count.half_width_95 > LARGE_TABLE_ROWS for count in costs.counts)
     advice = [
         f"For a table of about {LARGE_TABLE_ROWS:,} rows these estimates are too noisy: with bias_check = 0 it is used "
         "for answers."
@@ -65,53 +65,34 @@ def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
     return [header, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if is_too_noisy else [])]
 
 
-def shared_notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
+def shared_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
     """Return the notes that all of several answers share: they are shown once, below the answers."""
-    first = answers[0]["notes"] if len(answers) > 1 else ()
-    return [note for note in first if all(note in answer["notes"] for answer in answers)]
+    first = answers[0].notes if len(answers) > 1 else ()
+    return [note for note in first if all(note in answer.notes for answer in answers)]
 
 
-def _answer_text(answer: Mapping[str, Any], notes_of_all: Sequence[str]) -> str:
+def _answer_text(answer: PlannedAnswer, notes_of_all: Sequence[str]) -> str:
     lines = [
-        f"\n{escape_control_chars(answer['name'])}: {answer['question']}",
-        f"  {meaning_text(answer['meaning'], answer['over'])}.",
+        f"\n{escape_control_chars(answer.name)}: {answer.question}",
+        f"  {meaning_text(answer.meaning, answer.over)}.",
     ]
     lines += [
-        f"  noise on the {noise_statistic_text(noise['statistic'], answer['kind'])}: {family_text(noise['family'])}, "
-        f"expected absolute error {rounded_up(noise['mean_absolute_error'], 2)}"
-        for noise in answer["noise"]
+        f"  noise on the {noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}, "
+        f"expected absolute error {positional_text(noise.mean_absolute_error, 2, UP)}"
+        for noise in answer.noise
     ]
-    error = answer["error"]
-    if error["half_width_95"] is not None:
-        maximum = "" if error["worst_error"] is None else f", maximum error ± {rounded_up(error['worst_error'], 3)}"
-        lines.append(f"  {MARGIN} ± {rounded_up(error['half_width_95'], 3)}{maximum}")
+    error = answer.error
+    if error.half_width_95 is not None:
+        worst = error.worst_error
+        maximum = "" if worst is None else f", maximum error ± {positional_text(worst, 3, UP)}"
+        lines.append(f"  {MARGIN} ± {positional_text(error.half_width_95, 3, UP)}{maximum}")
     # Show errors by group size if they differ, or if small groups are suppressed.
-    discovered = answer["keys"] == "discovered"
-    for size in error["by_group_size"] if error["half_width_95"] is None or discovered else ():
-        half_width, suppression = size["half_width_95"], ""
-        if size["suppressed"] > 0 or discovered:
-            suppression = f", probability of suppression: {suppression_text(size['suppressed'])}"
-        width = "unbounded" if half_width is None else f"± {rounded_up(half_width, 2)}"
-        shown = f"{MARGIN} {width}" if size["suppressed"] <= PROBABLY else "probably suppressed"
-        lines.append(f"  with {size['rows']:,} rows: {shown}{suppression}")
-    return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in notes_of_all)])
-
-
-def _probability_text(share: float) -> str:
-    """Return a probability as text, rounded up: "never" only for 0.
-
-    >>> _probability_text(0.0), _probability_text(0.0015172), _probability_text(1e-9), _probability_text(0.99999)
-    ('never', '0.152 %', '0.0001 %', '100 %')
-    """
-    return "never" if share <= 0 else f"{rounded_up(100 * max(share, 1e-6), 3)} %"
-
-
-def rounded_up(value: float, digits: int) -> str:
-    """Return the value with at least ``digits`` digits, rounded up, with thousands separators, without exponents.
-
-    >>> rounded_up(5912499.3, 3), rounded_up(32.836, 2), rounded_up(0.00206, 2)
-    ('5,912,500', '33', '0.0021')
-    """
-    exact = Decimal(repr(value))
-    rounded = Context(prec=max(digits, exact.adjusted() + 1), rounding=ROUND_CEILING).plus(exact)
-    return f"{rounded.normalize(Context(prec=400)):,f}"
+    discovered = answer.keys == "discovered"
+    for size in error.by_group_size if error.half_width_95 is None or discovered else ():
+        half_width, suppression = size.half_width_95, ""
+        if size.suppressed > 0 or discovered:
+            suppression = f", probability of suppression: {suppression_text(size.suppressed)}"
+        width = "unbounded" if half_width is None else f"± {positional_text(half_width, 2, UP)}"
+        shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
+        lines.append(f"  with {size.rows:,} rows: {shown}{suppression}")
+    return "\n".join([*lines, *(f"  {note}" for note in answer.notes if note not in notes_of_all)])

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, final
 
 from tightrope.documents.budget import Budget, Number, at_most, exact_decimal, exact_product
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
+from tightrope.ledger import Account, Ledger
 from tightrope.ledger.chain import sha256_hex
 from tightrope.ledger.identity import SeriesClaim, date_of_series
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.options import unwrap_expression
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.queries.query_group import group_queries
+from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_key
 from tightrope.release.bias_check import add_diagnostic_counts, bias_check_fraction
-from tightrope.release.build_answers import prepare_release
+from tightrope.release.build_answers import TableRelease
 from tightrope.release.consistency import find_related_answers
 from tightrope.release.draft import (
     NoisePlan,
@@ -34,36 +36,37 @@ from tightrope.release.draft_search import (
     accuracy_target,
     allocation_of,
     budget_of_share,
+    draft_by_moments,
     fit_noise_to_share,
     limit_by_moments,
     minimal_budget_for,
 )
-from tightrope.release.execution import claim_of, ledger_release_handle, plan_digest
-from tightrope.release.plan import Plan, SingleUseObject
-from tightrope.release.plan_register import issue_plan, open_account, refuse_key
-from tightrope.release.settings import UnitSpec, check_delta, person_of, resolve_unit
+from tightrope.release.execution import (
+    LedgerAccount,
+    add_total_limit,
+    claim_of,
+    identity_of,
+    plan_digest,
+    spent_budget,
+)
+from tightrope.release.plan import Plan
+from tightrope.release.settings import UnitSpec, check_delta, person_of, refuse_column_name, resolve_unit
 from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
-from tightrope.tables import PublicTableSource, attach_public_tables, open_source
+from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
 from tightrope.tables.memory import check_row_memory
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from tightrope.ledger import Account, Limit
+    from tightrope.ledger import Limit
     from tightrope.noise.allocation import NoiseAllocation
     from tightrope.queries.options import Given
     from tightrope.queries.query import Query
     from tightrope.queries.query_group import QueryGroup
-    from tightrope.release.answers import Answers
     from tightrope.release.consistency import ConsistencyPlan
-    from tightrope.release.plan_register import InMemoryAccount
     from tightrope.release.suggest import SuggestedBounds, SuggestedRows
     from tightrope.tables import Table
     from tightrope.tables.schema import Schema
-
-PrepareDraft = Callable[["NoisePlan"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
-ReleaseMethod = tuple[str | None, PrepareDraft]
-"""The audience of a series, and the function that prepares the release of a draft."""
 
 
 @final
@@ -74,23 +77,74 @@ class Series(SingleUseObject):
     have rows in any number of the dates; the session's bounds hold per date.
     """
 
-    __slots__ = ("_account", "_draft", "_key", "_release_method", "_times")
+    __slots__ = ("_account", "_draft", "_key", "_session", "_times")
     _account: Account
     _draft: NoisePlan
-    _release_method: ReleaseMethod
     _key: str
+    _session: Session
     _times: int
 
-    def __init__(self, account: Account, draft: NoisePlan, times: int, key: str, release_method: ReleaseMethod) -> None:
-        parts: dict[str, Any] = {
-            "_account": account,
-            "_draft": draft,
-            "_release_method": release_method,
-            "_key": key,
-            "_times": times,
-        }
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> None:
+        self._set_parts(_session=session, _account=account, _draft=draft, _times=times, _key=key)
+
+    @classmethod
+    def reserve_in_ledger(cls, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> Self:
+        """Return the series of this key: with its noise from the ledger or, if it is new, planned and reserved now."""
+        audience = session._audience
+        limit = limit_by_moments(account)
+        planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
+        plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}")
+        reservation = account.find_reservation(key)
+        if reservation is not None:
+            noise_record = NoiseRecord.from_text(reservation[1])
+        elif limit is not None:
+            noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        else:
+            # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
+            tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+            composition_groups = tuple(composition_groups_of(tasks))
+            selections = joint_allocation.selections[: len(composition_groups)]
+            noise_of_one = NoiseRecord(
+                composition_groups,
+                selections,
+                joint_allocation.loss_lattice,
+                joint_allocation.alternatives,
+                joint_allocation.avoidable_noise,
+            )
+            noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+        if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
+            text = (
+                f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; "
+                f"choose a new key"
+            )
+            raise InputError.from_text("key", text)
+        promised_budget = (
+            draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
+        )
+        entry = account.reserve_series(
+            SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience)
+        )
+        first_reservation = account.find_reservation(key)
+        if first_reservation is not None and reservation is None:
+            # if two processes reserve at once, use the noise of the first
+            noise_record = NoiseRecord.from_text(first_reservation[1])
+        # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
+        arrangement = next(
+            (
+                tasks
+                for tasks in _draft_arrangements(draft)
+                if tuple(composition_groups_of(tasks)) == noise_record.units
+            ),
+            None,
+        )
+        if arrangement is None:
+            raise LedgerError(
+                "this version of Tightrope arranges the questions of this series in another way than the noise "
+                "reserved for it; release the remaining dates with the version that reserved them"
+            )
+        series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
+        series_draft = replace(series_draft, allocation=allocation_of(noise_record))
+        return cls(session, account, series_draft, entry.body_data["times"], key)
 
     @property
     def times(self) -> int:
@@ -129,73 +183,10 @@ class Series(SingleUseObject):
         return key
 
     def _plan_under_key(self, key: str) -> Plan:
-        audience, prepare_draft = self._release_method
-        claim = claim_of(self._draft, key, audience)
-        return Plan(
-            self._draft, ledger_release_handle(self._account, claim, self._draft, prepare_draft(self._draft), self._key)
-        )
+        return self._session._plan_in_ledger(self._account, self._draft, key, series=self._key)
 
     def _release_name(self, position: int) -> str:
         return date_of_series(self._key, position, self._times)
-
-
-def series_of(account: Account, draft: NoisePlan, times: int, key: str, release_method: ReleaseMethod) -> Series:
-    """Return the series of this key: with its noise from the ledger or, if it is new, planned and reserved now."""
-    limit = limit_by_moments(account)
-    planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
-    plan_digest_text = sha256_hex(f"{plan_digest(planned, release_method[0])} {times}")
-    reservation = account.find_reservation(key)
-    if reservation is not None:
-        noise_record = NoiseRecord.from_text(reservation[1])
-    elif limit is not None:
-        noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
-    else:
-        # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
-        tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-        composition_groups = tuple(composition_groups_of(tasks))
-        selections = joint_allocation.selections[: len(composition_groups)]
-        noise_of_one = NoiseRecord(
-            composition_groups,
-            selections,
-            joint_allocation.loss_lattice,
-            joint_allocation.alternatives,
-            joint_allocation.avoidable_noise,
-        )
-        noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
-    if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
-        text = (
-            f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; choose a "
-            f"new key"
-        )
-        raise InputError.from_text("key", text)
-    promised_budget = (
-        draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
-    )
-    entry = account.reserve_series(
-        SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, release_method[0])
-    )
-    first_reservation = account.find_reservation(key)
-    if first_reservation is not None and reservation is None:
-        # if two processes reserve at once, use the noise of the first
-        noise_record = NoiseRecord.from_text(first_reservation[1])
-    # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
-    arrangement = next(
-        (tasks for tasks in _draft_arrangements(draft) if tuple(composition_groups_of(tasks)) == noise_record.units),
-        None,
-    )
-    if arrangement is None:
-        raise LedgerError(
-            "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
-            "for it; release the remaining dates with the version that reserved them"
-        )
-    series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
-    return Series(
-        account,
-        replace(series_draft, allocation=allocation_of(noise_record)),
-        entry.body_data["times"],
-        key,
-        release_method,
-    )
 
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
@@ -227,7 +218,7 @@ class Session(SingleUseObject):
     _account: Account | None
     _audience: str | None
     _budget: Budget
-    _charges: InMemoryAccount
+    _charges: SessionCharges
     _person: PrivacyUnit
     _reading: threading.Lock
     _table: Table
@@ -249,12 +240,14 @@ class Session(SingleUseObject):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
         unit = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
         opened_table = open_source(source, table=table, types=types)
-        unit = resolve_unit(unit, opened_table.schema)
+        column = privacy_unit[0] if isinstance(privacy_unit, tuple) else privacy_unit
+        unit = resolve_unit(unit, opened_table.schema, is_expression=isinstance(column, Expression))
+        is_column = unit.column is None or unit.column in opened_table.schema.column_names
         opened_table = attach_public_tables(opened_table, public_tables)
-        parts = {"_budget": budget.scale_by(1), "_charges": open_account(), "_person": unit, "_table": opened_table}
-        parts |= {"_reading": threading.Lock(), "_account": None, "_audience": None}
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
+        if not is_column:
+            refuse_column_name(str(unit.column), opened_table.schema)
+        self._set_parts(_budget=budget.scale_by(1), _charges=SessionCharges(), _person=unit, _table=opened_table)
+        self._set_parts(_reading=threading.Lock(), _account=None, _audience=None)
 
     @classmethod
     def open(  # noqa: PLR0913 - each is a keyword that users pass
@@ -284,9 +277,6 @@ class Session(SingleUseObject):
         ``InputError`` if the ledger has the dataset with another privacy unit, bounds, columns or budget,
         ``LedgerError`` if the ledger cannot be used.
         """
-        from tightrope.ledger import Ledger
-        from tightrope.release.execution import add_total_limit, identity_of
-
         session = cls(
             source,
             privacy_unit=privacy_unit,
@@ -301,21 +291,16 @@ class Session(SingleUseObject):
         all_limits = add_total_limit(session.budget, limits)
         identity = identity_of(dataset, session._table.private_schema, session.privacy_unit)
         account = Ledger(ledger, create=True).declare_dataset(identity, all_limits, note=note)
-        object.__setattr__(session, "_account", account)
-        object.__setattr__(session, "_audience", audience)
+        session._set_parts(_account=account, _audience=audience)
         return session
 
     def resumed(self, plan: Plan) -> Plan:
         """Return the plan of an equal release that was charged but never answered, at no further cost, or this plan."""
-        if self._account is None:
-            return plan
-        from tightrope.release.execution import claim_of
-
-        unanswered_key = self._account.unanswered_key(claim_of(plan.draft, "-", self._audience).plan)
-        return plan if unanswered_key is None else self._issue_plan(plan.draft, unanswered_key)
+        earlier = plan._account.unanswered_release() if isinstance(plan._account, LedgerAccount) else None
+        return plan if earlier is None else Plan(plan.draft, earlier, self._table_release(plan.draft))
 
     def __repr__(self) -> str:
-        noun, column = escape_control_chars(self._person.means), self._person.column_text
+        noun, column = escape_control_chars(self._person.means), self._person.column
         unit = f"each row is {noun}" if column is None else f"rows with the same {column!r} are {noun}"
         return f"<Session: {unit}; {self._budget}>"
 
@@ -338,8 +323,6 @@ class Session(SingleUseObject):
     def spent(self) -> dict[str, Any]:
         """The fraction of the budget charged so far, and its ε and δ; with a ledger, for all sessions together."""
         if self._account is not None:
-            from tightrope.release.execution import spent_budget
-
             return spent_budget(self._account)
         fraction = self._charges.total_charged()
         points = [
@@ -398,14 +381,9 @@ class Session(SingleUseObject):
                 consistency,
             )
 
-        if self._account is not None:
-            from tightrope.release import draft_search
-
-            limit = draft_search.limit_by_moments(self._account)
-            if limit is not None:
-                return self._issue_plan(
-                    draft_search.draft_by_moments(limit, tasks, draft_for, largest_fraction, goal), key
-                )
+        limit = limit_by_moments(self._account)
+        if limit is not None:
+            return self._issue_plan(draft_by_moments(limit, tasks, draft_for, largest_fraction, goal), key)
 
         def draft_for_budget(
             draft_budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
@@ -467,18 +445,17 @@ class Session(SingleUseObject):
 
     def _issue_plan(self, draft: NoisePlan, key: str | None) -> Plan:
         """Return the draft as a plan that is charged to this session, or to the ledger under a key."""
-        if self._account is None:
-            refuse_key(key)
-            return Plan(
-                draft, issue_plan(self._charges, draft.share, prepare_release(draft, self._table, self._reading))
-            )
-        from tightrope.release.execution import claim_of, ledger_release_handle
+        if self._account is not None:
+            return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
+        refuse_key(key)
+        return Plan(draft, InMemoryAccount(self._charges, draft.share), self._table_release(draft))
 
-        claim = claim_of(draft, secrets.token_hex(8) if key is None else key, self._audience)
-        return Plan(
-            draft,
-            ledger_release_handle(self._account, claim, draft, prepare_release(draft, self._table, self._reading)),
-        )
+    def _plan_in_ledger(self, account: Account, draft: NoisePlan, key: str, series: str | None = None) -> Plan:
+        claim = claim_of(draft, key, self._audience)
+        return Plan(draft, LedgerAccount(account, claim, draft, series), self._table_release(draft))
+
+    def _table_release(self, draft: NoisePlan) -> TableRelease:
+        return TableRelease(draft, self._table, self._reading)
 
     def series(self, plan: Plan, *, times: int, key: str) -> Series:
         """Reserve the plan's share for ``times`` releases of its questions, each when its data arrive.
@@ -491,5 +468,4 @@ class Session(SingleUseObject):
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
-        release_method = self._audience, lambda draft: prepare_release(draft, self._table, self._reading)
-        return series_of(self._account, plan.draft, check_integer("times", times), key, release_method)
+        return Series.reserve_in_ledger(self, self._account, plan.draft, check_integer("times", times), key)

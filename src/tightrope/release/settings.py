@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from tightrope.documents.budget import TYPICAL, Budget, at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import AttackWording
 from tightrope.errors import InputError, SchemaError, suggest_nearest
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
-from tightrope.queries.options import Given, unwrap_expression
-from tightrope.queries.query_group import PrivacyUnit, QueryGroup
+from tightrope.queries.options import Given
+from tightrope.queries.query_group import QueryGroup
 from tightrope.tables import Expression
-from tightrope.tables.expressions.expression import resolve_term, term_columns
+from tightrope.tables.expressions.expression import Term, resolve_term, term_columns
+from tightrope.tables.expressions.parsing import parse_expression
 from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None])
         raise InputError.from_text("max_rows", MAX_ROWS_ADVICE)
     rows = _checked_bound("max_rows", rows)
     return PrivacyUnit(
-        unwrap_expression(column),
+        str(column),
         rows,
         rows if per_group is None else _checked_bound("max_rows_per_group", per_group),
         rows if groups is None else _checked_bound("max_groups", groups),
@@ -64,34 +66,36 @@ def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None])
     )
 
 
-def resolve_unit(unit: PrivacyUnit, schema: Schema) -> PrivacyUnit:
+def resolve_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = False) -> PrivacyUnit:
     """Return the privacy unit with its column checked; a text that is not a column's name is read as an expression.
 
     Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot identify people: one that
     is a condition, is the same for every row, or reads as the name of another column.
     """
-    if unit.column is None or unit.column in schema.column_names:
+    if unit.column is None or (unit.column in schema.column_names and not is_expression):
         return unit
     try:
-        term = resolve_term(unit.column, schema)
+        term: Term = parse_expression(unit.column) if is_expression else resolve_term(unit.column, schema)
+        term = resolve_term(term, schema)
     except InputError as error:
-        if (
-            isinstance(unit.column, str)
-            and "(" not in unit.column
-            and suggest_nearest(unit.column, schema.column_names)
-        ):
+        if "(" not in unit.column and suggest_nearest(unit.column, schema.column_names):
             schema.find_column(unit.column)
         raise error if isinstance(error, SchemaError) else InputError.from_error(error, "privacy_unit") from None
     if isinstance(term, str):
         return replace(unit, column=term)
     shown = escape_control_chars(str(term))
-    if str(term) in schema.column_names:
-        text = f"{shown!r} is also the name of a column; rename that column, or take it as the privacy unit"
-        raise InputError.from_text("privacy_unit", text)
+    refuse_column_name(shown, schema)
     if term.infer_facts(schema).kind == "boolean" or not term_columns(term):
         expected = "a column, or an expression such as lower(patient), that differs from person to person"
         raise InputError("privacy_unit", shown, expected)
-    return replace(unit, column=term)
+    return replace(unit, column=str(term))
+
+
+def refuse_column_name(text: str, schema: Schema) -> None:
+    """Raise ``InputError`` if the text of an expression is also a column's name, as which it would be read."""
+    if text in schema.column_names:
+        remedy = f"{text!r} is also the name of a column; rename that column, or take it as the privacy unit"
+        raise InputError.from_text("privacy_unit", remedy)
 
 
 def _checked_bound(name: str, value: int) -> int:
@@ -101,7 +105,7 @@ def _checked_bound(name: str, value: int) -> int:
 
 
 class Settings(TypedDict):
-    """The keyword parameters of ``Session`` that a plan file sets."""
+    """The keyword parameters of ``Session`` that a plan file sets, before ``person_of`` checks the privacy unit."""
 
     privacy_unit: UnitSpec
     budget: Budget
@@ -121,7 +125,7 @@ def attack_success(loss: PrivacyLoss) -> float:
 
 def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
     """Return an attacker's possible gain in words; percentages are rounded up."""
-    return str(AttackWording.from_guess(person.protected_wording.guess_text, attack_success(loss)))
+    return str(AttackWording.from_guess(person.guess_text, attack_success(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
@@ -160,13 +164,13 @@ def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
     whose = "their rows" if person.is_human else "its rows"
     return {
         "relation": "add-remove",
-        "privacy_unit": person.column_text,
+        "privacy_unit": person.column,
         "noun": person.means,
-        "max_rows": person.rows,
+        "max_rows": person.max_rows,
         "max_rows_per_group": person.max_rows_per_group,
-        "max_groups": person.groups,
+        "max_groups": person.max_groups,
         "statement": f"Adding or removing one {person.unit_noun} (a value of "
-        f"{escape_control_chars(str(person.column))}) with all {whose}",
+        f"{escape_control_chars(person.column)}) with all {whose}",
     }
 
 

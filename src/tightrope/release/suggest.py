@@ -10,6 +10,7 @@ from typing import Self, final
 import numpy as np
 
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.column_query import column_term
@@ -17,7 +18,6 @@ from tightrope.queries.count import NOT_CLAMPED_NOTE, RowCountQuery
 from tightrope.queries.histogram import histogram
 from tightrope.queries.intervals import sum_widths
 from tightrope.queries.options import Given
-from tightrope.queries.query_group import PrivacyUnit
 from tightrope.queries.statistics import Noise
 from tightrope.release.answers import Answers
 from tightrope.tables.expressions.expression import facts_of, resolve_term
@@ -220,6 +220,7 @@ class RowsPerUnitQuery(RowCountQuery):
     kind = "rows_of_person"
     meaning = "The number of people with this many rows, or more, up to the next number"
     additive = True
+    row_count_steps = ROW_COUNT_STEPS
     notes = (NOT_CLAMPED_NOTE,)
 
     def __post_init__(self) -> None:
@@ -228,11 +229,6 @@ class RowsPerUnitQuery(RowCountQuery):
 
     def __str__(self) -> str:
         return f"number of persons by how many rows they have{self.asked.rows_that_count}"
-
-    @property
-    def row_count_steps(self) -> tuple[int, ...]:
-        """The smallest number of rows of each group."""
-        return ROW_COUNT_STEPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import UP, Guesses, one_in, percent_text, significant_text, times_text
+from tightrope.documents.release import PlannedAnswer
 from tightrope.errors import InputError, PlanError, SchemaError, quoted_names, suggest_nearest
 from tightrope.queries.accuracy import Accuracy
 from tightrope.reporting.wording.sentences import suppression_text
@@ -140,10 +141,7 @@ def draft_plan_tables(opened: EditorState, wishes: PlanForm) -> dict[str, Any]:
         "source": _source_table(opened, wishes),
         "privacy_unit": {name: value for name, value in person_said.items() if value not in (None, A_PERSON)},
         "budget": _budget_table(own.get("budget", {}), wishes.promise, wishes.budget_fraction),
-        "question": [
-            _reweighted_question(opened, wish) if wish.kept is not None else _question_table(opened, wish)
-            for wish in wishes.questions
-        ],
+        "question": [_question_table(opened, wish) for wish in wishes.questions],
     }
     tables = {name: value for name, value in {**own, **said}.items() if value is not None}
     order = sorted(tables, key=lambda name: (name not in FIRST, name in LAST))
@@ -174,16 +172,14 @@ def _budget_table(own: Mapping[str, Any], promise: PromiseForm | None, share: De
     return {promise.said: promise.value, "delta": promise.delta, **part, **kept}
 
 
-def _reweighted_question(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
-    """Return a question of the opened plan, with a new weight if one is given."""
-    own = opened.tables.get("question", []) if opened.has_plan else []
-    if wish.kept is None or not 0 <= wish.kept < len(own):
-        expected = f"the number of one of the plan's {len(own)} questions"
-        raise PlanError("kept", wish.kept, expected, "load the page again")
-    return dict(own[wish.kept]) | ({} if wish.weight is None else {"weight": wish.weight})
-
-
 def _question_table(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
+    """Return a question of the opened plan, with a new weight if one is given; or one built from the schema."""
+    if wish.kept is not None:
+        own = opened.tables.get("question", []) if opened.has_plan else []
+        if not 0 <= wish.kept < len(own):
+            expected = f"the number of one of the plan's {len(own)} questions"
+            raise PlanError("kept", wish.kept, expected, "load the page again")
+        return dict(own[wish.kept]) | ({} if wish.weight is None else {"weight": wish.weight})
     kind = KINDS_BY_NAME.get(wish.kind or "")
     if kind is None:
         raise PlanError("kind", wish.kind, f"one of {quoted_names(tuple(KINDS_BY_NAME))}")
@@ -281,54 +277,54 @@ Json = dict[str, Any]
 def plan_figures(file: PlanFile) -> Json:
     """Return all numbers of a plan, as ``tightrope plan`` does: reads only the schema and spends no budget."""
     draft = file.make_plan().draft
-    data = draft.to_data()
-    epsilon, eta, success = data["epsilon"], data["total_variation"], data["attack_success"]
+    document = draft.plan_document()
+    success = document.attack_success
     # The attacker's true-positive rate at each false-positive rate, at most.
     found = draft.loss.true_positive_rate(np.array(ALARM_RATES[1:-1]))
     between = [[rate, float(caught)] for rate, caught in zip(ALARM_RATES[1:-1], found, strict=True)]
     return {
-        "attacker": data["attacker"],
-        "protected": str(data["neighbors"].get("statement", "")),
+        "attacker": document.attacker,
+        "protected": document.neighbors.statement,
         "attack_success": success,
         "success": percent_text(success, UP),
-        "total_variation": percent_text(eta, UP),
-        "epsilon": significant_text(epsilon, 3, UP),
-        "likelier": times_text(epsilon),
+        "total_variation": percent_text(document.total_variation, UP),
+        "epsilon": significant_text(document.epsilon, 3, UP),
+        "likelier": times_text(document.epsilon),
         "guesses": Guesses.from_success(success).right_count,
-        "delta": significant_text(data["delta"], 2, UP),
-        "slack": one_in(data["delta"]) if data["delta"] > 0 else "never",
-        "budget_fraction": data["budget_fraction"],
+        "delta": significant_text(document.delta, 2, UP),
+        "slack": one_in(document.delta),
+        "budget_fraction": str(document.budget_fraction),
         "answers": [
             _answer_figures(answer, accuracy)
-            for answer, accuracy in zip(data["answers"], draft.accuracies(), strict=True)
+            for answer, accuracy in zip(document.answers, draft.query_accuracies, strict=True)
         ],
         "curve": [[0.0, float(draft.loss.true_positive_rate(0.0))], *between, [1.0, 1.0]],
-        "max_rows": draft.person.rows if draft.person.column is not None else 1,
+        "max_rows": draft.person.max_rows if draft.person.column is not None else 1,
     }
 
 
-def _answer_figures(answer: Json, accuracy: Accuracy) -> Json:
-    error, rows = answer["error"], rows_needed(accuracy)
+def _answer_figures(answer: PlannedAnswer, accuracy: Accuracy) -> Json:
+    error, rows = answer.error, rows_needed(accuracy)
     return {
-        "name": escape_control_chars(answer["name"]),
-        "question": answer["question"],
-        "meaning": answer["meaning"],
-        "groups": answer["keys"],
-        "half_width": error["half_width_95"],
-        "within": significant_text(error["half_width_95"], 3, UP),
+        "name": escape_control_chars(answer.name),
+        "question": answer.question,
+        "meaning": answer.meaning,
+        "groups": answer.keys,
+        "half_width": error.half_width_95,
+        "within": significant_text(error.half_width_95, 3, UP),
         "sizes": [
             {
-                "rows": significant_text(float(size["rows"])),
-                "within": significant_text(size["half_width_95"], 3, UP),
-                "suppressed": suppression_text(size["suppressed"]),
+                "rows": significant_text(float(size.rows)),
+                "within": significant_text(size.half_width_95, 3, UP),
+                "suppressed": suppression_text(size.suppressed),
             }
-            for size in error["by_group_size"]
+            for size in error.by_group_size
         ],
-        "uniform": error["half_width_95"] is not None,
+        "uniform": error.half_width_95 is not None,
         "needed": rows_words(rows),
         "close": close_words(accuracy),
-        "noise": "; ".join(sorted({noise["family"] for noise in answer["noise"]})),
-        "notes": list(answer["notes"]),
+        "noise": "; ".join(sorted({noise.family for noise in answer.noise})),
+        "notes": list(answer.notes),
     }
 
 

@@ -1,14 +1,17 @@
-"""The form of the page, as frozen types: unknown keys and expressions are rejected."""
+"""The form of the page, as frozen types: unknown keys and expressions are rejected; and plans as TOML.
+
+``toml_text`` keeps each list on one line, as people write plans, which ``tomli-w`` cannot.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, singledispatch
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -17,10 +20,12 @@ from msgspec.structs import replace
 
 from tightrope.documents.budget import exact_decimal
 from tightrope.documents.document import Counted, Part
+from tightrope.documents.escaping import toml_value
+from tightrope.documents.plan_ledger import PLAN_FILE
 from tightrope.documents.reader import Reader
 from tightrope.errors import InputError
-from tightrope.release.plan_file import PLAN_FILE, PlanFile, load_plan_file, parse_plan_document
-from tightrope.release.plan_sections import DATABASE_PREFIXES, toml_string
+from tightrope.release.plan_file import PlanFile, load_plan_file, parse_plan_document
+from tightrope.release.plan_sections import DATABASE_PREFIXES
 from tightrope.tables import Column, open_source
 
 WISHES = Reader("what the page says", "load the page again")
@@ -142,46 +147,34 @@ def _table_lines(table: Mapping[str, Any]) -> str:
 
 
 def _toml_key(key: str) -> str:
-    return key if BARE.fullmatch(key) else toml_string(key)
+    return key if BARE.fullmatch(key) else toml_value(key)
 
 
-@singledispatch
-def _toml_value(value: object) -> str:
-    raise TypeError(f"not a TOML value: {type(value).__name__}")
+def _toml_value(value: Any) -> str:
+    """Return a value on one line; raises ``KeyError`` for types that TOML lacks."""
+    return _WRITERS[type(value)](value)
 
 
-@_toml_value.register
-def _(value: bool) -> str:
-    return "true" if value else "false"
+def _toml_list(values: Sequence[object]) -> str:
+    return f"[{', '.join(map(_toml_value, values))}]"
 
 
-@_toml_value.register(int)
-@_toml_value.register(float)
-@_toml_value.register(Decimal)
-def _(value: object) -> str:
-    return str(value)
-
-
-@_toml_value.register
-def _(value: str) -> str:
-    return toml_string(value)
-
-
-@_toml_value.register(datetime.date)
-@_toml_value.register(datetime.time)
-def _(value: datetime.date | datetime.time) -> str:
-    return value.isoformat()
-
-
-@_toml_value.register(list)
-@_toml_value.register(tuple)
-def _(value: Sequence[object]) -> str:
-    return f"[{', '.join(map(_toml_value, value))}]"
-
-
-@_toml_value.register(dict)
-def _(value: Mapping[str, object]) -> str:
-    return f"{{ {', '.join(f'{_toml_key(key)} = {_toml_value(inner)}' for key, inner in value.items())} }}"
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    bool: toml_value,
+    str: toml_value,
+    int: str,
+    float: str,
+    Decimal: str,
+    datetime.date: datetime.date.isoformat,
+    datetime.time: datetime.time.isoformat,
+    datetime.datetime: datetime.datetime.isoformat,
+    list: _toml_list,
+    tuple: _toml_list,
+    dict: lambda table: (
+        f"{{ {', '.join(f'{_toml_key(key)} = {_toml_value(inner)}' for key, inner in table.items())} }}"
+    ),
+}
+"""Functions that write a value, by its type."""
 
 
 # The opened input: the tables of a plan, given or started for a data file, and the path to save it.

@@ -179,8 +179,8 @@ class ReleaseService:
             while len(self._open) >= MOST_TICKETS:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
-        data = plan.draft.to_data()
-        epsilon, delta = typed_text(data["epsilon"], 3, UP), typed_text(data["delta"], 2, UP)
+        document = plan.draft.plan_document()
+        epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
         part = (
             "the whole budget" if plan.budget_fraction == 1 else f"a fraction of {plan.budget_fraction} of the budget"
         )
@@ -253,6 +253,9 @@ def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
         content = await run_in_threadpool(path.read_bytes)
         return Response(content, media_type="text/html", headers={"content-security-policy": REPORT})
 
+    async def no_icon(_: Request) -> Response:
+        return Response(status_code=204)
+
     asked: dict[str, Callable[[str], Any]] = {
         "start": lambda _: desk.initial_state(),
         "look": lambda text: desk.look_up_figures(_read_form(text, PlanForm)),
@@ -263,7 +266,7 @@ def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
     routes = [Route(f"/api/{name}", _json_handler(act, desk), methods=["POST"]) for name, act in asked.items()]
     routes += [Route(path, _static_handler(*file)) for path, file in PAGE.items()]
     routes += [Route(f"/{name}.js", _static_handler(f"{name}.js", "text/javascript")) for name in SCRIPTS]
-    routes.append(Route("/favicon.ico", _nothing))
+    routes.append(Route("/favicon.ico", no_icon))
     routes.append(Route("/report/{name}", report_page))
     return RequestGuard(Starlette(routes=routes), token, port)
 
@@ -271,26 +274,18 @@ def build_app(desk: PlanEditor, *, token: str, port: int) -> RequestGuard:
 def _json_handler(act: Callable[[str], Any], desk: PlanEditor) -> Handler:
     """Return a handler from JSON to JSON; errors become one line without data values."""
 
-    async def answer(request: Request) -> Response:
-        text = await _body(request)
-        if text is None:
-            return JSONResponse({"problem": "The request is too long."}, status_code=413)
+    async def answer_request(request: Request) -> Response:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > BODY_LIMIT:
+                return JSONResponse({"problem": "The request is too long."}, status_code=413)
         try:
-            return JSONResponse(await run_in_threadpool(act, text))
+            return JSONResponse(await run_in_threadpool(act, body.decode("utf-8", errors="replace")))
         except Exception as error:
             return JSONResponse({"problem": desk.lent.describe_error(error)}, status_code=400)
 
-    return answer
-
-
-async def _body(request: Request) -> str | None:
-    """Return the body of a request; None if it is too long."""
-    read = bytearray()
-    async for part in request.stream():
-        read += part
-        if len(read) > BODY_LIMIT:
-            return None
-    return read.decode("utf-8", errors="replace")
+    return answer_request
 
 
 def _read_form(text: str, kind: type[Kind]) -> Kind:
@@ -300,11 +295,7 @@ def _read_form(text: str, kind: type[Kind]) -> Kind:
 def _static_handler(name: str, kind: str) -> Handler:
     content = resources.files("tightrope.studio").joinpath("static", name).read_bytes()
 
-    async def page(_: Request) -> Response:
+    async def static_page(_: Request) -> Response:
         return Response(content, media_type=kind)
 
-    return page
-
-
-async def _nothing(_: Request) -> Response:
-    return Response(status_code=204)
+    return static_page

@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import EngineError, InputError
 from tightrope.tables.engine_calls import engine_call, load_library
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 
 @dataclass(slots=True)
@@ -30,13 +34,13 @@ class RowGroupWriter:
     groups of that size would reveal it.
     """
 
-    writer: Any
-    schema: Any
+    writer: pq.ParquetWriter
+    schema: pa.Schema
     rows: int
-    _pending_batches: list[Any] = field(default_factory=list)
+    _pending_batches: list[pa.RecordBatch] = field(default_factory=list)
     _pending_rows: int = 0
 
-    def add_batch(self, batch: Any) -> None:
+    def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add a record batch, and write each row group that becomes full."""
         while len(batch):
             part = batch.slice(0, self.rows - self._pending_rows)
@@ -46,7 +50,7 @@ class RowGroupWriter:
             if self._pending_rows == self.rows:
                 self.write_pending()
 
-    def add_batches(self, batches: Iterable[Any]) -> None:
+    def add_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add record batches, cast to the schema."""
         for batch in batches:
             self.add_batch(batch.cast(self.schema))
@@ -60,7 +64,7 @@ class RowGroupWriter:
 
 
 @contextmanager
-def atomic_parquet_file(destination: Path, schema: Any, rows: int) -> Iterator[RowGroupWriter]:
+def atomic_parquet_file(destination: Path, schema: pa.Schema, rows: int) -> Iterator[RowGroupWriter]:
     """Yield a writer of batches; the file appears, complete, when the block ends without an error.
 
     Raises ``InputError`` if another file of that name has appeared meanwhile; it is never replaced. A process killed
@@ -176,7 +180,7 @@ def _open_locked(folder: Path, *, create: bool) -> int | None:
 # engine and no source of randomness. Noise is drawn in the process that works on the batch.
 
 Totals = NDArray[np.int64]
-Work = Callable[[Any], Any]
+Work = Callable[["pa.RecordBatch"], Any]
 """A function from an Arrow record batch to one with as many rows, or to integers of shape [length]."""
 Progress = Callable[[int], None]
 """A callback with the number of rows done so far."""
@@ -195,10 +199,10 @@ class WriteJob:
     columns: tuple[str, ...]
     kept_columns: tuple[str, ...]
     work: Work
-    schema: Any
+    schema: pa.Schema
     rows: int = MAX_BATCH_ROWS
 
-    def output_columns(self, batch: Any) -> list[Any]:
+    def output_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns that are written for a batch.
 
         Raises ``EngineError``, without a value from the data, if the work fails or its result has another schema or
@@ -210,6 +214,12 @@ class WriteJob:
             raise EngineError("a job gave other rows or columns than it promised; nothing was written")
         return [*result.columns, *(batch.column(name) for name in self.kept_columns)]
 
+    def write_batch(self, batch: pa.RecordBatch, schema: pa.Schema, groups: RowGroupWriter) -> int:
+        """Write the columns for a batch, as rows of ``schema``; return the number of rows."""
+        columns = self.output_columns(batch)
+        engine_call("write a batch of rows", lambda: groups.add_batch(make_record_batch(columns, schema)))
+        return len(batch)
+
 
 @dataclass(frozen=True, slots=True)
 class SumJob:
@@ -220,7 +230,7 @@ class SumJob:
     length: int
     rows: int = MAX_BATCH_ROWS
 
-    def sum_batches(self, batches: Iterable[Any]) -> Totals:
+    def sum_batches(self, batches: Iterable[pa.RecordBatch]) -> Totals:
         """Return the exact sum over all batches (it must fit in 64 bits, as counts do).
 
         Raises like ``WriteJob.output_columns``.
@@ -230,26 +240,26 @@ class SumJob:
             total += self._batch_totals(batch.select(list(self.columns)))
         return total
 
-    def _batch_totals(self, batch: Any) -> Totals:
+    def _batch_totals(self, batch: pa.RecordBatch) -> Totals:
         part: Totals = engine_call("work on a batch of rows", lambda: self.work(batch))
         if part.dtype != np.int64 or part.shape != (self.length,):
             raise EngineError("a job gave other numbers than it promised; nothing was added up")
         return part
 
 
-def iterate_batches(reader: Any) -> Iterator[Any]:
+def iterate_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a reader; a failure becomes an ``EngineError`` that shows no value."""
     while (batch := engine_call("read the rows", lambda: next(reader, None))) is not None:
         yield batch
 
 
-def split_batches(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+def split_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of at most ``rows`` rows, without copying."""
     for batch in batches:
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)
 
 
-def make_record_batch(columns: list[Any], schema: Any) -> Any:
+def make_record_batch(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     """Return a record batch of these columns."""
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)

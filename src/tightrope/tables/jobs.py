@@ -9,8 +9,10 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.checks import check_integer
@@ -31,6 +33,8 @@ from tightrope.tables.table import Table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
 
 SORT_MEMORY = "400MB"
 """Memory limit of sorting; the rest is spilled to disk."""
@@ -40,7 +44,7 @@ def write_columns(
     table: Table,
     columns: Sequence[str],
     work: Work,
-    schema: Any,
+    schema: pa.Schema,
     destination: str | Path,
     *,
     keep: Sequence[str] = (),
@@ -103,7 +107,7 @@ def sum_over_batches(
     return backend_for(backend).run_sum_job(backend, selected, job, progress or _ignore_progress)
 
 
-def _select_columns(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
+def _select_columns(table: Table, names: Sequence[str]) -> tuple[BaseBackend, ir.Table]:
     """Return the back end and a table of the named columns, each once."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
@@ -122,7 +126,7 @@ def write_sorted_columns(
     table: Table,
     columns: Sequence[str],
     work: Work,
-    schema: Any,
+    schema: pa.Schema,
     destination: str | Path,
     *,
     keep: Sequence[str] = (),
@@ -150,23 +154,18 @@ def write_sorted_columns(
     unsorted = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{path.suffix}")
     try:
         count = write_columns(table, columns, work, schema, unsorted, keep=keep, progress=progress)
-        _sort_file(unsorted, path)
+        # What exceeds memory is spilled to disk next to the file.
+        source = partial(load_library("pyarrow.dataset").dataset, str(unsorted), format="parquet")
+        rows = engine_call("read what was drawn", source)
+        connect = load_library("duckdb").connect
+        with (
+            tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder,
+            closing(connect(config={"temp_directory": folder, "memory_limit": SORT_MEMORY})) as connection,
+        ):
+            query = engine_call("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
+            reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(MAX_BATCH_ROWS))
+            with atomic_parquet_file(path, rows.schema, MAX_BATCH_ROWS) as groups:
+                engine_call("write what was sorted", lambda: groups.add_batches(reader))
     finally:
         unsorted.unlink(missing_ok=True)
     return count
-
-
-def _sort_file(source: Path, destination: Path) -> None:
-    """Write the rows of a Parquet file to another one, sorted; what exceeds memory is spilled to disk next to it."""
-    rows = engine_call(
-        "read what was drawn", lambda: load_library("pyarrow.dataset").dataset(str(source), format="parquet")
-    )
-    with tempfile.TemporaryDirectory(dir=destination.parent, prefix=f".{destination.name}.") as folder:
-        connection = load_library("duckdb").connect(config={"temp_directory": folder, "memory_limit": SORT_MEMORY})
-        try:
-            query = engine_call("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
-            reader = engine_call("sort what was drawn", lambda: query.to_arrow_reader(MAX_BATCH_ROWS))
-            with atomic_parquet_file(destination, rows.schema, MAX_BATCH_ROWS) as groups:
-                engine_call("write what was sorted", lambda: groups.add_batches(reader))
-        finally:
-            connection.close()

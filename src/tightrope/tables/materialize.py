@@ -25,6 +25,8 @@ from tightrope.tables.engine_calls import engine_call, load_library
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
 
 MILLISECONDS_PER_DAY = 86_400_000
 _MICROSECONDS_PER_TICK = {"s": 1_000_000, "ms": 1_000}
@@ -50,13 +52,13 @@ DUCKDB_TYPES = {
 """Arrow types that DuckDB reads from a Parquet file exactly as Arrow does, and DuckDB's names of them."""
 
 
-def storage_schema(schema: Any) -> Any:
+def storage_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of the batches that ``normalize_batch`` makes of batches with this schema."""
     arrow = load_library("pyarrow")
     return arrow.schema([arrow.field(field.name, storage_type(field.type)) for field in schema])
 
 
-def storage_type(given: Any) -> Any:
+def storage_type(given: pa.DataType) -> pa.DataType:
     """Return the stored type of an Arrow type: dictionaries decoded, days in 32 bits, instants in UTC."""
     arrow = load_library("pyarrow")
     types = arrow.types
@@ -75,13 +77,13 @@ def storage_type(given: Any) -> Any:
     return next((stored for applies, stored in rules if applies(given)), given)
 
 
-def normalize_batch(batch: Any, schema: Any) -> Any:
+def normalize_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a record batch in ``storage_schema``; columns that need no conversion are not copied."""
     columns = [_normalize_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
 
 
-def drop_long_texts(batch: Any, longest: int | None) -> Any:
+def drop_long_texts(batch: pa.RecordBatch, longest: int | None) -> pa.RecordBatch:
     """Return the batch with texts of more than ``longest`` bytes missing; dictionaries are not decoded for this."""
     if longest is None:
         return batch
@@ -89,7 +91,7 @@ def drop_long_texts(batch: Any, longest: int | None) -> Any:
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _drop_long_entries(column: Any, longest: int) -> Any:
+def _drop_long_entries(column: pa.Array, longest: int) -> pa.Array:
     """Return a column in which texts of more than ``longest`` bytes are missing."""
     arrow, compute, given = load_library("pyarrow"), load_library("pyarrow.compute"), column.type
     if arrow.types.is_dictionary(given):
@@ -105,7 +107,7 @@ def _drop_long_entries(column: Any, longest: int) -> Any:
     return compute.if_else(too_long, arrow.scalar(None, given), column)
 
 
-def _normalize_column(column: Any, wanted: Any) -> Any:
+def _normalize_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return a column in its stored type, ``wanted``; values that do not fit are missing."""
     arrow = load_library("pyarrow")
     types, given = arrow.types, column.type
@@ -123,24 +125,22 @@ def _normalize_column(column: Any, wanted: Any) -> Any:
     return column if given == wanted else column.cast(wanted)
 
 
-def drop_invalid_utf8(column: Any) -> Any:
+def drop_invalid_utf8(column: pa.Array) -> pa.Array:
     """Return a column of text in which invalid UTF-8 is missing."""
     try:
         column.validate(full=True)
     except load_library("pyarrow").ArrowInvalid:
-        raw = column.cast("large_binary").to_pylist()
-        return load_library("pyarrow").array([_decode_text(entry) for entry in raw], column.type)
+        texts: list[str | None] = []
+        for entry in column.cast("large_binary").to_pylist():
+            try:
+                texts.append(None if entry is None else entry.decode())
+            except UnicodeDecodeError:
+                texts.append(None)
+        return load_library("pyarrow").array(texts, column.type)
     return column
 
 
-def _decode_text(entry: bytes | None) -> str | None:
-    try:
-        return None if entry is None else entry.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _normalize_instants(column: Any, wanted: Any) -> Any:
+def _normalize_instants(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Convert to microseconds and UTC; values that do not fit in 64 bits are missing."""
     ticks, missing = _ticks_and_missing(column)
     is_nat = ticks == NOT_A_TIME
@@ -156,13 +156,13 @@ def _normalize_instants(column: Any, wanted: Any) -> Any:
     return _masked_array(ticks, missing | is_nat, wanted)
 
 
-def _ticks_and_missing(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _ticks_and_missing(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the integers that a column of times stores, and which of them are missing."""
     missing = np.asarray(column.is_null())
     return column.view("int64").fill_null(0).to_numpy(zero_copy_only=False), missing
 
 
-def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any) -> Any:
+def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: pa.DataType) -> pa.Array:
     return load_library("pyarrow").array(values, mask=missing).view(wanted)
 
 
@@ -174,14 +174,14 @@ class RowSource:
     conversion. ``check_unchanged`` raises if the source has changed; ``read_batches`` checks this by itself.
     """
 
-    schema: Any
-    read_batches: Callable[[], Iterable[Any]]
+    schema: pa.Schema
+    read_batches: Callable[[], Iterable[pa.RecordBatch]]
     parquet_files: tuple[Path, ...] = ()
     check_unchanged: Callable[[], None] = lambda: None
 
 
 @contextmanager
-def materialize_rows(rows: RowSource, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+def materialize_rows(rows: RowSource, longest: int | None = None) -> Iterator[tuple[BaseBackend, ir.Table]]:
     """Yield a private back end and its table of all rows, in their stored types, under their original names.
 
     A text of more than ``longest`` bytes becomes missing before it is processed further.
@@ -231,7 +231,7 @@ def _copy_from_parquet(connection: Any, rows: RowSource, longest: int | None) ->
     return True
 
 
-def _store_batch(connection: Any, batch: Any, stored: Any) -> None:
+def _store_batch(connection: Any, batch: pa.RecordBatch, stored: pa.Schema) -> None:
     arrow = load_library("pyarrow")
     rows = arrow.Table.from_batches([arrow.RecordBatch.from_arrays(batch.columns, schema=stored)])
     engine_call("store a batch of rows", lambda: connection.from_arrow(rows).insert_into(TABLE))

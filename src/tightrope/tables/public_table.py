@@ -26,6 +26,7 @@ from tightrope.tables.schema import Kind, Schema
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    from ibis.backends import BaseBackend
 
 DIGEST_BATCH_ROWS = 10_000
 """Rows that are converted to Python values at a time for the digest."""
@@ -114,7 +115,7 @@ def _trace_lookups(
     return tuple(used), needed
 
 
-def join_public_tables(rows: ir.Table, schema: Schema, backend: Any, tables: Sequence[PublicTable]) -> ir.Table:
+def join_public_tables(rows: ir.Table, schema: Schema, backend: BaseBackend, tables: Sequence[PublicTable]) -> ir.Table:
     """Return the same rows with the columns of the public tables, which are missing in rows without a match.
 
     Raises ``InputError`` if a public key occurs twice by the equality of this engine: the row would become two.
@@ -126,7 +127,7 @@ def join_public_tables(rows: ir.Table, schema: Schema, backend: Any, tables: Seq
     return rows
 
 
-def check_unique_keys(backend: Any, public_rows: ir.Table, table: PublicTable) -> None:
+def check_unique_keys(backend: BaseBackend, public_rows: ir.Table, table: PublicTable) -> None:
     """Raise ``InputError`` if the engine finds a key twice."""
     counts = public_rows.group_by(list(table.key_names)).agg(times=public_rows.count())
     largest = counts.agg(times=counts["times"].max())

@@ -26,6 +26,7 @@ from tightrope.tables.schema import Schema
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    from ibis.backends import BaseBackend
 
 FIND_PERSONS = "find who exceeds a bound"
 
@@ -42,7 +43,7 @@ class OverBoundPersons:
     afterwards. That has no effect, because bounding drops none of their rows. ``stack`` drops the tables at the end.
     """
 
-    backend: Any
+    backend: BaseBackend
     rows: SourceRows
     shared_bounds: frozenset[ContributionBounds]
     stack: ExitStack
@@ -50,7 +51,7 @@ class OverBoundPersons:
 
     @classmethod
     def from_requests(
-        cls, backend: Any, rows: SourceRows, requests: Sequence[Request], stack: ExitStack
+        cls, backend: BaseBackend, rows: SourceRows, requests: Sequence[Request], stack: ExitStack
     ) -> OverBoundPersons:
         """Build for the bounds on a person's number of rows that several requests share."""
         counts = Counter(
@@ -83,6 +84,21 @@ class OverBoundPersons:
     def _materialize_persons(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:
         return backend_for(self.backend).materialize_table(FIND_PERSONS, self.backend, persons)
 
+    def bounded_totals(self, projected: ProjectedRows, request: Request) -> Totals:
+        """Return all totals minus the totals of the rows that bounding drops; exact, because they are integers.
+
+        The projected rows are scanned three times: for the persons who exceed a bound, for these persons' rows, and for
+        all totals, a plain GROUP BY. The first two results are temporary tables, because in one query DuckDB would keep
+        a copy of all projected rows.
+        """
+        backend = self.backend
+        with self.find_persons(projected, request.bounds) as persons:
+            candidates = projected.table.semi_join(persons, "person")
+            step = "copy the rows of persons who exceed a bound"
+            with backend_for(backend).materialize_table(step, backend, candidates) as rows:
+                dropped = projected.with_table(bounding.select_dropped_rows(projected.with_table(rows), request.bounds))
+                return _compute_totals(backend, projected, dropped, request)
+
 
 def _row_bound_only(bounds: ContributionBounds) -> ContributionBounds:
     """Return the bounds that limit a person's number of rows alone."""
@@ -113,7 +129,7 @@ def collect_totals(
     totals_by_key = (
         _compute_totals(backend, projected, None, request)
         if request.bounds.person_column is None
-        else _bounded_totals(over_bound, projected, request)
+        else over_bound.bounded_totals(projected, request)
     )
     if given is not None:
         # By number, because Python compares both instants of the hour that is repeated in autumn as equal.
@@ -129,7 +145,7 @@ def collect_totals(
 
 
 def _texts_by_digest(
-    backend: Any, source: SourceRows, request: Request, keys: Iterable[Key]
+    backend: BaseBackend, source: SourceRows, request: Request, keys: Iterable[Key]
 ) -> list[dict[object, str]]:
     """Return, for each key column, the long texts by their digests, for the digests that occur in keys."""
     texts: list[dict[object, str]] = []
@@ -144,27 +160,13 @@ def _texts_by_digest(
     return texts
 
 
-def _read_columns(backend: Any, step: str, table: ir.Table) -> dict[str, list[Any]]:
+def _read_columns(backend: BaseBackend, step: str, table: ir.Table) -> dict[str, list[Any]]:
     return engine_call(step, lambda: backend_for(backend).fetch_arrow(backend, table).to_pydict())
 
 
-def _bounded_totals(over_bound: OverBoundPersons, projected: ProjectedRows, request: Request) -> Totals:
-    """Return all totals minus the totals of the rows that bounding drops; exact, because they are integers.
-
-    The projected rows are scanned three times: for the persons who exceed a bound, for these persons' rows, and for all
-    totals, a plain GROUP BY. The first two results are temporary tables, because in one query DuckDB would keep a copy
-    of all projected rows.
-    """
-    backend = over_bound.backend
-    with over_bound.find_persons(projected, request.bounds) as persons:
-        candidates = projected.table.semi_join(persons, "person")
-        step = "copy the rows of persons who exceed a bound"
-        with backend_for(backend).materialize_table(step, backend, candidates) as rows:
-            dropped = projected.with_table(bounding.select_dropped_rows(projected.with_table(rows), request.bounds))
-            return _compute_totals(backend, projected, dropped, request)
-
-
-def _compute_totals(backend: Any, projected: ProjectedRows, dropped: ProjectedRows | None, request: Request) -> Totals:
+def _compute_totals(
+    backend: BaseBackend, projected: ProjectedRows, dropped: ProjectedRows | None, request: Request
+) -> Totals:
     """Return the totals of the rows that are not dropped; each distinct count is a separate query."""
     all_totals = _fetch_totals(backend, _totals_without_dropped(projected, dropped, request), projected)
     for index in (index for index, measure in enumerate(request.measures) if isinstance(measure, DistinctCount)):
@@ -197,7 +199,7 @@ def _totals_without_dropped(projected: ProjectedRows, dropped: ProjectedRows | N
     return union.group_by(list(keys)).agg(**sums) if keys else union.agg(**sums)
 
 
-def _fetch_totals(backend: Any, summary: ir.Table, projected: ProjectedRows) -> Totals:
+def _fetch_totals(backend: BaseBackend, summary: ir.Table, projected: ProjectedRows) -> Totals:
     """Return the totals as Python integers, without groups that have no row left; without keys, always one group."""
     columns = _read_columns(backend, "add up the groups", summary)
     keys = zip(*(columns[name] for name in projected.keys), strict=True) if projected.keys else [()]

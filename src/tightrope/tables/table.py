@@ -27,6 +27,7 @@ from tightrope.tables.snapshot import OverBoundPersons, Snapshot
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    from ibis.backends import BaseBackend
 
 RowLoader = Callable[[Sequence[str]], "ir.Table"]
 """Returns an ibis table that has at least the named columns."""
@@ -79,7 +80,7 @@ class Table:
         """The adapter for the database of the ibis connection."""
         return backend_for(self._connection)
 
-    def select_columns(self, names: Sequence[str]) -> tuple[Any, ir.Table]:
+    def select_columns(self, names: Sequence[str]) -> tuple[BaseBackend, ir.Table]:
         """Return the ibis connection and a table of exactly these columns.
 
         ``write_columns`` and ``sum_over_batches`` use it. Raises ``SchemaError`` for an unknown name.

@@ -17,10 +17,10 @@ from .guarantees.lifting import stability as stability
 from .guarantees.single_draws import approximate_knowledge as approximate_knowledge
 from .guarantees.single_draws import one_draw as one_draw
 from .metric_privacy import MetricMechanism as MetricMechanism
-from .metric_privacy import certified as certified
 from .metric_privacy import compare_on_grid as compare_on_grid
 from .metric_privacy import grid_distances as grid_distances
 from .metric_privacy import metric_epsilon as metric_epsilon
+from .metric_privacy import mix_until_private as mix_until_private
 from .metric_privacy import optimal_metric as optimal_metric
 from .metric_privacy import planar_laplace as planar_laplace
 from .on_tables.collection import PointNames as PointNames

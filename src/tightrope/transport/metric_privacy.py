@@ -136,7 +136,7 @@ def expected_loss(matrix: Floats, law: Floats, cost: CostLike) -> float:
     return float(np.sum(law[:, None] * matrix * distances))
 
 
-def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
+def mix_until_private(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
     """Return ``matrix`` mixed with the smallest tried fraction of ``private`` whose integer table is ε·d private.
 
     Both have shape [n, m]; rows are normalized first. ``private`` must be more private than ε: its fraction doubles
@@ -304,9 +304,20 @@ def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: 
         raise InputError(
             "epsilon", epsilon, f"at most {PROGRAM_MAX_EPSILON_DIAMETER / float(distances.max()):g} on these points"
         )
-    arcs = _direct_pairs(distances) if stretch == 1 else _greedy_spanner(distances, stretch)
+    if stretch == 1:
+        # Pairs x < x′ without a third point on a shortest path between them.
+        is_direct = np.triu(np.ones((size, size), dtype=bool), 1)
+        for z in range(size):
+            # Equality without tolerance: superfluous arcs only cost time.
+            through = distances[:, z, None] + distances[None, z, :] <= distances
+            through[z, :] = through[:, z] = False
+            is_direct &= ~through
+        first, second = np.nonzero(is_direct)
+        arcs: Arcs = first, second
+    else:
+        arcs = _greedy_spanner(distances, stretch)
     matrix, optimum = _solve_program(weights, distances, arcs, epsilon / stretch * (1 - PROGRAM_EPSILON_MARGIN))
-    mechanism = certified(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
+    mechanism = mix_until_private(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
     return OptimalMetric(mechanism, expected_loss(mechanism.matrix, weights, distances), optimum, 2 * len(arcs[0]))
 
 
@@ -314,20 +325,6 @@ def exponential_rows(distances: Floats, epsilon: float) -> Floats:
     """Return P(y|x) ∝ e^{−ε d(x, y) / 2}: ε·d private on any metric, shape [n, n]."""
     rows = np.exp(-epsilon / 2 * distances)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-
-
-def _direct_pairs(distances: Floats) -> Arcs:
-    """Return pairs x < x′ without a third point on a shortest path between them."""
-    size = len(distances)
-    direct = np.triu(np.ones((size, size), dtype=bool), 1)
-    for z in range(size):
-        through = (
-            distances[:, z, None] + distances[None, z, :] <= distances
-        )  # equality without tolerance: superfluous arcs only cost time
-        through[z, :] = through[:, z] = False
-        direct &= ~through
-    first, second = np.nonzero(direct)
-    return first, second
 
 
 def _greedy_spanner(distances: Floats, stretch: float) -> Arcs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from tightrope.verify.claims import (
 )
 from tightrope.verify.couplings import coupling_claims
 from tightrope.verify.findings import answer_noise_claims, answers_claims, findings_claims
-from tightrope.verify.forms import FORMS, upgrade_keys
+from tightrope.verify.forms import parse_document
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
@@ -65,20 +64,11 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
     Claims that would exceed ``seconds`` of processor time are left open. With the default of the command line, any
     file is checked within a minute and a gigabyte of memory (docs/verify.md).
     """
-    try:
-        data = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated_keys)
-    except RecursionError:
-        raise ValueError("nested too deeply: not a Tightrope document") from None
-    data, outer_claims = _embedded_certificate(data)
-    data = upgrade_keys(data)
-    kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
-    if kind not in CLAIMS_BY_KIND:
-        raise ValueError(f"expected a document of one of {', '.join(CLAIMS_BY_KIND)}; got {kind!a}")
-    FORMS[kind](kind, data)
+    kind, data, other_names = parse_document(text)
     flint.ctx.prec = PRECISION
     ProcessorClock.start_counting(seconds)
     try:
-        return [*CLAIMS_BY_KIND[kind](data), *outer_claims]
+        claims = [*CLAIMS_BY_KIND[kind](data)]
     except BrokenError as broken:
         return [Claim(kind, "", str(broken), REFUTED)]
     except TooMuchError as problem:
@@ -87,14 +77,10 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
         return [Claim(kind, "", "not computed: more memory needed than is available", OPEN)]
     except (KeyError, TypeError, ArithmeticError, AttributeError, IndexError) as problem:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
-
-
-def _embedded_certificate(data: Any) -> tuple[Any, list[Claim]]:
-    """Return the certificate inside the output of ``tightrope noise --json``, and an unchecked claim for the rest."""
-    if not isinstance(data, dict) or "document" in data or not isinstance(data.get("certificate"), dict):
-        return data, []
-    others = ", ".join(name for name in data if name != "certificate")
-    return data["certificate"], [unchecked_claim(others, "outside the certificate; only the certificate is recomputed")]
+    if other_names is not None:
+        why = "outside the certificate; only the certificate is recomputed"
+        claims.append(unchecked_claim(", ".join(other_names), why))
+    return claims
 
 
 def document_text(path: Path) -> str:
@@ -120,16 +106,6 @@ def verdict_text(claims: list[Claim]) -> str:
         parts[0] += f" ({within_tolerance} of them with a small tolerance, stated on their lines)"
     verdict = f"{worst_verdict(claims).upper()}: of {len(claims)} lines {', '.join(parts)}."
     return "\n".join([*lines, verdict])
-
-
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number")
-
-
-def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key occurs twice in one table")
-    return dict(pairs)
 
 
 def main() -> None:

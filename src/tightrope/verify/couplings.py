@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightrope.verify.claims import (
     CONFIRMED,
@@ -40,6 +40,39 @@ METRICS: dict[str, Callable[[Point, Point], float]] = {
 }
 
 
+class PointDistances(NamedTuple):
+    """The position of each point, the distance of two positions, and the largest distance."""
+
+    position: Callable[[int], Point]
+    metric: Callable[[Point, Point], float]
+    largest: float
+
+    @classmethod
+    def from_support(cls, support: dict[str, Any]) -> PointDistances:
+        """Return the distances of the points of a support: categories, or the centers of cells."""
+        metric = METRICS[support["metric"]]
+        if support["kind"] == "categories":
+            names = support["names"]
+            if support["metric"] == "discrete":
+                return cls(lambda x: (float(x),), metric, 1.0)
+            values = [float(name) for name in names]
+            return cls(lambda x: (values[x],), metric, max(values) - min(values))
+        axes = support["axes"]
+        if len(axes) == 1:
+            lower, width = axes[0]["lower"], (axes[0]["upper"] - axes[0]["lower"]) / axes[0]["cells"]
+            return cls(lambda x: (lower + (x + 0.5) * width,), metric, (axes[0]["cells"] - 1) * width)
+        sizes = [axis["cells"] for axis in axes]
+
+        def cell_coordinates(x: int) -> Point:
+            point = []
+            for size in reversed(sizes):
+                x, coordinate = divmod(x, size)
+                point.append(float(coordinate))
+            return tuple(reversed(point))
+
+        return cls(cell_coordinates, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes)))
+
+
 def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     """Return every claim of a coupling, computed with integers."""
     target, groups = normalized_masses(data["target"]), data["groups"]
@@ -64,9 +97,15 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     # Exactly the private distributions are learned.
     is_learned, is_private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
     claims.append(equality_claim("origin: learned exactly if private", is_learned, is_private))
+    distances = PointDistances.from_support(data["support"])
     for number, group in enumerate(groups):
-        claims += _group_claims(f"groups[{number}]", group, target)
-        claims += _coupling_loss_claims(f"groups[{number}].loss", group, data["support"], data["objective"])
+        tables = []
+        for table in group["tables"]:
+            if len(set(table["outcomes"])) != len(table["outcomes"]):
+                raise BrokenError("a point occurs twice in one table")
+            tables.append(dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True)))
+        claims += _group_claims(f"groups[{number}]", group, tables, target)
+        claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
@@ -106,17 +145,18 @@ def _label_claims(name: str, names: list[Any]) -> Iterator[Claim]:
     yield equality_claim(f"{name}: different ones", len(set(map(str, names))), len(names))
 
 
-def _coupling_loss_claims(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
+def _coupling_loss_claim(
+    name: str, group: dict[str, Any], tables: list[dict[int, int]], distances: PointDistances, objective: str
+) -> Claim:
     """Check the loss: the mean distance moved, or the largest one outside of a probability of 2e-12."""
-    position, distance, largest = _distance_tables(support)
     masses, probability_by_distance = [int(mass, 16) for mass in group["law"]], dict[float, float]()
     total = sum(masses)
     for x, (mass, row) in with_time_checks(enumerate(zip(masses, group["rows"], strict=True))):
-        table, source = group["tables"][row], position(x)
-        for y, weight in with_time_checks(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
-            moved = distance(source, position(y))
+        source = distances.position(x)
+        for y, weight in with_time_checks(tables[row].items()) if mass else ():
+            moved = distances.metric(source, distances.position(y))
             probability_by_distance[moved] = probability_by_distance.get(moved, 0.0) + mass / total * (
-                int(weight, 16) / DRAW_TOTAL
+                weight / DRAW_TOTAL
             )
     loss = math.fsum(moved * probability for moved, probability in probability_by_distance.items())
     if objective == "worst":
@@ -125,33 +165,8 @@ def _coupling_loss_claims(name: str, group: dict[str, Any], support: dict[str, A
             tail += probability_by_distance[loss]
             if tail > WORST_LOSS_TAIL:
                 break
-    holds = abs(loss - group["loss"]) <= LOSS_TOLERANCE * largest
-    yield Claim(name, repr(group["loss"]), f"= {loss:.12g}", CONFIRMED if holds else REFUTED)
-
-
-def _distance_tables(support: dict[str, Any]) -> tuple[Callable[[int], Point], Callable[[Point, Point], float], float]:
-    """Return the position of each point, the distance of two points, and the largest distance."""
-    metric = METRICS[support["metric"]]
-    if support["kind"] == "categories":
-        names = support["names"]
-        if support["metric"] == "discrete":
-            return lambda x: (float(x),), lambda a, b: float(a != b), 1.0
-        values = [float(name) for name in names]
-        return lambda x: (values[x],), metric, max(values) - min(values)
-    axes = support["axes"]
-    if len(axes) == 1:
-        lower, width = axes[0]["lower"], (axes[0]["upper"] - axes[0]["lower"]) / axes[0]["cells"]
-        return lambda x: (lower + (x + 0.5) * width,), metric, (axes[0]["cells"] - 1) * width
-    sizes = [axis["cells"] for axis in axes]
-
-    def cell_coordinates(x: int) -> Point:
-        point = []
-        for size in reversed(sizes):
-            x, coordinate = divmod(x, size)
-            point.append(float(coordinate))
-        return tuple(reversed(point))
-
-    return cell_coordinates, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
+    holds = abs(loss - group["loss"]) <= LOSS_TOLERANCE * distances.largest
+    return Claim(name, repr(group["loss"]), f"= {loss:.12g}", CONFIRMED if holds else REFUTED)
 
 
 def normalized_masses(masses: list[str]) -> list[Fraction]:
@@ -163,9 +178,11 @@ def normalized_masses(masses: list[str]) -> list[Fraction]:
     return [Fraction(mass, total) for mass in with_time_checks(weights)]
 
 
-def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator[Claim]:
+def _group_claims(
+    name: str, group: dict[str, Any], tables: list[dict[int, int]], target: list[Fraction]
+) -> Iterator[Claim]:
     """Check the tables of a group, and that its output has the target distribution, also at points without mass."""
-    distribution, tables = normalized_masses(group["law"]), [_outcome_weights(table) for table in group["tables"]]
+    distribution = normalized_masses(group["law"])
     yield equality_claim(f"{name}.law", len(distribution), len(target))
     yield equality_claim(f"{name}.rows", len(group["rows"]), len(target))
     sums = {sum(table.values()) for table in tables}
@@ -192,10 +209,3 @@ def _group_claims(name: str, group: dict[str, Any], target: list[Fraction]) -> I
     yield limit_claim(
         f"{name}: points that nobody has tell nothing", float(gap), float(TARGET_TOLERANCE), gap <= TARGET_TOLERANCE
     )
-
-
-def _outcome_weights(table: dict[str, Any]) -> dict[int, int]:
-    """Return the weights of a table by outcome; raises ``BrokenError`` for a repeated outcome."""
-    if len(set(table["outcomes"])) != len(table["outcomes"]):
-        raise BrokenError("a point occurs twice in one table")
-    return dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True))

@@ -107,6 +107,62 @@ class AnswerNumbers(NamedTuple):
         return set(first) == set(second) and not any(abs(first[cell] - second[cell]) > tolerance for cell in first)
 
 
+class ConsistentNumbers(NamedTuple):
+    """The numbers of the answers that one least-squares fit made consistent."""
+
+    by_answer: list[AnswerNumbers]
+
+    @classmethod
+    def from_answers(cls, answers: dict[str, dict[str, Any]], fit: dict[str, Any]) -> ConsistentNumbers:
+        """Return the numbers of a fit's answers; ``BrokenError`` unless an axis has one name and the same groups.
+
+        Key columns of two names must not divide the rows in the same way, nor one name in two ways.
+        """
+        numbers = [AnswerNumbers.from_answer(answers[name], fit, index) for index, name in enumerate(fit["answers"])]
+        column_by_axis: dict[int, str] = {}
+        for name, axes in zip(fit["answers"], fit["divided_by"], strict=True):
+            by = answers[name]["by"]
+            columns = by if fit["shared"] == "groups" else [json.dumps(by)] * len(axes)
+            if any(
+                column_by_axis.setdefault(axis, column) != column for axis, column in zip(axes, columns, strict=True)
+            ):
+                raise BrokenError("two column names for the same groups of the same rows")
+        for axis in column_by_axis:
+            groups = {frozenset(answer.axis_values(axis)) for answer in numbers if axis in answer.axes}
+            if len(groups) > 1:
+                raise BrokenError("answers about the same rows with different groups")
+        return cls(numbers)
+
+    def is_least_squares(self) -> bool:
+        """Return whether Σ (drawn − answered) / variance is 0 at every position of the grid of all axes.
+
+        With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A
+        sum of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
+        """
+        numbers = self.by_answer
+        require_affordable(
+            len(numbers) * sum(len(answer.drawn) for answer in numbers), MAX_FITTED_CELLS, "places of a grid"
+        )
+        residuals = [
+            {cell: (drawn - answer.fitted[cell]) / answer.variance for cell, drawn in answer.drawn.items()}
+            for answer in numbers
+        ]
+        tolerance = SUM_TOLERANCE * math.fsum(answer.total_magnitude / answer.variance for answer in numbers)
+        first_values = {
+            axis: value for answer in numbers for axis, value in zip(answer.axes, next(iter(answer.drawn)), strict=True)
+        }
+        for answer in numbers:
+            for cell in answer.drawn:
+                values = {**first_values, **dict(zip(answer.axes, cell, strict=True))}
+                residuals_here = (
+                    residual[tuple(values[axis] for axis in other.axes)]
+                    for residual, other in zip(residuals, numbers, strict=True)
+                )
+                if abs(math.fsum(residuals_here)) > tolerance:
+                    return False
+        return True
+
+
 def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """Check that values lie in their intervals, and that each consistent set adds up and is the least-squares fit."""
     answers = {answer["name"]: answer for answer in data["answers"]}
@@ -126,11 +182,10 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
     yield equality_claim("answers: moved, and not by what the certificate says", misreported, [])
     for fit in consistent:
         names = ", ".join(map(ascii, fit["answers"]))
-        numbers = [AnswerNumbers.from_answer(answers[name], fit, index) for index, name in enumerate(fit["answers"])]
-        _check_same_groups(answers, fit, numbers)
-        agree = all(starmap(AnswerNumbers.agrees_with, combinations(numbers, 2)))
+        numbers = ConsistentNumbers.from_answers(answers, fit)
+        agree = all(starmap(AnswerNumbers.agrees_with, combinations(numbers.by_answer, 2)))
         yield _verdict_claim(f"answers {names}", "parts add up to totals", agree)
-        yield _verdict_claim(f"answers {names}", "nearest to what was drawn", _is_least_squares(numbers))
+        yield _verdict_claim(f"answers {names}", "nearest to what was drawn", numbers.is_least_squares())
 
 
 def answer_noise_claims(data: dict[str, Any]) -> Iterator[Claim]:
@@ -202,35 +257,13 @@ def mean_absolute_error(mechanism: dict[str, Any]) -> float:
     """
     noise, factor = noise_of_mechanism(mechanism), int(mechanism["factor"])
     error_at_zero = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
-    return (factor * noise.mean_absolute + noise.at_zero * error_at_zero) * float(Decimal(mechanism["unit"]))
+    return (factor * noise.mean_absolute + noise.probability_at_zero * error_at_zero) * float(
+        Decimal(mechanism["unit"])
+    )
 
 
 def _verdict_claim(name: str, words: str, holds: bool) -> Claim:
     return Claim(name, words, "computed again from the noisy numbers", CONFIRMED if holds else REFUTED)
-
-
-def _check_same_groups(
-    answers: dict[str, dict[str, Any]], fit: dict[str, Any], numbers: Sequence[AnswerNumbers]
-) -> None:
-    """Raise ``BrokenError`` if key columns of two names divide the rows in the same way, or one name in two ways."""
-    column_by_axis: dict[int, str] = {}
-    for answer_name, axes in zip(fit["answers"], fit["divided_by"], strict=True):
-        answer = answers[answer_name]
-        columns = answer["by"] if fit["shared"] == "groups" else [json.dumps(answer["by"])] * len(axes)
-        if any(column_by_axis.setdefault(axis, name) != name for axis, name in zip(axes, columns, strict=True)):
-            raise BrokenError("two column names for the same groups of the same rows")
-    for axis in dict.fromkeys(axis for numbers_of_answer in numbers for axis in numbers_of_answer.axes):
-        if (
-            len(
-                {
-                    frozenset(numbers_of_answer.axis_values(axis))
-                    for numbers_of_answer in numbers
-                    if axis in numbers_of_answer.axes
-                }
-            )
-            > 1
-        ):
-            raise BrokenError("answers about the same rows with different groups")
 
 
 def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -238,32 +271,3 @@ def _width_matches(answer: dict[str, Any], row: dict[str, Any]) -> bool:
     half_width, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
     return all(abs(end - half_width) <= SUM_TOLERANCE * (half_width + size) for end in ends)
-
-
-def _is_least_squares(numbers: Sequence[AnswerNumbers]) -> bool:
-    """Return whether Σ (drawn − answered) / variance is 0 at every position of the grid of all axes.
-
-    With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A sum
-    of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
-    """
-    require_affordable(
-        len(numbers) * sum(len(answer.drawn) for answer in numbers), MAX_FITTED_CELLS, "places of a grid"
-    )
-    residuals = [
-        {cell: (drawn - answer.fitted[cell]) / answer.variance for cell, drawn in answer.drawn.items()}
-        for answer in numbers
-    ]
-    tolerance = SUM_TOLERANCE * math.fsum(answer.total_magnitude / answer.variance for answer in numbers)
-    first_values = {
-        axis: value for answer in numbers for axis, value in zip(answer.axes, next(iter(answer.drawn)), strict=True)
-    }
-    for answer in numbers:
-        for cell in answer.drawn:
-            values = {**first_values, **dict(zip(answer.axes, cell, strict=True))}
-            residuals_here = (
-                residual[tuple(values[axis] for axis in other.axes)]
-                for residual, other in zip(residuals, numbers, strict=True)
-            )
-            if abs(math.fsum(residuals_here)) > tolerance:
-                return False
-    return True

@@ -5,6 +5,7 @@ Keys without a form are rejected: a reader would believe them because the other 
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -416,11 +417,42 @@ def upgrade_keys(data: Any) -> Any:
 
 FORMS: dict[str, Shape] = {
     "release certificate": RELEASE,
-    "release result": RESULT,
     "noise certificate": NOISE,
     "account": ACCOUNT,
-    "training account": TRAINING,
     "coupling": COUPLING,
     "ledger": LEDGER,
     "findings": FINDINGS,
+    "training account": TRAINING,
+    "release result": RESULT,
 }
+
+
+def parse_document(text: str) -> tuple[str, dict[str, Any], list[str] | None]:
+    """Return the kind of a document, its data with the keys of the newest version, and what surrounds it.
+
+    The document may be the certificate inside the output of ``tightrope noise --json``; the last item lists the other
+    names of that output, and is None if the text is the document. Raises ``ValueError`` for other input.
+    """
+
+    def reject_constant(constant: str) -> None:
+        raise ValueError(f"{constant} is not a number")
+
+    def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ValueError("a key occurs twice in one table")
+        return dict(pairs)
+
+    try:
+        data = json.loads(text, parse_constant=reject_constant, object_pairs_hook=reject_repeated_keys)
+    except RecursionError:
+        raise ValueError("nested too deeply: not a Tightrope document") from None
+    other_names = None
+    if isinstance(data, dict) and "document" not in data and isinstance(data.get("certificate"), dict):
+        other_names = [name for name in data if name != "certificate"]
+        data = data["certificate"]
+    data = upgrade_keys(data)
+    kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
+    if kind not in FORMS:
+        raise ValueError(f"expected a document of one of {', '.join(FORMS)}; got {kind!a}")
+    FORMS[kind](kind, data)
+    return kind, data, other_names

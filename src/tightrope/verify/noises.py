@@ -22,7 +22,7 @@ from tightrope.verify.claims import (
     unchecked_claim,
     upper_bound_claim,
 )
-from tightrope.verify.laws import Grid, GridDistribution
+from tightrope.verify.loss_grid import Grid, GridDistribution
 from tightrope.verify.promises import Ends, exact_interval, refine_claims, smallest_positive
 from tightrope.verify.releases import common_spacing
 from tightrope.verify.tables import TOTAL_WEIGHT, Noise
@@ -149,10 +149,7 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     elif "points" in numbers:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
-        if data["sensitivity"] == 1:
-            bound = _tail_lower_bound(sorted(points), power)
-        else:
-            bound = _zero_lower_bound(sorted(points), power, round(data["sensitivity"]))
+        bound = _points_lower_bound(sorted(points), power, round(data["sensitivity"]))
     else:
         yield unchecked_claim("lower, gap", "the argument is not recomputed")
         return
@@ -196,19 +193,20 @@ def _dual_lower_bound(multipliers: list[dict[str, Any]], power: int, sensitivity
     return smallest
 
 
-def _tail_lower_bound(points: list[tuple[float, float]], power: int) -> Any:
-    """Return 2 Σ (k^p − (k−1)^p) G_k: G_1 = max (1 − δ)/(1 + e^ε), G_(k+1) = max e^−ε (G_k − δ)."""
+def _points_lower_bound(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
+    """Return the lower bound on the cost that follows from points (ε, δ) alone.
+
+    For sensitivity 1 it is 2 Σ (k^p − (k−1)^p) G_k, with G_1 = max (1 − δ)/(1 + e^ε) and G_(k+1) = max e^−ε (G_k − δ);
+    otherwise max (1 − δ) λ over points with λ = 2 Σ_d d^p / (e^ε + 2Δ) ≤ 1, d ≤ Δ, from P(0) ≤ e^ε P(±d) + δ.
+    """
     lines = [(exact_interval(epsilon).exp(), exact_interval(delta)) for epsilon, delta in points]
-    tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
-    while tail > FAINT_TAIL and k < 1 << 20:
-        require_time_left()
-        total += 2 * (k**power - (k - 1) ** power) * tail
-        tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
-    return total
-
-
-def _zero_lower_bound(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
-    """Return max (1 − δ) λ over points with λ = 2 Σ_d d^p / (e^ε + 2Δ) ≤ 1, d ≤ Δ, from P(0) ≤ e^ε P(±d) + δ."""
+    if sensitivity == 1:
+        tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
+        while tail > FAINT_TAIL and k < 1 << 20:
+            require_time_left()
+            total += 2 * (k**power - (k - 1) ** power) * tail
+            tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
+        return total
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
-    levels = [(total / (exact_interval(e).exp() + 2 * sensitivity), exact_interval(delta)) for e, delta in points]
+    levels = [(total / (growth + 2 * sensitivity), delta) for growth, delta in lines]
     return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))

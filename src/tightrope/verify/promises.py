@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     upper_bound_claim,
 )
 from tightrope.verify.contributions import contribution_claims
-from tightrope.verify.laws import Curve, Grid, GridDistribution
+from tightrope.verify.loss_grid import Curve, Grid, GridDistribution
 from tightrope.verify.releases import Composition, choice_claims, chosen_answer_claims
 
 GRID_EXPONENTS = (6, 8, 10, 12)
@@ -101,8 +101,21 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         composition = Composition(data["mechanisms"])
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
+    with_groups = {mechanism.get("together") is not None for mechanism in data["mechanisms"]}
+    total_variation = data["total_variation"]
+    success = min(1.0, math.nextafter((1 + total_variation) / 2, 2.0))
     claims = [
-        *_repeated_number_claims(data),
+        equality_claim("mechanisms.together is given", with_groups, {data["version"] > 1}),
+        # Numbers that the certificate states twice.
+        equality_claim("epsilon_exact", Decimal(data["epsilon_exact"]), Decimal(data["epsilon"])),
+        equality_claim("total_variation_exact", Decimal(data["total_variation_exact"]), Decimal(total_variation)),
+        equality_claim("delta", data["delta"], float(Decimal(data["delta_exact"]))),
+        equality_claim("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"])),
+        equality_claim("attack_success", data["attack_success"], success),
+    ]
+    if data["profile"]["epsilon"][0] == 0:
+        claims.append(equality_claim("profile.delta[0]", data["profile"]["delta"][0], total_variation))
+    claims += [
         *contribution_claims(data["mechanisms"], data["neighbors"]),
         *_parameter_claims(data, composition),
     ]
@@ -140,20 +153,6 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         *refine_claims(composition.loss_on_grid, scales, promise_claims, composition.loss_spacing),
         *_unchecked_claims(data),
     ]
-
-
-def _repeated_number_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """Check numbers that the certificate states twice, and that ``together`` is given as its version requires."""
-    stated = {mechanism.get("together") is not None for mechanism in data["mechanisms"]}
-    yield equality_claim("mechanisms.together is given", stated, {data["version"] > 1})
-    for name in ("epsilon", "total_variation"):
-        yield equality_claim(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
-    yield equality_claim("delta", data["delta"], float(Decimal(data["delta_exact"])))
-    yield equality_claim("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"]))
-    success = min(1.0, math.nextafter((1 + data["total_variation"]) / 2, 2.0))
-    yield equality_claim("attack_success", data["attack_success"], success)
-    if data["profile"]["epsilon"][0] == 0:
-        yield equality_claim("profile.delta[0]", data["profile"]["delta"][0], data["total_variation"])
 
 
 def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:

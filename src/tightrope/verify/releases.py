@@ -13,7 +13,7 @@ from flint import arb
 
 from tightrope.verify.claims import BrokenError, Claim, equality_claim, require_affordable, require_time_left
 from tightrope.verify.contributions import mechanisms_by_group
-from tightrope.verify.laws import Grid, GridDistribution, compose_all
+from tightrope.verify.loss_grid import Grid, GridDistribution, compose_all
 from tightrope.verify.tables import MAX_CELLS, TOTAL_WEIGHT, BoxNoise, Noise
 
 T = TypeVar("T")

@@ -6,23 +6,21 @@ For a single document, parts that the check of its kind does not reference are l
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tightrope.verify.forms import FORMS, upgrade_keys
+from tightrope.verify.forms import parse_document
 
 ORDER = (
     "forms",
     "claims",
-    "laws",
+    "loss_grid",
     "tables",
     "contributions",
     "releases",
     "promises",
     "noises",
-    "steps",
     "accounts",
     "couplings",
     "ledgers",
@@ -47,6 +45,81 @@ class CodePart(NamedTuple):
     inside: int | None = None
 
 
+class NeededParts(NamedTuple):
+    """The parts of the verifier that check a document of one kind; for an account, the mechanisms of its steps."""
+
+    kind: str
+    steps: frozenset[str]
+
+    def keep_in(self, text: str) -> str:
+        """Return the text without parts that the last statement does not reach; at most two empty lines in a row."""
+        parts = list(self._code_parts(ast.parse(text).body))
+        names = {"__name__"}
+        kept: set[int | None] = {None}  # None is the container of top-level parts
+        while added := {
+            index
+            for index, part in enumerate(parts)
+            if index not in kept and part.defines & names and part.inside in kept
+        }:
+            kept |= added
+            names.update(*(parts[index].names for index in added))
+        lines: list[str] = []
+        dropped = set[int]()
+        for index, part in enumerate(parts):
+            if index not in kept:
+                dropped.update(range(part.first, part.last + 1))
+        for number, line in enumerate(text.split("\n"), start=1):
+            if number not in dropped and (line or lines[-2:] != ["", ""]):
+                lines.append(line)
+        return "\n".join(lines).rstrip() + "\n"
+
+    def _code_parts(self, body: list[ast.stmt]) -> Iterator[CodePart]:
+        """Yield all statements, each followed by its methods or entries; the docstring of a constant belongs to it."""
+        count, imported = 0, set[str]()
+        for node, following in zip(body, [*body[1:], None], strict=True):
+            if isinstance(node, ast.Expr):
+                continue
+            docstring_end = (
+                following.end_lineno
+                if isinstance(following, ast.Expr) and isinstance(node, ast.Assign | ast.AnnAssign)
+                else None
+            )
+            entries = list(self._inner_parts(node, count))
+            defines = _defined_names(node)
+            is_repeated = isinstance(node, ast.Import | ast.ImportFrom) and defines <= imported
+            imported |= defines if isinstance(node, ast.Import | ast.ImportFrom) else set()
+            names = _outer_names(node) if entries else _referenced_names(node)
+            yield CodePart(
+                _first_line(node), docstring_end or _last_line(node), frozenset() if is_repeated else defines, names
+            )
+            yield from entries
+            count += 1 + len(entries)
+
+    def _inner_parts(self, node: ast.stmt, index: int) -> Iterator[CodePart]:
+        """Yield the methods of a class, or the entries of a table; only those for the kind and the steps are needed."""
+        if isinstance(node, ast.ClassDef):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef):
+                    defines = {node.name} if method.name.startswith("__") else {f".{method.name}"}
+                    yield CodePart(
+                        _first_line(method), _last_line(method), frozenset(defines), _referenced_names(method), index
+                    )
+        table = getattr(node, "value", None)
+        name = next(iter(_defined_names(node)), "")
+        if isinstance(table, ast.Dict) and (name in BY_KIND or name == BY_STEP):
+            kinds = {self.kind, "release certificate"} if self.kind == "release result" else {self.kind}
+            for key, value in zip(table.keys, table.values, strict=True):
+                if isinstance(key, ast.Constant):
+                    is_needed = key.value in (kinds if name in BY_KIND else self.steps)
+                    yield CodePart(
+                        key.lineno,
+                        _last_line(value),
+                        frozenset({name} if is_needed else set()),
+                        _referenced_names(value),
+                        index,
+                    )
+
+
 def standalone_text(document: str | None = None) -> str:
     """Return the text of check.py; for the text of a ``document``, only the parts that its check needs."""
     modules = [HEAD]
@@ -59,92 +132,11 @@ def standalone_text(document: str | None = None) -> str:
                 lines[node.lineno - 1 : node.end_lineno] = [""] * (_last_line(node) - node.lineno + 1)
         modules.append("\n".join(lines).strip() + "\n\n")
     whole = "\n".join(modules)
-    return whole if document is None else _keep_needed_parts(whole, *_kind_and_steps(document))
-
-
-def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
-    """Return a document's kind and the mechanisms of its steps; raises ``ValueError`` for other input."""
-    try:
-        data = json.loads(document)
-    except RecursionError:
-        raise ValueError("nested too deeply: not a Tightrope document") from None
-    data = data.get("certificate", data) if isinstance(data, dict) and "document" not in data else data
-    kind = data.get("document") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in FORMS:
-        raise ValueError(f"expected a document of one of {', '.join(FORMS)}; got {kind!a}")
-    data = upgrade_keys(data)
-    FORMS[kind](kind, data)
+    if document is None:
+        return whole
+    kind, data, _ = parse_document(document)
     steps = data["steps"] if kind == "account" else []
-    return kind, frozenset({"gaussian", *(step["mechanism"] for step in steps)})
-
-
-def _keep_needed_parts(text: str, kind: str, steps: frozenset[str]) -> str:
-    """Return the text without parts that the last statement does not reach; at most two empty lines in a row."""
-    parts = list(_code_parts(ast.parse(text).body, kind, steps))
-    names = {"__name__"}
-    kept: set[int | None] = {None}  # None is the container of top-level parts
-    while added := {
-        index for index, part in enumerate(parts) if index not in kept and part.defines & names and part.inside in kept
-    }:
-        kept |= added
-        names.update(*(parts[index].names for index in added))
-    lines: list[str] = []
-    dropped = set[int]()
-    for index, part in enumerate(parts):
-        if index not in kept:
-            dropped.update(range(part.first, part.last + 1))
-    for number, line in enumerate(text.split("\n"), start=1):
-        if number not in dropped and (line or lines[-2:] != ["", ""]):
-            lines.append(line)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _code_parts(body: list[ast.stmt], kind: str, steps: frozenset[str]) -> Iterator[CodePart]:
-    """Yield all statements, each followed by its methods or entries; the docstring of a constant belongs to it."""
-    count, imported = 0, set[str]()
-    for node, following in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.Expr):
-            continue
-        docstring_end = (
-            following.end_lineno
-            if isinstance(following, ast.Expr) and isinstance(node, ast.Assign | ast.AnnAssign)
-            else None
-        )
-        entries = list(_inner_parts(node, count, kind, steps))
-        defines = _defined_names(node)
-        is_repeated = isinstance(node, ast.Import | ast.ImportFrom) and defines <= imported
-        imported |= defines if isinstance(node, ast.Import | ast.ImportFrom) else set()
-        names = _outer_names(node) if entries else _referenced_names(node)
-        yield CodePart(
-            _first_line(node), docstring_end or _last_line(node), frozenset() if is_repeated else defines, names
-        )
-        yield from entries
-        count += 1 + len(entries)
-
-
-def _inner_parts(node: ast.stmt, index: int, kind: str, steps: frozenset[str]) -> Iterator[CodePart]:
-    """Yield the methods of a class, or the entries of a table; only those for this kind and these steps are needed."""
-    if isinstance(node, ast.ClassDef):
-        for method in node.body:
-            if isinstance(method, ast.FunctionDef):
-                defines = {node.name} if method.name.startswith("__") else {f".{method.name}"}
-                yield CodePart(
-                    _first_line(method), _last_line(method), frozenset(defines), _referenced_names(method), index
-                )
-    table = getattr(node, "value", None)
-    name = next(iter(_defined_names(node)), "")
-    if isinstance(table, ast.Dict) and (name in BY_KIND or name == BY_STEP):
-        kinds = {kind, "release certificate"} if kind == "release result" else {kind}
-        for key, value in zip(table.keys, table.values, strict=True):
-            if isinstance(key, ast.Constant):
-                is_needed = key.value in (kinds if name in BY_KIND else steps)
-                yield CodePart(
-                    key.lineno,
-                    _last_line(value),
-                    frozenset({name} if is_needed else set()),
-                    _referenced_names(value),
-                    index,
-                )
+    return NeededParts(kind, frozenset({"gaussian", *(step["mechanism"] for step in steps)})).keep_in(whole)
 
 
 def _outer_names(node: ast.stmt) -> frozenset[str]:
@@ -162,9 +154,11 @@ def _referenced_names(node: ast.AST) -> frozenset[str]:
 
 
 def _defined_names(node: ast.stmt) -> frozenset[str]:
-    """Return the names that a statement defines; for ``if __name__``, that name."""
+    """Return the names that a statement defines; for ``if __name__``, that name, which is always needed."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return frozenset({node.name})
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return frozenset({"__name__"})  # changes how annotations are read
     if isinstance(node, ast.Import | ast.ImportFrom):
         return frozenset(alias.asname or alias.name.split(".")[0] for alias in node.names)
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

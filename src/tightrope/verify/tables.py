@@ -10,7 +10,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from tightrope.verify.claims import BrokenError, require_affordable, with_time_checks
-from tightrope.verify.laws import Atom, Grid, GridDistribution
+from tightrope.verify.loss_grid import Atom, Grid, GridDistribution
 
 TOTAL_WEIGHT = 1 << 128
 MIDDLE_CELLS = 64
@@ -65,7 +65,7 @@ class Noise:
         return found
 
     @property
-    def at_zero(self) -> float:
+    def probability_at_zero(self) -> float:
         """P(Y = 0), in floats."""
         return self.center / TOTAL_WEIGHT
 
@@ -206,7 +206,7 @@ class BoxNoise(Noise):
         return sum(2 * r * (r + 1) * w / (2 * r + 1) for r, w in enumerate(self.half, start=1)) / TOTAL_WEIGHT
 
     @property
-    def at_zero(self) -> float:
+    def probability_at_zero(self) -> float:
         """P(Y_i = 0) = E 1 / (2R + 1)."""
         return (self.center + sum(2 * w / (2 * r + 1) for r, w in enumerate(self.half, start=1))) / TOTAL_WEIGHT
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tightrope.accounting.tradeoff import HIGHEST, SinhScale, _bracket_minimum, _minimizing_epsilon, least_value
+from tightrope.accounting.tradeoff import HIGHEST, SinhScale, _minimizing_epsilon, bracket_minimum, least_value
 
 WIDTH = 1e-15
 FLOOR = -40.0
@@ -62,7 +62,7 @@ def test_a_hint_saves_evaluations() -> None:
 @pytest.mark.parametrize("least_at", [-0.4, 0.0, 0.4])
 def test_where_it_rises_on_both_sides_of_the_start_both_are_searched(least_at: float) -> None:
     """Only the right one was: a least value just left of the start was missed, and its bracket was wide."""
-    low, middle, high = _bracket_minimum(lambda place: (place - least_at) ** 2, 0.0, -50.0, 50.0)
+    low, middle, high = bracket_minimum(lambda place: (place - least_at) ** 2, 0.0, -50.0, 50.0)
     assert low < least_at < high
     assert low < middle < high
 

@@ -30,7 +30,7 @@ from tightrope.accounting.filters import (
     Odometer,
     TokenFilter,
 )
-from tightrope.accounting.filters.gaussian import gaussian_mu
+from tightrope.accounting.filters.filter import gaussian_mu
 from tightrope.accounting.filters.moments import log_moments
 from tightrope.errors import InputError, InsufficientBudgetError
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tightrope.accounting.distributions import shifted_line, subset
-from tightrope.accounting.distributions.shifted_line import (
+from tightrope.accounting.distributions import subsampled_gaussian_nodes, subset
+from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     MomentIntegrand,
     build_quadrature,
     quadrature_beyond_cut,
@@ -23,7 +23,7 @@ from tightrope.errors import PrecisionError
 def test_stated_count_is_the_number_of_nodes(build, cut, monkeypatch) -> None:
     integrand = MomentIntegrand(1.0, 0.1, 3.0, 1, cut)
     node_count = len(build(integrand, None).loss)
-    monkeypatch.setattr(shifted_line, "MAX_NODES", 10)
+    monkeypatch.setattr(subsampled_gaussian_nodes, "MAX_NODES", 10)
     with pytest.raises(PrecisionError, match="quadrature nodes, more than 10") as caught:
         build(integrand, None)
     assert float(re.search(r"needs (\S+) quadrature", str(caught.value))[1]) == pytest.approx(node_count, rel=0.1)

@@ -73,7 +73,7 @@ def test_a_claim_that_holds_is_not_refuted_and_what_was_visible_is_said(run):
     shown = run("audit", "scores.csv", "--epsilon", "1", "--delta", "0.001", "--json", *sure)
     verdict = json.loads(shown.out)["verdict"]
     assert shown.code == 0 and not verdict["refuted"]
-    assert 1 < verdict["could_have_seen"]["randomized response"] < 1.5
+    assert 1 < verdict["least_detectable"]["randomized response"] < 1.5
     assert verdict["text"].startswith(
         "not refuted at 99.9999999999 % confidence; this test would refute the claim with probability at least 1/2 if "
         "the true epsilon at delta = 0.001 were at least 1."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -250,3 +252,23 @@ def test_numbers_are_whole_on_a_page_of_any_width(run, by_moments, monkeypatch, 
     joined = "".join(words)
     assert all(limit["left"] in joined for limit in dataset["limits"])
     assert max(map(len, shown.splitlines())) <= page
+
+
+def test_show_loads_no_library_that_it_does_not_need(released):
+    """A tenth of a second of processor time each: one release is shown without the arithmetic of composition."""
+    idle = ("numpy", "scipy", "tightrope.accounting", "tightrope.tables", "tightrope.queries", "tightrope.release")
+    code = (
+        "import atexit, sys; from tightrope.cli.start import main;"
+        f"atexit.register(lambda: print([name for name in {idle!r} if name in sys.modules])); main()"
+    )
+    command = [sys.executable, "-c", code, "ledger", "show", released]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "visits.parquet: 1 release, 0 refusals" in shown
+    assert shown.splitlines()[-1] == "[]"
+
+
+def test_a_ledger_is_shown_when_the_table_of_its_plan_is_gone(run, released):
+    (released.parent / "visits.parquet").unlink()
+    assert "visits.parquet: 1 release" in run("ledger", "show", released).out
+    released.write_text(released.read_text(encoding="utf-8") + "[ledgr]\n", encoding="utf-8")
+    run("ledger", "show", released).refused_with("unknown section 'ledgr'; did you mean 'ledger'?")

@@ -277,7 +277,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr("tightrope.release.session.prepare_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.TableRelease", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -296,7 +296,7 @@ def test_refusals_end_with_three(run, folder, monkeypatch):
     def refuse(*_: object) -> None:
         raise InsufficientBudgetError("0.5 of the budget is left; plan with budget_fraction=0.5")
 
-    monkeypatch.setattr("tightrope.release.session.prepare_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.TableRelease", refuse)
     run("release", folder / "plan.toml").refused_with("budget_fraction = 0.5", code=3)
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import tightrope as tr
 from tightrope.documents import numbers as chances
 from tightrope.documents.numbers import Guesses
-from tightrope.documents.wording import NOTHING, ProtectedUnit
+from tightrope.documents.privacy_unit import PrivacyUnit
+from tightrope.documents.wording import NOTHING
 
 EPSILONS, DELTAS = st.floats(0, 30), st.just(0.0) | st.floats(1e-11, 0.5)
 TENTH, WORDS = mpmath.mpf("0.1"), {"million": 10**6, "billion": 10**9}
@@ -143,9 +144,10 @@ def test_a_hundred_guesses_are_always_a_hundred(success: float) -> None:
 
 def test_who_is_protected() -> None:
     assert (
-        ProtectedUnit().unit_text == "“You” means one row of the table; a person with several rows has less protection."
+        PrivacyUnit(None).unit_text
+        == "“You” means one row of the table; a person with several rows has less protection."
     )
-    evil = ProtectedUnit("a \u202etail", "ta\x1bil", rows=1_200)
+    evil = PrivacyUnit("ta\x1bil", 1_200, means="a \u202etail")
     assert evil.unit_text.startswith(
         "A �tail means all rows with the same “ta�il”, of which at most 1,200 are used in any one answer;"
     )

@@ -122,14 +122,14 @@ def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
         sum(abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))) / 2
         for group in mechanism.groups
     ]
-    assert document.gap == max(apart) > 0
+    assert document.largest_target_distance == max(apart) > 0
     said, _, picture = document.explain().partition("\n\n")
     found_rounding = re.search(
         r"is right 50 % of the time, as in random guessing, up to one guess in 10(\S+), because", said
     )
     assert found_rounding
     exponent = int(found_rounding[1].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
-    assert document.gap <= Fraction(1, 10**exponent) < 10 * document.gap
+    assert document.largest_target_distance <= Fraction(1, 10**exponent) < 10 * document.largest_target_distance
     assert picture.count("●") == picture.count("○") == 51 and "◆" not in picture
 
 

@@ -180,8 +180,8 @@ def test_windows_keep_the_rate_for_many_people() -> None:
     for people in (300, 10**6):
         spread = 0.5 / math.tanh(0.5) / math.sqrt(people)
         assert 0.2 * spread * math.sqrt(2 / math.pi) < limit.risk(people) < spread * math.sqrt(2 / math.pi)
-    assert limit.within_windows(300) <= coin_bayes_risk(1.0, 300)
-    assert limits.bayes(Guarantee(1.0), limits.Cells.from_prior([0.1, 0.9], coin)).within_windows(10) == 0
+    assert limit.risk_within_windows(300) <= coin_bayes_risk(1.0, 300)
+    assert limits.bayes(Guarantee(1.0), limits.Cells.from_prior([0.1, 0.9], coin)).risk_within_windows(10) == 0
 
 
 def test_windows_of_an_unbounded_prior() -> None:

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.fisher_information import (
     ChannelColumns,
-    first_zero,
+    first_bessel_zero,
     fisher_information,
     independent_trace_bound,
     trace_of_information,
@@ -121,10 +121,10 @@ def test_subset_selection_reaches_the_trace(epsilon: float, m: int) -> None:
 
 def test_the_prior_on_a_ball_has_a_zero_of_its_bessel_function() -> None:
     for d in (2, 4, 10, 200):
-        assert jv(d / 2 - 1, first_zero(d)) == pytest.approx(0, abs=1e-9)
-    assert first_zero(1) >= math.pi / 2
-    assert first_zero(3) >= math.pi
-    assert first_zero(2004) >= jn_zeros(1001, 1)[0]
+        assert jv(d / 2 - 1, first_bessel_zero(d)) == pytest.approx(0, abs=1e-9)
+    assert first_bessel_zero(1) >= math.pi / 2
+    assert first_bessel_zero(3) >= math.pi
+    assert first_bessel_zero(2004) >= jn_zeros(1001, 1)[0]
 
 
 @pytest.mark.parametrize("moment", [1.5, 2, 4, math.inf])

@@ -41,15 +41,15 @@ def test_rows_of_one_report_by_enumeration():
 
 def test_permanent_rows_are_kept_and_reports_differ():
     m = local.rappor(3.0, 100)
-    kept = m.memorize(np.full(200, 7), InsecureKeyed(1))
+    kept = m.permanent_rows(np.full(200, 7), InsecureKeyed(1))
     before = kept.copy()
-    reports = [m.report(kept, InsecureKeyed(seed)) for seed in range(60)]
+    reports = [m.report_rows(kept, InsecureKeyed(seed)) for seed in range(60)]
     assert np.array_equal(before, kept)
     assert not np.array_equal(reports[0], reports[1])
-    from tightrope.local.parts.kernels import column_counts
+    from tightrope.local.parts.kernels import count_bits_by_column
 
-    rates = sum(column_counts(r[:1], 100) for r in reports) / 60
-    bits = column_counts(kept[:1], 100)
+    rates = sum(count_bits_by_column(r[:1], 100) for r in reports) / 60
+    bits = count_bits_by_column(kept[:1], 100)
     flip = float(m.flip.one_probability)
     assert np.all(np.abs(rates - np.where(bits, 1 - flip, flip)) < 5 * math.sqrt(0.25 / 60))
 
@@ -71,7 +71,7 @@ def test_arguments(once):
 
 def test_rows_are_checked():
     with pytest.raises(InputError, match="rows"):
-        local.rappor(2.0, 10).report(np.zeros((3, 2), dtype=np.uint64))
+        local.rappor(2.0, 10).report_rows(np.zeros((3, 2), dtype=np.uint64))
 
 
 @pytest.mark.parametrize(

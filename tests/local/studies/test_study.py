@@ -15,9 +15,17 @@ from hypothesis import strategies as st
 from tightrope.documents.document import to_json_text
 from tightrope.documents.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
-from tightrope.local.studies.findings import Findings, expected_accuracy
 from tightrope.local.studies.planning import best, plan
-from tightrope.local.studies.study import Study, load_study, mechanism_choices, study_document, study_of, study_text
+from tightrope.local.studies.study import (
+    Findings,
+    Study,
+    expected_accuracy,
+    load_study,
+    mechanism_choices,
+    study_document,
+    study_from_document,
+    study_text,
+)
 
 NAMES = tuple(f"answer {i}" for i in range(16))
 SHARES = {"document": "study", "version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}
@@ -62,12 +70,12 @@ def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon,
 
 def study_of_text(text):
     document = read_study(text, toml=True)
-    assert document == study_document(study_of(document))
-    return study_of(document)
+    assert document == study_document(study_from_document(document))
+    return study_from_document(document)
 
 
 def study_of_data(data):
-    return study_of(STUDY.convert_data(data, StudyDocument))
+    return study_from_document(STUDY.convert_data(data, StudyDocument))
 
 
 @settings(max_examples=150, deadline=None)
@@ -83,7 +91,7 @@ def test_what_is_written_is_read(tmp_path_factory, names, epsilon, title):
     path = tmp_path_factory.mktemp("study") / "study.toml"
     path.write_text(study_text(study), encoding="utf-8", newline="")
     assert load_study(path) == study
-    assert study_of(read_study(to_json_text(study_document(study)), toml=False)) == study
+    assert study_from_document(read_study(to_json_text(study_document(study)), toml=False)) == study
 
 
 def test_json_is_read_too(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightrope.local.quantile_tree import LevelNoise, below_edges, edge_variances
+from tightrope.local.quantile_tree import LevelNoise, edge_variances, shares_below_edges
 
 NOISES = [LevelNoise(0.5, 1.0), LevelNoise(2.0, 0.0), LevelNoise(3.0, 5.0), LevelNoise(0.7, 2.0)]
 
@@ -11,13 +11,13 @@ NOISES = [LevelNoise(0.5, 1.0), LevelNoise(2.0, 0.0), LevelNoise(3.0, 5.0), Leve
 def weights(noises):
     """What each estimate weighs in each edge, by levels: [edges, nodes] each."""
     sizes = [2 << level for level in range(len(noises))]
-    zero = below_edges([np.zeros(size) for size in sizes], noises)
+    zero = shares_below_edges([np.zeros(size) for size in sizes], noises)
     out = []
     for level, size in enumerate(sizes):
         shares = [[np.zeros(s) for s in sizes] for _ in range(size)]
         for node in range(size):
             shares[node][level][node] = 1.0
-        out.append(np.stack([below_edges(one, noises) - zero for one in shares], axis=1))
+        out.append(np.stack([shares_below_edges(one, noises) - zero for one in shares], axis=1))
     return zero, out
 
 
@@ -34,7 +34,7 @@ def test_it_is_weighted_least_squares(depth):
     free = np.vstack([np.eye(bins - 1), -np.ones(bins - 1)])  # the last bin is the rest of 1
     fixed = np.eye(bins)[-1]
     solved = np.linalg.lstsq(matrix @ free, target - matrix @ fixed, rcond=None)[0]
-    assert below_edges(shares, noises) == pytest.approx(np.cumsum(solved), abs=1e-12)
+    assert shares_below_edges(shares, noises) == pytest.approx(np.cumsum(solved), abs=1e-12)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
@@ -51,4 +51,4 @@ def test_variances_are_those_of_the_weights(depth):
 def test_shares_of_one_law_stay_what_they_are():
     bins = np.random.default_rng(1).dirichlet(np.ones(16))
     shares = [bins.reshape(size, -1).sum(axis=1) for size in (2, 4, 8, 16)]
-    assert below_edges(shares, NOISES) == pytest.approx(np.cumsum(bins)[:-1], abs=1e-14)
+    assert shares_below_edges(shares, NOISES) == pytest.approx(np.cumsum(bins)[:-1], abs=1e-14)

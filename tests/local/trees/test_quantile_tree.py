@@ -21,7 +21,7 @@ def test_shares_below_edges_are_unbiased_with_the_declared_error():
     m, source = local.quantiles(1.0, bounds=(0.0, 1.0), levels=4), InsecureKeyed(1)
     values = np.linspace(0, 1, PEOPLE) ** 2
     truth = np.array([np.mean(values < edge / 16) for edge in range(1, 16)])
-    found = [m.below_edges(m.perturb(values, source)) for _ in range(150)]
+    found = [m.shares_below_edges(m.perturb(values, source)) for _ in range(150)]
     shares, errors = (np.array(part) for part in zip(*found, strict=True))
     error = errors.mean(axis=0)
     assert np.all(np.abs(shares.mean(axis=0) - truth) < 4.5 * error / math.sqrt(150))
@@ -79,7 +79,7 @@ def test_intervals_are_of_the_size_of_the_error(name):
 def test_the_distribution_rises():
     m = local.quantiles(0.5, bounds=(0.0, 1.0), levels=8)
     reports = m.perturb(POPULATIONS["even"], InsecureKeyed(5))
-    raw, error = m.below_edges(reports)
+    raw, error = m.shares_below_edges(reports)
     rising, same = m.cumulative_shares(reports)
     assert np.any(np.diff(raw) < 0)
     assert np.all(np.diff(rising) >= 0)

@@ -13,7 +13,7 @@ from tests.randomness.keyed import InsecureKeyed
 from tightrope import Guarantee, local
 from tightrope.errors import InputError
 from tightrope.local.parts.losses import WORD
-from tightrope.local.vectors import nearest_moments, seeded_directions
+from tightrope.local.vectors import nearest_direction_moments, seeded_directions
 
 STUDIES = int(os.environ.get("TIGHTROPE_STUDIES", "100"))
 """Simulated studies; 2000 take some minutes."""
@@ -42,7 +42,7 @@ def test_one_pair_is_the_mechanism_of_duchi_jordan_and_wainwright(dimension):
 
 @pytest.mark.parametrize("dimension", [2, 7, 100])
 def test_order_statistics_are_those_of_the_sphere(dimension):
-    found = nearest_moments(dimension, 6)
+    found = nearest_direction_moments(dimension, 6)
     assert found.mean[5] == pytest.approx(sphere_gain(dimension), rel=1e-12)
     assert found.square[5] == pytest.approx(1 / dimension, rel=1e-12)
     raw = np.random.default_rng(2).normal(size=(100_000, 6, dimension if dimension < 10 else 2))
@@ -150,7 +150,7 @@ def test_unbiased_with_exactly_the_stated_variance(epsilon, dimension):
         squares = (decoded - vector) ** 2
         assert np.all(np.abs(squares.mean(axis=0) - exact) < SURE * squares.std(axis=0) / math.sqrt(count) + 1e-9)
         assert exact.sum() == pytest.approx(m.worst_squared_error - vector @ vector, rel=1e-12)
-        assert np.all(exact >= m.least_spread(vector) * (1 - 1e-12))
+        assert np.all(exact >= m.least_report_variance(vector) * (1 - 1e-12))
 
 
 @pytest.mark.parametrize(("dimension", "count"), [(1, 200), (4, 200)])

@@ -19,7 +19,7 @@ from tightrope.noise.families import registered_families
 from tightrope.noise.family_weights import BoxWeights, FloatWeights, NoiseRequirement
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import InsecureSeeded
-from tightrope.randomness.integers import below_each
+from tightrope.randomness.integers import uniform_below_each
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 3.0)
 
@@ -130,14 +130,14 @@ def _fits(points: np.ndarray, law: dict[tuple[int, ...], Fraction]) -> float:
 
 def test_bounds_of_their_own_are_kept_and_reached():
     bounds = np.array([1, 2, 3, 5, 8, 1 << 52] * 400)
-    drawn = below_each(bounds, InsecureSeeded(5))
+    drawn = uniform_below_each(bounds, InsecureSeeded(5))
     assert (drawn >= 0).all() and (drawn < bounds).all()
     assert [sorted(set(drawn[bounds == bound].tolist())) for bound in (1, 2, 3, 5, 8)] == [
         list(range(bound)) for bound in (1, 2, 3, 5, 8)
     ]
     assert drawn[bounds == 1 << 52].max() > 1 << 51
     with pytest.raises(InputError, match="bounds"):
-        below_each(np.array([0]), InsecureSeeded(5))
+        uniform_below_each(np.array([0]), InsecureSeeded(5))
 
 
 @pytest.mark.parametrize("dimension", [2, 5])

@@ -78,8 +78,8 @@ def test_its_noise_is_charged_and_certified():
     both = session(table()).plan([tr.count(by="g"), tr.suppressed_count(by="g")])
     assert float(both.draft.loss.epsilon(1e-6)) <= 3
     assert (
-        both.draft.accuracies()[0].errors_at_size(100)["half_width_95"]
-        > alone.draft.accuracies()[0].errors_at_size(100)["half_width_95"]
+        both.draft.query_accuracies[0].errors_at_size(100)["half_width_95"]
+        > alone.draft.query_accuracies[0].errors_at_size(100)["half_width_95"]
     )
     mechanisms = both.release().certificate["mechanisms"]
     by_statistic = {one["statistic"]: one for one in mechanisms}

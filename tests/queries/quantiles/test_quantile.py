@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError
 from tightrope.queries.quantile import ALL_CELLS, CellGrid, has_heaped_values
-from tightrope.queries.query_group import PrivacyUnit, group_queries
-from tightrope.release.build_answers import build_answers, certificate_of
+from tightrope.queries.query_group import group_queries
+from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
@@ -283,7 +284,7 @@ def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs:
         [tr.median("x", bounds=(0, 10))], expected_rows=people
     )
     stated = plan.accuracies()[0].errors_at_size(people)
-    draw = build_answers(plan.draft, certificate_of(plan.draft))
+    draw = AnswerBuilder(plan.draft, certificate_of(plan.draft)).build_answers
     exact = [open_source(table).collect_totals(task.table_request) for task in plan.draft.tasks]
     rows = [draw(exact)[0].rows[0] for _ in range(runs)]
     error = np.mean([abs(row["value"] - values[people // 2 - 1]) for row in rows])
@@ -309,7 +310,7 @@ def test_several_quantiles_never_cross_where_their_intervals_do():
     """A value outside an interval of its own was moved into it: q = 0.999 fell below q = 0.95 in 1 of 300 releases."""
     session = tr.Session(pd.DataFrame({"x": [0.0, 1.0]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     plan = session.plan(tr.quantiles("x", [0.75, 0.95, 0.999], bounds=(0, 1)))
-    (task,), (noises,) = plan.draft.tasks, plan.draft.noises()
+    (task,), (noises,) = plan.draft.tasks, plan.draft.noises_by_task
     for seed in (660, 1035, *range(40)):  # of 1 500 these two crossed
         draw = np.random.default_rng(seed)
         own = {n.vector.statistic_name: n for n in noises}

@@ -51,7 +51,7 @@ def session(epsilon: float = 20) -> tr.Session:
 def test_bins_begin_where_units_of_the_calendar_do(
     width: Any, bounds: Any, number: int, second: str, last: str
 ) -> None:
-    edges = tr.histogram("at", width=width, bounds=bounds).part_edges
+    edges = tr.histogram("at", width=width, bounds=bounds).asked.part_edges
     assert (len(edges), edges[1], edges[-1]) == (number, second, last)
 
 

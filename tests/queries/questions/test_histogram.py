@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, SchemaError
-from tightrope.queries.query_group import PrivacyUnit, group_queries
+from tightrope.queries.query_group import group_queries
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 

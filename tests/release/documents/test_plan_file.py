@@ -12,9 +12,10 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.documents.document import to_json_text
+from tightrope.documents.plan_ledger import PLAN_FILE
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean, median
-from tightrope.release.plan_file import PLAN_FILE, PlanDocument, load_plan_file, read_plan_document
+from tightrope.release.plan_file import PlanDocument, load_plan_file, read_plan_document
 from tightrope.release.plan_sections import PrivacyUnitSection, SourceSection
 
 HEAD = '[source]\npath = "data.parquet"\n'

@@ -149,7 +149,7 @@ def test_intervals_hold_the_truth_in_95_percent_of_releases_and_narrower_ones_do
     asked = [tr.count(weight=4), tr.histogram("x", edges=[0, 1, 2, 3]), tr.count(by="flag", keys=flags)]
     sums = [tr.sum("x", bounds=(0, 9)), tr.sum("x", bounds=(0, 9), by="flag", keys=flags)]
     deviation = math.sqrt(0.05 * 0.95 / RUNS)
-    every = session.plan([*asked, *sums]).draft.consistent_fits()
+    every = session.plan([*asked, *sums]).draft.consistent_fits
     assert [len(fitted.joined.answers) for fitted in every] == [3, 2]
     for fitted in every:
         for name, over in covered(fitted, RUNS).items():

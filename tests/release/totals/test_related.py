@@ -106,7 +106,7 @@ def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...
 
 def check_truth_is_left_alone(opened: tr.Session, questions: list[tr.Question]) -> None:
     plan = opened.plan(questions)
-    (fitted,) = plan.draft.consistent_fits()
+    (fitted,) = plan.draft.consistent_fits
     assert set(fitted.joined.answers) == {question.name for question in questions}
     truth = exact(opened, plan)
     tables = [fitted._noisy_table(place, truth[name]) for place, name in enumerate(fitted.joined.answers)]
@@ -238,7 +238,7 @@ def test_parts_add_up_to_totals_in_what_is_released():
 def test_what_is_released_is_least_squares_of_what_was_drawn():
     plan = session(None).plan(EACH_ROW["groups by groups"])
     answers = plan.release()
-    (fitted,) = plan.draft.consistent_fits()
+    (fitted,) = plan.draft.consistent_fits
     drawn = {a.name: {tuple(row[c] for c in a.question.key_columns): row["noisy"] for row in a.rows} for a in answers}
     again = fitted.fitted_records(drawn)
     for answer in answers:
@@ -274,7 +274,7 @@ def every(*units: str) -> dict[str, list[object]]:
 def test_where_noise_is_nearly_always_nothing_nothing_is_mixed():
     plan = session(None, epsilon=20).plan(EACH_ROW["parts of a range"])
     assert len(plan.draft.sums.joined) == 1
-    assert plan.draft.consistent_fits() == ()
+    assert plan.draft.consistent_fits == ()
     assert all(any("intervals would become longer" in note for note in one.reader_notes()) for one in plan.accuracies())
     assert all(isinstance(row["value"], int) for answer in plan.release() for row in answer.rows)
 

@@ -11,7 +11,6 @@ import pytest
 import tightrope as tr
 from tests.reporting import released
 from tightrope import reporting
-from tightrope.documents.document import plain_data
 from tightrope.documents.release import read_certificate
 from tightrope.reporting.pages.blocks import embedded_files, size_words
 
@@ -58,7 +57,7 @@ def test_what_is_not_whole_is_not_offered() -> None:
 
 def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None:
     """The file beside the page is longer, for it has lines and spaces: what is smaller is called so."""
-    held = embedded_files(plain_data(answers.result()))
+    held = embedded_files(answers.result())
     inside = files(reporting.html(answers.result()))
     assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
     assert [one.description for one in held] == ["all results, with all digits", "the certificate"]

@@ -17,8 +17,9 @@ from tests.reporting import released
 from tightrope import reporting
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.reporting.pages.release_page import _statistic_text, answer_view
-from tightrope.reporting.wording.answers import read_answer
+from tightrope.reporting.pages.release_page import answer_view, mechanism_statistic_text
+from tightrope.reporting.wording.answers import shown_answer
+from tightrope.reporting.wording.partial_release import PartialAnswer, PartialMechanism, read_part
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 JSON = st.recursive(
@@ -119,8 +120,8 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow() -> None:
 def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
     """Both outwards: 0.264 to 0.316 would be narrower than what was computed."""
     ends = {"value": 0.29, "lower": 0.2636999, "upper": 0.3161228}
-    answer = read_answer(released.rows_by("k", [released.row(0, 1, k=i) | ends for i in range(8)]))
-    view = answer_view(answer, "a")
+    document = released.rows_by("k", [released.row(0, 1, k=i) | ends for i in range(8)])
+    view = answer_view(shown_answer(read_part(document, PartialAnswer)), "a")
     assert view.axis is not None
     assert view.axis.dots[3].title == "3: 0.290 (0.263 to 0.317)"
     assert [(line.rounded_values.lower, line.rounded_values.upper) for line in view.lines] == [("0.263", "0.317")] * 8
@@ -139,8 +140,9 @@ def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
     ],
 )
 def test_the_table_of_mechanisms_names_a_column_once(statistic: str, column: str | None, said: str) -> None:
-    by = [] if "over all" in statistic else ["city"]
-    assert _statistic_text({"statistic": statistic, "column": column, "by": by}, set()) == said
+    by = () if "over all" in statistic else ("city",)
+    mechanism = PartialMechanism(statistic=statistic, column=column, by=by)
+    assert mechanism_statistic_text(mechanism, set()) == said
 
 
 def test_untrusted_text_is_escaped_everywhere() -> None:

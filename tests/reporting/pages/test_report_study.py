@@ -14,8 +14,7 @@ from tightrope import reporting
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
 from tightrope.errors import InputError
-from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import Study
+from tightrope.local.studies.study import Findings, Study
 from tightrope.reporting.wording.study import estimate_lines
 
 DOCUMENTS = {"states": sample.states, "mean": sample.mean}

@@ -12,7 +12,8 @@ import pytest
 import tightrope as tr
 from tightrope.documents.escaping import part_named
 from tightrope.reporting import html
-from tightrope.reporting.wording.answers import extra_columns, read_answer, read_answers
+from tightrope.reporting.wording.answers import extra_columns, shown_answer, shown_answers
+from tightrope.reporting.wording.partial_release import PartialAnswer
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def answers() -> tr.release.answers.Answers:
 
 
 def test_parts_have_two_ends_wherever_people_read_them(answers):
-    shown = read_answers(answers.to_data())[0]
+    shown = shown_answers(answers.result())[0]
     assert {row.key_labels for row in shown.rows} == {
         ("−60 to 0",), ("0 to 60",), ("60 and above",), ("missing or below −60",),
     }  # fmt: skip
@@ -46,12 +47,12 @@ def test_days_are_parts_too():
     frame = pd.DataFrame({"day": [dt.date(2024, 3, 1)] * 500})
     opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"), types={"day": "date"})
     made = opened.plan([tr.histogram("day", edges=[dt.date(2024, 1, 1), dt.date(2024, 7, 1)])]).release()
-    labels = [row.key_labels[0] for row in read_answers(made.to_data())[0].rows]
+    labels = [row.key_labels[0] for row in shown_answers(made.result())[0].rows]
     assert "2024-01-01 to 2024-07-01" in labels
 
 
 def test_a_line_shows_where_it_meets_the_axis_and_groups_their_places(answers):
-    named = {shown.name: shown for shown in read_answers(answers.to_data())}
+    named = {shown.name: shown for shown in shown_answers(answers.result())}
     line, top = named["regression_x_y"], named["top_k_by_g"]
     assert extra_columns(line)[0] == ("intercept", "from", "to")
     assert all(extra_columns(line)[1][0])
@@ -64,7 +65,7 @@ def test_a_line_shows_where_it_meets_the_axis_and_groups_their_places(answers):
 
 def test_a_group_that_is_hidden_behind_others_may_have_any_place():
     row = {"value": 5, "lower": 4, "upper": 6, "best_rank": 2, "worst_rank": None, "g": "a"}
-    assert extra_columns(read_answer({"by": ["g"], "rows": [row]}))[1] == [("2 or later",)]
+    assert extra_columns(shown_answer(PartialAnswer(by=("g",), rows=(row,))))[1] == [("2 or later",)]
 
 
 def test_a_missing_group_is_no_total(answers):

@@ -14,7 +14,7 @@ from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError, PrecisionError
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.transport.exact.plan import ExactDistribution, exact_plan
-from tightrope.transport.exact.tables import RowTables, _choose_by_row, choose_by_row, quantize_weights
+from tightrope.transport.exact.tables import RowTables, choose_by_row, choose_by_row_numpy, quantize_weights
 
 WEIGHTS = st.dictionaries(st.integers(0, 40), st.integers(0, 10**30), min_size=1, max_size=12).filter(
     lambda row: sum(row.values()) > 0
@@ -80,7 +80,7 @@ def test_the_compiled_loop_draws_the_same() -> None:
     words[:40] = np.resize(tables.edges.high, 40)  # ties
     layout = (tables.starts, tables.shifts, tables.edges.high, tables.own, tables.other)
     slow, plain, fast = (np.empty(5000, np.int64) for _ in range(3))
-    ties = _choose_by_row(words, rows, layout, slow)
+    ties = choose_by_row_numpy(words, rows, layout, slow)
     with np.errstate(over="ignore"):
         assert choose_by_row(words, rows, layout, plain) == ties > 0
     assert np.array_equal(slow, plain)

@@ -16,11 +16,11 @@ from tightrope.errors import InputError
 from tightrope.transport.exact.tables import RowTables
 from tightrope.transport.metric_privacy import (
     MetricMechanism,
-    certified,
     compare_on_grid,
     exponential_rows,
     grid_distances,
     metric_epsilon,
+    mix_until_private,
     optimal_metric,
     planar_laplace,
 )
@@ -131,12 +131,12 @@ def test_repair_mixes_until_the_integers_pass() -> None:
         MetricMechanism.from_channel(np.maximum(broken, 0) / np.maximum(broken, 0).sum(1)[:, None], cost).epsilon
         == math.inf
     )
-    repaired = certified(broken, cost, 1.0, exponential_rows(cost, 0.5))
+    repaired = mix_until_private(broken, cost, 1.0, exponential_rows(cost, 0.5))
     assert repaired.epsilon <= 1.0
     assert not exceeded(repaired.tables, cost, 1.0)
     assert not np.allclose(repaired.matrix, exponential_rows(cost, 0.5), atol=1e-3)
     with pytest.raises(InputError, match="the table's rounding"):
-        certified(broken, cost, 0.01, exponential_rows(cost, 0.5))
+        mix_until_private(broken, cost, 0.01, exponential_rows(cost, 0.5))
 
 
 def test_drawn_outputs_follow_the_matrix() -> None:

@@ -229,7 +229,13 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
         total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
         return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
     if overflows:
-        return _evaluate_in_chunks(z, loss, lambda part: _log_weighted_sum(part, loss, log_weight))
+
+        def log_weighted_sum(part: Complexes) -> Complexes:
+            peaks = np.max(part.real[:, None] * loss + log_weight, axis=1)
+            total = np.exp(part[:, None] * loss + (log_weight - peaks[:, None])) @ np.ones(len(loss))
+            return np.asarray(np.log(total) + peaks)
+
+        return _evaluate_in_chunks(z, loss, log_weighted_sum)
     if equidistant:
         # Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), in sum at most |zl|.
         offsets, length, rows = _row_sizes(z, loss)
@@ -276,12 +282,6 @@ def _unit_phases(angle: Floats) -> Complexes:
     np.cos(angle, out=result.real)
     np.sin(angle, out=result.imag)
     return result
-
-
-def _log_weighted_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
-    peaks = np.max(z.real[:, None] * loss + log_weight, axis=1)
-    total = np.exp(z[:, None] * loss + (log_weight - peaks[:, None])) @ np.ones(len(loss))
-    return np.asarray(np.log(total) + peaks)
 
 
 def _expm1_excess(z: Complexes, loss: Floats) -> Complexes:

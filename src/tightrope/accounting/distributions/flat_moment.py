@@ -20,8 +20,8 @@ import numpy as np
 from scipy import special
 
 from tightrope.accounting.distributions.base import Ends, FlatForm
-from tightrope.accounting.distributions.line_moment import CumulantEnclosure, log_one_plus
 from tightrope.accounting.distributions.loss_cells import HALF
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, log_one_plus
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import scipy
 from scipy import special
 from scipy.special import log_ndtr, ndtri
 
@@ -28,6 +27,7 @@ from tightrope.accounting.distributions.base import (
 )
 from tightrope.accounting.distributions.loss_cells import MAX_LOSS_CELLS, LossCells
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.root_finding import find_root
 from tightrope.numerics.rounding import ROUND_OFF
 
 ROOT_HALF = math.sqrt(0.5)
@@ -244,9 +244,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     low, high = LOG_MU_RANGE
     if log_delta_excess(low) >= 0:
         return math.exp(low)
-    return math.exp(
-        high if log_delta_excess(high) <= 0 else float(scipy.optimize.brentq(log_delta_excess, low, high, xtol=1e-9))
-    )
+    return math.exp(high if log_delta_excess(high) <= 0 else find_root(log_delta_excess, low, high, within=1e-9))
 
 
 def gaussian_reach(epsilon: float, delta: float) -> float:

@@ -19,6 +19,7 @@ from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.root_finding import bisect_real
 
 Profile = Callable[[Floats], Floats]
 
@@ -187,12 +188,12 @@ class ProfileLossDistribution(LossDistribution):
             (top, up), (bottom, down) = above, below
             right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
             bridged_mirrored = left + (1 - left) * down[1:]
-            bridged_low, bridged_high = 0.0, start
-            for _ in range(CUT_HALVINGS):
-                eta = (bridged_low + bridged_high) / 2
-                fits = np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right)
-                bridged_low, bridged_high = (eta, bridged_high) if fits else (bridged_low, eta)
-            losses, masses, outside = _kink_masses(above, below, bridged_high)
+
+            def fits_below(eta: float) -> bool:
+                return bool(np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right))
+
+            eta = bisect_real(fits_below, start, 0.0, side="fails", halvings=CUT_HALVINGS)
+            losses, masses, outside = _kink_masses(above, below, eta)
         if not np.min(masses) > -CONVEXITY_TOLERANCE:
             raise InputError("profile", self.above, "one that, mirrored below 0, is convex in e^epsilon at 0, too")
         masses, shares = np.maximum(masses, 0.0), np.full(len(losses), 0.5)

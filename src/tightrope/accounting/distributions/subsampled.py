@@ -30,8 +30,8 @@ from tightrope.accounting.distributions.flat_moment import (
     log_mixture_slope,
     relative_modulus_bound,
 )
-from tightrope.accounting.distributions.line_moment import CumulantEnclosure
 from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss, step_multiples
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 

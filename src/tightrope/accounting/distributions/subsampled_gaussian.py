@@ -2,8 +2,8 @@
 
 With A = N(0, 1), B = N(μ, 1) and l(x) = log g(x), g = 1 − q + q e^{μx − μ²/2}, removing a record compares (1−q)A + qB
 with A (loss l) and adding one compares A with (1−q)A + qB (loss −l). So M(z) is ∫ φ g^{z+1} or ∫ φ g^{−z}, taken on a
-line parallel to the real axis (``shifted_line``). ``docs/proofs/sampled-gaussian.md`` bounds the errors, and |M(z)|
-for large Im z.
+line parallel to the real axis (``subsampled_gaussian_nodes``). ``docs/proofs/sampled-gaussian.md`` bounds the errors,
+and |M(z)| for large Im z.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from scipy import special
 
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature
 from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss
-from tightrope.accounting.distributions.shifted_line import (
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, MomentQuadrature
+from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove
+from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     LiftedPath,
     MomentIntegrand,
     build_quadrature,
     quadrature_beyond_cut,
 )
-from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 

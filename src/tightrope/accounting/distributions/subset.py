@@ -25,9 +25,17 @@ from tightrope.accounting.distributions.base import (
 )
 from tightrope.accounting.distributions.flat_moment import MAX_PLAIN_EXPONENT, FlatMoment, relative_modulus_bound
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.line_moment import CumulantEnclosure, MomentQuadrature, log_one_plus
 from tightrope.accounting.distributions.loss_cells import LossCells
-from tightrope.accounting.distributions.shifted_line import (
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, MomentQuadrature, log_one_plus
+from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
+from tightrope.accounting.distributions.subsampled_gaussian import (
+    POWER_CLASSES,
+    PoissonGaussian,
+    cumulants_by_real_part,
+    log_moments_by_power_class,
+    tail_cutoff,
+)
+from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     CURVE_ANGLE,
     CUT_APPROACH_NATS,
     LARGEST_BETA,
@@ -40,14 +48,6 @@ from tightrope.accounting.distributions.shifted_line import (
     MomentIntegrand,
     complex_softplus,
     node_limit_error,
-)
-from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
-from tightrope.accounting.distributions.subsampled_gaussian import (
-    POWER_CLASSES,
-    PoissonGaussian,
-    cumulants_by_real_part,
-    log_moments_by_power_class,
-    tail_cutoff,
 )
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
@@ -153,8 +153,11 @@ class Subset(LossDistribution):
         return super().cells_by_count(count) if contains_zero else _both_sides(base, self.rate)
 
 
+@lru_cache(maxsize=256)
 def subset_distribution(distribution: LossDistribution, rate: float) -> LossDistribution:
     """Return the loss distribution of a symmetric loss run on a subset; finite distributions stay finite."""
+    if isinstance(distribution, GaussianLossDistribution):
+        return SubsetGaussian(distribution.mu, rate)
     if not isinstance(distribution, Atoms):
         return Subset(distribution, rate)
     cells = _both_sides(distribution.loss_cells(0.0), rate)

@@ -3,11 +3,9 @@
 When to use which: ``docs/adaptivity.md``. Proofs: ``docs/proofs/filters.md``.
 """
 
-from tightrope.accounting.filters.filter import BasicFilter, Filter, Guarantee
-from tightrope.accounting.filters.gaussian import GaussianFilter
+from tightrope.accounting.filters.filter import BasicFilter, Filter, GaussianFilter, Guarantee
 from tightrope.accounting.filters.menu import EnvelopeFilter, MenuFilter, TokenFilter
-from tightrope.accounting.filters.moments import MomentFilter
-from tightrope.accounting.filters.odometer import Odometer
+from tightrope.accounting.filters.moments import MomentFilter, Odometer
 
 __all__ = [
     "BasicFilter",

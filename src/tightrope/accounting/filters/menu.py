@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.filters.filter import DominatedFilter, require_privacy_loss
 from tightrope.accounting.filters.moments import log_moments
@@ -204,17 +203,18 @@ def equal_losses(one: PrivacyLoss, other: PrivacyLoss) -> bool:
 
 
 def _same_composition(one: Composition, other: Composition) -> bool:
-    return one.counts == other.counts and all(map(_same_law, one.laws, other.laws))
-
-
-def _same_law(one: LossDistribution, other: LossDistribution) -> bool:
-    if one == other:
-        return True
-    if not (isinstance(one, Atoms) and isinstance(other, Atoms)):
+    if one.counts != other.counts:
         return False
-    numbers = ((a.infinite_mass, a.opposite_mass, a.rounding_bound) for a in (one, other))
-    arrays = np.array_equal(one.losses, other.losses) and np.array_equal(one.masses, other.masses)
-    return len(set(numbers)) == 1 and arrays
+    for law, other_law in zip(one.laws, other.laws, strict=True):
+        if law == other_law:
+            continue
+        if not (isinstance(law, Atoms) and isinstance(other_law, Atoms)):
+            return False
+        numbers = {(a.infinite_mass, a.opposite_mass, a.rounding_bound) for a in (law, other_law)}
+        arrays = np.array_equal(law.losses, other_law.losses) and np.array_equal(law.masses, other_law.masses)
+        if len(numbers) != 1 or not arrays:
+            return False
+    return True
 
 
 MAX_MENU_STEPS = 1000

@@ -252,6 +252,14 @@ def _build_states(
         for w, k in zip(widths, rest, strict=True):
             shifts = np.add.outer(shifts, np.asarray(w * (k - 2 * np.arange(k + 1)), dtype=np.float64)).ravel()
             sign_chances = np.multiply.outer(sign_chances, binomial_probabilities(k, 1.0)).ravel()
+        # To the states with a sign for a uniform loss: t − w has one more minus sign, t + w as many.
+        signs = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
+        links = []
+        for group in np.flatnonzero(n).tolist():
+            shape = [k + 1 + (i == group) for i, k in enumerate(rest)]
+            one_more = signs + (np.arange(len(rest)) == group)[:, None]
+            down, up = (np.ravel_multi_index(tuple(rows), shape) for rows in (one_more, signs))
+            links.append(_StateTransition(index[_one_less(n, group)], n[group], down, up))
         states.append(
             _UniformCountState(
                 unit,
@@ -261,7 +269,7 @@ def _build_states(
                 growth=math.prod(map(pow, growths, n)),
                 moments=shifted_moment_matrix(moments[n][None, :])[0].copy(),
                 inverse=1 / (sum(n) + odd_numbers(powers)),
-                links=tuple(_link_states(index, n, rest, i) for i, m in enumerate(n) if m),
+                links=tuple(links),
             )
         )
     return tuple(states)
@@ -269,15 +277,6 @@ def _build_states(
 
 def _one_less(n: Counts, group: int) -> Counts:
     return (*n[:group], n[group] - 1, *n[group + 1 :])
-
-
-def _link_states(index: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _StateTransition:
-    """Link a state to one with a sign for a uniform loss: t − w has one more minus sign, t + w as many."""
-    signs = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
-    shape = [k + 1 + (i == group) for i, k in enumerate(rest)]
-    one_more = signs + (np.arange(len(rest)) == group)[:, None]
-    down, up = (np.ravel_multi_index(tuple(rows), shape) for rows in (one_more, signs))
-    return _StateTransition(index[_one_less(n, group)], n[group], down, up)
 
 
 def fits_many_scales(flats: tuple[FlatForm, ...], counts: Counts) -> bool:

@@ -18,7 +18,7 @@ import scipy
 from tightrope.accounting.methods.method import EpsilonGuess, approximate_epsilon_at
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
-from tightrope.numerics.complex_functions import log1p
+from tightrope.numerics.complex_functions import log1p, power_by_squaring
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -342,7 +342,7 @@ def _compose_by_transform(parts: Sequence[LatticePart]) -> ComposedMasses:
             wrapped = np.bincount(np.mod(offsets, points), weights=part.masses, minlength=points)
             single = scipy.fft.rfft(wrapped)
             if count <= MAX_SQUARED_COPIES:
-                power, error = _power_by_squaring(single, count), 8.0 * count
+                power, error = power_by_squaring(single, count), 8.0 * count
             else:
                 logarithm = np.log(single, where=single != 0, out=np.zeros_like(single))
                 power, error = np.exp(count * _safe_log(single, logarithm)), 4.0 * count
@@ -352,18 +352,6 @@ def _compose_by_transform(parts: Sequence[LatticePart]) -> ComposedMasses:
     rounding_units += 8 * far * sum(part.count for part in parts)
     masses = np.roll(scipy.fft.irfft(transformed, points), points // 2 + shift)
     return ComposedMasses(middle - points // 2, masses, rounding_units, outside, mean, variance)
-
-
-def _power_by_squaring(base: Complexes, count: int) -> Complexes:
-    """Return the power, by repeated squaring."""
-    result = None
-    while True:
-        if count & 1:
-            result = base if result is None else result * base
-        count >>= 1
-        if not count:
-            return np.ones_like(base) if result is None else result
-        base = base * base
 
 
 def _transform_length(

@@ -220,8 +220,17 @@ def on_lattice(total: Composition) -> Method | None:
     if off_lattice > 0:
         above, below = (Lattice(step, tuple(parts), infinite + lost) for lost in (off_lattice, 0.0))
         return TwoSidedLatticeMethod(above, below, slack, mass_error, "lattice")
-    triple = _three_point_recurrence(tuple(parts), step, infinite, (slack, mass_error))
-    return triple or LatticeMethod(Lattice(step, tuple(parts), infinite), slack, mass_error)
+    # The recurrence, for one symmetric triple on −step, 0, +step.
+    masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
+    if (
+        len(parts) == 1
+        and parts[0].count <= MAX_COPIES
+        and {-1, 1} <= set(masses) <= {-1, 0, 1}
+        and math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15)
+    ):
+        triple = three_point(step, (masses[1], masses.get(0, 0.0)), parts[0].missing, parts[0].count)
+        return RecurrenceMethod(triple, infinite, slack, mass_error)
+    return LatticeMethod(Lattice(step, tuple(parts), infinite), slack, mass_error)
 
 
 def _fits_lattice(laws: list[Atoms], counts: tuple[int, ...], step: float) -> bool:
@@ -236,16 +245,3 @@ def _fits_lattice(laws: list[Atoms], counts: tuple[int, ...], step: float) -> bo
     # The largest distance of the sum from 0, including atoms of negligible mass.
     ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
     return math.fsum(n * end for n, end in zip(counts, ends, strict=True)) <= MAX_EXACT_INTEGER * step
-
-
-def _three_point_recurrence(
-    parts: tuple[LatticePart, ...], step: float, infinite: float, errors: tuple[float, float]
-) -> Method | None:
-    """Return the recurrence for one symmetric triple on −step, 0, +step; ``errors``: of its losses and its masses."""
-    masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
-    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > MAX_COPIES:
-        return None
-    if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
-        return None
-    law = three_point(step, (masses[1], masses.get(0, 0.0)), parts[0].missing, parts[0].count)
-    return RecurrenceMethod(law, infinite, *errors)

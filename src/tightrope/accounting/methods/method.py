@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from tightrope.accounting.bounds import Interval
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.root_finding import find_root
 
 # Saddle-point approximation of the ε at which δ(ε) reaches a target: a first guess without a guarantee (theory §3).
 
@@ -48,7 +48,7 @@ def approximate_epsilon_at(cumulant: Callable[[Floats], Floats], log_target: flo
             if abs(position) >= MAX_LOG_SADDLE:
                 return None
         low, high = min(position, position + step), max(position, position + step)
-        log_c = float(scipy.optimize.brentq(log_excess, low, high, xtol=1e-4))
+        log_c = find_root(log_excess, low, high, within=1e-4)
         epsilon, _ = _saddle_point_values(cumulant, log_c)
     except (PrecisionError, ValueError, OverflowError):
         return None

@@ -70,22 +70,22 @@ def separate_heavy_atoms(total: Composition) -> AtomicPart | None:
     """Return the atoms to sum separately; None if a distribution lacks atoms, all are finite, or sums are too many."""
     if all(isinstance(law, Atoms) for law in total.laws):
         return None
-    laws = tuple(_law_atoms(law) for law in total.laws)
+    laws: list[Atoms] = []
+    for law in total.laws:
+        if isinstance(law, Atoms):
+            laws.append(law)
+            continue
+        cells = law.loss_cells(math.inf)
+        single = (cells.lower == cells.upper) & (cells.p_masses > 0)
+        masses = cells.p_masses[single]
+        rest = 1 - math.fsum(masses)  # counts as infinite
+        laws.append(
+            Atoms.merge_losses(cells.lower[single], masses, infinite_mass=rest, opposite_mass=rest, slack=cells.slack)
+        )
     if not all(len(law.losses) for law in laws):
         return None
-    sums = enumerate_composition(Composition(laws, total.counts))
-    return None if sums is None else AtomicPart(sums, laws, total.counts)
-
-
-def _law_atoms(law: LossDistribution) -> Atoms:
-    """Return the atoms of a distribution, with all other mass at infinity."""
-    if isinstance(law, Atoms):
-        return law
-    cells = law.loss_cells(math.inf)
-    single = (cells.lower == cells.upper) & (cells.p_masses > 0)
-    masses = cells.p_masses[single]
-    rest = 1 - math.fsum(masses)
-    return Atoms.merge_losses(cells.lower[single], masses, infinite_mass=rest, opposite_mass=rest, slack=cells.slack)
+    sums = enumerate_composition(Composition(tuple(laws), total.counts))
+    return None if sums is None else AtomicPart(sums, tuple(laws), total.counts)
 
 
 # Saddle points on a grid, Chernoff's bounds, and the aliases that they bound (``docs/proofs/contour.md``).

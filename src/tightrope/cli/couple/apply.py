@@ -6,7 +6,7 @@ The new file has no group column.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from tightrope.cli.options import AsJson
 from tightrope.cli.output import check_new_parquet_path, echo_lines, print_json, show_spinner
 from tightrope.errors import InputError
 from tightrope.transport.on_tables.collection import apply_cells, apply_table
-from tightrope.transport.on_tables.supports import Categories, Cells, Support
+from tightrope.transport.on_tables.supports import Categories, Cells
 
 APPLY_EXAMPLE = """\b
 Example:
@@ -66,7 +66,17 @@ def apply(options: ApplyOptions) -> None:
     check_new_parquet_path(options.out, OUTPUT_EXISTS_REMEDY)
     with show_spinner("Checking the mechanism ..."):
         coupling = read_mechanism(options.mechanism)
-    support = coupling.support if options.value is None else _rename_support_columns(coupling.support, options.value)
+    support = coupling.support
+    if options.value is not None:  # the same points under the names of this table's columns
+        count = len(support.column_names)
+        if len(options.value) != count:
+            needed = "one column" if count == 1 else f"{count} columns, in the same order as in 'couple fit'"
+            raise InputError.from_text("--value", f"the mechanism needs {needed}; {len(options.value)} are given")
+        if isinstance(support, Categories):
+            support = replace(support, column=options.value[0])
+        else:
+            axes = zip(support.axes, options.value, strict=True)
+            support = Cells(tuple(replace(axis, column=column) for axis, column in axes))
     coupling_for_table = replace(coupling, support=support, group=options.group or coupling.group)
     keep = tuple(options.keep or ())
     with show_row_progress("Sampling") as progress:
@@ -91,18 +101,6 @@ def apply(options: ApplyOptions) -> None:
         return
     echo_lines(f"{rows:,} rows written to {options.out}: {', '.join(written_columns)}.")
     echo_lines("Each value was replaced once. Running this again would release each value again, and reveal more.")
-
-
-def _rename_support_columns(support: Support, columns: Sequence[str]) -> Support:
-    """Return the support with its columns renamed; the points are the same."""
-    count = len(support.column_names)
-    if len(columns) != count:
-        needed = "one column" if count == 1 else f"{count} columns, in the same order as in 'couple fit'"
-        raise InputError.from_text("--value", f"the mechanism needs {needed}; {len(columns)} are given")
-    if isinstance(support, Categories):
-        return replace(support, column=columns[0])
-    axes = zip(support.axes, columns, strict=True)
-    return Cells(tuple(replace(axis, column=column) for axis, column in axes))
 
 
 @contextmanager

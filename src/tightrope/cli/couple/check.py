@@ -85,7 +85,25 @@ def check(
     """
     with show_spinner("Checking ..."):
         if mechanism.suffix == ".csv":
-            results = _matrix_results(mechanism, laws, [data, table, samples])
+            # A randomization matrix: row x has the probabilities of the outputs for input x.
+            from tightrope.tables.labels import Labels
+
+            if laws is None:
+                text = "is required if MECHANISM is a .csv file, for example --laws actual.csv"
+                raise InputError.from_text("--laws", text)
+            if any(option is not None for option in (data, table, samples)):
+                text = "a CSV mechanism takes --laws, but not --data, --table or --samples"
+                raise InputError.from_text(str(mechanism), text)
+            channel = Channel(read_probability_matrix(mechanism))
+            support = Categories("input", Labels.from_names(range(channel.input_count)))
+            group_distributions = laws_from_entries(read_distributions_csv(laws), support, "input")
+            results: dict[str, Any] = {
+                "kind": "channel",
+                "points": channel.input_count,
+                "groups": [str(name) for name in group_distributions.laws],
+                "point_epsilon": channel.epsilon,
+                "measured": _largest_divergences(channel, list(group_distributions.laws.values())),
+            }
         else:
             results = _coupling_results(read_mechanism(mechanism), laws, (data, table), samples)
     if as_json:
@@ -183,26 +201,6 @@ def _coupling_results(
             **_bound_as_dict(one_draw_from_samples(fitted, samples)),
         }
     return results
-
-
-def _matrix_results(path: Path, laws: Path | None, mechanism_file_options: list[Any]) -> dict[str, Any]:
-    """Return the results for a randomization matrix: row x has the probabilities of the outputs for input x."""
-    from tightrope.tables.labels import Labels
-
-    if laws is None:
-        raise InputError.from_text("--laws", "is required if MECHANISM is a .csv file, for example --laws actual.csv")
-    if any(option is not None for option in mechanism_file_options):
-        raise InputError.from_text(str(path), "a CSV mechanism takes --laws, but not --data, --table or --samples")
-    channel = Channel(read_probability_matrix(path))
-    support = Categories("input", Labels.from_names(range(channel.input_count)))
-    group_distributions = laws_from_entries(read_distributions_csv(laws), support, "input")
-    return {
-        "kind": "channel",
-        "points": channel.input_count,
-        "groups": [str(name) for name in group_distributions.laws],
-        "point_epsilon": channel.epsilon,
-        "measured": _largest_divergences(channel, list(group_distributions.laws.values())),
-    }
 
 
 def _largest_divergences(mechanism: Any, group_inputs: list[Any]) -> dict[str, float]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.cli.options import parse_bounds
+from tightrope.cli.options import is_finite_number, open_csv_file, parse_bounds
 from tightrope.errors import InputError, quoted_names, suggest_nearest
 from tightrope.tables.labels import Axis, Labels, Name
 from tightrope.transport.on_tables.saved import KnownLaws, laws_from_counts, laws_from_entries, private_laws_from_counts
@@ -61,7 +59,11 @@ def _distributions_from_table(options: FitOptions, cells: Cells | None) -> Known
         table = open_table_with_types(options.data, options.table, dict.fromkeys(numeric, "number"))
     groups = None if options.groups is None else _parse_label_list("groups", options.groups, table, options.group)
     population = Population(group=options.group, person=options.privacy_unit, groups=groups)
-    points = _parse_points(options, cells, table)
+    # The cells, the listed categories, or the column whose categories are read from the table.
+    points: Support | str = options.value[0] if cells is None else cells
+    if isinstance(points, str) and options.points is not None:
+        names = _parse_label_list("points", options.points, table, points)
+        points = Categories(points, Labels.from_names(names))
     if options.epsilon is None:
         group_distributions = laws_from_counts(count_points(table, points, population))
         if isinstance(points, str):
@@ -93,19 +95,12 @@ def _check_categories_are_not_numbers(options: FitOptions, table: Table, support
     names = support.point_names
     if options.metric is not None or table.schema.find_column(column).kind != "text" or len(names) <= 2:
         return
-    if all(_is_number(str(name)) for name in names):
+    if all(is_finite_number(str(name)) for name in names):
         raise InputError.from_text(
             f"--value {column}",
             f"column {column!r} has only numbers, {len(names)} different ones; give --bins N --bounds LOW,HIGH, or "
             "--metric discrete to treat them as categories",
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def open_table_with_types(path: Path | None, name: str | None, types: dict[str, str]) -> Table:
@@ -155,25 +150,12 @@ def _cells_per_axis(options: FitOptions) -> list[int]:
         raise InputError.from_text("--grid", "cannot be combined with --bins: --bins is for one column, --grid for two")
     if options.bins is not None:
         return [options.bins]
-    return [] if options.grid is None else _parse_grid(options.grid)
-
-
-def _parse_grid(text: str) -> list[int]:
-    """Return the two numbers of a --grid."""
-    rows, _, columns = text.lower().partition("x")
+    if options.grid is None:
+        return []
+    rows, _, columns = options.grid.lower().partition("x")
     if not (rows.isdecimal() and columns.isdecimal()):
-        raise InputError.from_text(f"--grid {text}", "write ROWSxCOLUMNS, two integers, for example 15x36")
+        raise InputError.from_text(f"--grid {options.grid}", "write ROWSxCOLUMNS, two integers, for example 15x36")
     return [int(rows), int(columns)]
-
-
-def _parse_points(options: FitOptions, cells: Cells | None, table: Table) -> Support | str:
-    """Return the cells, the listed categories, or the column whose categories are read from the table."""
-    if cells is not None:
-        return cells
-    column = options.value[0]
-    if options.points is None:
-        return column
-    return Categories(column, Labels.from_names(_parse_label_list("points", options.points, table, column)))
 
 
 def _parse_label_list(option: str, text: str, table: Table, column: str) -> tuple[Name, ...]:
@@ -188,24 +170,21 @@ def _parse_label_list(option: str, text: str, table: Table, column: str) -> tupl
 
 
 def read_distributions_csv(path: Path) -> list[tuple[str, str, float]]:
-    """Return (point, group, mass) for each line of a CSV file that has exactly these columns."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            if sorted(reader.fieldnames or []) != sorted(CSV_COLUMNS):
-                raise InputError.from_text(str(path), f"line 1 must name the columns {', '.join(CSV_COLUMNS)}")
-            return [_parse_distribution_line(row, f"line {reader.line_num} of {path}") for row in reader]
-    except OSError as problem:
-        raise InputError.from_text(str(path), f"cannot be read ({problem.strerror})") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise InputError.from_text(str(path), "not a CSV file in UTF-8") from None
+    """Return (point, group, mass) for each line of a CSV file that has exactly these columns.
 
-
-def _parse_distribution_line(row: Mapping[str | None, str | None], line: str) -> tuple[str, str, float]:
-    """Return the entries of one line; errors give the line number, never its contents."""
-    if None in row or None in row.values():  # csv.DictReader stores surplus entries under None, missing ones as None
-        raise InputError.from_text(line, f"expected three entries ({', '.join(CSV_COLUMNS)})")
-    try:
-        return str(row["point"] or ""), str(row["group"] or ""), float(row["mass"] or "")
-    except ValueError:
-        raise InputError.from_text(line, "the mass is not a number") from None
+    Errors give the line number, never its contents.
+    """
+    entries: list[tuple[str, str, float]] = []
+    with open_csv_file(path) as file:
+        reader = csv.DictReader(file)
+        if sorted(reader.fieldnames or []) != sorted(CSV_COLUMNS):
+            raise InputError.from_text(str(path), f"line 1 must name the columns {', '.join(CSV_COLUMNS)}")
+        for row in reader:
+            line = f"line {reader.line_num} of {path}"
+            if None in row or None in row.values():  # surplus entries are under None, missing ones are None
+                raise InputError.from_text(line, f"expected three entries ({', '.join(CSV_COLUMNS)})")
+            try:
+                entries.append((str(row["point"] or ""), str(row["group"] or ""), float(row["mass"] or "")))
+            except ValueError:
+                raise InputError.from_text(line, "the mass is not a number") from None
+    return entries

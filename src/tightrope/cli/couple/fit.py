@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,30 +151,16 @@ def fit(options: FitOptions) -> None:
     with show_spinner("Fitting ..."):
         metric = fit_data.support.default_metric if options.metric is None else options.metric
         objective: Any = options.objective  # checked by fit
-        cost, target = (
-            fit_data.support.transport_cost(metric),
-            target_law(fit_data, options.target),
-        )
+        cost, target = fit_data.support.transport_cost(metric), target_law(fit_data, options.target)
         fitted = CouplingMechanism.fit(fit_data.laws, cost, target=target, objective=objective)
-        saved = SavedCoupling(
-            fitted,
-            fit_data.support,
-            options.group,
-            metric,
-            fit_data.stated_origin(options.target),
-        )
+        origin = fit_data.stated_origin(options.target)
+        saved = SavedCoupling(fitted, fit_data.support, options.group, metric, origin)
     seconds = time.perf_counter() - started
     groups: list[dict[str, Any]] = []
     for name in fitted.groups:
         distances = moves(fitted, name, cost)
-        groups.append(
-            {
-                "group": str(name),
-                "mean": distances.mean,
-                "largest": distances.largest,
-                "kept": distances.kept,
-            }
-        )
+        texts = {"group": str(name), "mean": distances.mean, "largest": distances.largest, "kept": distances.kept}
+        groups.append(texts)
     # These are the printed results and, with "out", those of --json.
     data = {
         "points": len(saved.support),
@@ -187,7 +172,10 @@ def fit(options: FitOptions) -> None:
         "seconds": seconds,
         "origin": plain_data(saved.origin),
     }
-    with _owner_only_files(fit_data.kind == "table"):
+    # Files that reveal the table's distributions are readable only to their owner.
+    previous_mask = os.umask(0)
+    os.umask(previous_mask | DENIED_PERMISSIONS if fit_data.kind == "table" else previous_mask)
+    try:
         write_file(options.out, to_json_text(saved.to_document()))
         if options.plot is not None:
             with show_spinner("Plotting ..."):
@@ -201,6 +189,8 @@ def fit(options: FitOptions) -> None:
                     tables=[Table(caption, tuple(name.capitalize() for name in MOVE_COLUMNS), _move_rows(data))],
                 ),
             )
+    finally:
+        os.umask(previous_mask)
     if options.as_json:
         print_json({**data, "out": str(options.out)})
     else:
@@ -227,17 +217,6 @@ def _check_files(options: FitOptions) -> None:
         raise InputError.from_text(f"--out {options.out}", "the file exists already; --force overwrites it")
     if len({path.resolve() for path in outputs.values()}) < len(outputs):
         raise InputError.from_text(", ".join(outputs), "name a different file for each")
-
-
-@contextmanager
-def _owner_only_files(secret: bool) -> Iterator[None]:
-    """Make new files readable only to their owner if they are secret."""
-    previous_mask = os.umask(0)
-    os.umask(previous_mask | DENIED_PERMISSIONS if secret else previous_mask)
-    try:
-        yield
-    finally:
-        os.umask(previous_mask)
 
 
 def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:

@@ -27,8 +27,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, percent_text, typed_text
 from tightrope.errors import SchemaError
 from tightrope.local.collection import perturb_table, tally_table
-from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import load_study
+from tightrope.local.studies.study import Findings, load_study
 from tightrope.reporting import study_html
 from tightrope.reporting.wording.study import (
     effort_words,

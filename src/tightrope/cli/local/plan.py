@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from tightrope.cli.options import AsJson, Force, Page, check_report_path, parse_bounds
-from tightrope.cli.output import echo_lines, print_json, show_spinner, writable_folder, write_file
+from tightrope.cli.output import echo_lines, print_json, show_spinner, write_file
 from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, typed_text
 from tightrope.errors import InputError, suggest_nearest
 from tightrope.local.studies.planning import plan as find_best_plan
@@ -25,6 +26,8 @@ Example: estimate the proportions of 16 browsers from 200,000 people. The second
   tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
+INTEGER_NAME = re.compile("0|-?[1-9][0-9]{0,17}")
+"""An integer in canonical form: 7 or -7, not 07 or +7."""
 QUESTIONS = ("distribution", "mean", "vector")
 Question = Annotated[
     str,
@@ -81,6 +84,70 @@ class StudyOptions:
     force: Force = False
     as_json: AsJson = False
 
+    def __post_init__(self) -> None:
+        if self.question not in QUESTIONS:
+            advice = suggest_nearest(self.question, QUESTIONS) or f"give one of {', '.join(QUESTIONS)}"
+            raise InputError.from_text("QUESTION", f"unknown question {self.question!r}; {advice}")
+        if (self.people is None) == (self.error is None):
+            given = "neither is given" if self.people is None else "both are given"
+            raise InputError.from_text("--people, --error", f"{given}; give exactly one; the other is computed")
+
+    def build_study(self) -> Study | None:
+        """Return the study, or None if neither categories nor bounds are given.
+
+        Raises ``InputError`` for options that conflict and for output paths that cannot be written.
+        """
+        names = self.category_names()
+        if names is None and self.bounds is None:
+            for name, path in (("--out", self.out), ("--report", self.report)):
+                if path is not None:
+                    advice = "--categories (or --categories-from), or --bounds for a mean"
+                    raise InputError.from_text(name, f"needs the possible answers: give {advice}")
+            return None
+        if self.k is not None and self.k != len(names or ()):
+            if names is not None:
+                text = f"differs from the number of categories, {len(names)}; leave --k out"
+                raise InputError.from_text(f"--k {self.k}", text)
+            if self.question == "distribution":
+                text = "is only for 'mean'; for a distribution give --categories"
+                raise InputError.from_text(f"--bounds {self.bounds}", text)
+            raise InputError.from_text(f"--k {self.k}", "is only for 'distribution'; leave --k out")
+        check_report_path(self.out, replace=self.force, name="--out", suffix=".toml")
+        check_report_path(self.report, replace=self.force)
+        bounds = None if self.bounds is None else parse_bounds(self.bounds)
+        return Study(
+            cast("QuestionKind", self.question),
+            self.epsilon,
+            names or (),
+            bounds,
+            total_variation=self.total_variation,
+            title=self.title,
+        )
+
+    def category_names(self) -> tuple[str | int, ...] | None:
+        """Return the names on the command line or in the file, without surrounding spaces; None if there are none."""
+        path = self.categories_from
+        if self.categories is not None:
+            if path is not None:
+                raise InputError.from_text("--categories", "cannot be combined with --categories-from")
+            names = [name.strip() for name in self.categories.split(",")]
+        elif path is None:
+            return None
+        else:
+            try:
+                lines = path.read_text(encoding="utf-8").split("\n")
+            except OSError as problem:
+                option = f"--categories-from {path}"
+                raise InputError.from_text(option, f"cannot be read ({problem.strerror})") from None
+            except UnicodeDecodeError:
+                option = f"--categories-from {path}"
+                raise InputError.from_text(option, "expected a text file in UTF-8 with one name per line") from None
+            names = [line.strip() for line in lines if line.strip()]
+        if not all(names):
+            text = "a name between two commas is empty; to use the empty text as a category, write '' in the study file"
+            raise InputError.from_text(f"--categories {self.categories}", text)
+        return tuple(map(int, names)) if all(map(INTEGER_NAME.fullmatch, names)) else tuple(names)
+
 
 def plan(options: StudyOptions) -> None:
     """Compute the sample size of a study.
@@ -88,8 +155,7 @@ def plan(options: StudyOptions) -> None:
     Chooses the mechanism with the smallest variance and compares it with a lower bound for every mechanism. With --out,
     writes the study file that participants and collector share.
     """
-    _check_question(options)
-    study = _build_study(options)
+    study = options.build_study()
     # Errors are computed for numbers in [−1, 1].
     error_scale = 1.0 if study is None else study.error_unit
     with show_spinner("Comparing mechanisms ..."):
@@ -131,95 +197,6 @@ def plan(options: StudyOptions) -> None:
         echo_lines(f"  tightrope local perturb {options.out} DATA --column ANSWER --out reports.parquet")
     if options.report is not None:
         echo_lines(f"Written: {options.report}")
-
-
-def _check_question(options: StudyOptions) -> None:
-    """Raise ``InputError`` for an unknown question, and unless exactly one of --people and --error is given."""
-    if options.question not in QUESTIONS:
-        advice = suggest_nearest(options.question, QUESTIONS) or f"give one of {', '.join(QUESTIONS)}"
-        raise InputError.from_text("QUESTION", f"unknown question {options.question!r}; {advice}")
-    if (options.people is None) == (options.error is None):
-        given = "neither is given" if options.people is None else "both are given"
-        raise InputError.from_text("--people, --error", f"{given}; give exactly one; the other is computed")
-
-
-def _build_study(options: StudyOptions) -> Study | None:
-    """Return the study, or None if neither categories nor bounds are given.
-
-    Raises ``InputError`` for options that conflict and for output paths that cannot be written.
-    """
-    names = _parse_names(options)
-    if names is None and options.bounds is None:
-        for name, path in (("--out", options.out), ("--report", options.report)):
-            if path is not None:
-                advice = "--categories (or --categories-from), or --bounds for a mean"
-                raise InputError.from_text(name, f"needs the possible answers: give {advice}")
-        return None
-    if options.k is not None and options.k != len(names or ()):
-        if names is not None:
-            text = f"differs from the number of categories, {len(names)}; leave --k out"
-            raise InputError.from_text(f"--k {options.k}", text)
-        if options.question == "distribution":
-            text = "is only for 'mean'; for a distribution give --categories"
-            raise InputError.from_text(f"--bounds {options.bounds}", text)
-        raise InputError.from_text(f"--k {options.k}", "is only for 'distribution'; leave --k out")
-    _check_out(options)
-    check_report_path(options.report, replace=options.force)
-    bounds = None if options.bounds is None else parse_bounds(options.bounds)
-    return Study(
-        cast("QuestionKind", options.question),
-        options.epsilon,
-        names or (),
-        bounds,
-        total_variation=options.total_variation,
-        title=options.title,
-    )
-
-
-def _check_out(options: StudyOptions) -> None:
-    """Raise ``InputError`` if the study file could not be written, or would replace a file."""
-    if options.out is None:
-        return
-    if options.out.suffix != ".toml":
-        raise InputError.from_text(f"--out {options.out}", "the name must end in .toml")
-    if options.out.exists() and not options.force:
-        raise InputError.from_text(f"--out {options.out}", "the file exists already; --force overwrites it")
-    writable_folder(options.out.parent)
-
-
-def _parse_names(options: StudyOptions) -> tuple[str | int, ...] | None:
-    """Return the names on the command line or in the file, without surrounding spaces; None if there are none."""
-    path = options.categories_from
-    if options.categories is not None:
-        if path is not None:
-            raise InputError.from_text("--categories", "cannot be combined with --categories-from")
-        names = [name.strip() for name in options.categories.split(",")]
-    elif path is None:
-        return None
-    else:
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")
-        except OSError as problem:
-            option = f"--categories-from {path}"
-            raise InputError.from_text(option, f"cannot be read ({problem.strerror})") from None
-        except UnicodeDecodeError:
-            option = f"--categories-from {path}"
-            raise InputError.from_text(option, "expected a text file in UTF-8 with one name per line") from None
-        names = [line.strip() for line in lines if line.strip()]
-    if not all(names):
-        text = "a name between two commas is empty; to use the empty text as a category, write '' in the study file"
-        raise InputError.from_text(f"--categories {options.categories}", text)
-    return tuple(map(int, names)) if all(map(_is_integer_text, names)) else tuple(names)
-
-
-def _is_integer_text(name: str) -> bool:
-    """Return whether the text is an integer in canonical form: 7 or -7, not 07 or +7.
-
-    >>> _is_integer_text("-7"), _is_integer_text("07"), _is_integer_text("7.0")
-    (True, False, False)
-    """
-    digits = name.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
 
 
 def _study_page(study: Study, best_plan: Plan, error_scale: float) -> str:

@@ -14,9 +14,10 @@ from scipy import special
 
 from tightrope.channels import kernel
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Bools, Floats
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.distributions import normalize_stochastic_matrix
+from tightrope.numerics.root_finding import bisect_arrays
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
@@ -93,7 +94,7 @@ class Cells(BayesProblem):
         0.5
         """
         if isinstance(prior, Prior):
-            return cls._of_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
+            return cls._from_distribution(prior, likelihood, check_integer("cells", cells, at_least=2))
         try:
             samples = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
@@ -110,14 +111,14 @@ class Cells(BayesProblem):
         return cls(points, points, counts / counts.sum(), laws)
 
     @classmethod
-    def _of_distribution(cls, prior: Prior, likelihood: Callable[[Floats], ArrayLike], cells: int) -> Cells:
+    def _from_distribution(cls, prior: Prior, likelihood: Callable[[Floats], ArrayLike], cells: int) -> Cells:
         edges = np.asarray(prior.ppf(np.arange(cells + 1) / cells), dtype=np.float64)
         if np.any(np.isnan(edges)) or np.any(np.diff(edges) < 0):
             raise InputError("prior", prior, "a distribution with rising quantiles, such as scipy.stats.norm(0, 1)")
         nodes = (np.arange(cells)[:, None] + special.roots_sh_legendre(NODES)[0]) / cells
         points = np.asarray(prior.ppf(nodes.ravel()), dtype=np.float64)
         laws = _outcome_distributions(likelihood, points).reshape(cells, NODES, -1)
-        finer = partial(cls._of_distribution, prior, likelihood)
+        finer = partial(cls._from_distribution, prior, likelihood)
         return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws, finer)
 
     def discretized_problem(self, count: int) -> Cells | None:
@@ -265,11 +266,11 @@ class BetaBernoulli(BayesProblem):
 
 def _level_crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats) -> Floats:
     """Return θ where log θ^s (1−θ)^{n−s} crosses ``level``, between ``outer`` (below it) and the peak at ``inner``."""
-    for _ in range(BISECTIONS):
-        middle = (outer + inner) / 2
-        above = special.xlogy(s, middle) + special.xlog1py(count - s, -middle) > level
-        inner, outer = np.where(above, middle, inner), np.where(above, outer, middle)
-    return outer
+
+    def is_above(theta: Floats) -> Bools:
+        return np.asarray(special.xlogy(s, theta) + special.xlog1py(count - s, -theta) > level)
+
+    return bisect_arrays(is_above, outer, inner, side="fails", halvings=BISECTIONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,16 @@ from tightrope.local.limits.bayes import BayesProblem, Cells
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, lower_bound
 from tightrope.local.limits.testing import MAX_COMPOSED_REPORTS
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Bools, Floats
 from tightrope.numerics.checks import check_integer
+from tightrope.numerics.root_finding import bisect_arrays
 
 DIVERGENCE_ROUNDING = 1e-15
 """Added to the information, for the rounding of the divergence, whose terms are at most about 1 where it matters."""
 
 
 def largest_probability(information: float | Floats, base: Floats) -> Floats:
-    """Return the largest p ≥ b with KL(p‖b) ≤ I, b = ``base`` in (0, 1], by bisection from above; shapes broadcast.
+    """Return the largest p ≥ b with KL(p‖b) ≤ I, b = ``base`` in (0, 1], rounded up; shapes broadcast.
 
     An event of probability b has at most this probability given I nats of information (data processing of KL).
 
@@ -34,12 +35,11 @@ def largest_probability(information: float | Floats, base: Floats) -> Floats:
     1.0
     """
     limit, base = np.broadcast_arrays(np.asarray(information, dtype=np.float64), base)
-    low, high = base, np.ones_like(base)
-    for _ in range(60):
-        middle = (low + high) / 2
-        fits = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= limit + DIVERGENCE_ROUNDING
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    return high
+
+    def fits(p: Floats) -> Bools:
+        return rel_entr(p, base) + rel_entr(1 - p, 1 - base) <= limit + DIVERGENCE_ROUNDING
+
+    return bisect_arrays(fits, np.ones_like(base), base, side="fails", halvings=60)
 
 
 RADII = 250
@@ -82,10 +82,10 @@ class Bayes(Limit):
         return min(by_value, contracted * self.problem.mutual_information(count))
 
     def risk(self, people: int) -> float:
-        """Return the larger of ``over_prior`` and ``within_windows``."""
-        return max(self.over_prior(people), self.within_windows(people))
+        """Return the larger of ``risk_over_prior`` and ``risk_within_windows``."""
+        return max(self.risk_over_prior(people), self.risk_within_windows(people))
 
-    def over_prior(self, people: int) -> float:
+    def risk_over_prior(self, people: int) -> float:
         """Return a lower sum for ∫ (1 − p(ζ))₊ dℓ(ζ): in each step of ζ, p is taken at the far end."""
         radius = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * self.problem.covering_radius
         radius = np.concatenate([radius, np.linspace(0.0, self.problem.covering_radius, RADII)[1:]])
@@ -94,14 +94,14 @@ class Bayes(Limit):
         costs = np.array([self.cost(value) for value in (0.0, *radius.tolist())])
         return lower_bound(float(np.diff(costs) @ missed))
 
-    def within_windows(self, people: int) -> float:
-        """Return ``risk_within`` for the best number of windows; 0 for priors of samples."""
+    def risk_within_windows(self, people: int) -> float:
+        """Return ``risk_within_window`` for the best number of windows; 0 for priors of samples."""
         information = check_integer("people", people) * self.constraint.kl_contraction
         risks = [0.0]
         for count in window_counts(information):
             cells = self.problem.discretized_problem(count * CELLS_PER_WINDOW)
             if cells is not None:
-                risks.append(risk_within(cells, count, information, self.cost))
+                risks.append(risk_within_window(cells, count, information, self.cost))
         return lower_bound(max(risks))
 
     def one_step(self, people: int) -> float:
@@ -139,7 +139,7 @@ def _best_step(limit: float, gamma: float, problem: BayesProblem) -> float:
     return max(float(values[at]), -float(polished.fun))
 
 
-def risk_within(cells: Cells, windows: int, information: float, cost: Cost) -> float:
+def risk_within_window(cells: Cells, windows: int, information: float, cost: Cost) -> float:
     """Return a lower bound on the risk if the window w of Θ is known: the mean of Σ_j (ℓ(ζ_j) − ℓ(ζ_{j−1})) (1 − p_j).
 
     An interval of width 2ζ < 2ζ_j meets at most j cells of the window; p_j is the largest p with KL(p‖j/cells) ≤

@@ -135,12 +135,14 @@ def make_constraint(privacy: object) -> Constraint:
 
 
 @make_constraint.register
-def _(privacy: Guarantee) -> Constraint:
+def guarantee_constraint(privacy: Guarantee) -> Constraint:
+    """Return the constraint of all mechanisms with a guarantee."""
     return AnyMechanism(privacy)
 
 
 @make_constraint.register
-def _(privacy: Kernel) -> Constraint:
+def channel_constraint(privacy: Kernel) -> Constraint:
+    """Return the constraint of one given channel."""
     return GivenChannel(privacy)
 
 

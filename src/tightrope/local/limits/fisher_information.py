@@ -196,7 +196,7 @@ def risk_near_uniform(guarantee: Guarantee, m: int, people: int, *, interactive:
     have on average the fraction pairs/d of the trace.
     """
     trace, d, pairs = trace_of_information(guarantee, m), m - 1, m // 2
-    ball = 4 * first_zero(d) ** 2 * m * d
+    ball = 4 * first_bessel_zero(d) ** 2 * m * d
     best = max(d * d / (people * trace / (1 - r) + ball / r**2) for r in RELATIVE_RADII)
     if interactive:
         return best
@@ -231,13 +231,13 @@ def trace_of_information(guarantee: Guarantee, m: int) -> float:
     return (m - 1) * (1 - 1 / m) * fisher_information(guarantee, 1 / m)
 
 
-def first_zero(d: int) -> float:
+def first_bessel_zero(d: int) -> float:
     """Return the first zero of the Bessel function of order d/2 − 1, or a larger number.
 
     It gives the least informative prior on a ball. Exact for even d; for odd d the zero for d + 1 is returned, and
     above order 1000 an upper bound.
 
-    >>> round(first_zero(2), 6)
+    >>> round(first_bessel_zero(2), 6)
     2.404826
     """
     order = (d - 1) // 2
@@ -254,10 +254,11 @@ def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
 
     ``d²/(n G (1 + ρ²/(1−ρ)) + 4j²/r²)`` with ρ = r √G for the best r: values on the sphere have density 1 + d μ·x; G =
     d² M², M = ``max_tilted_mean``; the prior is the square of the first eigenfunction of the ball of radius r ≤ 1/d, j
-    is ``first_zero`` (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the value reaches.
+    is ``first_bessel_zero`` (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the
+    value reaches.
     """
     d, root_information = dimension, dimension * max_tilted_mean(epsilon, dimension)
-    zero = first_zero(d)
+    zero = first_bessel_zero(d)
     bounds = [0.0]
     for radius in (relative / d for relative in RADII):
         rho = radius * root_information

@@ -27,7 +27,7 @@ from tightrope.local.limits.fisher_information import (
     risk_near_uniform,
     search_concentration,
 )
-from tightrope.local.limits.limit import LOWERING_FACTOR, Limit, fewest_people, lower_bound, people_beyond
+from tightrope.local.limits.limit import LOWERING_FACTOR, Limit, fewest_people, lower_bound, people_not_excluded
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_positive
@@ -364,7 +364,7 @@ class FrequenciesLimit(Limit):
                 return remaining / trace
             return np.inf if remaining > 0 else 0.0
 
-        return max(least, people_beyond(self._best_score(excluded_people), target))
+        return max(least, people_not_excluded(self._best_score(excluded_people), target))
 
     def _best_score(self, score: Score) -> float:
         m, a = best_prior(self.guarantee, self.k, score)

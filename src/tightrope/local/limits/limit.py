@@ -16,6 +16,7 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_positive, check_probability, non_negative
 from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import HELLINGER, KL, TOTAL_VARIATION
+from tightrope.numerics.root_finding import bisect_integer, bracket_by_doubling
 
 MAX_PEOPLE = 10**15
 PEOPLE_TOLERANCE = 1e-3
@@ -53,28 +54,27 @@ class Limit(ABC):
 
 
 def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
-    """Return n + 1 for an n with bound(n) > target, by doubling and bisection; 1 if there is no such n ≥ 1.
+    """Return n + 1 for an n with bound(n) > target, nearly the largest; 1 if there is no such n ≥ 1.
 
     ``from_`` is a known lower bound on the result, at which the search starts.
 
     >>> fewest_people(lambda n: 1 / n, 0.01)
     100
     """
-    low, high = from_ - 1, from_
-    while bound(high) > target:
-        low, high = high, 2 * high
-        if high > MAX_PEOPLE:
-            raise _out_of_reach(target)
-    while high - low > max(1, int(PEOPLE_TOLERANCE * low)):
-        middle = (low + high) // 2
-        low, high = (middle, high) if bound(middle) > target else (low, middle)
-    return low + 1
+
+    def suffices(people: int) -> bool:
+        return not bound(people) > target
+
+    bracket = bracket_by_doubling(suffices, from_ - 1, from_, limit=MAX_PEOPLE)
+    if bracket is None:
+        raise _out_of_reach(target)
+    return bisect_integer(suffices, *bracket, side="fails", relative=PEOPLE_TOLERANCE) + 1
 
 
-def people_beyond(excluded: float, target: float) -> int:
+def people_not_excluded(excluded: float, target: float) -> int:
     """Return the smallest integer ≥ ``excluded`` (lowered for rounding), at least 1; fewer people are excluded.
 
-    >>> people_beyond(99.5, 0.01), people_beyond(-3.0, 0.01)
+    >>> people_not_excluded(99.5, 0.01), people_not_excluded(-3.0, 0.01)
     (100, 1)
     """
     if excluded > MAX_PEOPLE:
@@ -86,10 +86,10 @@ def _out_of_reach(target: float) -> InputError:
     return InputError("risk", target, f"within reach of {MAX_PEOPLE:.0e} people", "use a larger risk")
 
 
-def cost_of(cost: str | Cost) -> Cost:
+def resolve_cost_function(cost: str | Cost) -> Cost:
     """Return the cost function of an error ≥ 0: "absolute", "squared" or any non-decreasing function.
 
-    >>> cost_of("squared")(3.0)
+    >>> resolve_cost_function("squared")(3.0)
     9.0
     """
     if callable(cost):

@@ -18,7 +18,7 @@ from tightrope.local.limits.bayes import BayesProblem
 from tightrope.local.limits.bayes_limit import Bayes
 from tightrope.local.limits.constraint import make_constraint
 from tightrope.local.limits.frequencies import FrequenciesLimit
-from tightrope.local.limits.limit import Cost, Hypotheses, cost_of, make_hypotheses
+from tightrope.local.limits.limit import Cost, Hypotheses, make_hypotheses, resolve_cost_function
 from tightrope.local.limits.mean import BallLimit, Fano, MomentLimit, Packing
 from tightrope.local.limits.testing import Assouad, LeCam, Testing
 from tightrope.local.limits.van_trees import ProportionLimit
@@ -41,7 +41,7 @@ def by_two_points(
     """
     report_kl = printed_contraction(guarantee) * min(pair.kl, pair.reverse_kl)
     overlap = 1 - math.sqrt(people * report_kl / 2) if report_kl < math.inf else 0.0
-    return max(0.0, cost_of(cost)(separation / 2) * overlap / 2)
+    return max(0.0, resolve_cost_function(cost)(separation / 2) * overlap / 2)
 
 
 def by_information(problem: BayesProblem, people: int, contraction: float = 1.0) -> float:
@@ -113,7 +113,7 @@ def le_cam(
     (121, True)
     """
     divergence = make_constraint(privacy).report_divergence(make_hypotheses(p0, p1))
-    return LeCam(divergence, check_positive("separation", separation), cost_of(cost))
+    return LeCam(divergence, check_positive("separation", separation), resolve_cost_function(cost))
 
 
 def assouad(
@@ -145,7 +145,13 @@ def fano(
     True
     """
     made = packing if isinstance(packing, Packing) else Packing.from_distributions(packing)
-    return Fano(make_constraint(privacy), made, check_positive("separation", separation), cost_of(cost), interactive)
+    return Fano(
+        make_constraint(privacy),
+        made,
+        check_positive("separation", separation),
+        resolve_cost_function(cost),
+        interactive,
+    )
 
 
 def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolute") -> Bayes:
@@ -161,7 +167,7 @@ def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolu
     if not isinstance(problem, BayesProblem):
         remedy = "BetaBernoulli(a, b) or Cells.from_prior(prior, likelihood)"
         raise InputError("problem", problem, "a BayesProblem", remedy)
-    return Bayes(make_constraint(privacy), problem, cost_of(cost))
+    return Bayes(make_constraint(privacy), problem, resolve_cost_function(cost))
 
 
 def testing(privacy: Privacy, p0: ArrayLike | Hypotheses, p1: ArrayLike | None = None) -> Testing:

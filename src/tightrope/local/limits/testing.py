@@ -40,14 +40,14 @@ class LeCam(Limit):
     def risk(self, people: int) -> float:
         return self._risk_from_advantage(self.testing_advantage(people))
 
-    def rough_risk(self, people: int) -> float:
+    def closed_form_risk(self, people: int) -> float:
         """Return a lower bound on ``risk`` without the exact composition, which takes time."""
-        return self._risk_from_advantage(min(1.0, rough_advantage(self.divergence, people) + ADVANTAGE_ROUNDING))
+        return self._risk_from_advantage(min(1.0, closed_form_advantage(self.divergence, people) + ADVANTAGE_ROUNDING))
 
     def people(self, risk: float) -> int:
-        """Return ``Limit.people``; the search starts at the result for ``rough_risk``, since compositions take time."""
+        """Return ``Limit.people``; the search starts at that for ``closed_form_risk``, since compositions take time."""
         target = check_positive("risk", risk)
-        return fewest_people(self.risk, target, from_=fewest_people(self.rough_risk, target))
+        return fewest_people(self.risk, target, from_=fewest_people(self.closed_form_risk, target))
 
     def _risk_from_advantage(self, advantage: float) -> float:
         return lower_bound(self.cost(self.separation / 2) * (1 - advantage) / 2)
@@ -66,20 +66,20 @@ class Assouad(Limit):
     def risk(self, people: int) -> float:
         return self.coordinates * self.coordinate_limit.risk(people)
 
-    def rough_risk(self, people: int) -> float:
-        """Return a lower bound on ``risk`` without the exact composition; see ``LeCam.rough_risk``."""
-        return self.coordinates * self.coordinate_limit.rough_risk(people)
+    def closed_form_risk(self, people: int) -> float:
+        """Return a lower bound on ``risk`` without the exact composition; see ``LeCam.closed_form_risk``."""
+        return self.coordinates * self.coordinate_limit.closed_form_risk(people)
 
 
 def testing_advantage(divergence: ReportDivergence, people: int) -> float:
     """Return an upper bound on the total variation of n reports under the two hypotheses; see ``LeCam``."""
-    bound = rough_advantage(divergence, people)
+    bound = closed_form_advantage(divergence, people)
     if people <= MAX_COMPOSED_REPORTS:
         bound = min(bound, (people * divergence.loss).total_variation())
     return min(1.0, bound + ADVANTAGE_ROUNDING)
 
 
-def rough_advantage(divergence: ReportDivergence, people: int) -> float:
+def closed_form_advantage(divergence: ReportDivergence, people: int) -> float:
     """Return the smallest closed-form bound on the total variation: Pinsker, Bretagnolle–Huber or affinity."""
     count = check_integer("people", people)
     # B = 1 − H²/2; H² may be far below the unit round-off.
@@ -91,8 +91,8 @@ def rough_advantage(divergence: ReportDivergence, people: int) -> float:
 
 
 def best_risk(family: Sequence[Assouad], people: int) -> float:
-    """Return the largest bound of a family, among the ``EXACT_CANDIDATES`` best by ``rough_risk``."""
-    rough = sorted(family, key=lambda limit: limit.rough_risk(people), reverse=True)
+    """Return the largest bound of a family, among the ``EXACT_CANDIDATES`` best by ``closed_form_risk``."""
+    rough = sorted(family, key=lambda limit: limit.closed_form_risk(people), reverse=True)
     return max(limit.risk(people) for limit in rough[:EXACT_CANDIDATES])
 
 

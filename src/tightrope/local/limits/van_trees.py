@@ -15,7 +15,7 @@ from tightrope.local.limits.fisher_information import (
     mean_reciprocal,
     prior_information,
 )
-from tightrope.local.limits.limit import COSTS, Hypotheses, Limit, fewest_people, lower_bound, people_beyond
+from tightrope.local.limits.limit import COSTS, Hypotheses, Limit, fewest_people, lower_bound, people_not_excluded
 from tightrope.local.limits.testing import LeCam
 from tightrope.numerics.checks import check_integer, check_positive
 
@@ -59,7 +59,7 @@ class ProportionLimit(Limit):
         excluded = best_concentration(
             lambda a: (1 / target - _beta_information(a)) / mean_information(self.guarantee, a)
         )
-        least = people_beyond(excluded, risk)
+        least = people_not_excluded(excluded, risk)
         return least if least > FEW_PEOPLE else max(least, fewest_people(self._end_points_limit().risk, risk))
 
     def _end_points_limit(self) -> LeCam:

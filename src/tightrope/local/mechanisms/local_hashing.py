@@ -22,8 +22,8 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.estimates import Tally
-from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, field_orders, finite_field
-from tightrope.local.parts.losses import check_channel_size, checked_epsilon, other_weight
+from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, finite_field, finite_field_orders
+from tightrope.local.parts.losses import check_channel_size, checked_epsilon, other_outcome_weight
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
 from tightrope.numerics.checks import check_integer
 from tightrope.randomness.bits import Source, Stream
@@ -152,25 +152,25 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     epsilon = checked_epsilon(epsilon)
     size = check_domain_size(k, MOST_HASHED_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
-        if check_integer("hashes", hashes, at_least=2) not in field_orders():
+        if check_integer("hashes", hashes, at_least=2) not in finite_field_orders():
             raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
         if not _collection_work(hashes, size) <= MOST_WORK:
             raise InputError("hashes", hashes, f"small enough that {size} values can be counted", "leave it out")
-        return hashing_with_digits(epsilon, hashes, digits_for(hashes, size), size)
-    orders = [order for order in field_orders() if _collection_work(order, size) <= MOST_WORK]
+        return hashing_with_digits(epsilon, hashes, digits_for_values(hashes, size), size)
+    orders = [order for order in finite_field_orders() if _collection_work(order, size) <= MOST_WORK]
     return min(
-        (hashing_with_digits(epsilon, order, digits_for(order, size), size) for order in orders),
+        (hashing_with_digits(epsilon, order, digits_for_values(order, size), size) for order in orders),
         key=lambda candidate: candidate.report_variances[0],
     )
 
 
 def hashing_with_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
     """Return hashing for the first k (default: all) numbers of this many digits in base ``order``."""
-    response = Response(epsilon, order, other_weight(epsilon, order))
+    response = Response(epsilon, order, other_outcome_weight(epsilon, order))
     return Hashing(epsilon, order**length if k is None else k, LinearHash(order, length), response)
 
 
-def digits_for(order: int, k: int) -> int:
+def digits_for_values(order: int, k: int) -> int:
     """Return the smallest m with order^m ≥ k."""
     length, size = 1, order
     while size < k:
@@ -180,5 +180,5 @@ def digits_for(order: int, k: int) -> int:
 
 def _collection_work(order: int, k: int) -> int:
     """Return the number of additions that count the supports of k values."""
-    length = digits_for(order, k)
+    length = digits_for_values(order, k)
     return int(length * order ** (length + 2))

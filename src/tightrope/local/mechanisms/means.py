@@ -75,14 +75,16 @@ class MeanOracle(LocalMechanism):
 
         The interval is for the mean of the population that people are drawn from; for that of the people themselves it
         is a little too wide. It is normal, for about a hundred reports or more. The variance is at least
-        ``least_spread``, since all reports may happen to agree. Raises ``InputError`` for fewer than two.
+        ``least_report_variance``, since all reports may happen to agree. Raises ``InputError`` for fewer than two.
         """
         self.check_tally(tally)
         reports = np.flatnonzero(tally.counts)
         decoded, times = self.decode_reports(reports), tally.counts[reports]
         value = float(np.sum(decoded * times) / tally.people)
         variance = float(np.sum((decoded - value) ** 2 * times) / (tally.people - 1))
-        half = simultaneous_z_score(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.people)
+        half = simultaneous_z_score(confidence) * math.sqrt(
+            max(variance, self.least_report_variance(value)) / tally.people
+        )
         return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.people, confidence)
 
     def check_tally(self, tally: Tally) -> None:
@@ -91,7 +93,7 @@ class MeanOracle(LocalMechanism):
             expected = f"of at least 2 reports, each one of {self.report_count}"
             raise InputError("tally", (tally.people, len(tally.counts)), expected, "one report has no spread")
 
-    def least_spread(self, value: float) -> float:
+    def least_report_variance(self, value: float) -> float:
         """Return the least variance of a decoded report in any population with this mean, clipped to the bounds.
 
         It is the variance if all people have this value, since V(x) + x² is convex.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.parts.estimates import Shares, Tally, score_interval, simultaneous_z_score, tail_interval
-from tightrope.local.parts.kernels import checked_rows, column_counts, count_occurrences
+from tightrope.local.parts.kernels import check_packed_rows, count_bits_by_column, count_occurrences
 from tightrope.local.parts.losses import Change, LocalMechanism
 from tightrope.local.parts.values import check_categories
 from tightrope.numerics.arrays import Floats
@@ -97,7 +97,7 @@ class FrequencyOracle(LocalMechanism):
         Raises ``InputError`` for reports that the mechanism cannot produce.
         """
         if self.report_count is None:
-            return column_counts(checked_rows("reports", reports, self.k), self.k)
+            return count_bits_by_column(check_packed_rows("reports", reports, self.k), self.k)
         return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:

@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.estimates import Tally
 from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, randomize_responses
-from tightrope.local.parts.losses import WORD, checked_epsilon, odds_advantage, other_weight
+from tightrope.local.parts.losses import WORD, checked_epsilon, odds_advantage, other_outcome_weight
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size, smallest_type
 from tightrope.numerics.checks import check_probability
 from tightrope.randomness.bits import Source, Stream, Words
@@ -126,7 +126,7 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
     """
     epsilon = checked_epsilon(epsilon)
     size = check_domain_size(k, MOST_RESPONSE_CATEGORIES, "hash the categories: local.hashing")
-    return Response(epsilon, size, other_weight(epsilon, size))
+    return Response(epsilon, size, other_outcome_weight(epsilon, size))
 
 
 def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) -> Response:
@@ -145,7 +145,7 @@ def response_with_erasure(epsilon: float, total_variation: float, k: int = 2) ->
     if not eta * WORD >= 1 << 32:
         raise InputError("total_variation", total_variation, "above 2^-32", "with 0 all reports would be silent")
     answers = min(WORD, int(Fraction(eta) / odds_advantage(plain.epsilon, plain.k) * WORD))
-    weight = other_weight(plain.epsilon, plain.k, answers)
+    weight = other_outcome_weight(plain.epsilon, plain.k, answers)
     return Response(plain.epsilon, plain.k, weight, WORD - answers)
 
 

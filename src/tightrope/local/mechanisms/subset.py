@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.kernels import BinaryDigits, clear_spare, packed_words, put_bits, word_and_mask
+from tightrope.local.parts.kernels import BinaryDigits, clear_spare_bits, set_bits, word_and_mask, words_for_bits
 from tightrope.local.parts.losses import WORD, checked_epsilon, favored_weight, sets_channel
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
@@ -62,7 +62,7 @@ class SubsetSelection(FrequencyOracle):
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return rows of packed bits, shape [n, ⌈k/64⌉]; ``InputError`` unless values are integers in 0..k − 1."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
-        out = np.empty((len(truth), packed_words(self.k)), dtype=np.uint64)
+        out = np.empty((len(truth), words_for_bits(self.k)), dtype=np.uint64)
         step = max(1, REPORT_WORDS_AT_ONCE // out.shape[1])
         for start in range(0, len(truth), step):
             out[start : start + step] = self._randomize_block(truth[start : start + step], randomness)
@@ -74,7 +74,7 @@ class SubsetSelection(FrequencyOracle):
         Independent bits are uniform among the sets of equal size; adding or removing a random element keeps this.
         """
         rows = self._initial_sets(len(values), randomness)
-        put_bits(rows, values, randomness.random_words(len(values)) < np.uint64(self.own_weight))
+        set_bits(rows, values, randomness.random_words(len(values)) < np.uint64(self.own_weight))
         missing = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         unfinished: Integers = np.flatnonzero(missing)
         while len(unfinished):
@@ -82,9 +82,9 @@ class SubsetSelection(FrequencyOracle):
         return rows
 
     def _initial_sets(self, people: int, randomness: Source) -> Words:
-        columns, digits = packed_words(self.k), starting_digits(self.size / self.k)
+        columns, digits = words_for_bits(self.k), round_to_binary_digits(self.size / self.k)
         rows = digits.sample_rows(randomness.random_words(people * columns * digits.length), people, columns)
-        clear_spare(rows, self.k)
+        clear_spare_bits(rows, self.k)
         return rows
 
     def _correct_set_sizes(
@@ -114,7 +114,7 @@ class SubsetSelection(FrequencyOracle):
         return counts
 
 
-def starting_digits(share: float) -> BinaryDigits:
+def round_to_binary_digits(share: float) -> BinaryDigits:
     """Return a probability of few binary digits near ``share`` (more digits if it is small), neither 0 nor 1."""
     length = START_DIGITS + max(0, math.floor(-math.log2(share)) - 1)
     numerator = min(max(1, round(share * (1 << length))), (1 << length) - 1)

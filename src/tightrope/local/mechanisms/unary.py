@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,18 +13,19 @@ from numpy.typing import ArrayLike
 from tightrope.channels import Channel
 from tightrope.errors import InputError, PrecisionError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.kernels import BinaryDigits, checked_rows, clear_spare, packed_words, put_bits
+from tightrope.local.parts.kernels import BinaryDigits, check_packed_rows, clear_spare_bits, set_bits, words_for_bits
 from tightrope.local.parts.losses import (
     WORD,
     Change,
     bits_channel,
     checked_epsilon,
-    epsilon_of,
+    epsilon_of_change,
     favored_weight,
-    loss_of,
+    loss_of_change,
 )
 from tightrope.local.parts.values import Integers, check_categories, check_domain_size
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
+from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.bits import Source, Stream, Words
 
 if TYPE_CHECKING:
@@ -73,18 +73,18 @@ class UnaryEncoding(FrequencyOracle):
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return rows of packed bits, shape [n, ⌈k/64⌉]; ``InputError`` unless values are integers in 0..k − 1."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
-        out = np.empty((len(truth), packed_words(self.k)), dtype=np.uint64)
+        out = np.empty((len(truth), words_for_bits(self.k)), dtype=np.uint64)
         step = max(1, WORDS_AT_ONCE // (out.shape[1] * self.digits.length))
         for start in range(0, len(truth), step):
             out[start : start + step] = self._randomize_block(truth[start : start + step], randomness)
         return out
 
     def _randomize_block(self, values: Integers, randomness: Source) -> Words:
-        people, columns = len(values), packed_words(self.k)
+        people, columns = len(values), words_for_bits(self.k)
         words = randomness.random_words(people * (columns * self.digits.length + 1))
         rows = self.digits.sample_rows(words[people:], people, columns)
-        put_bits(rows, values, words[:people] < np.uint64(self.own_weight))
-        clear_spare(rows, self.k)
+        set_bits(rows, values, words[:people] < np.uint64(self.own_weight))
+        clear_spare_bits(rows, self.k)
         return rows
 
 
@@ -156,31 +156,31 @@ class Rappor(FrequencyOracle):
     @property
     def loss_once(self) -> PrivacyLoss:
         """The privacy loss of one report by a person who makes only one."""
-        return loss_of(_single_report_probabilities(self.permanent, self.flip))
+        return loss_of_change(_single_report_probabilities(self.permanent, self.flip))
 
     @property
     def channel(self) -> Channel:
         """The channel of one report to Σ bit_v 2^v, k ≤ 16; ``permanent.channel`` is that of the row."""
         return bits_channel(self.k, self.true_support_probability, self.false_support_probability)
 
-    def memorize(self, values: ArrayLike, randomness: Source | None = None) -> Words:
+    def permanent_rows(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return permanent rows, shape [n, ⌈k/64⌉]: each person must store the row of a value and keep it secret."""
         return self.permanent.perturb(values, randomness)
 
-    def report(self, rows: ArrayLike, randomness: Source | None = None) -> Words:
+    def report_rows(self, rows: ArrayLike, randomness: Source | None = None) -> Words:
         """Return one report from each permanent row, of the same shape; may be called any number of times."""
-        permanent, randomness = checked_rows("rows", rows, self.k), randomness or Stream()
+        permanent, randomness = check_packed_rows("rows", rows, self.k), randomness or Stream()
         out = permanent.copy()
-        step = max(1, WORDS_AT_ONCE // (packed_words(self.k) * self.flip.length))
+        step = max(1, WORDS_AT_ONCE // (words_for_bits(self.k) * self.flip.length))
         for start in range(0, len(permanent), step):
             part = out[start : start + step]
             part ^= self.flip.sample_rows(randomness.random_words(part.size * self.flip.length), *part.shape)
-        clear_spare(out, self.k)
+        clear_spare_bits(out, self.k)
         return out
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Return one report from new permanent rows that are not stored: for a single collection."""
-        return self.report(self.memorize(values, randomness), randomness)
+        return self.report_rows(self.permanent_rows(values, randomness), randomness)
 
 
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
@@ -203,11 +203,11 @@ def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
     permanent = unary_encoding(epsilon, k, optimized=False)
     # The smallest multiple of 2⁻¹⁶ with which one report has a loss of at most `once`: more flips, less loss.
     most = 1 << FLIP_DIGITS - 1
-    least = bisect_left(
-        range(most),
-        True,
-        lo=1,
-        key=lambda flips: epsilon_of(_single_report_probabilities(permanent, _flip_digits(flips))) <= single,
+    least = bisect_integer(
+        lambda flips: epsilon_of_change(_single_report_probabilities(permanent, _flip_digits(flips))) <= single,
+        0,
+        most,
+        side="passes",
     )
     if least == most:
         raise InputError("once", single, "large enough to differ from 0", "use a larger value")

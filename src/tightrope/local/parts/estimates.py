@@ -59,12 +59,12 @@ def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of:
     return lower, upper
 
 
-def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats:
+def binomial_tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats:
     """Return P(Bin(people, chance) ≥ count), shape [k].
 
     If it is below the error of a lower end of ``tail_interval``, this end is above ``chance``.
 
-    >>> tail_chance(np.array([0, 1, 2]), 2, 0.5).tolist()
+    >>> binomial_tail_chance(np.array([0, 1, 2]), 2, 0.5).tolist()
     [1.0, 0.75, 0.25]
     """
     some = np.maximum(counts, 1)

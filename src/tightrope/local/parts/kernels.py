@@ -1,7 +1,7 @@
 """Inner loops of large collections: randomization, counts, finite fields and packed bits.
 
-``randomize_responses`` and ``count_up`` are compiled by numba if it is installed (see ``randomness.loops``); for each
-there is a numpy version next to its caller that gives the same numbers for the same words.
+``randomize_responses`` and ``add_occurrences`` are compiled by numba if it is installed (see ``randomness.loops``);
+for each there is a numpy version next to its caller that gives the same numbers for the same words.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def randomize_responses(words: Words, values: Integers, shape: tuple[Any, ...], 
     return 0
 
 
-def count_up(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
+def add_occurrences(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
     """Add the number of times each value occurs to ``counts``, shape [4, k].
 
     Four rows, so that increments for equal neighbors do not depend on each other.
@@ -71,7 +71,7 @@ def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
     >>> count_occurrences(np.array([1, 1, 3], dtype=np.uint8), 4).tolist()
     [0, 2, 0, 1]
     """
-    loop = compiled_loop(count_up, len(numbers))
+    loop = compiled_loop(add_occurrences, len(numbers))
     if loop is not None and numbers.flags.writeable:  # read-only numbers would be compiled for anew
         rows = np.zeros((4, size), dtype=np.int64)
         loop(np.ascontiguousarray(numbers), rows)
@@ -100,14 +100,14 @@ class FiniteField:
     products: Table
 
 
-def field_orders() -> list[int]:
+def finite_field_orders() -> list[int]:
     """Return the orders of the fields that ``finite_field`` makes: primes and powers of two up to 256."""
     return [n for n in range(2, LARGEST_ORDER + 1) if n & (n - 1) == 0 or all(n % d for d in range(2, n))]
 
 
 @cache
 def finite_field(order: int) -> FiniteField:
-    """Return the field with this many elements; ``order`` is one of ``field_orders()``.
+    """Return the field with this many elements; ``order`` is one of ``finite_field_orders()``.
 
     >>> finite_field(4).products[2].tolist(), finite_field(5).products[2].tolist()
     ([0, 2, 3, 1], [0, 2, 4, 1, 3])
@@ -163,18 +163,18 @@ class BinaryDigits:
         return out
 
 
-def packed_words(k: int) -> int:
+def words_for_bits(k: int) -> int:
     """Return the number of words that hold k bits."""
     return -(-k // WORD_BITS)
 
 
-def clear_spare(rows: Words, k: int) -> None:
+def clear_spare_bits(rows: Words, k: int) -> None:
     """Set the bits from k on to 0, in place."""
     if k % WORD_BITS:
         rows[:, -1] &= np.uint64((1 << k % WORD_BITS) - 1)
 
 
-def put_bits(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
+def set_bits(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
     """Set bit ``places[i]`` of row i to ``ones[i]``, in place; shapes [n]."""
     index, word, mask = np.arange(len(rows)), *word_and_mask(places)
     cleared = rows[index, word] & ~mask
@@ -187,24 +187,24 @@ def word_and_mask(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
     return (wide >> np.uint64(6)).astype(np.int64), np.uint64(1) << (wide & np.uint64(63))
 
 
-def checked_rows(name: str, rows: ArrayLike, k: int) -> Words:
-    """Return rows of k bits, shape [n, packed_words(k)]; ``InputError`` for others, and if a bit from k on is set."""
+def check_packed_rows(name: str, rows: ArrayLike, k: int) -> Words:
+    """Return rows of k bits, shape [n, words_for_bits(k)]; ``InputError`` for others, and if a bit from k on is set."""
     array: NDArray[Any] = np.asarray(rows)
-    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != packed_words(k):
-        expected = f"packed bits: uint64, shape [n, {packed_words(k)}] for {k} values"
+    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != words_for_bits(k):
+        expected = f"packed bits: uint64, shape [n, {words_for_bits(k)}] for {k} values"
         raise InputError(name, (str(array.dtype), array.shape), expected, "pass them as perturb returned them")
     if k % WORD_BITS and np.any(array[:, -1] >> np.uint64(k % WORD_BITS)):
         raise InputError(f"highest bit of {name}", int(array[:, -1].max()).bit_length() - 1, f"below {k % WORD_BITS}")
     return array
 
 
-def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
+def count_bits_by_column(rows: Words, k: int) -> NDArray[np.int64]:
     """Return the number of rows with each bit set, shape [k].
 
-    >>> column_counts(np.array([[0b011], [0b110], [0b010]], dtype=np.uint64), 3).tolist()
+    >>> count_bits_by_column(np.array([[0b011], [0b110], [0b010]], dtype=np.uint64), 3).tolist()
     [1, 3, 1]
     """
-    total = np.zeros(packed_words(k) * WORD_BITS, dtype=np.int64)
+    total = np.zeros(words_for_bits(k) * WORD_BITS, dtype=np.int64)
     for start in range(0, len(rows), BITS_AT_ONCE):
         level, weight = rows[start : start + BITS_AT_ONCE], 1
         while len(level):

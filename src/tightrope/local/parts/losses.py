@@ -52,12 +52,12 @@ def log_odds(change: Change) -> float:
     return math.log1p((up - down) / down)
 
 
-def loss_of(change: Change) -> PrivacyLoss:
+def loss_of_change(change: Change) -> PrivacyLoss:
     """Return the loss with mass ``up`` at +ℓ, ``down`` at −ℓ and the rest at 0; it is the same in both directions.
 
     Neighbors are "local": one person's value changes.
 
-    >>> round(loss_of((Fraction(3, 4), Fraction(1, 4))).epsilon(0.1), 12)
+    >>> round(loss_of_change((Fraction(3, 4), Fraction(1, 4))).epsilon(0.1), 12)
     0.955511445027
     """
     up, down = change
@@ -67,15 +67,15 @@ def loss_of(change: Change) -> PrivacyLoss:
     return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL)
 
 
-def epsilon_of(change: Change) -> float:
+def epsilon_of_change(change: Change) -> float:
     """Return ℓ, rounded up."""
     return round_outward(log_odds(change), "up", error=LOSS_ROUNDING)
 
 
-def guarantee_of(change: Change) -> Guarantee:
+def guarantee_of_change(change: Change) -> Guarantee:
     """Return the triple (ℓ, 0, up − down), each rounded up."""
     up, down = change
-    return Guarantee(epsilon_of(change), 0.0, to_float(up - down, "up"))
+    return Guarantee(epsilon_of_change(change), 0.0, to_float(up - down, "up"))
 
 
 class LocalMechanism(ABC):
@@ -91,12 +91,12 @@ class LocalMechanism(ABC):
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one report, from the integer weights that are sampled; neighbors are "local"."""
-        return loss_of(self.change_probabilities)
+        return loss_of_change(self.change_probabilities)
 
     @property
     def guarantee(self) -> Guarantee:
         """The realized (ε, 0, η), rounded up; ε is at most the requested one."""
-        return guarantee_of(self.change_probabilities)
+        return guarantee_of_change(self.change_probabilities)
 
 
 # Probabilities as integers out of 2⁶⁴, rounded so that odds never exceed e^ε.
@@ -118,12 +118,12 @@ def fixed_point_exp(epsilon: float) -> int:
     return fixed_point_exponential(Fraction(min(epsilon, LARGEST_STEP) * PRIVATE_SIDE)) + 1
 
 
-def other_weight(epsilon: float, k: int, whole: int = WORD) -> int:
+def other_outcome_weight(epsilon: float, k: int, whole: int = WORD) -> int:
     """Return the smallest w with (whole − (k−1) w) / w ≤ e^ε, the weight of each outcome but the favored one.
 
     Raises ``InputError`` if ε is so small that all outcomes are equally likely.
 
-    >>> w = other_weight(1.0, 4)
+    >>> w = other_outcome_weight(1.0, 4)
     >>> round((WORD - 3 * w) / w, 12)
     2.718281828459
     """

@@ -23,7 +23,7 @@ from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.alias_sampler import BITS, TOTAL
 from tightrope.randomness.bits import Source, Stream
-from tightrope.randomness.integers import below_each
+from tightrope.randomness.integers import uniform_below_each
 
 # The number of points of ℤ^d at one distance from 0 and another from the corner s·(1, …, 1); distance: largest |x_i|.
 #
@@ -268,7 +268,7 @@ class BoxTable:
         size, randomness = check_integer("size", size, at_least=0), randomness or Stream()
         half = np.abs(self.radii.sample(size, randomness))
         each = np.repeat(half, self.dimension)
-        points: NDArray[np.int64] = below_each(2 * each + 1, randomness) - each
+        points: NDArray[np.int64] = uniform_below_each(2 * each + 1, randomness) - each
         return points.reshape(size, self.dimension)
 
     def sample(self, size: int, randomness: Source | None = None) -> NoReturn:

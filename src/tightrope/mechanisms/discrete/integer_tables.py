@@ -32,7 +32,9 @@ PRIVATE_SIDE = 1 - 2.0**-48
 LARGEST_GAUSSIAN = 1e5
 SMALLEST_GAUSSIAN = 0.1
 MAX_TABLE_CELLS = 1 << 21
-COARSER_UNITS = "measure in coarser units, or widen a smaller table (mechanisms.integer.widened)"
+COARSER_UNITS = (
+    "measure in coarser units, or widen a smaller table (tightrope.mechanisms.discrete.scaled_noise.WidenedNoise)"
+)
 
 
 def geometric_table(scale: float) -> NoiseTable:
@@ -167,7 +169,14 @@ def optimal_table(points: Points) -> NoiseTable:
     """
     pairs = list(points)
     check_nonempty("points", pairs, "say [(1, 1e-6)]")
-    requested = [_check_point(epsilon, delta) for epsilon, delta in pairs]
+    requested: list[tuple[float, float]] = []
+    for pair in pairs:
+        epsilon, delta = min(non_negative("epsilon", pair[0]), LARGEST_STEP), check_probability("delta", pair[1])
+        if not delta < 1:
+            raise InputError("delta", delta, "below 1", "leave out this point: it holds for every mechanism")
+        if delta < NEGLIGIBLE_DELTA and not epsilon >= 1 / LARGEST_SCALE:
+            raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER_UNITS)
+        requested.append((epsilon, delta if delta >= NEGLIGIBLE_DELTA else 0.0))
     return build_with_least_margin(lambda margin: _build_with_margin(requested, margin), 1, requested)
 
 
@@ -190,17 +199,6 @@ def largest_excess(atoms: Atoms, points: Points) -> float:
     epsilons = np.array([epsilon for epsilon, _ in points])
     above = atoms.profile(epsilons - atoms.rounding_bound) * (1 + 2.0**-51 * (len(atoms.losses) + 8))
     return float(np.max(above - np.array([delta for _, delta in points])))
-
-
-def _check_point(epsilon: float, delta: float) -> tuple[float, float]:
-    epsilon, delta = min(non_negative("epsilon", epsilon), LARGEST_STEP), check_probability("delta", delta)
-    if not delta < 1:
-        raise InputError("delta", delta, "below 1", "leave out this point: it holds for every mechanism")
-    if delta >= NEGLIGIBLE_DELTA:
-        return epsilon, delta
-    if not epsilon >= 1 / LARGEST_SCALE:
-        raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER_UNITS)
-    return epsilon, 0.0
 
 
 def _build_with_margin(points: Points, margin: float) -> NoiseTable:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability
+from tightrope.numerics.root_finding import bisect_integer, bracket_by_doubling
 from tightrope.randomness.alias_sampler import TOTAL
 
 SMALLEST_PROBABILITY = 1e-30
@@ -96,7 +97,7 @@ def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:
 
 
 def first_at_most(survival: Callable[[int], Fraction], target: Fraction, *, strict: bool = False) -> int:
-    """Return the smallest x ≥ 0 with survival(x) ≤ target, for a non-increasing function, by doubling and bisection.
+    """Return the smallest x ≥ 0 with survival(x) ≤ target, for a non-increasing function.
 
     ``strict``: instead the smallest x ≥ 0 with survival(x) > target, for a non-decreasing function.
     """
@@ -104,13 +105,11 @@ def first_at_most(survival: Callable[[int], Fraction], target: Fraction, *, stri
     def has_passed_target(x: int) -> bool:
         return survival(x) > target if strict else survival(x) <= target
 
-    low, high = -1, 0
-    while not has_passed_target(high):
-        low, high = high, 2 * high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if has_passed_target(middle) else (middle, high)
-    return high
+    if has_passed_target(0):
+        return 0
+    bracket = bracket_by_doubling(has_passed_target, 0, 1)
+    assert bracket is not None  # noqa: S101 - without a limit
+    return bisect_integer(has_passed_target, *bracket, side="passes")
 
 
 DIGITS = 256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +30,7 @@ from tightrope.mechanisms.discrete.integer_weights import (
 )
 from tightrope.mechanisms.discrete.table_loss import loss_atoms
 from tightrope.numerics.checks import check_integer, inner_probability
-from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, AliasSampler
+from tightrope.randomness.alias_sampler import BITS, TOTAL, WORDS_AT_ONCE, AliasSampler
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.loops import Loop, choose_outcomes, compiled_loop
 
@@ -182,6 +182,19 @@ class NoiseTable:
         joins = last * TOTAL >= tail.escape_in * tail.block[0]
         wraps = tail.block[-1] * TOTAL >= tail.escape * tail.block[0]
         return joins and wraps and all(a >= b for a, b in pairwise(tail.block))
+
+    def cell_weights(self) -> Iterator[int]:
+        """Yield the weights of 0, 1, 2, … out of 2¹²⁸: exact in the table, rounded down in the tail, until they are 0.
+
+        >>> list(NoiseTable(2**127, (2**126,)).cell_weights()) == [2**127, 2**126]
+        True
+        """
+        yield self.center
+        yield from self.half
+        scale = self._tail_mass
+        while self.tail is not None and scale:
+            yield from (scale * cell >> BITS for cell in self.tail.block)
+            scale = scale * self.tail.escape // TOTAL
 
     def atoms_for_shift(self, shift: int) -> Atoms:
         """Return the loss distribution of the pair (X, X + shift), from the integer weights (see ``table_loss``)."""

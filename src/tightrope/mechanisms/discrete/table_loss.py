@@ -52,7 +52,20 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
 
     Raises ``InputError`` if the shift is far larger than the noise: such a release has no meaningful privacy.
     """
-    weights, whole = _unroll_weights(table, shift)
+    if not shift <= MAX_SHIFT:
+        raise InputError("sensitivity", shift, f"at most {MAX_SHIFT}", "measure in coarser units")
+    # The weights of 0..N + shift (+ one period of the tail) on a common scale, and the total for probability 1.
+    weights, whole = [table.center, *table.half], TOTAL
+    if table.tail is None:
+        weights += [0] * shift
+    else:
+        period = len(table.tail.block)
+        periods = -(-shift // period) + 1
+        if not periods <= MAX_PERIODS:
+            most = (MAX_PERIODS - 1) * period
+            raise InputError("sensitivity", shift, f"at most {most} for this noise", "add more noise")
+        lifted = [w << BITS * periods for w in weights] + table.tail.block_weights(periods)
+        weights, whole = lifted[: len(weights) + shift + period], TOTAL << BITS * periods
     first, last = shift // 2 + 1, len(table.half) + shift
     overlap_near = [weights[abs(x - shift)] for x in range(first, len(weights))]
     overlap_far = weights[first:]
@@ -83,22 +96,6 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
 
 def _sum_tail_periods(weights: list[int], head: int, stay: int) -> list[int]:
     return [w * stay for w in weights[:head]] + [w << BITS for w in weights[head:]]
-
-
-def _unroll_weights(table: NoiseTable, shift: int) -> tuple[list[int], int]:
-    """Return weights of 0..N + shift (+ one period of the tail) on a common scale, and the total for probability 1."""
-    if not shift <= MAX_SHIFT:
-        raise InputError("sensitivity", shift, f"at most {MAX_SHIFT}", "measure in coarser units")
-    head = [table.center, *table.half]
-    if table.tail is None:
-        return head + [0] * shift, TOTAL
-    period = len(table.tail.block)
-    periods = -(-shift // period) + 1
-    if not periods <= MAX_PERIODS:
-        raise InputError("sensitivity", shift, f"at most {(MAX_PERIODS - 1) * period} for this noise", "add more noise")
-    lift = BITS * periods
-    weights = [w << lift for w in head] + table.tail.block_weights(periods)
-    return weights[: len(head) + shift + period], TOTAL << lift
 
 
 def log_ratios(pairs: list[tuple[int, int]]) -> Floats:

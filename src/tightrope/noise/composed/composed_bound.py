@@ -17,6 +17,7 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.program.certificate import CertificateBuilder, CostBound, certified_cost, table_certificate
 from tightrope.noise.program.closed_form import cost_from_tails, round_down
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.root_finding import bisect_real
 from tightrope.numerics.rounding import ROUND_OFF
 
 # Lower bounds on the tails of the noise of k releases: the number of answers beyond a threshold must be private.
@@ -127,12 +128,8 @@ class _BinomialTails:
 
 
 def _largest_true(statement: Callable[[float], bool], above: float) -> float:
-    """Return the largest number below ``above``, found by bisection, for which the statement holds; or 0."""
-    low, high = 0.0, above
-    for _ in range(THRESHOLD_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if statement(middle) else (low, middle)
-    return low
+    """Return the largest number below ``above`` for which the statement holds, nearly; or 0."""
+    return bisect_real(statement, above, 0.0, side="passes", halvings=THRESHOLD_HALVINGS)
 
 
 MAX_COUNTED_RELEASES = 200

@@ -18,7 +18,8 @@ import numpy as np
 import scipy
 
 from tightrope.accounting.methods.grid import split_to_lattice
-from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.complex_functions import power_by_squaring
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -180,23 +181,11 @@ class ComposedCurve:
         sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(full_length, window)), MAX_CURVE_POINTS), real=True))
         center, middle = round(sum_mean), round(count * sum_mean)
         wrapped = np.bincount((sum_offsets - center) % sum_points, weights=sum_weights, minlength=sum_points)
-        convolved = scipy.fft.irfft(_power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
+        convolved = scipy.fft.irfft(power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
         sum_masses = np.maximum(np.roll(convolved, sum_points // 2 - (middle - count * center)), 0.0)
         positions, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
         points = np.asarray(self.single_release.step * (count * lowest + stride * positions), dtype=np.float64)
         return TiltedSum(points, masses, tilt, count * math.log(total))
-
-
-def _power_by_squaring(base: Complexes, count: int) -> Complexes:
-    """Return base^count by repeated squaring."""
-    result, square = np.ones_like(base), base
-    while count:
-        if count & 1:
-            result = result * square
-        count >>= 1
-        if count:
-            square = square * square
-    return result
 
 
 # How δ of many releases changes with each weight of their common distribution: gradient and curvature of log δ.

@@ -48,6 +48,7 @@ from tightrope.noise.families import (
 from tightrope.noise.program.request import ErrorCost, PrivacyTarget
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer
+from tightrope.numerics.root_finding import bisect_real, bracket_by_doubling
 from tightrope.randomness.alias_sampler import TOTAL
 
 # 1. The best shape of a family with two parameters, and the least size for it.
@@ -102,7 +103,7 @@ def law_at_least_size(
 # k releases meet (ε, 0) exactly if each is (ε/k, 0)-private. For that the staircase is best (geometric noise at
 # sensitivity 1, theory §4.1), unless a further point requires more noise.
 
-MAX_LATTICE_HALVINGS = 60
+SMALLEST_EPSILON_FRACTION = 2.0**-60
 EPSILON_TOLERANCE = 1e-9
 MAX_FIRST_WIDTHS = 32
 NEGLIGIBLE_TAIL = 1e-40
@@ -123,21 +124,21 @@ def _steepest_staircase(problem: CompositionProblem, high: int) -> NoiseTable:
     def staircase_at(epsilon: float) -> NoiseTable:
         return staircase_table(epsilon, problem.shift, high)
 
-    if table_keeps_points(staircase_at(max_epsilon), problem):
+    def keeps_points_at(epsilon: float) -> bool:
+        return table_keeps_points(staircase_at(epsilon), problem)
+
+    if keeps_points_at(max_epsilon):
         return staircase_at(max_epsilon)
-    good, bad = max_epsilon / 2, max_epsilon
-    for _ in range(MAX_LATTICE_HALVINGS):
-        if table_keeps_points(staircase_at(good), problem):
-            break
-        good, bad = good / 2, good
-    else:
+    bracket = bracket_by_doubling(
+        keeps_points_at, max_epsilon, max_epsilon / 2, limit=max_epsilon * SMALLEST_EPSILON_FRACTION, factor=0.5
+    )
+    if bracket is None:
         raise InsufficientBudgetError(
             f"no unbounded noise meets {list(problem.points)} after {problem.releases} releases"
         )
-    while bad > good * (1 + EPSILON_TOLERANCE):
-        middle = math.sqrt(good * bad)
-        good, bad = (middle, bad) if table_keeps_points(staircase_at(middle), problem) else (good, middle)
-    return staircase_at(good)
+    return staircase_at(
+        bisect_real(keeps_points_at, *bracket, side="passes", relative=EPSILON_TOLERANCE, geometric=True)
+    )
 
 
 def expected_cost(table: NoiseTable, cost: ErrorCost) -> float:
@@ -248,11 +249,8 @@ def temper_exactly(problem: CompositionProblem, half: Floats) -> Floats | None:
     bracket = next(((high, low) for high, low in pairwise(TEMPER_POWERS) if power_meets_points(low)), None)
     if bracket is None:
         return None
-    high, low = bracket
-    for _ in range(TEMPER_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power_meets_points(middle) else (low, middle)
-    return normalize_half_weights(np.exp(logs * low))
+    power = bisect_real(power_meets_points, *bracket, side="passes", halvings=TEMPER_HALVINGS)
+    return normalize_half_weights(np.exp(logs * power))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -392,9 +390,21 @@ def composed_noise(
         return _single_candidate(CLOSED_FORM, table, problem)
     if any(delta == 0 for _, delta in problem.points):
         return _single_candidate(*cheapest_staircase(problem), problem)
-    candidates, failures = _family_candidates(problem)
+    # Every family at its least size, and the reasons why others fail.
+    candidates: list[Candidate] = []
+    failures: dict[str, str] = {}
+    for family in registered_families():
+        max_releases = family.max_releases
+        if problem.shift < family.smallest_shift or (max_releases is not None and problem.releases > max_releases):
+            continue
+        try:
+            candidates.append(
+                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
+            )
+        except InsufficientBudgetError as error:
+            failures[family.name] = str(error)
     if not candidates:
-        raise InsufficientBudgetError("; ".join(sorted({str(reason) for reason in failures.values()})))
+        raise InsufficientBudgetError("; ".join(sorted(set(failures.values()))))
     best = min(candidates, key=lambda candidate: candidate.cost)
     # The weights themselves are optimized only for finite tables and few releases.
     if problem.releases <= MAX_POLISHED_RELEASES and len(best.half_weights) * problem.shift <= MAX_POLISHED_CELLS:
@@ -419,22 +429,6 @@ def _single_candidate(name: str, table: NoiseTable, problem: CompositionProblem)
     """Return the result for a single candidate."""
     realized = expected_cost(table, problem.cost)
     return ComposedNoise(table, name, realized, {name: realized}, False)
-
-
-def _family_candidates(problem: CompositionProblem) -> tuple[list[Candidate], dict[str, str]]:
-    """Return every family at its least size, and the reasons why others failed."""
-    candidates, failures = [], {}
-    for family in registered_families():
-        max_releases = family.max_releases
-        if problem.shift < family.smallest_shift or (max_releases is not None and problem.releases > max_releases):
-            continue
-        try:
-            candidates.append(
-                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
-            )
-        except InsufficientBudgetError as error:
-            failures[family.name] = str(error)
-    return candidates, failures
 
 
 def _optimized_candidate(problem: CompositionProblem, best: Candidate) -> Candidate:

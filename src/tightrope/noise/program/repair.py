@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +21,7 @@ from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE, meets_poi
 from tightrope.mechanisms.discrete.integer_weights import DIGITS, LARGEST_STEP, ONE, Tail, fixed_point_exponential
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.numerics.arrays import Floats
-from tightrope.randomness.alias_sampler import BITS, TOTAL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tightrope.randomness.alias_sampler import TOTAL
 
 # A feasible distribution for any sensitivity Δ from the optimum of sensitivity 1: plateaus as wide as Δ.
 #
@@ -55,7 +51,7 @@ class ReferenceWeights:
         table = optimal_table([(epsilon, delta * DELTA_FRACTION) for epsilon, delta in points])
         # P(Y = 0), P(Y = 1), … in units of 2⁻¹²⁸, down to ``SMALLEST_LISTED``.
         levels, faint = list[int](), int(table.center * SMALLEST_LISTED)
-        for weight in islice(_all_weights(table), MOST_PROGRAM_CELLS // sensitivity + 2):
+        for weight in islice(table.cell_weights(), MOST_PROGRAM_CELLS // sensitivity + 2):
             if weight <= faint and table.tail is not None:
                 break
             levels.append(weight)
@@ -90,17 +86,6 @@ def _too_wide_error(sensitivity: int) -> InputError:
     expected = f"small enough for noise of fewer than {MOST_PROGRAM_CELLS} cells"
     remedy = "measure in coarser units: round the answers to multiples of a unit first, and divide by it"
     return InputError("sensitivity", sensitivity, expected, remedy)
-
-
-def _all_weights(table: NoiseTable) -> Iterator[int]:
-    yield table.center
-    yield from table.half
-    if table.tail is None:
-        return
-    scale = table.tail.escape_in
-    while scale:
-        yield from (scale * cell >> BITS for cell in table.tail.block)
-        scale = scale * table.tail.escape // TOTAL
 
 
 # The repair.

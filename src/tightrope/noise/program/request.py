@@ -54,7 +54,16 @@ class PrivacyTarget:
         if (0.0, 0.0) in points:
             raise InputError("epsilon", 0.0, "above 0 if delta = 0", "no noise meets it; try epsilon=1")
         main_point = min(points, key=lambda point: (point[1], point[0]))
-        return cls(tuple(sorted({point for point in points if not _is_implied(point, points)})), main_point, cap_point)
+        # Another point implies this one if δ' + (1−δ') tanh(ε'/2) < δ, for ε = 0, otherwise if ε' ≤ ε and δ' ≤ δ.
+        strongest = set(points)
+        for epsilon, delta in points:
+            others = [point for point in points if point != (epsilon, delta)]
+            if any(
+                d + (1 - d) * math.tanh(e / 2) * (1 + 1e-15) < delta if epsilon == 0 else e <= epsilon and d <= delta
+                for e, d in others
+            ):
+                strongest.discard((epsilon, delta))
+        return cls(tuple(sorted(strongest)), main_point, cap_point)
 
     @property
     def is_endless(self) -> bool:
@@ -70,14 +79,6 @@ class PrivacyTarget:
     def smallest_positive_epsilon(self) -> float:
         """The least positive ε_i, or 0: weights fall by about e^{−ε_i} per sensitivity."""
         return min((epsilon for epsilon, _ in self.without_cap.points if epsilon > 0), default=0.0)
-
-
-def _is_implied(point: tuple[float, float], points: list[tuple[float, float]]) -> bool:
-    """Return whether another point implies it: δ' + (1−δ') tanh(ε'/2) < δ if ε = 0, otherwise ε' ≤ ε and δ' ≤ δ."""
-    others = [other for other in points if other != point]
-    if point[0] == 0:
-        return any(d + (1 - d) * math.tanh(e / 2) * (1 + 1e-15) < point[1] for e, d in others)
-    return any(e <= point[0] and d <= point[1] for e, d in others)
 
 
 def parse_shape(shape: object) -> Shape:

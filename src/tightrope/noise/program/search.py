@@ -14,7 +14,7 @@ from tightrope.noise.program.dual import Costs, DualMultiplier, improve_multipli
 from tightrope.noise.program.linear_program import NoiseProgram, ProgramSolution, normalize_reference, solve_program
 from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, ReferenceWeights, TableRepair, repair_share
 from tightrope.noise.program.request import PrivacyTarget, Shape
-from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise
+from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise, approximate_cost
 from tightrope.numerics.arrays import Floats
 
 # 1. The window of a program: cells outside which mass cannot reduce the cost.
@@ -214,7 +214,11 @@ def least_table(target: PrivacyTarget, sensitivity: int, costs: Costs, shape: Sh
             raise
     if shape == "any":
         tables.append(least_table(target, sensitivity, costs, "unimodal").table)
-    return LeastTable(min(tables, key=lambda table: _approximate_cost(table, costs)), multipliers)
+
+    def searched_cost(table: NoiseTable) -> float:
+        return approximate_cost(table, costs, smallest_tail=SMALLEST_SEARCHED_TAIL)
+
+    return LeastTable(min(tables, key=searched_cost), multipliers)
 
 
 def steep_noise(target: PrivacyTarget, sensitivity: int, costs: Costs) -> SteepNoise:
@@ -225,16 +229,6 @@ def steep_noise(target: PrivacyTarget, sensitivity: int, costs: Costs) -> SteepN
     steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
     first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
     return SteepNoise.from_points(target.points, target.without_cap.points, sensitivity, costs, first)
-
-
-def _approximate_cost(table: NoiseTable, costs: Costs) -> float:
-    """Return the expected cost without tails below ``SMALLEST_SEARCHED_TAIL``: to choose between tables."""
-    last = 1
-    while table.survival_probability(last) > SMALLEST_SEARCHED_TAIL:
-        last *= 2
-    values = costs(last)
-    tails = np.array([float(table.survival_probability(k)) for k in range(last)])
-    return float(values[0] + 2 * np.dot(np.diff(values), tails))
 
 
 def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, int]:

@@ -71,7 +71,10 @@ class SteepNoise:
         ]
         if not tables:
             return cls(None, math.inf, bound)
-        cost, _, table = min((_approximate_cost(table, costs), number, table) for number, table in enumerate(tables))
+        cost, _, table = min(
+            (approximate_cost(table, costs, max_cells=MOST_STEEP_CELLS), number, table)
+            for number, table in enumerate(tables)
+        )
         return cls(table, cost, bound)
 
     @property
@@ -137,10 +140,12 @@ def _raw_weights(epsilon: float, delta: Fraction, sensitivity: int, high: int, s
     return [int(center * ONE)] * high + [level for level in rounded_levels for _ in range(sensitivity)]
 
 
-def _approximate_cost(table: NoiseTable, costs: Costs) -> float:
-    """Return E c in floats; for an unbounded distribution, the sum down to tails of 2⁻¹²⁸."""
+def approximate_cost(
+    table: NoiseTable, costs: Costs, *, smallest_tail: float = 2.0**-128, max_cells: int | None = None
+) -> float:
+    """Return E c in floats, of at most ``max_cells`` cells and down to tails of ``smallest_tail``."""
     tails, k = [], 0
-    while (tail := float(table.survival_probability(k))) > 2.0**-128 and k < MOST_STEEP_CELLS:
+    while (max_cells is None or k < max_cells) and (tail := float(table.survival_probability(k))) > smallest_tail:
         tails.append(tail)
         k += 1
     values: list[float] = costs(len(tails) + 1).tolist()

@@ -17,8 +17,8 @@ from tightrope.documents.numbers import (
     significant_text,
 )
 from tightrope.reporting.wording.answers import Answer, Row, rounded_row
-from tightrope.reporting.wording.document import Json, as_number, number_at
-from tightrope.reporting.wording.promise import Point, attack_rates, profile_points, tradeoff_points
+from tightrope.reporting.wording.partial_release import as_number
+from tightrope.reporting.wording.promise import Certificate, Point, attack_rates, profile_points, tradeoff_points
 
 SMALLEST_ROOM = 1e-290  # below it, floats are too coarse for ticks
 
@@ -236,10 +236,10 @@ def axis_chart(answer: Answer) -> AxisChart | None:
 def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
     """Return ticks at round keys, integers if all keys are; years without a thousands separator."""
     whole = all(number.is_integer() for number in numbers)
-    found = [tick for tick in scale.make_ticks(WIDTH_TICKS) if not whole or "." not in tick.label]
     plain = whole and max(abs(number) for number in numbers) < 10_000
-    inside = [tick for tick in found if tick.at <= scale.to_percent(max(numbers)) + 2]
-    return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in inside]
+    end = scale.to_percent(max(numbers)) + 2
+    ticks = [tick for tick in scale.make_ticks(WIDTH_TICKS) if tick.at <= end and not (whole and "." in tick.label)]
+    return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in ticks]
 
 
 # The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).
@@ -258,7 +258,7 @@ class Curve:
     marks: list[tuple[float, float]]
 
 
-def tradeoff_chart(certificate: Json) -> Curve | None:
+def tradeoff_chart(certificate: Certificate) -> Curve | None:
     """Return true- against false-positive rate of the best attacker; None without any guarantee."""
     points = tradeoff_points(certificate)
     if not points:
@@ -268,7 +268,7 @@ def tradeoff_chart(certificate: Json) -> Curve | None:
     return Curve(_polyline_points([(100 * x, 100 - 100 * y) for x, y in points]), ticks, ticks, marks)
 
 
-def privacy_profile_chart(certificate: Json) -> Curve | None:
+def privacy_profile_chart(certificate: Certificate) -> Curve | None:
     """Return δ(ε) on a logarithmic axis, with the stated guarantee marked; None with fewer than two points."""
     points = [(epsilon, delta) for epsilon, delta in profile_points(certificate) if delta >= 10.0**DEEPEST_DECADE]
     if len(points) < 2 or points[0][0] == points[-1][0]:
@@ -276,8 +276,7 @@ def privacy_profile_chart(certificate: Json) -> Curve | None:
     smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
     epsilons, deltas = Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
     placed = [(epsilons.to_percent(x), 100 - deltas.to_percent(y)) for x, y in points]
-    stated = number_at(certificate, "epsilon"), number_at(certificate, "delta")
-    mark_epsilon, mark_delta = stated
+    mark_epsilon, mark_delta = certificate.epsilon, certificate.delta
     if (
         mark_epsilon is None
         or mark_delta is None

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.documents.days import time_text
+from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats
 from tightrope.reporting.wording import promise
-from tightrope.reporting.wording.answers import Answer, Row, read_answer
-from tightrope.reporting.wording.document import as_number, number_at
+from tightrope.reporting.wording.answers import Answer, Row, shown_answer
+from tightrope.reporting.wording.partial_release import PartialAnswer, as_number, read_certificate, read_part
 from tightrope.reporting.wording.promise import true_positive_rate
 from tightrope.reporting.wording.sentences import answer_heading
 from tightrope.tables.labels import Axis
@@ -37,12 +38,12 @@ MOST_GROUPS = 60
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
 
 
-def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
+def tradeoff_curve(certificate: ReleaseCertificate | Mapping[str, object]) -> Figure:
     """Plot the bound on true- against false-positive rates of any attacker, with the diagonal of a coin flip.
 
     Raises InputError where the certificate states no guarantee, MissingExtraError without matplotlib.
     """
-    points = promise.tradeoff_points(certificate)
+    points = promise.tradeoff_points(read_certificate(certificate))
     if not points:
         raise _empty_chart_error(
             "certificate", certificate, "a certificate with epsilon and delta, total_variation or a profile"
@@ -75,29 +76,29 @@ def tradeoff_curves(profiles: Mapping[str, Sequence[tuple[float, float]]]) -> Fi
     return figure
 
 
-def privacy_profile(certificate: Mapping[str, object]) -> Figure:
+def privacy_profile(certificate: ReleaseCertificate | Mapping[str, object]) -> Figure:
     """Plot δ over ε, δ on a logarithmic axis, with the stated guarantee as a dot.
 
     Raises InputError where the certificate holds no profile, MissingExtraError without matplotlib.
     """
-    points = promise.profile_points(certificate)
+    stated = read_certificate(certificate)
+    points = promise.profile_points(stated)
     if not points:
         raise _empty_chart_error("certificate", certificate, "a certificate with a profile")
     figure, axes = _new_axes(5.2, 4.0, "ε", "δ")
     axes.semilogy(*zip(*points, strict=True), color=ACCENT, linewidth=2)
-    epsilon, delta = number_at(certificate, "epsilon"), number_at(certificate, "delta")
-    if epsilon is not None and delta:
-        axes.plot([epsilon], [delta], "o", color=ACCENT)
+    if stated.epsilon is not None and stated.delta:
+        axes.plot([stated.epsilon], [stated.delta], "o", color=ACCENT)
     return figure
 
 
-def answers_chart(answer: Mapping[str, object]) -> Figure:
+def answers_chart(answer: AnswerDocument | Mapping[str, object]) -> Figure:
     """Plot the values of one answer with their 95 % intervals: over the keys if these are numbers, else as a list.
 
     A list shows the first 60 groups that have a value and says how many there are.
     Raises InputError where no value is published, MissingExtraError without matplotlib.
     """
-    read = read_answer(answer)
+    read = shown_answer(answer if isinstance(answer, AnswerDocument) else read_part(answer, PartialAnswer))
     published = [row for row in read.rows if row.value is not None]
     if not published:
         raise _empty_chart_error("answer", answer, "an answer with at least one published value")
@@ -311,7 +312,7 @@ def _draw_group_panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], 
 
 def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
     """Draw each group above, and below it the common target with the heaviest flows."""
-    from matplotlib.colors import PowerNorm
+    from matplotlib.colors import PowerNorm, to_rgba
 
     broad = 4.6 if len(_drawn_groups(saved)) <= 3 else 3.4
     figure, axes = _new_group_figure(
@@ -323,7 +324,16 @@ def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
         image = _draw_distribution_map(above, cells, law, scale)
         _draw_distribution_map(below, cells, target, scale)
-        _draw_flow_arrows(below, cells, plan_entries(saved.mechanism, name))
+        # The heaviest flows between different cells, the heavier the darker.
+        starts, ends, shares = plan_entries(saved.mechanism, name)
+        moved = np.flatnonzero(starts != ends)
+        heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
+        if len(heaviest):
+            (y, x), (v, u) = cells.cell_centers(starts[heaviest]), cells.cell_centers(ends[heaviest])
+            strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
+            arrows = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004, "headwidth": 5}
+            colors = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
+            below.quiver(x, y, u - x, v - y, color=colors, **arrows)
         above.set_title(_group_title(saved, name), fontsize=10, color=INK)
         below.set_xlabel(_escape_mathtext(cells.column_names[1]), color=INK)
     for row, when in zip(axes, ("before", "after"), strict=True):
@@ -352,23 +362,6 @@ def _draw_distribution_map(panel: Axes, cells: Cells, law: Floats, scale: Any) -
         aspect="equal" if 1 / STRETCHED <= _height_to_width(cells) <= STRETCHED else "auto",
         interpolation="nearest",
     )
-
-
-def _draw_flow_arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats]) -> None:
-    """Draw the heaviest flows between different cells, the heavier the darker."""
-    starts, ends, shares = found
-    moved = np.flatnonzero(starts != ends)
-    heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
-    if not len(heaviest):
-        return
-    from matplotlib.colors import to_rgba
-
-    (y, x), (v, u) = cells.cell_centers(starts[heaviest]), cells.cell_centers(ends[heaviest])
-    strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
-    colors = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
-    panel.quiver(
-        x, y, u - x, v - y, color=colors, angles="xy", scale_units="xy", scale=1, width=0.004, headwidth=5
-    )  # fmt: skip
 
 
 def _draw_histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:

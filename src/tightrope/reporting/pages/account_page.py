@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tightrope.documents.account import Account, Attack, AttackerGain, TrainingAccount
 from tightrope.documents.escaping import escape_control_chars
@@ -22,6 +21,7 @@ from tightrope.reporting.pages.blocks import (
 )
 from tightrope.reporting.pages.release_page import attack_rate_line
 from tightrope.reporting.wording import accounts, method, promise
+from tightrope.reporting.wording.partial_release import PartialCertificate, PartialProfile, PartialRates
 
 # Success of the best attacker, from a stated triple, further points (ε, δ) and rates that a document states.
 
@@ -34,17 +34,19 @@ def attack_section(
     stated: tuple[float, float], total_variation: float, points: Points, rates: Sequence[Attack]
 ) -> Section:
     """Return both curves, from bounds alone, and the table of rates, including those that the document states."""
-    # In the format of the figures, without infinite values.
+    # Without infinite values, which the figures cannot show.
     every = sorted({(0.0, total_variation), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
-    common_fields: dict[str, Any] = {
-        "total_variation": total_variation,
-        "profile": {"epsilon": [e for e, _ in every], "delta": [d for _, d in every]},
-        "tradeoff": {
-            "false_positive_rate": [one.false_positive_rate for one in rates],
-            "true_positive_rate": [one.true_positive_rate for one in rates],
-        },
-    }
-    certificate = common_fields | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
+    epsilon, delta = stated if stated[0] <= LARGEST else (None, None)
+    certificate = PartialCertificate(
+        epsilon=epsilon,
+        delta=delta,
+        total_variation=total_variation,
+        profile=PartialProfile(epsilon=tuple(e for e, _ in every), delta=tuple(d for _, d in every)),
+        tradeoff=PartialRates(
+            false_positive_rate=tuple(one.false_positive_rate for one in rates),
+            true_positive_rate=tuple(one.true_positive_rate for one in rates),
+        ),
+    )
     found = {catch.false_positive_rate: catch for catch in promise.attack_rates(certificate)}
     own = {
         one.false_positive_rate: promise.AttackRate(one.false_positive_rate, one.true_positive_rate) for one in rates

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -12,16 +11,14 @@ from msgspec import Struct
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import json_text
 from tightrope.documents.numbers import Guesses
-from tightrope.documents.release import RELEASES, ReleaseCertificate, ReleaseResult, results_csv
+from tightrope.documents.release import ReleaseCertificate, ReleaseResult, results_csv
 from tightrope.documents.wording import Explanation
-from tightrope.errors import InputError
 from tightrope.reporting.charts.page_charts import Curve, GuessDots, guess_dots
-from tightrope.reporting.wording.document import Json, object_at
 from tightrope.reporting.wording.method import MethodAppendix
+from tightrope.reporting.wording.partial_release import PartialRelease
 
 # Files inside the page: the results as CSV and the certificate as JSON, each behind a link that saves it.
 
-D = TypeVar("D")
 KEPT = "/:;,[]{}()!$*@=+?|~"
 """Characters allowed unescaped in a quoted URL: no quotes, and no start of a tag or a reference."""
 CSV, JSON = "text/csv;charset=utf-8", "application/json;charset=utf-8"
@@ -37,16 +34,13 @@ class EmbeddedFile:
     address: str
 
 
-def embedded_files(document: Json) -> list[EmbeddedFile]:
+def embedded_files(document: ReleaseResult | PartialRelease) -> list[EmbeddedFile]:
     """Return the results and the certificate as files; one with a missing field is left out."""
     files: list[EmbeddedFile] = []
-    result = _read_or_none(lambda: RELEASES.convert_data(dict(document), ReleaseResult))
-    if result is not None:
-        files.append(embed_file("results.csv", "all results, with all digits", CSV, results_csv(result)))
-    part = dict(object_at(document, "certificate"))
-    certificate = _read_or_none(lambda: RELEASES.convert_data(part, ReleaseCertificate))
-    if certificate is not None:
-        files.append(document_file(certificate, "certificate.json", "the certificate"))
+    if isinstance(document, ReleaseResult):
+        files.append(embed_file("results.csv", "all results, with all digits", CSV, results_csv(document)))
+    if isinstance(document.certificate, ReleaseCertificate):
+        files.append(document_file(document.certificate, "certificate.json", "the certificate"))
     return files
 
 
@@ -54,13 +48,6 @@ def document_file(document: Struct, name: str, said: str) -> EmbeddedFile:
     """Return a typed document as JSON on one line; the file next to a page is indented, and larger."""
     text = json_text(plain_data(document), compact=True)
     return embed_file(name, said, JSON, text)
-
-
-def _read_or_none(read: Callable[[], D]) -> D | None:
-    try:
-        return read()
-    except InputError:
-        return None
 
 
 def embed_file(name: str, said: str, kind: str, text: str) -> EmbeddedFile:

@@ -43,10 +43,17 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
         places = len(support.names)
     else:
         places = math.prod(axis.cells for axis in support.axes)
+    rows = [
+        [escape_control_chars(name), significant_text(group.loss, 4, UP), f"{len(group.tables):,}"]
+        for name, group in zip(document.group.names, document.groups, strict=True)
+    ]
+    kind = "mean" if document.objective == "expected" else "maximum"
+    column = escape_control_chars(document.group.column)
+    distances = Table("Each group", (column, f"{kind.capitalize()} distance", "Number of sampling tables"), rows)
     largest = max((group.loss for group in document.groups), default=0.0)
     return DocumentPage(
         kind="Coupling",
-        title=f"Values independent of “{escape_control_chars(document.group.column)}”",
+        title=f"Values independent of “{column}”",
         explained=document.explanation_parts,
         cards=(
             Card("Groups", "", f"{len(document.groups):,}", "All of them have the same output distribution."),
@@ -55,7 +62,7 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
                 "Distance",
                 "",
                 significant_text(largest, 3, UP),
-                "The largest " + ("mean" if document.objective == "expected" else "maximum") + " distance of a group.",
+                f"The largest {kind} distance of a group.",
             ),
         ),
         sections=(
@@ -69,7 +76,7 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
                 "groups",
                 "Distances between values and outputs",
                 (UNITS_OF[document.objective],),
-                tables=(_group_table(document), *tables, *_distribution_tables(document)),
+                tables=(distances, *tables, *_distribution_tables(document)),
             ),
             *attack,
         ),
@@ -109,15 +116,6 @@ def _coupling_facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
             ("Confidence", percent_text(learned.confidence)),
         ]
     return tuple(found)
-
-
-def _group_table(document: CouplingDocument) -> Table:
-    rows = [
-        [escape_control_chars(name), significant_text(group.loss, 4, UP), f"{len(group.tables):,}"]
-        for name, group in zip(document.group.names, document.groups, strict=True)
-    ]
-    loss = "Mean distance" if document.objective == "expected" else "Maximum distance"
-    return Table("Each group", (escape_control_chars(document.group.column), loss, "Number of sampling tables"), rows)
 
 
 def _distribution_tables(document: CouplingDocument) -> tuple[Table, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.account import Account, TrainingAccount
 from tightrope.documents.coupling import CouplingDocument
-from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars_in_lines
 from tightrope.documents.noise import NoiseDocument
 from tightrope.documents.release import ReleaseResult
@@ -25,6 +24,7 @@ from tightrope.reporting.pages.coupling_page import coupling_view
 from tightrope.reporting.pages.noise_page import noise_view
 from tightrope.reporting.pages.release_page import page_view
 from tightrope.reporting.pages.study_page import plan_view, study_view
+from tightrope.reporting.wording.partial_release import read_release
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,14 +59,10 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    if isinstance(document, Mapping):
-        data: Mapping[str, object] = document
-    elif isinstance(document, ReleaseResult):
-        data = plain_data(document)
-    else:
+    if not isinstance(document, ReleaseResult | Mapping):
         remedy = "pass json.loads() of what `tightrope release --json` prints"
         raise InputError("document", document, "a mapping", remedy)
-    return template_environment().get_template(TEMPLATE).render(page=page_view(data))
+    return template_environment().get_template(TEMPLATE).render(page=page_view(read_release(document)))
 
 
 def study_html(document: FindingsDocument) -> str:
@@ -77,7 +73,7 @@ def study_html(document: FindingsDocument) -> str:
     Raises ``InputError`` for other input, ``MissingExtraError`` without jinja2.
     """
     if not isinstance(document, FindingsDocument):
-        remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
+        remedy = "documents.study.read_findings reads what `tightrope local estimate --json` prints"
         raise InputError("document", type(document).__name__, "findings", remedy)
     return template_environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
@@ -133,7 +129,8 @@ def _cached_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_printable_fields,
+        # Invisible characters are escaped in every field: a column name may reverse the direction of a text.
+        finalize=lambda value: escape_control_chars_in_lines(value) if type(value) is str else value,
     )
     environment.filters["at"] = _percent_position
     # The style and the script of every page, and the policy that allows only these two.
@@ -141,11 +138,6 @@ def _cached_environment() -> Environment:
     assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
     environment.globals |= {**assets, "policy": content_security_policy(style, script)}
     return environment
-
-
-def _printable_fields(value: object) -> object:
-    """Return a template value with invisible characters escaped, since a column name may reverse the text direction."""
-    return escape_control_chars_in_lines(value) if type(value) is str else value
 
 
 def _read_template(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tightrope.documents.document import TablePart
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.noise import NoiseDocument
 from tightrope.documents.numbers import DOWN, MISSING, UP, significant_text
@@ -45,7 +44,12 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
     """Return the contents of the page of a noise."""
     own, answers = document.guarantee, document.releases
     each = "one answer" if answers == 1 else f"each of {answers:,} answers"
-    laws = (*tables, *([_probability_table(document.table)] if document.table is not None else []))
+    laws = tuple(tables)
+    if document.table is not None:  # the probabilities of the smallest errors
+        weights = [int(weight) for weight in (document.table.center, *document.table.half[:MOST_ERRORS])]
+        lines = [["0" if x == 0 else f"±{x}", significant_text(weight / ALL, 6)] for x, weight in enumerate(weights)]
+        bars = tuple(100 * weight / max(weights) for weight in weights)
+        laws += (Table("Probabilities of the smallest errors", ("Error", "Probability"), lines, bars=bars),)
     rows = [
         [significant_text(e, 6), significant_text(allowed, 6), significant_text(kept, 6, UP)]
         for e, allowed, kept in document.realized
@@ -111,12 +115,3 @@ def _noise_cards(document: NoiseDocument) -> tuple[Card, ...]:
         gap = "This noise has exactly this cost: it is optimal."
     cost = COSTS.get(document.cost, escape_control_chars(document.cost))
     return (mean, most, Card("Lower bound on the cost", cost, significant_text(document.lower, 4, DOWN), gap))
-
-
-def _probability_table(table: TablePart) -> Table:
-    """Return the probabilities of the smallest errors."""
-    weights = [table.center, *table.half[:MOST_ERRORS]]
-    longest = max(map(int, weights))
-    rows = [["0" if x == 0 else f"±{x}", significant_text(int(weight) / ALL, 6)] for x, weight in enumerate(weights)]
-    bars = tuple(100 * int(weight) / longest for weight in weights)
-    return Table("Probabilities of the smallest errors", ("Error", "Probability"), rows, bars=bars)

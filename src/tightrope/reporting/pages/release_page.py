@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, significant_text
+from tightrope.documents.numbers import MISSING, UP, significant_text
+from tightrope.documents.release import PublisherPart, ReleasedMechanism, ReleaseResult
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.charts.page_charts import (
     AxisChart,
@@ -26,11 +27,10 @@ from tightrope.reporting.charts.page_charts import (
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
 from tightrope.reporting.wording import promise, sentences
 from tightrope.reporting.wording.accounts import rate_text
-from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, read_answers, rounded_row
-from tightrope.reporting.wording.document import Json, list_at, number_at, object_at, objects_at, text_at, texts_at
+from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, rounded_row, shown_answers
 from tightrope.reporting.wording.method import MethodAppendix, release_method
-from tightrope.reporting.wording.promise import PrivacyPromise
-from tightrope.reporting.wording.promise import privacy_promise as page_model_promise
+from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease
+from tightrope.reporting.wording.promise import Certificate, PrivacyPromise, privacy_promise
 
 # The table of one answer: keys, value, ± and interval, rounded outwards to the digits that the noise leaves.
 
@@ -148,10 +148,9 @@ class ReleasePage:
     """The appendix; None if no mechanism is listed."""
 
 
-def page_view(document: Json) -> ReleasePage:
+def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
-    certificate = object_at(document, "certificate")
-    read = read_answers(document)
+    read = shown_answers(document)
     answers = [
         answer_view(answer, place) for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
@@ -161,25 +160,27 @@ def page_view(document: Json) -> ReleasePage:
         answer if first_with[answer.statement] == answer.anchor else replace(answer, statement="") for answer in answers
     ]
     left_out = sentences.bias_statements(document)
-    privacy = privacy_view(certificate, {answer.name: answer.kind for answer in read})
-    said = page_model_promise(certificate)
-    guesses = guess_dots(said.guesses) if said.guesses else []
-    about_said = object_at(document, "about")
-    title, about, files = (
-        escape_control_chars(text_at(document, "title")),
-        [
-            (words, escape_control_chars(text_at(about_said, name)))
-            for name, words in ABOUT.items()
-            if text_at(about_said, name)
-        ],
-        embedded_files(document),
+    privacy = privacy_view(document.certificate, {answer.name: answer.kind for answer in read})
+    promised = privacy_promise(document.certificate)
+    about = document.about or PublisherPart()
+    publisher_facts = (
+        ("", about.description),
+        ("Source", about.origin),
+        ("Published by", about.publisher),
+        ("Date", about.date),
+        ("Contact", about.contact),
     )
-    method = release_method(said.person.unit_noun) if privacy.mechanisms else None
-    return ReleasePage(title, said, guesses, answers, left_out, privacy, about, files, method)
-
-
-ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "date": "Date", "contact": "Contact"}
-"""Fields that the publisher provides, with their labels."""
+    return ReleasePage(
+        title=escape_control_chars((document.title or "").strip()),
+        promise=promised,
+        guess_dots=guess_dots(promised.guesses) if promised.guesses else [],
+        answers=answers,
+        bias_statements=left_out,
+        privacy=privacy,
+        about=[(label, escape_control_chars(text.strip())) for label, text in publisher_facts if text and text.strip()],
+        embedded_files=embedded_files(document),
+        method=release_method(promised.person.unit_noun) if privacy.mechanisms else None,
+    )
 
 
 def answer_anchors(names: Sequence[str]) -> list[str]:
@@ -228,7 +229,7 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         hidden_intervals=narrower_than_dots(dots),
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
         suppressed_count=answer.suppressed_count,
-        statement=text_at(answer.error, "statement"),
+        statement=answer.error.statement,
         typical_error=sentences.typical_error(answer.error),
         error_label=sentences.expected_error_label(answer.kind).capitalize(),
         error_rows=sentences.error_rows(answer),
@@ -237,14 +238,14 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
     )
 
 
-def privacy_view(certificate: Json, kinds: Mapping[str, str]) -> PrivacyView:
+def privacy_view(certificate: Certificate, kinds: Mapping[str, str]) -> PrivacyView:
     """Return the section on how the privacy guarantee was computed; ``kinds`` are those of the answers, by name."""
-    computed, versions = object_at(certificate, "computed"), object_at(certificate, "versions")
     # Families from the best to the worst, with the length of their bars in percent.
-    found = [
-        (text_at(item, "family"), number_at(item, "relative_error")) for item in objects_at(certificate, "alternatives")
-    ]
-    known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
+    known = sorted(
+        (other.relative_error, other.family)
+        for other in certificate.alternatives
+        if other.family and other.relative_error is not None and other.relative_error > 0
+    )
     alternatives: list[dict[str, str | float]] = []
     if known:
         scale = Scale(0.0, known[-1][0])
@@ -258,14 +259,14 @@ def privacy_view(certificate: Json, kinds: Mapping[str, str]) -> PrivacyView:
         ]
     mechanisms = [
         {
-            "answers": ", ".join(texts_at(source, "answers")),
-            "statistic": _statistic_text(source, {kinds.get(name, "") for name in texts_at(source, "answers")}),
-            "family": sentences.family_text(text_at(source, "family")),
-            "unit": text_at(source, "unit"),
-            "sensitivity": _sensitivity_text(text_at(source, "sensitivity_per_row"), text_at(source, "unit")),
-            "rows": text_at(source, "rows"),
+            "answers": ", ".join(mechanism.answers),
+            "statistic": mechanism_statistic_text(mechanism, {kinds.get(name, "") for name in mechanism.answers}),
+            "family": sentences.family_text(mechanism.family),
+            "unit": str(mechanism.unit),
+            "sensitivity": sensitivity_text(mechanism.sensitivity_per_row, mechanism.unit),
+            "rows": str(mechanism.rows),
         }
-        for source in objects_at(certificate, "mechanisms")
+        for mechanism in certificate.mechanisms
     ]
     return PrivacyView(
         tradeoff=page_charts.tradeoff_chart(certificate),
@@ -274,11 +275,9 @@ def privacy_view(certificate: Json, kinds: Mapping[str, str]) -> PrivacyView:
         alternatives=alternatives,
         mechanisms=mechanisms,
         exact=_exact_guarantee_numbers(certificate),
-        argument=text_at(computed, "argument"),
-        versions=[
-            (str(name), text_at(versions, name)) for name in sorted(versions, key=str) if text_at(versions, name)
-        ],
-        ledger=text_at(certificate, "ledger"),
+        argument=certificate.computed.argument,
+        versions=[(name, version) for name, version in sorted(certificate.versions.items()) if version],
+        ledger=certificate.ledger,
     )
 
 
@@ -299,17 +298,17 @@ COLUMN_STATISTICS = {
 """Statistics of a column with their own wording; the others end in "of" and the column."""
 
 
-def _statistic_text(source: Json, kinds: AbstractSet[str]) -> str:
+def mechanism_statistic_text(mechanism: ReleasedMechanism | PartialMechanism, kinds: AbstractSet[str]) -> str:
     """Return the statistic with its column and groups; a statistic whose name includes its column is left as it is.
 
     ``kinds``: those of the answers that use it; the sum of a mean is a centered sum.
 
-    >>> _statistic_text({"statistic": "sum", "column": "age", "by": ["city", "year"]}, {"sum"})
+    >>> mechanism_statistic_text(PartialMechanism(statistic="sum", column="age", by=("city", "year")), {"sum"})
     'sum of age by city, year'
-    >>> _statistic_text({"statistic": "sum of squares of age", "column": "age"}, set())
+    >>> mechanism_statistic_text(PartialMechanism(statistic="sum of squares of age", column="age"), set())
     'sum of squares of age'
     """
-    statistic, column, by = text_at(source, "statistic"), text_at(source, "column"), ", ".join(texts_at(source, "by"))
+    statistic, column, by = mechanism.statistic, mechanism.column, ", ".join(mechanism.by)
     is_centered = statistic == "sum" and kinds == {"mean"}
     named = sentences.CENTERED_SUM if is_centered else sentences.statistic_text(statistic)
     if " of " not in statistic and column:
@@ -317,38 +316,38 @@ def _statistic_text(source: Json, kinds: AbstractSet[str]) -> str:
     return named + (f" by {by}" if by else "")
 
 
-def _sensitivity_text(steps: str, unit: str) -> str:
+def sensitivity_text(steps: str, unit: Decimal | str) -> str:
     """Return how much one row changes the statistic, exactly and in natural units.
 
-    >>> _sensitivity_text("500000000", "1E-7"), _sensitivity_text("1", "1"), _sensitivity_text("", "?")
+    >>> sensitivity_text("500000000", Decimal("1E-7")), sensitivity_text("1", "1"), sensitivity_text("", "?")
     ('50', '1', '')
     """
     try:
         exact = Decimal(steps) * Decimal(unit)
     except InvalidOperation:
         return ""
-    return f"{exact.normalize():f}" if exact.is_finite() and abs(exact.adjusted()) < 40 else str(exact)
+    if not exact.is_finite():
+        return ""
+    return f"{exact.normalize():f}" if abs(exact.adjusted()) < 40 else str(exact)
 
 
-def _typed(number: object) -> str:
+def _typed_number(number: Decimal | str) -> str:
     """Return a number as it is typed: "1e-8" for "1E-8"."""
     return str(number).replace("E", "e")
 
 
-def _exact_guarantee_numbers(certificate: Json) -> list[tuple[str, str]]:
+def _exact_guarantee_numbers(certificate: Certificate) -> list[tuple[str, str]]:
     """Return the numbers of the guarantee exactly as in the certificate."""
-    budget = object_at(certificate, "budget")
-    pairs = [point for point in list_at(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
+    points = (
+        f"δ ≤ {_typed_number(delta)} at ε = {_typed_number(epsilon)}" for epsilon, delta in certificate.budget.points
+    )
     named = [
-        ("ε, upper bound with all digits", text_at(certificate, "epsilon_exact")),
-        ("δ, with all digits", _typed(text_at(certificate, "delta_exact"))),
-        ("Total variation", significant_text(number_at(certificate, "total_variation"), 4, UP)),
-        (
-            "Requested guarantee",
-            " and ".join(f"δ ≤ {_typed(delta)} at ε = {_typed(epsilon)}" for epsilon, delta in pairs),
-        ),
-        ("Probability of unbounded loss, at most", _typed(text_at(budget, "delta"))),
-        ("Relation of neighboring tables", text_at(object_at(certificate, "neighbors"), "relation")),
-        ("Privacy computed by", text_at(object_at(certificate, "computed"), "method")),
+        ("ε, upper bound with all digits", str(certificate.epsilon_exact)),
+        ("δ, with all digits", _typed_number(certificate.delta_exact)),
+        ("Total variation", significant_text(certificate.total_variation, 4, UP)),
+        ("Requested guarantee", " and ".join(points)),
+        ("Probability of unbounded loss, at most", _typed_number(certificate.budget.delta)),
+        ("Relation of neighboring tables", certificate.neighbors.relation),
+        ("Privacy computed by", certificate.computed.method),
     ]
-    return [(name, value) for name, value in named if value and value != "–"]
+    return [(name, value) for name, value in named if value not in ("", MISSING, "NaN", "Infinity")]

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Context
 from statistics import median
 
 from tightrope.documents.days import TIME_UNITS, time_text
 from tightrope.documents.escaping import escape_control_chars, part_named
-from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed_text, full_digits, rounded_decimal
-from tightrope.documents.release import MEASURES, PAID
-from tightrope.reporting.wording.document import (
+from tightrope.documents.numbers import (
+    DOWN,
+    MISSING,
+    UP,
+    decimals_for,
+    fixed_text,
+    full_digits,
+    rounded_decimal,
+    shortest_text,
+)
+from tightrope.documents.release import MEASURES, PAID, AnswerDocument, ErrorStatement, NoiseUsed, ReleaseResult
+from tightrope.reporting.wording.partial_release import (
     Json,
+    PartialAnswer,
+    PartialErrors,
+    PartialNoise,
+    PartialRelease,
     as_number,
-    list_at,
-    number_at,
-    object_at,
-    objects_at,
-    text_at,
-    texts_at,
 )
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
@@ -73,7 +79,7 @@ class Row:
         >>> Row(("a",), 9.0, 8.0, 10.0, extra_values={"best_rank": 1, "worst_rank": 3}).rank_range
         '1 to 3'
         """
-        best, worst = number_at(self.extra_values, "best_rank"), number_at(self.extra_values, "worst_rank")
+        best, worst = (as_number(self.extra_values.get(name)) for name in ("best_rank", "worst_rank"))
         if best is None:
             return ""
         if worst is None:
@@ -95,8 +101,8 @@ class Answer:
     by: tuple[str, ...]
     discovered: bool | None
     rows: tuple[Row, ...]
-    error: Json
-    noise: tuple[Json, ...]
+    error: ErrorStatement | PartialErrors
+    noise: tuple[NoiseUsed | PartialNoise, ...]
     notes: tuple[str, ...]
     title: str = ""
     description: str = ""
@@ -154,54 +160,50 @@ def key_text(key: object) -> str:
         return "no value"
     if isinstance(key, bool):
         return "true" if key else "false"
-    if isinstance(key, float) and key.is_integer() and abs(key) < 1e15:
-        return str(int(key))
+    if isinstance(key, float):
+        return shortest_text(key)
     return escape_control_chars(key) or "(empty)"
 
 
-def read_answers(document: Json) -> list[Answer]:
-    """Return every answer of a document, in its order."""
-    return [read_answer(source) for source in objects_at(document, "answers")]
+def shown_answers(document: ReleaseResult | PartialRelease) -> list[Answer]:
+    """Return every answer of a document as displayed, in its order."""
+    return [shown_answer(answer) for answer in document.answers]
 
 
-def read_answer(source: Json) -> Answer:
-    """Return one answer; if ``by`` does not list the keys, every column without a reserved numeric name is a key."""
-    records = objects_at(source, "rows")
-    by = tuple(name for name in list_at(source, "by") if isinstance(name, str))  # as rows have it: blanks belong to it
-    if not by and len(records) > 1:
-        by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
-    keys = text_at(source, "keys")
-    edges, ranked = list_at(source, "edges"), any("best_rank" in record for record in records)
-    unit = text_at(source, "unit")
+def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
+    """Return one answer as displayed; if ``by`` is missing, every column without a reserved numeric name is a key."""
+    by = source.by
+    if not by and len(source.rows) > 1:
+        by = tuple(dict.fromkeys(name for record in source.rows for name in record if name not in _MEASURES))
+    ranked = any("best_rank" in record for record in source.rows)
+    unit = (source.unit or "").strip()
     time_unit = unit if unit in TIME_UNITS else ""
-    rows = tuple(_read_row(record, by, edges, time_unit) for record in records)
+    rows: list[Row] = []
+    for record in source.rows:
+        keys = tuple(record.get(name) for name in by)
+        part = part_named(keys[-1], source.edges) if source.edges and keys else ""
+        charged = {name: record[name] for name in PAID if name in record}
+        value, lower, upper = (as_number(record.get(name)) for name in MEASURES)
+        rows.append(Row(keys, value, lower, upper, part, charged, time_unit))
     return Answer(
-        name=text_at(source, "name"),
-        question=text_at(source, "question"),
-        meaning=text_at(source, "meaning") or "A statistic",
-        over=text_at(source, "over"),
-        additive=source.get("additive") is True,
+        name=source.name.strip(),
+        question=source.question.strip(),
+        meaning=source.meaning or "A statistic",
+        over=source.over,
+        additive=source.additive,
         by=by,
-        discovered=keys == "discovered" if keys or list_at(source, "keys") else None,
-        rows=rows if ranked else tuple(sorted(rows, key=lambda row: row.sort_key)),
-        error=object_at(source, "error"),
-        noise=tuple(objects_at(source, "noise")),
-        notes=tuple(texts_at(source, "notes")),
-        title=text_at(source, "title"),
-        description=text_at(source, "description"),
+        discovered=source.keys == "discovered" if source.keys else None,
+        rows=tuple(rows if ranked else sorted(rows, key=lambda row: row.sort_key)),
+        error=source.error,
+        noise=source.noise,
+        notes=source.notes,
+        title=(source.title or "").strip(),
+        description=(source.description or "").strip(),
         unit="" if time_unit else unit,
         time_unit=time_unit,
-        kind=text_at(source, "kind"),
+        kind=source.kind,
         ranked=ranked,
     )
-
-
-def _read_row(record: Json, by: Iterable[str], edges: Sequence[object], time_unit: str) -> Row:
-    keys = tuple(record.get(name) for name in by)
-    part = part_named(keys[-1], edges) if edges and keys else ""
-    paid = {name: record[name] for name in PAID if name in record}
-    value, lower, upper = (number_at(record, name) for name in MEASURES)
-    return Row(keys, value, lower, upper, part, paid, time_unit)
 
 
 # Text next to the value of an answer: where a line meets the axis, and which positions a group can have.
@@ -215,7 +217,7 @@ def extra_columns(answer: Answer) -> Table:
     """Return the columns after the interval; empty for most kinds."""
     if any("intercept" in row.extra_values for row in answer.rows):
         # The intercept and its interval, in the digits that are meaningful given its noise.
-        found = [tuple(number_at(row.extra_values, name) for name in INTERCEPT) for row in answer.rows]
+        found = [tuple(as_number(row.extra_values.get(name)) for name in INTERCEPT) for row in answer.rows]
         widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
         digits = decimals_for(widths)
         return ("intercept", "from", "to"), [

@@ -9,8 +9,10 @@ from itertools import pairwise
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import UP, Guesses, one_in, significant_text, times_text
-from tightrope.documents.wording import AttackWording, ProtectedUnit, protected_group_text
-from tightrope.reporting.wording.document import Json, number_at, object_at, pairs_at, text_at
+from tightrope.documents.privacy_unit import PrivacyUnit
+from tightrope.documents.release import ReleaseCertificate
+from tightrope.documents.wording import AttackWording, protected_group_text
+from tightrope.reporting.wording.partial_release import PartialCertificate, PartialNeighbors, number_pairs
 
 # Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
 #
@@ -21,6 +23,7 @@ _SAME_RATE = 1e-9
 _ALONG_CHORD = (0.0, 0.5, 0.8, 0.94, 0.98, 0.995, 0.999)
 
 Point = tuple[float, float]
+Certificate = ReleaseCertificate | PartialCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,16 @@ class AttackRate:
         return self.true_positive_rate / self.false_positive_rate
 
 
-def guarantee_points(certificate: Json) -> list[Point]:
+def guarantee_points(certificate: Certificate) -> list[Point]:
     """Return every (ε, δ) that the certificate states, the total variation as (0, η); ε ≥ 0 and 0 ≤ δ ≤ 1 only."""
     stated = [
-        (number_at(certificate, "epsilon"), number_at(certificate, "delta")),
-        (0.0, number_at(certificate, "total_variation")),
+        (certificate.epsilon, certificate.delta),
+        (0.0, certificate.total_variation),
     ]
     known = [(epsilon, delta) for epsilon, delta in stated if epsilon is not None and delta is not None]
     return [
         (e, d)
-        for e, d in [*known, *pairs_at(object_at(certificate, "profile"), "epsilon", "delta")]
+        for e, d in [*known, *number_pairs(certificate.profile.epsilon, certificate.profile.delta)]
         if e >= 0 and 0 <= d <= 1
     ]
 
@@ -63,13 +66,13 @@ def true_positive_rate(points: Sequence[Point], false_positive_rate: float) -> f
     return max(found, false_positive_rate)
 
 
-def attack_success(certificate: Json) -> float | None:
+def attack_success(certificate: Certificate) -> float | None:
     """Return the largest success probability of a guess with even odds: stated, else (1 + η)/2, else from (ε, δ).
 
-    >>> attack_success({"total_variation": 0.3})
+    >>> attack_success(PartialCertificate(total_variation=0.3))
     0.65
     """
-    stated = number_at(certificate, "attack_success")
+    stated = certificate.attack_success
     if stated is not None and 0 <= stated <= 1:
         return stated
     points = guarantee_points(certificate)
@@ -78,11 +81,11 @@ def attack_success(certificate: Json) -> float | None:
     return min(bounds) if bounds else None
 
 
-def attack_rates(certificate: Json) -> list[AttackRate]:
+def attack_rates(certificate: Certificate) -> list[AttackRate]:
     """Return the true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
     points = guarantee_points(certificate)
     # The points of the trade-off in the certificate.
-    pairs = pairs_at(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
+    pairs = number_pairs(certificate.tradeoff.false_positive_rate, certificate.tradeoff.true_positive_rate)
     stated = [(false, true) for false, true in pairs if 0 < false <= 1 and 0 <= true <= 1]
     rates: list[AttackRate] = []
     for rate in FALSE_POSITIVE_RATES:
@@ -92,7 +95,7 @@ def attack_rates(certificate: Json) -> list[AttackRate]:
     return rates
 
 
-def tradeoff_points(certificate: Json) -> list[Point]:
+def tradeoff_points(certificate: Certificate) -> list[Point]:
     """Return bounds on (false, true) positive rates from 0 to 1, finer near 0 and 1; empty without any guarantee."""
     points = guarantee_points(certificate)
     if not points:
@@ -101,12 +104,12 @@ def tradeoff_points(certificate: Json) -> list[Point]:
     return [(rate, true_positive_rate(points, rate)) for rate in rates]
 
 
-def profile_points(certificate: Json) -> list[Point]:
+def profile_points(certificate: Certificate) -> list[Point]:
     """Return the stated (ε, δ) with δ > 0, by ε, and chords between them, for a logarithmic axis.
 
     δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee.
     """
-    stated = pairs_at(object_at(certificate, "profile"), "epsilon", "delta")
+    stated = number_pairs(certificate.profile.epsilon, certificate.profile.delta)
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
     points: list[Point] = []
     for (low, start), (high, end) in pairwise(known):
@@ -120,7 +123,7 @@ def profile_points(certificate: Json) -> list[Point]:
 class PrivacyPromise:
     """The words at the top of the page; ``attack`` and ``guesses`` are None if the attacker's gain is not stated."""
 
-    person: ProtectedUnit
+    person: PrivacyUnit
     attack: AttackWording | None
     guesses: Guesses | None
     protected_group: str
@@ -132,15 +135,17 @@ class PrivacyPromise:
     facts: list[str]
 
 
-def privacy_promise(certificate: Json) -> PrivacyPromise:
+def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     """Return the privacy guarantee of a certificate in words; missing parts are empty."""
     success = attack_success(certificate)
-    epsilon, delta = number_at(certificate, "epsilon"), number_at(certificate, "delta")
-    neighbors = object_at(certificate, "neighbors")
+    epsilon, delta, neighbors = certificate.epsilon, certificate.delta, certificate.neighbors
     # Who is protected; the limits apply to a person identified by a column.
-    column, means = text_at(neighbors, "privacy_unit"), text_at(neighbors, "noun") or A_PERSON
-    limits = (number_at(neighbors, name) for name in ("max_rows", "max_groups", "max_rows_per_group"))
-    person = ProtectedUnit(means, column, *(round(limit) if limit and column else None for limit in limits))
+    column = neighbors.privacy_unit or ""
+    max_rows, max_rows_per_group, max_groups = (
+        round(limit) if limit and column else None
+        for limit in (neighbors.max_rows, neighbors.max_rows_per_group, neighbors.max_groups)
+    )
+    person = PrivacyUnit(column, max_rows, max_rows_per_group, max_groups, neighbors.noun or A_PERSON)
     attack: AttackWording | None = None
     guesses: Guesses | None = None
     if success is not None:
@@ -171,6 +176,6 @@ def privacy_promise(certificate: Json) -> PrivacyPromise:
         epsilon_meaning=epsilon_meaning,
         delta=delta_text,
         delta_meaning=delta_meaning,
-        protected=escape_control_chars(text_at(neighbors, "statement")).rstrip("."),
-        facts=[f"privacy unit: {person.rows_words}", *person.limits_text] if neighbors else [],
+        protected=escape_control_chars(neighbors.statement).rstrip("."),
+        facts=[f"privacy unit: {person.rows_words}", *person.limits_text] if neighbors != PartialNeighbors() else [],
     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
+from tightrope.documents.release import ErrorStatement, ReleaseResult
 from tightrope.reporting.wording.answers import Answer
-from tightrope.reporting.wording.document import Json, number_at, objects_at, text_at, texts_at
+from tightrope.reporting.wording.partial_release import PartialErrors, PartialRelease
 
 NOTHING_SHOWN = "Every group is suppressed: none is large enough."
 MARGIN = "95 % margin of error"
@@ -53,11 +54,11 @@ class ErrorRow:
     suppressed: str
 
 
-def bias_statements(document: Json) -> list[tuple[str, str]]:
+def bias_statements(document: ReleaseResult | PartialRelease) -> list[tuple[str, str]]:
     """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns."""
     said: dict[str, list[str]] = {}
-    for cost in objects_at(document, "bias"):
-        said.setdefault(text_at(cost, "statement"), []).extend(texts_at(cost, "answers"))
+    for cost in document.bias:
+        said.setdefault(cost.statement, []).extend(cost.answers)
     return [
         (escape_control_chars(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
         for statement, names in said.items()
@@ -68,8 +69,9 @@ def bias_statements(document: Json) -> list[tuple[str, str]]:
 def answer_heading(answer: Answer) -> str:
     """Return the question with a capital letter, else the name of the answer.
 
-    >>> from tightrope.reporting.wording.answers import read_answer
-    >>> answer_heading(read_answer({"question": "mean of x by educ"}))
+    >>> from tightrope.reporting.wording.answers import shown_answer
+    >>> from tightrope.reporting.wording.partial_release import PartialAnswer
+    >>> answer_heading(shown_answer(PartialAnswer(question="mean of x by educ")))
     'Mean of x by educ'
     """
     shown = escape_control_chars(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
@@ -130,32 +132,32 @@ def family_text(name: str) -> str:
 def error_rows(answer: Answer) -> list[ErrorRow]:
     """Return errors by group size; empty if they are independent of it and no group is suppressed."""
     error = answer.error
-    if number_at(error, "half_width_95") is not None and not answer.discovered:
+    if error.half_width_95 is not None and not answer.discovered:
         return []
     return [
         ErrorRow(
-            rows=significant_text(number_at(source, "rows")),
-            expected=error_text(source, "expected_absolute_error"),
-            half_width=error_text(source, "half_width_95"),
-            suppressed=suppression_text(number_at(source, "suppressed")),
+            rows=significant_text(float(size.rows)),
+            expected=error_text(size.expected_absolute_error, size.suppressed),
+            half_width=error_text(size.half_width_95, size.suppressed),
+            suppressed=suppression_text(size.suppressed),
         )
-        for source in objects_at(error, "by_group_size")
-        if number_at(source, "rows") is not None
+        for size in error.by_group_size
+        if size.rows is not None
     ]
 
 
-def error_text(size: Json, name: str) -> str:
-    """Return an error for a group size, rounded up; "–" if such a group is probably suppressed."""
-    if (number_at(size, "suppressed") or 0.0) > PROBABLY:
-        return MISSING
-    return significant_text(number_at(size, name), 2, UP)
+def error_text(error: float | None, suppressed: float | None) -> str:
+    """Return an error for a group size, rounded up; "–" if such a group is probably suppressed.
+
+    >>> error_text(2.13, 0.01), error_text(2.13, 0.9), error_text(None, 0.0)
+    ('2.2', '–', '–')
+    """
+    return MISSING if (suppressed or 0.0) > PROBABLY else significant_text(error, 2, UP)
 
 
-def typical_error(error: Json) -> str:
+def typical_error(error: ErrorStatement | PartialErrors) -> str:
     """Return a sentence on the errors that are independent of a group's size; empty if they are not stated."""
-    expected, half, worst = (
-        number_at(error, key) for key in ("expected_absolute_error", "half_width_95", "worst_error")
-    )
+    expected, half, worst = error.expected_absolute_error, error.half_width_95, error.worst_error
     said = [f"expected absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
     said += [f"{MARGIN} ± {significant_text(half, 3, UP)}"] if half is not None else []
     said += [f"maximum error ± {significant_text(worst, 3, UP)}"] if worst is not None else []
@@ -172,16 +174,15 @@ def noise_lines(answer: Answer) -> list[dict[str, str]]:
     """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
     return [
         {
-            "statistic": noise_statistic_text(text_at(noise, "statistic"), answer.kind) or MISSING,
-            "family": family_text(text_at(noise, "family")) or MISSING,
-            "why": text_at(noise, "why"),
-            "typical": significant_text(number_at(noise, "mean_absolute_error"), 2, UP),
-            "half_width": significant_text(number_at(noise, "half_width_95"), 2, UP),
-            "worst": "unbounded" if worst is None else significant_text(worst, 3, UP),
-            "unit": text_at(noise, "unit").replace("e-0", "e-"),
+            "statistic": noise_statistic_text(noise.statistic, answer.kind) or MISSING,
+            "family": family_text(noise.family) or MISSING,
+            "why": noise.why,
+            "typical": significant_text(noise.mean_absolute_error, 2, UP),
+            "half_width": significant_text(noise.half_width_95, 2, UP),
+            "worst": "unbounded" if noise.worst_error is None else significant_text(noise.worst_error, 3, UP),
+            "unit": noise.unit.replace("e-0", "e-"),
         }
         for noise in answer.noise
-        for worst in [number_at(noise, "worst_error")]
     ]
 
 

@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from tightrope.errors import InputError
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import (
     Progress,
-    RowGroupWriter,
     SumJob,
     Totals,
     WriteJob,
     atomic_parquet_file,
     iterate_batches,
-    make_record_batch,
     split_batches,
 )
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
 
-BatchReader = AbstractContextManager[Any]
+BatchReader = AbstractContextManager["pa.RecordBatchReader"]
 """A context that opens a reader of Arrow record batches; only a few batches are in memory at once."""
 
 
@@ -38,9 +38,8 @@ def write_streamed_job(rows: BatchReader, job: WriteJob, destination: Path, prog
         kept_fields = [reader.schema.field(name) for name in job.kept_columns]
         schema = load_library("pyarrow").schema([*job.schema, *kept_fields])
         with atomic_parquet_file(destination, schema, job.rows) as groups:
-            return sum(
-                _write_batch(groups, batch, job, schema) for batch in _report_progress(reader, job.rows, progress)
-            )
+            batches = _report_progress(reader, job.rows, progress)
+            return sum(job.write_batch(batch, schema, groups) for batch in batches)
 
 
 def sum_streamed_job(rows: BatchReader, job: SumJob, progress: Progress) -> Totals:
@@ -49,19 +48,13 @@ def sum_streamed_job(rows: BatchReader, job: SumJob, progress: Progress) -> Tota
         return job.sum_batches(_report_progress(reader, job.rows, progress))
 
 
-def _report_progress(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
+def _report_progress(reader: pa.RecordBatchReader, size: int, progress: Progress) -> Iterator[pa.RecordBatch]:
     """Yield batches of at most ``size`` rows, and report the number of rows done after each."""
     done = 0
     for part in split_batches(iterate_batches(reader), size):
         yield part
         done += len(part)
         progress(done)
-
-
-def _write_batch(groups: RowGroupWriter, batch: Any, job: WriteJob, schema: Any) -> int:
-    columns = job.output_columns(batch)
-    engine_call("write a batch of rows", lambda: groups.add_batch(make_record_batch(columns, schema)))
-    return len(batch)
 
 
 def check_destination(destination: Path) -> None:
@@ -72,13 +65,13 @@ def check_destination(destination: Path) -> None:
         raise InputError("destination", str(destination), "in a folder that exists", "make the folder first")
 
 
-WorkerWriter = Callable[[Any, "ir.Table", WriteJob, str], int]
+WorkerWriter = Callable[["BaseBackend", "ir.Table", WriteJob, str], int]
 """Writes a job's result to a folder, on the engine's workers; returns the number of rows."""
-WorkerSum = Callable[[Any, "ir.Table", SumJob], Totals]
+WorkerSum = Callable[["BaseBackend", "ir.Table", SumJob], Totals]
 """Sums a job's results on the engine's workers."""
 
 
-def compile_sql(backend: Any, rows: ir.Table) -> str:
+def compile_sql(backend: BaseBackend, rows: ir.Table) -> str:
     """Return the SQL query for these rows, and register the tables in memory that it refers to.
 
     For calls that do not work through ibis 12. The hook is private in ibis, whose version is therefore kept below 13.
@@ -87,18 +80,18 @@ def compile_sql(backend: Any, rows: ir.Table) -> str:
     return str(backend.compile(rows))
 
 
-def fetch_arrow(backend: Any, rows: ir.Table) -> Any:
+def fetch_arrow(backend: BaseBackend, rows: ir.Table) -> pa.Table:
     """Return the rows as an Arrow table."""
     return backend.to_pyarrow(rows)
 
 
-def open_batch_reader(backend: Any, rows: ir.Table, size: int) -> Any:
+def open_batch_reader(backend: BaseBackend, rows: ir.Table, size: int) -> pa.RecordBatchReader:
     """Return a reader of record batches of about this size."""
     return engine_call("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
 
 
 @contextmanager
-def materialize_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+def materialize_table(step: str, backend: BaseBackend, rows: ir.Table) -> Iterator[ir.Table]:
     """Yield the rows as a temporary table with a random name, computed once and dropped at the end."""
     name = f"tightrope_{uuid.uuid4().hex}"
     try:
@@ -118,15 +111,17 @@ class Backend:
     name: str
     has_wide_sums: bool = True
     """True if sums of 64-bit integers are wider than 64 bits; otherwise contributions are widened first."""
-    safe_settings: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()
+    safe_settings: Callable[[BaseBackend], AbstractContextManager[None]] = lambda _: nullcontext()
     """A context in which settings that make the engine's results wrong are turned off."""
-    fetch_arrow: Callable[[Any, ir.Table], Any] = fetch_arrow
+    fetch_arrow: Callable[[BaseBackend, ir.Table], pa.Table] = fetch_arrow
     """Returns rows as an Arrow table."""
-    materialize_table: Callable[[str, Any, ir.Table], AbstractContextManager[ir.Table]] = materialize_table
+    materialize_table: Callable[[str, BaseBackend, ir.Table], AbstractContextManager[ir.Table]] = materialize_table
     """A context with a temporary table of rows, computed once."""
-    open_batch_reader: Callable[[Any, ir.Table, int], Any] = open_batch_reader
+    open_batch_reader: Callable[[BaseBackend, ir.Table, int], pa.RecordBatchReader] = open_batch_reader
     """Returns a reader of Arrow batches, each computed once."""
-    hold_snapshot: Callable[[Any, ir.Table, int | None], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
+    hold_snapshot: (
+        Callable[[BaseBackend, ir.Table, int | None], AbstractContextManager[tuple[BaseBackend, ir.Table]]] | None
+    ) = None
     """If snapshots stay in the engine: a context with a back end and a table of the rows, computed once, in which texts
     of more than that many bytes are missing. None: rows are copied into our own DuckDB."""
     write_on_workers: WorkerWriter | None = None
@@ -141,7 +136,9 @@ class Backend:
         """Return whether a job writes a folder of parts."""
         return self.write_on_workers is not None
 
-    def run_write_job(self, backend: Any, rows: ir.Table, job: WriteJob, destination: Path, progress: Progress) -> int:
+    def run_write_job(
+        self, backend: BaseBackend, rows: ir.Table, job: WriteJob, destination: Path, progress: Progress
+    ) -> int:
         """Write the job's result for all rows; return the number of rows."""
         if self.write_on_workers is None:
             return write_streamed_job(self.open_stream(backend, rows, job.rows), job, destination, progress)
@@ -149,14 +146,14 @@ class Backend:
         progress(count)
         return count
 
-    def run_sum_job(self, backend: Any, rows: ir.Table, job: SumJob, progress: Progress) -> Totals:
+    def run_sum_job(self, backend: BaseBackend, rows: ir.Table, job: SumJob, progress: Progress) -> Totals:
         """Return the sum of the job's results for all rows."""
         if self.sum_on_workers is None:
             return sum_streamed_job(self.open_stream(backend, rows, job.rows), job, progress)
         return self.sum_on_workers(backend, rows, job)
 
     @contextmanager
-    def open_stream(self, backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    def open_stream(self, backend: BaseBackend, rows: ir.Table, size: int) -> Iterator[pa.RecordBatchReader]:
         """Yield a reader of record batches; it is closed afterwards, even if it was not read to the end."""
         with self.safe_settings(backend):
             reader = self.open_batch_reader(backend, rows, size)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tightrope.tables.backends.backend import Backend, compile_sql
 from tightrope.tables.engine_calls import engine_call, load_library
@@ -15,6 +15,8 @@ from tightrope.tables.files import spill_folder
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
 
 MISLEADING = ("statistics_propagation", "type_pushdown")
 """Optimizer rules of DuckDB 2.0 that give wrong answers, found by tests/tables.
@@ -31,7 +33,7 @@ Spilled rows are not encrypted, because DuckDB 2.0 needs an extension for that, 
 """
 
 
-def open_connection(database: Path | None = None) -> Any:
+def open_connection(database: Path | None = None) -> BaseBackend:
     """Return a new DuckDB back end of ibis: in memory, or on one file, read-only, without access to other files.
 
     What does not fit in memory spills into a private folder. Nothing is installed from the network, no
@@ -55,7 +57,7 @@ def open_connection(database: Path | None = None) -> Any:
     return backend
 
 
-def seal_connection(backend: Any) -> None:
+def seal_connection(backend: BaseBackend) -> None:
     """Forbid the connection to open files and to change settings from now on."""
     backend.raw_sql("SET enable_external_access = false")
     backend.raw_sql("SET lock_configuration = true")
@@ -75,47 +77,46 @@ _rule_lock = threading.Lock()
 
 
 @contextmanager
-def without_misleading_rules(backend: Any) -> Iterator[None]:
+def without_misleading_rules(backend: BaseBackend) -> Iterator[None]:
     """Turn the rules off inside the context; the last thread to leave it restores the connection's setting.
 
     Raises ``EngineError`` if the setting cannot be changed.
     """
-    engine_call("change the settings", lambda: _disable_rules(backend))
+
+    def disable_rules() -> None:
+        with _rule_lock:
+            override = _rule_overrides.get(id(backend.con))
+            if override is not None:
+                override.readers += 1
+                return
+            original = _disabled_rules(backend)
+            disabled = [*filter(None, original.split(","))]
+            if not set(MISLEADING) <= set(disabled):
+                backend.settings["disabled_optimizers"] = ",".join(dict.fromkeys((*disabled, *MISLEADING)))
+            _rule_overrides[id(backend.con)] = _RuleOverride(1, original)
+
+    def restore_rules() -> None:
+        with _rule_lock:
+            override = _rule_overrides[id(backend.con)]
+            override.readers -= 1
+            if override.readers == 0:
+                del _rule_overrides[id(backend.con)]
+                if _disabled_rules(backend) != override.original_rules:
+                    backend.settings["disabled_optimizers"] = override.original_rules
+
+    engine_call("change the settings", disable_rules)
     try:
         yield
     finally:
-        engine_call("restore the settings", lambda: _restore_rules(backend))
+        engine_call("restore the settings", restore_rules)
 
 
-def _disable_rules(backend: Any) -> None:
-    with _rule_lock:
-        override = _rule_overrides.get(id(backend.con))
-        if override is not None:
-            override.readers += 1
-            return
-        original = _disabled_rules(backend)
-        disabled = [*filter(None, original.split(","))]
-        if not set(MISLEADING) <= set(disabled):
-            backend.settings["disabled_optimizers"] = ",".join(dict.fromkeys((*disabled, *MISLEADING)))
-        _rule_overrides[id(backend.con)] = _RuleOverride(1, original)
-
-
-def _restore_rules(backend: Any) -> None:
-    with _rule_lock:
-        override = _rule_overrides[id(backend.con)]
-        override.readers -= 1
-        if override.readers == 0:
-            del _rule_overrides[id(backend.con)]
-            if _disabled_rules(backend) != override.original_rules:
-                backend.settings["disabled_optimizers"] = override.original_rules
-
-
-def _disabled_rules(backend: Any) -> str:
+def _disabled_rules(backend: BaseBackend) -> str:
     ((rules,),) = backend.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall()
     return str(rules or "")
 
 
-def arrow_reader(backend: Any, rows: ir.Table, size: int) -> Any:
+def arrow_reader(backend: BaseBackend, rows: ir.Table, size: int) -> pa.RecordBatchReader:
     """Return a reader of record batches that runs the query once, while it is read.
 
     It avoids ``to_pyarrow_batches`` of ibis 12, which fails with DuckDB 2 and would hold the whole result in memory.

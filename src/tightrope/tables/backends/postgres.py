@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from tightrope.errors import EngineError, InputError, SchemaError, quoted_names,
 from tightrope.tables.backends.backend import Backend, Relation
 from tightrope.tables.engine_calls import engine_call, load_library
 
-Rule = Callable[[Any, Any], Any]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rule = Callable[["pa.Array", "pa.DataType"], "pa.Array"]
 """A function from a column of text and an Arrow type to a column of that type."""
 
 DAY_PATTERN = r"^\d{4}-\d\d-\d\d$"
@@ -49,7 +52,7 @@ class ColumnFormat:
     digits: tuple[int, int] | None = None
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> pa.DataType:
         """The Arrow type."""
         arrow = load_library("pyarrow")
         if self.arrow_name == "decimal":
@@ -72,10 +75,10 @@ def column_format(oid: int, modifier: int) -> ColumnFormat:
     digits, places = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
     if modifier >= 4 and 0 <= places <= digits <= MAX_NUMERIC_DIGITS:
         return ColumnFormat("decimal", _PARSE_DECIMALS, (digits, places))
-    return ColumnFormat("double", _parse_doubles)
+    return ColumnFormat("double", parse_doubles)
 
 
-def _cast_matching(pattern: str, column: Any, wanted: Any) -> Any:
+def _cast_matching(pattern: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return the values that match a pattern, cast; all others, NaN too, are missing."""
     return _keep_where(_match_pattern(column, pattern), column).cast(wanted)
 
@@ -84,7 +87,7 @@ _PARSE_DECIMALS: Rule = partial(_cast_matching, INTEGER_PATTERN.replace("0*", r"
 """A constant, because formats are compared for equality, and two ``partial`` objects are unequal."""
 
 
-def _parse_doubles(column: Any, wanted: Any) -> Any:
+def parse_doubles(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return the nearest doubles, infinite beyond their range; a non-integer does not become an integer.
 
     Otherwise two persons with 3 and 2.99999999999999999999 would be one.
@@ -100,7 +103,7 @@ def _parse_doubles(column: Any, wanted: Any) -> Any:
     return load_library("pyarrow").array(adjusted, wanted, mask=missing)
 
 
-def _parse_zoned_instants(column: Any, wanted: Any) -> Any:
+def parse_zoned_instants(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return instants written in UTC, our connection's zone; one in another zone is missing."""
     compute, arrow = load_library("pyarrow.compute"), load_library("pyarrow")
     without_zone = _keep_where(
@@ -109,17 +112,17 @@ def _parse_zoned_instants(column: Any, wanted: Any) -> Any:
     return _cast_matching(INSTANT_PATTERN, without_zone, arrow.timestamp("us")).view(wanted)
 
 
-def _parse_bytes(column: Any, wanted: Any) -> Any:
+def parse_bytes(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return bytes written in hexadecimal, as our connection's settings request."""
     raw = [None if text is None or text[:2] != HEX_PREFIX else bytes.fromhex(text[2:]) for text in column.to_pylist()]
     return load_library("pyarrow").array(raw, wanted)
 
 
-def _match_pattern(column: Any, pattern: str) -> Any:
+def _match_pattern(column: pa.Array, pattern: str) -> pa.Array:
     return load_library("pyarrow.compute").match_substring_regex(column, pattern)
 
 
-def _keep_where(test: Any, column: Any) -> Any:
+def _keep_where(test: pa.Array, column: pa.Array) -> pa.Array:
     return load_library("pyarrow.compute").if_else(test, column, load_library("pyarrow").scalar(None, column.type))
 
 
@@ -128,7 +131,7 @@ UNSUPPORTED_FORMAT = ColumnFormat("binary")
 """The format of arrays, json, times of day, intervals, ranges and composites, which cannot be used."""
 _FORMATS_BY_OID = {
     16: ColumnFormat("bool"),
-    17: ColumnFormat("binary", _parse_bytes),
+    17: ColumnFormat("binary", parse_bytes),
     21: ColumnFormat("int16"),
     23: ColumnFormat("int32"),
     20: ColumnFormat("int64"),
@@ -142,7 +145,7 @@ _FORMATS_BY_OID = {
     2950: TEXT_FORMAT,
     1082: ColumnFormat("date32", partial(_cast_matching, DAY_PATTERN)),
     1114: ColumnFormat("timestamp[us]", partial(_cast_matching, INSTANT_PATTERN)),
-    1184: ColumnFormat("instant", _parse_zoned_instants),
+    1184: ColumnFormat("instant", parse_zoned_instants),
 }
 """Formats by the fixed oids of PostgreSQL's own types: bool, bytea, int2, int4, int8, float4, float8, text, varchar,
 char(n), name, uuid, date, timestamp, timestamptz. Bytes are for jobs; they cannot be keys."""
@@ -199,28 +202,25 @@ def read_only_transaction(url: str) -> Iterator[Any]:
     psycopg = load_library("psycopg", EXTRA)
     step = "connect to PostgreSQL (is it there, the role's name right, its password in PGPASSWORD or ~/.pgpass?)"
     connection = engine_call(step, lambda: psycopg.connect(url, autocommit=True, prepare_threshold=None))
+
+    def begin_transaction() -> None:
+        # Attempted several times, because the role's own time limit may cancel the first statements.
+        for _ in range(BEGIN_ATTEMPTS - 1):
+            with suppress(psycopg.errors.QueryCanceled):
+                _begin_once(connection)
+                break
+            connection.rollback()
+            time.sleep(RETRY_SECONDS)
+        else:
+            _begin_once(connection)
+        for name, value in SETTINGS.items():
+            _change_setting(connection, name, value)
+
     try:
-        engine_call("begin a read-only transaction", lambda: _begin_transaction(connection))
+        engine_call("begin a read-only transaction", begin_transaction)
         yield connection
     finally:
         engine_call("close the connection", connection.close)
-
-
-def _begin_transaction(connection: Any) -> None:
-    """Begin a transaction without a time limit, with our settings.
-
-    It is attempted several times, because the role's own time limit may cancel the first statements.
-    """
-    for _ in range(BEGIN_ATTEMPTS - 1):
-        with suppress(load_library("psycopg").errors.QueryCanceled):
-            _begin_once(connection)
-            break
-        connection.rollback()
-        time.sleep(RETRY_SECONDS)
-    else:
-        _begin_once(connection)
-    for name, value in SETTINGS.items():
-        _change_setting(connection, name, value)
 
 
 def _begin_once(connection: Any) -> None:
@@ -309,8 +309,18 @@ def copy_rows(connection: Any, relation: Relation, names: Sequence[str]) -> Iter
     with connection.cursor() as cursor:
         copy = cursor.copy(query)
         reader = engine_call("read the rows", copy.__enter__)
+
+        def read_block() -> list[bytes]:
+            """Return the next rows, each one message of PostgreSQL; an empty list at the end."""
+            block_rows: list[bytes] = []
+            size = 0
+            while size < COPY_BLOCK_BYTES and (row := reader.read()):
+                block_rows.append(bytes(row))
+                size += len(row)
+            return block_rows
+
         try:
-            while rows := engine_call("read the rows", lambda: _read_block(reader)):
+            while rows := engine_call("read the rows", read_block):
                 row_count += len(rows)
                 # Bytes that are not valid in the encoding become invalid UTF-8, so that the field will be missing.
                 raw = b"".join(rows)
@@ -322,16 +332,6 @@ def copy_rows(connection: Any, relation: Relation, names: Sequence[str]) -> Iter
                 raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
         finally:  # also cancels the query in PostgreSQL if not all rows have been read
             engine_call("stop reading the rows", lambda: copy.__exit__(None, None, None))
-
-
-def _read_block(reader: Any) -> list[bytes]:
-    """Return the next rows, each one message of PostgreSQL; an empty list at the end."""
-    rows: list[bytes] = []
-    size = 0
-    while size < COPY_BLOCK_BYTES and (row := reader.read()):
-        rows.append(bytes(row))
-        size += len(row)
-    return rows
 
 
 def _select_query(relation: Relation, names: Sequence[str]) -> Any:

@@ -6,7 +6,6 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,9 @@ from tightrope.tables.files import SumJob, Totals, WriteJob, make_record_batch, 
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
+    from pyspark.sql import DataFrame, SparkSession
 
 EXTRA = "spark"
 _SPARK_TYPES = {
@@ -36,13 +38,13 @@ _SPARK_TYPES = {
 _BINARY = ("BinaryType", "binary")
 
 
-def fetch_arrow(backend: Any, rows: ir.Table) -> Any:
+def fetch_arrow(backend: BaseBackend, rows: ir.Table) -> pa.Table:
     """Return the rows as an Arrow table; ibis would convert them to pandas, where decimals fail."""
     return backend.raw_sql(compile_sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
 
 
 @contextmanager
-def cached_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+def cached_table(step: str, backend: BaseBackend, rows: ir.Table) -> Iterator[ir.Table]:
     """Yield a view of cached rows, in place of a temporary table, which Spark lacks.
 
     Rows that are lost with a worker are computed again; they are the same, because no noise is drawn here.
@@ -58,7 +60,9 @@ def cached_table(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 
 @contextmanager
-def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+def snapshot_session(
+    backend: BaseBackend, rows: ir.Table, longest: int | None = None
+) -> Iterator[tuple[BaseBackend, ir.Table]]:
     """Yield the back end of a separate Spark session, without the user's functions and settings, and the current rows.
 
     The rows are computed once and disconnected from their source by a local checkpoint: rows that are lost with a
@@ -70,7 +74,7 @@ def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -
     _reject_speculation(frame.sparkSession)
 
     # A new session has its own functions, settings and views, and the same workers.
-    def open_session() -> Any:
+    def open_session() -> SparkSession | None:
         try:
             return frame.sparkSession.newSession()
         except (AttributeError, NotImplementedError):
@@ -86,8 +90,25 @@ def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -
     fingerprint = _row_fingerprint(rows_frame)
     name = f"tightrope_{uuid.uuid4().hex}"
     engine_call("name the rows", lambda: rows_frame.createGlobalTempView(name))
+
+    def register_table(table: Any) -> None:
+        """Register a table in memory; ibis would convert it to pandas, which loses decimals and NULL in integers."""
+        rows_in_memory = table.data.to_pyarrow(table.schema)
+        new_session.createDataFrame(rows_in_memory).createOrReplaceTempView(table.name)
+
+    def prepare_session() -> BaseBackend:
+        """Return ibis' back end of the session, with a view of the rows; overflows are errors, whatever the settings.
+
+        The hook is private in ibis, whose version is therefore kept below 13.
+        """
+        new_session.conf.set("spark.sql.ansi.enabled", "true")
+        new_session.table(f"global_temp.{name}").createOrReplaceTempView(name)
+        own_backend = load_library("ibis").pyspark.connect(new_session)
+        own_backend._register_in_memory_table = register_table
+        return own_backend
+
     try:
-        own_backend = engine_call("open a new session", lambda: _prepare_session(new_session, name))
+        own_backend = engine_call("open a new session", prepare_session)
         table = engine_call(
             "find the rows", lambda: drop_long_texts(with_instants(own_backend.table(name), rows_frame), longest)
         )
@@ -98,25 +119,7 @@ def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -
         engine_call("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
-def _prepare_session(session: Any, name: str) -> Any:
-    """Return ibis' back end of the session, with a view of the rows; overflows are errors, whatever the settings."""
-    session.conf.set("spark.sql.ansi.enabled", "true")
-    session.table(f"global_temp.{name}").createOrReplaceTempView(name)
-    backend = load_library("ibis").pyspark.connect(session)
-    backend._register_in_memory_table = partial(_register_table, session)
-    return backend
-
-
-def _register_table(session: Any, table: Any) -> None:
-    """Register a table in memory; ibis would convert it to pandas, which loses decimals and NULL in integers.
-
-    The hook is private in ibis, whose version is therefore kept below 13.
-    """
-    rows = table.data.to_pyarrow(table.schema)
-    session.createDataFrame(rows).createOrReplaceTempView(table.name)
-
-
-def with_instants(table: ir.Table, frame: Any) -> ir.Table:
+def with_instants(table: ir.Table, frame: DataFrame) -> ir.Table:
     """Return the table with Spark's TIMESTAMP columns as instants in UTC, which ibis takes for times without a zone."""
     types = load_library("pyspark.sql.types", EXTRA)
     instants = {field.name for field in frame.schema if isinstance(field.dataType, types.TimestampType)}
@@ -143,7 +146,7 @@ def octet_length(text: str) -> int:
     return len(text.encode())
 
 
-def _with_binary_collation(frame: Any) -> Any:
+def _with_binary_collation(frame: DataFrame) -> DataFrame:
     """Return the rows with text that is compared byte by byte; a collation may treat two persons' texts as equal."""
     types, functions = load_library("pyspark.sql.types", EXTRA), load_library("pyspark.sql.functions", EXTRA)
     text = types.StringType()
@@ -158,7 +161,7 @@ def _quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _row_fingerprint(frame: Any) -> tuple[int, int]:
+def _row_fingerprint(frame: DataFrame) -> tuple[int, int]:
     """Return the number of rows and the sum of their hashes, which do not depend on the order of rows."""
     functions = load_library("pyspark.sql.functions", EXTRA)
     hashes = functions.xxhash64(*(frame[_quote_name(name)] for name in frame.columns))
@@ -167,14 +170,20 @@ def _row_fingerprint(frame: Any) -> tuple[int, int]:
     return int(count), int(total or 0)
 
 
-def write_on_workers(backend: Any, rows: ir.Table, job: WriteJob, destination: str) -> int:
+def write_on_workers(backend: BaseBackend, rows: ir.Table, job: WriteJob, destination: str) -> int:
     """Write the job's result as a folder of Parquet parts; return the number of rows, read from the parts."""
     frame = _lazy_frame(backend, rows)
     session = frame.sparkSession
     _reject_speculation(session)
-    results = engine_call(
-        "prepare the job", lambda: frame.mapInArrow(_write_worker(job), _spark_schema(job, frame.schema))
-    )
+
+    def prepare_job() -> DataFrame:
+        types = load_library("pyspark.sql.types", EXTRA)
+        fields = [types.StructField(field.name, getattr(types, _spark_type(field.type)[0])()) for field in job.schema]
+        given = frame.schema
+        schema = types.StructType([*fields, *(given[name] for name in job.kept_columns)])
+        return frame.mapInArrow(_write_worker(job), schema)
+
+    results = engine_call("prepare the job", prepare_job)
     try:
         engine_call("write the Parquet parts", lambda: results.write.mode("error").parquet(destination))
     except BaseException:  # also an interruption
@@ -186,7 +195,7 @@ def write_on_workers(backend: Any, rows: ir.Table, job: WriteJob, destination: s
     return int(engine_call("count what was written", lambda: session.read.parquet(destination).count()))
 
 
-def sum_on_workers(backend: Any, rows: ir.Table, job: SumJob) -> Totals:
+def sum_on_workers(backend: BaseBackend, rows: ir.Table, job: SumJob) -> Totals:
     """Return the sum of the job's results: workers sum over their batches, Spark sums over the workers."""
     worker_sums = engine_call(
         "prepare the job", lambda: _lazy_frame(backend, rows).mapInArrow(_sum_worker(job), "position long, total long")
@@ -198,34 +207,26 @@ def sum_on_workers(backend: Any, rows: ir.Table, job: SumJob) -> Totals:
     return result
 
 
-def _lazy_frame(backend: Any, rows: ir.Table) -> Any:
+def _lazy_frame(backend: BaseBackend, rows: ir.Table) -> DataFrame:
     """Return the rows as a Spark frame, which is not yet computed."""
     return engine_call("prepare the rows", lambda: backend.raw_sql(compile_sql(backend, rows)))
 
 
-def _reject_speculation(session: Any) -> None:
+def _reject_speculation(session: SparkSession) -> None:
     """Raise ``InputError`` if Spark may run a task twice: it would draw two reports for each of its rows."""
     setting = engine_call("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
     if str(setting).lower() != "false":
         raise InputError("spark.speculation", setting, "false", "set it so when the Spark session is made")
 
 
-def _spark_schema(job: WriteJob, given: Any) -> Any:
-    types = load_library("pyspark.sql.types", EXTRA)
-    result_fields = [
-        types.StructField(field.name, getattr(types, _spark_type(field.type)[0])()) for field in job.schema
-    ]
-    return types.StructType([*result_fields, *(given[name] for name in job.kept_columns)])
-
-
-def _spark_type(arrow_type: Any) -> tuple[str, str]:
+def _spark_type(arrow_type: pa.DataType) -> tuple[str, str]:
     return _SPARK_TYPES.get(str(arrow_type), _BINARY)
 
 
 def _write_worker(job: WriteJob) -> Any:
     """Return the function that workers run to write batches; it must refer only to objects that can be sent."""
 
-    def write_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    def write_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = load_library("pyarrow")
         for batch in split_batches(batches, job.rows):
             columns, names = job.output_columns(batch), [*job.schema.names, *job.kept_columns]
@@ -239,7 +240,7 @@ def _write_worker(job: WriteJob) -> Any:
 def _sum_worker(job: SumJob) -> Any:
     """Return the function that workers run to sum batches; it yields the positions and values of nonzero totals."""
 
-    def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    def sum_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = load_library("pyarrow")
         total = job.sum_batches(batches)
         positions = np.flatnonzero(total)

@@ -103,15 +103,17 @@ def parse_value(value: str | None, kind: str) -> Any:
         return None
 
 
-def _parse_integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
+    """Return the integer of 64 bits in a text of the form of integers; None if it does not fit."""
     if EXPONENT_MARK in text.lower():
-        number = _parse_number(text)
+        number = parse_number(text)
         return int(number) if number is not None and abs(number) < EXACT_INTEGER_END and number.is_integer() else None
     value = int(text.partition(".")[0])
     return value if -(1 << 63) <= value < 1 << 63 else None
 
 
-def _parse_number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
+    """Return the nearest double; None if it is an integer and the text is not."""
     value = float(text)
     was_rounded = (
         abs(value) < EXACT_INTEGER_END
@@ -121,15 +123,16 @@ def _parse_number(text: str) -> float | None:
     return None if was_rounded else value
 
 
-def _parse_timestamp(text: str) -> datetime.datetime:
+def parse_timestamp(text: str) -> datetime.datetime:
+    """Return a time without a zone, in UTC if the text has an offset."""
     value = datetime.datetime.fromisoformat(text)
     return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "integer": _parse_integer,
-    "number": _parse_number,
+    "integer": parse_integer,
+    "number": parse_number,
     "boolean": lambda text: text.lower() in ("true", "1"),
     "date": lambda text: datetime.date.fromisoformat(text[:DAY_LENGTH]),
-    "timestamp": _parse_timestamp,
+    "timestamp": parse_timestamp,
 }

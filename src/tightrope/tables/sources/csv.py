@@ -1,4 +1,9 @@
-"""CSV files: every field is read as text, then cast to its column's declared kind; what does not fit is missing."""
+"""CSV files: every field is read as text, then cast to its column's declared kind; what does not fit is missing.
+
+Arrow's reader splits the fields, but our own check of quotes and line ends comes first: alone, Arrow accepts a stray
+quote, text after a closing quote, a single carriage return as a line end, and a quote that is never closed, so that one
+person's line could change which records there are. Where it does refuse a line, its message quotes the line.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,7 @@ from tightrope.tables.table import Table, check_names, table_from_stream
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 CSV_BLOCK = 1 << 22
 MAX_RECORD_BYTES = 1 << 26
@@ -180,7 +186,7 @@ class CsvFile:
             if records:
                 yield CsvLines(records, self._count_records(records, fields))
 
-    def read_texts(self, lines: CsvLines, names: Sequence[str], chosen: Sequence[str]) -> Any:
+    def read_texts(self, lines: CsvLines, names: Sequence[str], chosen: Sequence[str]) -> pa.RecordBatch:
         """Return the chosen columns as an Arrow batch of texts; an empty field without quotes is NULL."""
         arrow, reader = load_library("pyarrow"), load_library("pyarrow.csv")
         dialect = self.dialect
@@ -204,6 +210,36 @@ class CsvFile:
             raise EngineError("the reader of CSV found other records than there are; write the file as Parquet")
         texts = [drop_invalid_utf8(column.combine_chunks().view("string")) for column in table.columns]
         return arrow.RecordBatch.from_arrays(texts, names=list(chosen))
+
+    def cast_batches(
+        self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, kinds: Mapping[str, str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of texts cast to their declared types, in a separate connection."""
+        backend = engine_call("open a connection", open_connection)
+        field_names = [f"c{index}" for index in range(len(kinds))]
+        arrow = load_library("pyarrow")
+        try:
+            empty = arrow.table({name: arrow.array([], "string") for name in field_names})
+            engine_call("name the fields", lambda: backend.con.register(FIELDS_VIEW, empty))
+
+            def compile_casts() -> str:
+                fields = backend.table(FIELDS_VIEW)
+                casts = {
+                    f"t{index}": cast_field(fields[f"c{index}"], kind, self.dialect)
+                    for index, kind in enumerate(kinds.values())
+                }
+                return compile_sql(backend, fields.select(**casts))
+
+            query = engine_call("prepare the casts", compile_casts)
+            for batch in batches:
+                columns = zip(batch.columns, kinds.values(), strict=True)
+                texts = [select_matching_texts(column, kind, self.dialect) for column, kind in columns]
+                renamed = arrow.Table.from_arrays(texts, names=field_names)
+                engine_call("name the fields", partial(backend.con.register, FIELDS_VIEW, renamed))
+                table = engine_call("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
+                yield from table.rename_columns(schema.names).cast(schema).to_batches()
+        finally:
+            engine_call("close the connection", backend.disconnect)
 
     def _record_blocks(self) -> Iterator[bytes]:
         """Yield the file in blocks of complete records."""
@@ -307,7 +343,7 @@ _UTF8_CONVERTERS: dict[str, Callable[[bytes], bytes]] = {
 # the patterns and DuckDB casts, so that each pattern is matched once, however often a cast uses the text.
 
 
-def select_matching_texts(texts: Any, kind: str, dialect: Dialect) -> Any:
+def select_matching_texts(texts: pa.Array, kind: str, dialect: Dialect) -> pa.Array:
     """Return the texts that have the form of the kind, without surrounding spaces; NULL for the others."""
     if kind == "text":
         return texts
@@ -365,7 +401,7 @@ def _cast_number(text: ir.Column, mark: str) -> ir.Column:
     return load_library("ibis").ifelse(_is_exact_integer(number) & ~exact, None, number)
 
 
-def _is_exact_integer(number: ir.Column) -> Any:
+def _is_exact_integer(number: ir.Column) -> ir.BooleanValue:
     """Return whether a double is an integer below 2^53; larger values are not cast to integers, so no cast fails."""
     return (number.abs() < canonical_text.EXACT_INTEGER_END) & (number == number.try_cast("int64"))
 
@@ -375,7 +411,7 @@ def _keep_calendar_years(value: ir.Column) -> ir.Column:
     return load_library("ibis").ifelse(value.year().between(datetime.MINYEAR, datetime.MAXYEAR), value, None)
 
 
-def _to_utc(instant: ir.Column) -> Any:
+def _to_utc(instant: ir.Column) -> ir.Column:
     """Return an instant as UTC time without a zone, by its microseconds, whatever the connection's time zone is."""
     ibis, signature = load_library("ibis"), (("timestamp('UTC', 6)",), "int64")
 
@@ -407,9 +443,9 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
         chosen_schema = arrow.schema([schema.field(name) for name in chosen])
         chosen_kinds = {name: kinds[name] for name in chosen}
 
-        def typed_batches() -> Iterator[Any]:
+        def typed_batches() -> Iterator[pa.RecordBatch]:
             texts = (file.read_texts(lines, names, chosen) for lines in file.read_lines(len(names)))
-            return _cast_batches(stamped.checked_batches(texts), chosen_schema, chosen_kinds, file)
+            return file.cast_batches(stamped.checked_batches(texts), chosen_schema, chosen_kinds)
 
         return RowSource(chosen_schema, typed_batches)
 
@@ -424,32 +460,3 @@ def _name_index_column(names: tuple[str, ...]) -> tuple[str, ...]:
     """
     taken = INDEX_COLUMN in (name.casefold() for name in names)
     return (INDEX_COLUMN, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
-
-
-def _cast_batches(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: CsvFile) -> Iterator[Any]:
-    """Yield the batches of texts cast to their declared types, in a separate connection."""
-    backend = engine_call("open a connection", open_connection)
-    field_names = [f"c{index}" for index in range(len(kinds))]
-    arrow = load_library("pyarrow")
-    try:
-        empty = arrow.table({name: arrow.array([], "string") for name in field_names})
-        engine_call("name the fields", lambda: backend.con.register(FIELDS_VIEW, empty))
-
-        def compile_casts() -> str:
-            fields = backend.table(FIELDS_VIEW)
-            casts = {
-                f"t{index}": cast_field(fields[f"c{index}"], kind, file.dialect)
-                for index, kind in enumerate(kinds.values())
-            }
-            return compile_sql(backend, fields.select(**casts))
-
-        query = engine_call("prepare the casts", compile_casts)
-        for batch in batches:
-            columns = zip(batch.columns, kinds.values(), strict=True)
-            texts = [select_matching_texts(column, kind, file.dialect) for column, kind in columns]
-            renamed = arrow.Table.from_arrays(texts, names=field_names)
-            engine_call("name the fields", partial(backend.con.register, FIELDS_VIEW, renamed))
-            table = engine_call("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
-            yield from table.rename_columns(schema.names).cast(schema).to_batches()
-    finally:
-        engine_call("close the connection", backend.disconnect)

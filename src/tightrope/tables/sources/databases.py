@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import EngineError, InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends import postgres
@@ -18,6 +18,11 @@ from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
 from tightrope.tables.sources.stamp import StampedFiles
 from tightrope.tables.table import Table, check_names, table_from_stream
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    from duckdb import DuckDBPyRelation
 
 DEFAULT_SCHEMA = "main"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
@@ -58,14 +63,14 @@ def open_duckdb(path: Path, name: str | None) -> Table:
     )
     check_names(table.columns)
 
-    def load_table(_: Sequence[str]) -> Any:
+    def load_table(_: Sequence[str]) -> ir.Table:
         stamped.check_unchanged()
         return table
 
     return Table(schema_of(table.schema()), "duckdb", lambda: backend, load_table)
 
 
-def open_relation(relation: Any) -> Table:
+def open_relation(relation: DuckDBPyRelation) -> Table:
     """Open a relation of a user's DuckDB connection as the table that it computes; it is computed once for a plan."""
     check_names(relation.columns)
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
@@ -82,7 +87,7 @@ def open_relation(relation: Any) -> Table:
         read_kinds = {name: kinds[name] for name in names}
         schema = arrow.schema([(name, types[name]) for name in names])
 
-        def read_batches() -> Iterator[Any]:
+        def read_batches() -> Iterator[pa.RecordBatch]:
             reader = engine_call(
                 "compute the relation",
                 lambda: _select_portable(relation, read_kinds).to_arrow_reader(MAX_BATCH_ROWS // 4),
@@ -106,7 +111,7 @@ def open_relation(relation: Any) -> Table:
     return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation)
 
 
-def _select_portable(relation: Any, kinds: dict[str, str]) -> Any:
+def _select_portable(relation: DuckDBPyRelation, kinds: dict[str, str]) -> DuckDBPyRelation:
     """Return the columns in types that Arrow represents under all settings of the connection.
 
     A cast is not a function, so the user's macros cannot replace it.
@@ -140,7 +145,7 @@ def open_postgres(url: str, table: str) -> Table:
     def read_columns(names: Sequence[str]) -> RowSource:
         read_formats = select_formats(names)
 
-        def read_batches() -> Iterator[Any]:
+        def read_batches() -> Iterator[pa.RecordBatch]:
             # The columns are checked in the same transaction, and so in the same snapshot, as the rows.
             with postgres.read_only_transaction(url) as connection:
                 _check_unchanged(connection, relation, read_formats)
@@ -156,7 +161,7 @@ def open_postgres(url: str, table: str) -> Table:
     return table_from_stream("postgres", _arrow_schema(formats), read_columns, check_table)
 
 
-def _arrow_schema(formats: Mapping[str, ColumnFormat]) -> Any:
+def _arrow_schema(formats: Mapping[str, ColumnFormat]) -> pa.Schema:
     return load_library("pyarrow").schema([(name, column.arrow_type) for name, column in formats.items()])
 
 
@@ -168,7 +173,7 @@ def _check_unchanged(connection: Any, relation: Relation, formats: Mapping[str, 
         )
 
 
-def _parse_block(block: bytes, count: int, formats: Mapping[str, ColumnFormat]) -> Any:
+def _parse_block(block: bytes, count: int, formats: Mapping[str, ColumnFormat]) -> pa.RecordBatch:
     """Return a block of PostgreSQL's CSV, with ``count`` records, as an Arrow batch."""
     arrow, reader = load_library("pyarrow"), load_library("pyarrow.csv")
     formats_by_index = {f"c{index}": column for index, column in enumerate(formats.values())}

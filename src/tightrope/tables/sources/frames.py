@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from tightrope.errors import InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends.column_types import schema_of
@@ -21,6 +21,11 @@ from tightrope.tables.materialize import RowSource
 from tightrope.tables.schema import Kind
 from tightrope.tables.sources.parquet_folders import MARKERS, PathNames, parse_folder_name
 from tightrope.tables.table import Table, check_names, table_from_stream
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 DECLARABLE_KINDS = tuple(kind for kind in get_args(Kind) if kind != "other")
 ARROW_TYPES: Mapping[str, str] = {
@@ -40,7 +45,7 @@ def is_untyped(column: Any) -> bool:
     return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
 
 
-def arrow_type(column: Any, kind: str | None) -> Any:
+def arrow_type(column: Any, kind: str | None) -> pa.DataType:
     """Return the Arrow type of a pandas column without reading a value; binary for objects without a declared kind."""
     arrow = load_library("pyarrow")
     if kind is not None:
@@ -51,7 +56,7 @@ def arrow_type(column: Any, kind: str | None) -> Any:
     return empty.type
 
 
-def to_arrow_column(column: Any, wanted: Any, kind: str | None) -> Any:
+def to_arrow_column(column: Any, wanted: pa.DataType, kind: str | None) -> pa.Array:
     """Return a pandas column as an Arrow column of the type ``wanted``."""
     arrow = load_library("pyarrow")
     if kind is not None:
@@ -59,7 +64,7 @@ def to_arrow_column(column: Any, wanted: Any, kind: str | None) -> Any:
             "read the frame's columns", lambda: arrow.array([convert_value(value, kind) for value in column], wanted)
         )
 
-    def read_values() -> Any:
+    def read_values() -> pa.Array:
         try:
             return arrow.Array.from_pandas(column)
         except UnicodeEncodeError:  # a text with an invalid character (a lone surrogate) becomes missing
@@ -102,12 +107,14 @@ def convert_value(value: object, kind: str) -> object:
         return None
 
 
-def _convert_integer(value: object) -> int | None:
+def convert_integer(value: object) -> int | None:
+    """Return an integer of 64 bits; None for other values, such as a boolean."""
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return int(value) if is_integer and -(1 << 63) <= int(value) < 1 << 63 else None  # type: ignore[call-overload]
 
 
-def _convert_number(value: object) -> float | None:
+def convert_number(value: object) -> float | None:
+    """Return the nearest double of a real number; None for other values, and if it would become another integer."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         return None
     try:
@@ -121,7 +128,7 @@ def _convert_number(value: object) -> float | None:
         return None
 
 
-def _convert_timestamp(value: object) -> datetime.datetime | None:
+def convert_timestamp(value: object) -> datetime.datetime | None:
     """Return a time without a zone, in microseconds; pandas' nanoseconds are cut off."""
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
         return None
@@ -130,20 +137,20 @@ def _convert_timestamp(value: object) -> datetime.datetime | None:
 
 
 _CONVERTERS: Mapping[str, Callable[[object], object]] = {
-    "integer": _convert_integer,
-    "number": _convert_number,
+    "integer": convert_integer,
+    "number": convert_number,
     # The characters of a text, whatever its class overrides; a lone surrogate cannot be encoded.
     "text": lambda value: str.encode(value).decode() if isinstance(value, str) else None,
     "boolean": lambda value: bool(value) if type(value).__name__ in ("bool", "bool_") else None,
     "date": lambda value: (
         value if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime) else None
     ),
-    "timestamp": _convert_timestamp,
+    "timestamp": convert_timestamp,
 }
 """Conversion of a value for each kind of column; None, or an error, if it does not fit."""
 
 
-def open_arrow(table: Any) -> Table:
+def open_arrow(table: pa.Table) -> Table:
     """Open an Arrow table."""
     return table_from_stream(
         "arrow", table.schema.remove_metadata(), lambda names: _split_table(table.select(list(names)))
@@ -175,7 +182,7 @@ def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
     return table_from_stream("pandas", schema, read_columns, check_columns)
 
 
-def open_polars(frame: Any) -> Table:
+def open_polars(frame: pl.DataFrame) -> Table:
     """Open a polars frame."""
     empty = engine_call("find the frame's columns", lambda: frame.head(0).to_arrow())
 
@@ -186,7 +193,7 @@ def open_polars(frame: Any) -> Table:
     return table_from_stream("polars", empty.schema, read_columns)
 
 
-def open_polars_lazy(frame: Any) -> Table:
+def open_polars_lazy(frame: pl.LazyFrame) -> Table:
     """Open a lazy polars frame; the columns of a plan's questions are computed once."""
     empty = engine_call("find the lazy frame's columns", lambda: frame.collect_schema().to_frame().to_arrow())
 
@@ -197,7 +204,7 @@ def open_polars_lazy(frame: Any) -> Table:
     return table_from_stream("polars", empty.schema, read_columns)
 
 
-def open_spark(frame: Any) -> Table:
+def open_spark(frame: DataFrame) -> Table:
     """Open a Spark frame, of a classic session or of Spark Connect. ibis sets the session's time zone to UTC.
 
     Spark's ``TIMESTAMP`` is an instant, in UTC; its ``TIMESTAMP_NTZ`` has no zone.
@@ -243,7 +250,7 @@ def open_on_spark(place: str) -> Table:
         remedy = "read a frame, spark.read.schema(...).parquet(...), and give that to tr.Session"
         raise InputError("spark", place, "a place that a classic Spark session lists", remedy)
     files = engine_call("list the files with Spark", lambda: list(_walk_spark_files(session, place)))
-    skipped = sum(names[-1] not in MARKERS and any(map(_is_hidden, names)) for names in files)
+    skipped = sum(names[-1] not in MARKERS and any(map(is_hidden_by_spark, names)) for names in files)
     if skipped:
         expected = f"files that Spark reads, but it leaves out {skipped} of {len(files)} as hidden"
         raise InputError("source", place, expected, "rename them, or move what is no part of the table elsewhere")
@@ -251,12 +258,12 @@ def open_on_spark(place: str) -> Table:
     return replace(open_spark(frame), marker_count=sum(names[-1] in MARKERS for names in files))
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden_by_spark(name: str) -> bool:
     """Return whether Spark treats a file or folder of this name as hidden."""
     return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)
 
 
-def _walk_spark_files(session: Any, place: str) -> Iterator[PathNames]:
+def _walk_spark_files(session: SparkSession, place: str) -> Iterator[PathNames]:
     """Yield the names of all files at a place, which may be a pattern, from Spark's file system, without checksums."""
     path = session._jvm.org.apache.hadoop.fs.Path(place)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
@@ -268,7 +275,7 @@ def _walk_spark_files(session: Any, place: str) -> Iterator[PathNames]:
             yield tuple(files.next().getPath().toUri().getPath().removeprefix(base).split("/"))
 
 
-def _check_no_shared_columns(session: Any, place: str, files: Sequence[PathNames]) -> None:
+def _check_no_shared_columns(session: SparkSession, place: str, files: Sequence[PathNames]) -> None:
     """Raise ``SchemaError`` if files have a column that folder names have too; Spark would use the folders' values."""
     folder_columns = {
         parse_folder_name(folder)[0].casefold() for names in files for folder in names[:-1] if "=" in folder
@@ -282,10 +289,10 @@ def _check_no_shared_columns(session: Any, place: str, files: Sequence[PathNames
         raise SchemaError("source", place, "parts whose folders name no column that the files hold", remedy)
 
 
-def _select_schema(table: Any, names: Sequence[str]) -> Any:
+def _select_schema(table: pa.Table, names: Sequence[str]) -> pa.Schema:
     """Return the schema of these columns."""
     return load_library("pyarrow").schema([table.schema.field(name) for name in names])
 
 
-def _split_table(table: Any) -> RowSource:
+def _split_table(table: pa.Table) -> RowSource:
     return RowSource(table.schema, lambda: table.to_batches(max_chunksize=MAX_BATCH_ROWS))

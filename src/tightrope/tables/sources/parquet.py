@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.engine_calls import engine_call, load_library
@@ -24,6 +24,9 @@ from tightrope.tables.sources.parquet_folders import (
 )
 from tightrope.tables.sources.stamp import StampedFiles, numbered_parts
 from tightrope.tables.table import Table, check_names, table_from_stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
@@ -86,7 +89,7 @@ def _check_file_starts(given_path: Path, paths: Sequence[Path]) -> None:
             raise InputError("source", str(given_path), "a Parquet file", remedy)
 
 
-def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[Any, bool]:
+def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[pa.Schema, bool]:
     """Return the schema of all files together, and whether each file has exactly this schema.
 
     A column whose values are all missing in a file has the type that it has in the other files: some writers infer the
@@ -111,7 +114,7 @@ def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[Any,
     return merged, all(schema.equals(merged, check_metadata=False) for schema in schemas)
 
 
-def _matches_schema(schema: Any, merged: Any) -> bool:
+def _matches_schema(schema: pa.Schema, merged: pa.Schema) -> bool:
     """Return whether a file has the merged columns, each of its merged type or null."""
     is_null = load_library("pyarrow").types.is_null
     return schema.equals(merged, check_metadata=False) or (
@@ -123,7 +126,9 @@ def _matches_schema(schema: Any, merged: Any) -> bool:
     )
 
 
-def _read_batches(parts: Sequence[ParquetPart], merged: Any, schema: Any, kinds: Mapping[str, str]) -> Iterator[Any]:
+def _read_batches(
+    parts: Sequence[ParquetPart], merged: pa.Schema, schema: pa.Schema, kinds: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches of all parts in ``schema``; ``kinds`` are the kinds of columns that only folder names give."""
     open_file = load_library("pyarrow.parquet").ParquetFile
     names = [name for name in schema.names if name not in kinds]
@@ -144,9 +149,18 @@ def _read_batches(parts: Sequence[ParquetPart], merged: Any, schema: Any, kinds:
             file.close()
 
 
-def _complete_batch(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
+def _complete_batch(batch: pa.RecordBatch, schema: pa.Schema, values: Mapping[str, Any]) -> pa.RecordBatch:
     """Return a batch with all columns of the schema: the file's, and those that only its folder names give."""
-    arrow = load_library("pyarrow")
+    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
+
+    def keep_equal(column: pa.Array, folder_value: pa.Scalar | None) -> pa.Array:
+        """Return the column with values that differ from the folder's value as missing."""
+        if folder_value is None or not folder_value.is_valid:
+            return arrow.nulls(len(column), column.type)
+        decoded = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+        is_equal = compute.fill_null(compute.equal(decoded, folder_value), False)
+        return compute.if_else(is_equal, decoded, arrow.scalar(None, decoded.type)).cast(column.type)
+
     file_columns = set(batch.schema.names)
     columns = []
     for field in schema:
@@ -159,12 +173,12 @@ def _complete_batch(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
             column = arrow.nulls(len(column), field.type)
         if field.name in values:
             # A value that differs from the folder's becomes missing, so that no row affects another one.
-            column = engine_call("compare a column with its folder", partial(_keep_equal, column, values[field.name]))
+            column = engine_call("compare a column with its folder", partial(keep_equal, column, values[field.name]))
         columns.append(column)
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _as_type(value: str | None, kind: Any) -> Any:
+def _as_type(value: str | None, kind: pa.DataType) -> pa.Scalar | None:
     """Return a folder's value in the type of the files; None if it does not fit."""
     arrow, text = load_library("pyarrow"), parse_value(value, "text")
     while arrow.types.is_dictionary(kind):
@@ -173,13 +187,3 @@ def _as_type(value: str | None, kind: Any) -> Any:
         return None if text is None else arrow.scalar(text, arrow.large_string()).cast(kind)
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
         return None
-
-
-def _keep_equal(column: Any, folder_value: Any) -> Any:
-    """Return the column with values that differ from the folder's value as missing."""
-    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
-    if folder_value is None or not folder_value.is_valid:
-        return arrow.nulls(len(column), column.type)
-    decoded = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
-    is_equal = compute.fill_null(compute.equal(decoded, folder_value), False)
-    return compute.if_else(is_equal, decoded, arrow.scalar(None, decoded.type)).cast(column.type)

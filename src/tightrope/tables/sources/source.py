@@ -173,7 +173,8 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     return databases.open_duckdb(path, table)
 
 
-def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
+def open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
+    """Open an ibis table; ``InputError`` unless it treats rows one by one, on a back end that is safe to read."""
     cross_row = operations_across_rows(expression)
     if cross_row:
         raise InputError("source", cross_row, "an ibis table that treats rows one by one", "create the table first")
@@ -194,6 +195,6 @@ _OPENERS: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = 
     ("pyarrow", "Table"): lambda table, _: frames.open_arrow(table),
     ("pyspark", "DataFrame"): lambda frame, _: frames.open_spark(frame),
     ("duckdb", "DuckDBPyRelation"): lambda relation, _: databases.open_relation(relation),
-    ("ibis", "Table"): _open_ibis,
+    ("ibis", "Table"): open_ibis,
 }
 """Functions that open a source, by the library and the name of its class, so that no library is imported to check."""

@@ -6,10 +6,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tightrope.errors import InputError
 from tightrope.tables.engine_calls import engine_call
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HASHED_END_BYTES = 1 << 16
 """Bytes at each end that are hashed; of a Parquet file, at least the footer."""
@@ -81,7 +84,7 @@ class StampedFiles:
                 text = f"{str(self.given_path)!r} was opened, but {which} has changed since; open it again"
                 raise InputError.from_text("source", text)
 
-    def checked_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def checked_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and check that the files are unchanged before the first and after the last one."""
         self.check_unchanged()
         yield from batches

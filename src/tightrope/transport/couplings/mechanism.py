@@ -25,6 +25,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, array_of
 from tightrope.numerics.checks import non_negative
 from tightrope.numerics.distributions import SUM_TOLERANCE
+from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import Source
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost
@@ -173,16 +174,15 @@ def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cos
         return plan
     # The smallest cost above r that suffices for the exact distributions.
     levels = np.unique(costs[costs > bottleneck.cost]).tolist()
-    low, high = 0, len(levels) - 1
-    best = exact_plan(float_plan, law, target)  # feasible at the last level
-    while low <= high:
-        middle = (low + high) // 2
-        exact = plan_within(costs <= levels[middle], law, target, float_plan)
-        if exact is None:
-            low = middle + 1
-        else:
-            best, high = exact, middle - 1
-    return best
+    plans: dict[int, ExactPlan] = {len(levels): exact_plan(float_plan, law, target)}  # feasible at the last level
+
+    def has_plan(index: int) -> bool:
+        plan = plan_within(costs <= levels[index], law, target, float_plan)
+        if plan is not None:
+            plans[index] = plan
+        return plan is not None
+
+    return plans[bisect_integer(has_plan, -1, len(levels), side="passes")]
 
 
 # 4. The parts of an optimal coupling mechanism: distributions, their target, a plan for each group, and its tables.

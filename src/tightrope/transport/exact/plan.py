@@ -36,7 +36,7 @@ class ExactDistribution:
         >>> ExactDistribution.from_probabilities("law", [0.25, 0.75])
         ExactDistribution(masses=(1, 3), total=4)
         """
-        masses = whole_masses(check_probabilities(name, values, size))
+        masses = proportional_integers(check_probabilities(name, values, size))
         return cls(tuple(masses), sum(masses))
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class ExactDistribution:
         return np.flatnonzero(np.array([mass > 0 for mass in self.masses]))
 
 
-def whole_masses(values: Floats) -> list[int]:
+def proportional_integers(values: Floats) -> list[int]:
     """Return integers in exactly the proportions of non-negative floats, with no common factor 2."""
     mantissas, exponents = np.frexp(values)
     integers = np.ldexp(mantissas, 53).astype(np.int64).tolist()
@@ -116,11 +116,11 @@ def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) 
         missing = float(Fraction(sum(rows), total))
         raise PrecisionError(f"the plan misses its marginals by {missing:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
-        fill_pair(entries, (x, y), rows, columns)
+        fill_missing_mass(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
     north_west_x = north_west_y = 0
     while north_west_x < len(rows) and north_west_y < len(columns):
-        fill_pair(entries, (north_west_x, north_west_y), rows, columns)
+        fill_missing_mass(entries, (north_west_x, north_west_y), rows, columns)
         north_west_x, north_west_y = (
             (north_west_x + 1, north_west_y) if not rows[north_west_x] else (north_west_x, north_west_y + 1)
         )
@@ -161,7 +161,7 @@ def missing_masses(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
     return [bound - mass for bound, mass in zip(bounds, _marginal_sums(entries, axis, len(bounds)), strict=True)]
 
 
-def fill_pair(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
+def fill_missing_mass(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
     """Add to this pair, in place, the smaller of its row's and its column's missing mass; reduce both by it."""
     x, y = pair
     added = min(rows[x], columns[y])
@@ -224,7 +224,7 @@ def _largest_allowed_flow(
         shrink_to_bounds(entries, axis, bounds)
     rows, columns = missing_masses(entries, 0, rows), missing_masses(entries, 1, columns)
     for pair in list(entries):
-        fill_pair(entries, pair, rows, columns)
+        fill_missing_mass(entries, pair, rows, columns)
     allowed_columns = [np.flatnonzero(row).tolist() for row in allowed]
     while path := _shortest_path(allowed_columns, entries, rows, columns):
         # The largest amount that the ends and the reduced pairs of the path allow.

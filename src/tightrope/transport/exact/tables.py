@@ -145,7 +145,7 @@ class RowTables:
     def _fill_outcomes(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
         words = randomness.random_words(len(rows))
         layout = (self.starts, self.shifts, self.edges.high, self.own, self.other)
-        choose = loop if loop is not None and words.flags.writeable else _choose_by_row
+        choose = loop if loop is not None and words.flags.writeable else choose_by_row_numpy
         if choose(words, rows, layout, out):
             self._resolve_ties(out, rows, words, randomness)
 
@@ -173,7 +173,7 @@ def quantize_weights(row: Mapping[int, int]) -> dict[int, int]:
     return {outcome: weight for outcome, weight in weights.items() if weight}
 
 
-def _choose_by_row(
+def choose_by_row_numpy(
     words: Words,
     rows: Integers,
     layout: tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]],

@@ -52,7 +52,7 @@ def divergence_upper_bound(name: str, p: Probabilities, q: Probabilities, *, del
     if all(a == b for a, b in zip(p, q, strict=True)):
         return 0.0
     if name == APPROXIMATE_MAX:
-        return round_up(_approximate_max(p, q, Fraction(checked_delta)))
+        return round_up(approximate_max_divergence(p, q, Fraction(checked_delta)))
     return round_up(EXACT_DIVERGENCES[name](p, q) + UNDERFLOW_MARGIN)
 
 
@@ -95,14 +95,14 @@ def _sum_terms(p: Probabilities, q: Probabilities, term: Callable[[Fraction, Fra
     return inside + f.disjoint_mass_term(float(outside), 0.0) if outside else inside
 
 
-def _max_divergence(p: Probabilities, q: Probabilities) -> float:
+def max_divergence(p: Probabilities, q: Probabilities) -> float:
     """Return log max p/q; ∞ if some q is 0 where p is positive."""
     if any(a and not b for a, b in zip(p, q, strict=True)):
         return math.inf
     return max(log_ratio(a, b) for a, b in zip(p, q, strict=True) if a)
 
 
-def _approximate_max(p: Probabilities, q: Probabilities, delta: Fraction) -> float:
+def approximate_max_divergence(p: Probabilities, q: Probabilities, delta: Fraction) -> float:
     """Return the approximate max-divergence: optimal sets R contain the outcomes in the order of their ratio."""
     pairs = [(a, b) for a, b in zip(p, q, strict=True) if a]
     pairs.sort(key=lambda pair: (pair[1] / pair[0], pair[1]))
@@ -123,7 +123,7 @@ EXACT_DIVERGENCES: dict[str, Callable[[Probabilities, Probabilities], float]] = 
     "total_variation": lambda p, q: float(sum((a - b for a, b in zip(p, q, strict=True) if a > b), Fraction(0))),
     "chi_squared": lambda p, q: _sum_terms(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED),
     "hellinger": lambda p, q: _sum_terms(p, q, _hellinger_term, HELLINGER),
-    "max": _max_divergence,
+    "max": max_divergence,
 }
 
 # 2. Consequences of a guarantee for distributions: composition, processing, weaker divergences (KM Props. 3–10).

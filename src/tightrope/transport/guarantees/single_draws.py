@@ -124,8 +124,8 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
     variations = sorted(min(1.0, divergence_of("total_variation", p, q)) for p, q in pairs)
     largest_two = (variations[-2:][0], variations[-1])
     if epsilon < math.inf:
-        return _with_rounding(mechanism, epsilon, largest_two, (0.0, 0.0))
-    return _with_rounding(mechanism, 0.0, largest_two, largest_two)
+        return _add_table_rounding(mechanism, epsilon, largest_two, (0.0, 0.0))
+    return _add_table_rounding(mechanism, 0.0, largest_two, largest_two)
 
 
 def _exact_probabilities(law: ExactDistribution) -> list[Any]:
@@ -133,7 +133,7 @@ def _exact_probabilities(law: ExactDistribution) -> list[Any]:
     return [law[x] for x in range(len(law))]
 
 
-def _with_rounding(
+def _add_table_rounding(
     mechanism: CouplingMechanism, epsilon: float, total_variations: tuple[float, float], deltas: tuple[float, float]
 ) -> OneDraw:
     """Return ``one_draw`` plus table rounding: with exact input, two groups' outputs have a ratio e^r and distance t.

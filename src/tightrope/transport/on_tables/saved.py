@@ -69,6 +69,21 @@ class SavedCoupling:
         """
         mechanism = self.mechanism
         numerator, denominator = mechanism.stray.as_integer_ratio()
+        parts = []
+        for name, law in mechanism.groups.items():
+            # Each different table once, and the number of the table of each point.
+            tables, number_by_start = mechanism.tables[name], dict[int, int]()
+            rows: list[RowTable] = []
+            for x, start in enumerate(tables.starts.tolist()):
+                if start not in number_by_start:
+                    number_by_start[start] = len(rows)
+                    weights = tables.row_weights(x)
+                    rows.append(RowTable(outcomes=tuple(weights), weights=_hex_texts(weights.values())))
+            row_numbers = tuple(number_by_start[start] for start in tables.starts.tolist())
+            part = GroupPart(
+                law=_hex_texts(law.masses), loss=mechanism.loss[name], tables=tuple(rows), rows=row_numbers
+            )
+            parts.append(part)
         return CouplingDocument(
             document="coupling",
             version=1,
@@ -77,7 +92,7 @@ class SavedCoupling:
             objective=mechanism.objective,
             target=_hex_texts(mechanism.target.masses),
             stray=(f"{numerator:x}", f"{denominator:x}"),
-            groups=tuple(_group_part(mechanism, name) for name in mechanism.groups),
+            groups=tuple(parts),
             origin=self.origin,
         )
 
@@ -110,23 +125,6 @@ class SavedCoupling:
     def from_json(cls, text: str) -> Self:
         """Return the mechanism in a JSON text; raises ``InputError`` for invalid texts."""
         return cls.from_document(read_coupling(text))
-
-
-def _group_part(mechanism: CouplingMechanism, name: Name) -> GroupPart:
-    """Return the distribution, the loss, each different table once, and the table of each point."""
-    tables, number_by_start = mechanism.tables[name], dict[int, int]()
-    rows: list[RowTable] = []
-    for x, start in enumerate(tables.starts.tolist()):
-        if start not in number_by_start:
-            number_by_start[start] = len(rows)
-            weights = tables.row_weights(x)
-            rows.append(RowTable(outcomes=tuple(weights), weights=_hex_texts(weights.values())))
-    return GroupPart(
-        law=_hex_texts(mechanism.groups[name].masses),
-        loss=mechanism.loss[name],
-        tables=tuple(rows),
-        rows=tuple(number_by_start[start] for start in tables.starts.tolist()),
-    )
 
 
 def _hex_texts(numbers: Iterable[int]) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ def group_into_boxes(points: Floats, masses: Floats) -> Boxes:
     return Boxes(home, mass, center)
 
 
-def first_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, Integers]:
+def initial_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, Integers]:
     """Return arcs that support a coupling, and for every point the arcs of least reduced cost by box potentials."""
     source_boxes, target_boxes = group_into_boxes(cost.x, source), group_into_boxes(cost.y, target)
     box_costs = Matrix(Points(source_boxes.center, target_boxes.center, cost.metric, cost.exponent).to_matrix())
@@ -171,43 +171,40 @@ def arc_pricing(cost: Points, source: Floats, target: Floats) -> Coupling:
     """
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
     used_cost = cost.select_points(rows, columns)
-    flows, u, v = _solve_by_pricing(used_cost, source[rows], target[columns])
+    used_source, used_target = source[rows], target[columns]
+    arcs = np.unique(_encode_pairs(initial_arcs(used_cost, used_source, used_target), used_cost))
+    for round_number in range(PRICING_ROUNDS):
+        pairs = np.divmod(arcs, used_cost.matrix_shape[1])
+        # Zeros become the smallest float, because POT drops zero entries.
+        costs = np.maximum(used_cost.pair_costs(*pairs), np.finfo(float).tiny)
+        table = coo_array((costs, pairs), shape=used_cost.matrix_shape)
+        unit = float(table.data.max()) or 1.0
+        flows, u, v = network_simplex(used_source, used_target, coo_array(table / unit))
+        u, v = u * unit, v * unit
+        violated, excess = profitable_pairs(used_cost, u, v)
+        extended = np.union1d(arcs, violated)
+        is_proven = excess @ used_target <= GAP_TOLERANCE * float(u @ used_source + v @ used_target)
+        if is_proven or len(extended) == len(arcs):
+            v = v - excess
+            break
+        arcs = extended
+        kept = KEPT_ARCS * sum(used_cost.matrix_shape)
+        if not round_number and kept < len(arcs):
+            # After the first round, keep the arcs in use and those of least reduced cost.
+            i, j = np.divmod(arcs, used_cost.matrix_shape[1])
+            reduced_costs = used_cost.pair_costs(i, j) - u[i] - v[j]
+            used_arcs = _encode_pairs(entry_indices(coo_array(flows)), used_cost)
+            arcs = np.union1d(arcs[np.argpartition(reduced_costs, kept)[:kept]], used_arcs)
+    else:
+        raise PrecisionError(
+            f"no proof of optimality after {PRICING_ROUNDS} rounds of pricing; give fewer points or a coarser cost"
+        )
     plan = repair_marginals(expand_plan(flows, rows, columns, cost.matrix_shape), source, target)
     if used_cost.matrix_shape == cost.matrix_shape:  # every pair has been priced
         proof = certify_dual(u - rounding_margin(u, v), v, source, target)
     else:
         proof = feasible_dual(cost, rows, u, source, target)
     return Coupling(plan, plan_cost(cost, plan), proof, 1.0, "arc pricing")
-
-
-def _solve_by_pricing(cost: Points, source: Floats, target: Floats) -> tuple[csr_array, Floats, Floats]:
-    """Return a plan and its potentials, feasible up to rounding."""
-    arcs = np.unique(_encode_pairs(first_arcs(cost, source, target), cost))
-    for round_number in range(PRICING_ROUNDS):
-        pairs = np.divmod(arcs, cost.matrix_shape[1])
-        # Zeros become the smallest float, because POT drops zero entries.
-        costs = np.maximum(cost.pair_costs(*pairs), np.finfo(float).tiny)
-        table = coo_array((costs, pairs), shape=cost.matrix_shape)
-        unit = float(table.data.max()) or 1.0
-        flows, u, v = network_simplex(source, target, coo_array(table / unit))
-        u, v = u * unit, v * unit
-        violated, excess = profitable_pairs(cost, u, v)
-        extended = np.union1d(arcs, violated)
-        if excess @ target <= GAP_TOLERANCE * float(u @ source + v @ target) or len(extended) == len(arcs):
-            return flows, u, v - excess
-        arcs = extended if round_number else _prune_arcs(cost, extended, (u, v), flows)
-    raise PrecisionError(
-        f"no proof of optimality after {PRICING_ROUNDS} rounds of pricing; give fewer points or a coarser cost"
-    )
-
-
-def _prune_arcs(cost: Points, arcs: Integers, duals: tuple[Floats, Floats], flows: csr_array) -> Integers:
-    """Return the used arcs and the arcs of least reduced cost; the initial arcs are no longer needed."""
-    (u, v), (rows, columns) = duals, np.divmod(arcs, cost.matrix_shape[1])
-    reduced = cost.pair_costs(rows, columns) - u[rows] - v[columns]
-    count = KEPT_ARCS * sum(cost.matrix_shape)
-    cheapest = arcs if count >= len(arcs) else arcs[np.argpartition(reduced, count)[:count]]
-    return np.union1d(cheapest, _encode_pairs(entry_indices(coo_array(flows)), cost))
 
 
 def _encode_pairs(pairs: Pairs, cost: Cost) -> Integers:

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.root_finding import bisect_integer
 from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.libraries import Arcs, largest_flow
@@ -94,7 +95,7 @@ class IntegerMasses:
     source: Integers
     target: Integers
 
-    def flow_along(self, near: PricedPairs) -> tuple[Integers, Integers]:
+    def largest_flow_along(self, near: PricedPairs) -> tuple[Integers, Integers]:
         """Return a maximum flow along these pairs, and the nodes on the source's side of a minimum cut."""
         n, m = len(self.source), len(self.target)
         start, end, source_nodes, target_nodes = n + m, n + m + 1, np.arange(n), np.arange(n, n + m)
@@ -108,7 +109,7 @@ class IntegerMasses:
 
     def all_mass_fits(self, near: PricedPairs) -> bool:
         """Return whether all but 1e−12 of the mass can move along these pairs."""
-        flows, _ = self.flow_along(near)
+        flows, _ = self.largest_flow_along(near)
         return int(flows.sum()) >= (1 << FLOW_BITS) - math.floor(math.ldexp(IGNORED_MASS, FLOW_BITS))
 
 
@@ -122,7 +123,7 @@ def bottleneck_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:
         round_to_integer_masses(source[rows], FLOW_BITS), round_to_integer_masses(target[columns], FLOW_BITS)
     )
     radius, near = _search_radius(used_cost, masses)
-    flows, _ = masses.flow_along(near)
+    flows, _ = masses.largest_flow_along(near)
     moved = np.ldexp(flows.astype(np.float64), -FLOW_BITS)
     # The remainder of the flow goes to the nearest target: every source has one within the radius.
     row_masses = source[rows]
@@ -135,7 +136,7 @@ def bottleneck_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:
     # The sources on the source's side of a minimum cut of the pairs that cost less, and the targets that they reach;
     # points without mass are in neither set.
     cheaper = near.cheaper_than(radius)
-    _, cut_nodes = masses.flow_along(cheaper)
+    _, cut_nodes = masses.largest_flow_along(cheaper)
     in_sources, in_targets = np.zeros(len(source), dtype=bool), np.zeros(len(target), dtype=bool)
     in_sources[rows[cut_nodes[cut_nodes < len(rows)]]] = True
     in_targets[columns[cheaper.columns[in_sources[rows[cheaper.rows]]]]] = True
@@ -159,11 +160,10 @@ def _search_radius(cost: Cost, masses: IntegerMasses) -> tuple[float, PricedPair
         )
         near = pairs_within(cost, radius)
     levels = np.unique(near.costs[near.costs >= lower_bound])
-    low, high = 0, len(levels) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if masses.all_mass_fits(near.up_to(levels[middle])) else (middle + 1, high)
-    return float(levels[low]), near.up_to(levels[low])
+    least = bisect_integer(
+        lambda index: masses.all_mass_fits(near.up_to(levels[index])), -1, len(levels) - 1, side="passes"
+    )
+    return float(levels[least]), near.up_to(levels[least])
 
 
 def pairs_within(cost: Cost, radius: float) -> PricedPairs:

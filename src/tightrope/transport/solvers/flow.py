@@ -117,7 +117,7 @@ def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
     The cost is summed over the paths of the mass; without a closed form of the metric, it includes an upper bound on
     the cost of repairing the marginals.
     """
-    lengths, bits = whole_lengths(cost)
+    lengths, bits = integer_lengths(cost)
     degree = int(np.bincount(np.concatenate([cost.tails, cost.heads]), minlength=1).max(initial=1))
     mass_bits = min(MASS_BITS, SOLVER_BITS - degree.bit_length())
     source_masses, target_masses = (
@@ -145,7 +145,7 @@ def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
     return Coupling(plan, plan_cost(cost, plan) if cost.places is not None else upper_bound, proof, 1.0, "edge flow")
 
 
-def whole_lengths(cost: Graph) -> tuple[Integers, int]:
+def integer_lengths(cost: Graph) -> tuple[Integers, int]:
     """Return lengths in units of 2^−bits, rounded down so that feasible potentials stay feasible.
 
     The bits suffice for dyadic lengths to be exact; unit lengths need none.

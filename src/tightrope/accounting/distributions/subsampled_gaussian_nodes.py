@@ -18,10 +18,11 @@ import numpy as np
 import scipy
 from scipy import special
 
-from tightrope.accounting.distributions.line_moment import MomentQuadrature
+from tightrope.accounting.distributions.moment_quadrature import MomentQuadrature
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import expm1, log1p, log1p_minus_argument
+from tightrope.numerics.root_finding import find_root
 from tightrope.numerics.rounding import ROUND_OFF
 
 QUADRATURE_NATS = 56.0
@@ -130,7 +131,7 @@ class MomentIntegrand:
             """Return −(log φ g^p)'(x); log φ g^p is concave."""
             return x - self.real_exponent * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + log_odds))
 
-        mode = float(scipy.optimize.brentq(negative_log_slope, self.real_exponent * self.mu - 1, 1.0, xtol=1e-3))
+        mode = find_root(negative_log_slope, self.real_exponent * self.mu - 1, 1.0, within=1e-3)
         peak = float(self.log_values(np.array(mode)))
         nats = TRUNCATION_NATS - peak - self.real_exponent * -math.log1p(-self.rate)
         right = NORMAL_TAIL_WIDTH + (self.mu if self.mu < 2 * NORMAL_TAIL_WIDTH else 0.0)
