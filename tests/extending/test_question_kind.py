@@ -22,7 +22,7 @@ from tightrope.queries.query_group import QueryGroup, group_queries
 from tightrope.queries.statistics import NoisyStatistic, column_grid, row_count, value_sum
 from tightrope.release import plan_file
 from tightrope.tables import open_source
-from tightrope.tables.expressions.functions import Cell
+from tightrope.tables.expressions.rounding import Cell
 
 ABOVE, BELOW = "above zero", "below zero"
 

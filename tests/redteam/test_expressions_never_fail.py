@@ -29,6 +29,11 @@ def spent(frame: pd.DataFrame, **asked: object) -> str:
         {"where": f"seen in ['{FAR}', '0001-01-01']"},
         {"by": f"case(sick, '{FAR}', seen)"},
         {"by": f"year(case(sick, '{FAR}', seen))"},
+        {"by": f"week(case(sick, '{FAR}', seen))"},
+        {"by": f"date_trunc('hour', case(sick, '{FAR}', seen))"},
+        {"by": f"cut(case(sick, '{FAR}', seen), ['0001-01-01', '{FAR}'])"},
+        {"where": f"seconds_between(case(sick, '{FAR}', seen), '0001-01-01') < 0"},
+        {"where": f"days_between('{FAR}', seen) < 0 or log(days(seen)) > 0"},
     ],
 )
 def test_a_far_literal_beside_an_instant(unit: str, zone: str | None, asked: dict[str, object]) -> None:

@@ -122,7 +122,9 @@ def rows_of(draw: np.random.Generator, person: str | None, hostile: bool) -> lis
 
 
 BY = (None, "key", "city", "flag", "number", "month(day)", "x > 3", "cut(x, [0, 5])", "lower(key)", "prefix(key, 1)",
-      "region", "case(x < 4, 'low', flag, 'set', None)", "cell(x, -2, 10, 5)")  # fmt: skip
+      "region", "case(x < 4, 'low', flag, 'set', None)", "cell(x, -2, 10, 5)",
+      "mod(number, 3)", "week(day)", "concat(key, '/', number)", "round(clip(x, -2, 10), 2.5)",
+      "upper(suffix(key, 1))")  # fmt: skip
 LISTED = {
     "key": ["a", "A", None, "\u00e1", ""],
     "city": ["o", "p"],
@@ -130,9 +132,12 @@ LISTED = {
     "flag": [True, None],
 }
 WHERE = (None, None, "x > 2", "x * y < 10", "key in ['a', 'b']", "number / x > 1", "flag or x is None",
-         "days(day) > 0", "abs(number) + 1 > 2", "region == 'r1'")  # fmt: skip
-VALUE = ("x", "number", "x / y", "x * 1000", "abs(x) + y", "min(x, number)", "case(flag, x, y)", "flag")
+         "days(day) > 0", "abs(number) + 1 > 2", "region == 'r1'", "contains(key, 'a') or starts_with(key, city)",
+         "days_between('2024-01-01', day) > 0")  # fmt: skip
+VALUE = ("x", "number", "x / y", "x * 1000", "abs(x) + y", "min(x, number)", "case(flag, x, y)", "flag",
+         "log(x, 10)", "floor(x, 0.5)", "mod(x, 3)")  # fmt: skip
 RANGE = {"bounds": (-2, 10)}
+DAY_RANGE = "2024-02-01", "2024-04-01"
 SECOND = (0, 3)
 
 
@@ -144,7 +149,7 @@ def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
     if names and kind not in ("suggested bounds", "rows of a person"):
         said["by"] = sorted(names)
         listed = {name: LISTED[name] for name in names if name in LISTED}
-        if listed and (draw.random() < 0.4 or kind in ("median", "quantile", "quantiles")):
+        if listed and (draw.random() < 0.4 or kind in ("median", "median day", "quantile", "quantiles")):
             said["keys"] = listed
     for bound in ("max_rows_per_group", "max_groups"):
         if draw.random() < 0.15:
@@ -180,6 +185,8 @@ ASKED: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {
     "correlation": lambda one, other, said: tr.correlation(one, other, **RANGE, other_bounds=SECOND, **said),
     "regression": lambda one, other, said: tr.regression(one, on=other, **RANGE, on_bounds=SECOND, **said),
     "histogram": lambda one, _, said: tr.histogram(one, bounds=(-2, 10), width=2, **said),
+    "median day": lambda _, __, said: tr.median("day", bounds=DAY_RANGE, **said),
+    "histogram of days": lambda _, __, said: tr.histogram("day", width="week", bounds=DAY_RANGE, **said),
     "median": lambda one, _, said: tr.median(one, bounds=(-2, 10), **said),
     "quantile": lambda one, _, said: tr.quantile(one, 0.9, bounds=(-2, 10), **said),
     "quantiles": several,

@@ -22,7 +22,7 @@ from tightrope.release.bias_check import (
 from tightrope.release.plan_text import costs_lines, shared_notes
 from tightrope.reporting.wording.partial_release import PartialBias, PartialRelease
 from tightrope.reporting.wording.sentences import bias_statements
-from tightrope.tables.expressions.expression import parse_expression
+from tightrope.tables.expressions.parsing import parse_expression
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 

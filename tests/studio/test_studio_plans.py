@@ -215,3 +215,27 @@ def test_a_number_that_is_none_is_a_problem_in_words(page: Page, place: str, sai
     answer = page.ask("look", {**WISHES, "promise": promise})
     assert answer.status == 400 or answer.json()["state"] in ("problem", "working", "bound")
     assert page.ask("price", {**WISHES, "promise": promise}).status == 400
+
+
+def test_a_plan_whose_unit_and_questions_are_expressions_is_shown_and_saved(
+    pages: Callable[..., Page], tmp_path: Path
+) -> None:
+    """The texts are those of the plan, and only its own expression can be a unit."""
+    table(tmp_path, ["Oslo", "Rome"])
+    (tmp_path / "plan.toml").write_text(
+        'document = "plan"\nversion = 2\n[source]\npath = "visits.parquet"\n'
+        "[privacy_unit]\ncolumn = \"concat(city, '/', user)\"\nmax_rows = 2\n[budget]\nepsilon = 1\ndelta = 1e-6\n"
+        '[[question]]\nkind = "count"\nwhere = "starts_with(city, \'O\')"\nby = "round(clip(age, 0, 40), 10)"\n',
+        encoding="utf-8",
+    )
+    page = pages(tmp_path / "plan.toml")
+    start = page.ask("start").json()
+    wishes = start["wishes"]
+    assert wishes["who"]["column"] == "concat(city, '/', user)"
+    assert "round(clip(age, 0, 40), 10) where starts_with(city, 'O')" in json.dumps(start)
+    assert page.exact(wishes)["state"] == "exact"
+    assert page.ask("save", wishes).status == 200
+    saved = tomllib.loads((tmp_path / "plan-studio.toml").read_text(encoding="utf-8"))
+    assert saved["privacy_unit"]["column"] == "concat(city, '/', user)"
+    changed = {**wishes, "who": {**wishes["who"], "column": "lower(city)"}}
+    assert page.exact(changed)["state"] == "problem"

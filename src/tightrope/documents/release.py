@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from tightrope.documents.days import TIME_UNITS, Rounding, time_text
 from tightrope.documents.document import (
     Counted,
     Digits,
@@ -25,6 +26,8 @@ from tightrope.documents.wording import explain_release
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
+ROUNDINGS: tuple[Rounding, ...] = ("nearest", "down", "up")
+"""The directions in which measures are rounded to dates."""
 PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank", "noisy")
 """Optional fields of a record, also charged: the noisy number of values, the intercept of a line and its interval, the
 possible ranks of a group, and the noisy number if least squares changed it."""
@@ -421,14 +424,18 @@ def _check_same_length(name: str, values: tuple[Any, ...], others: tuple[Any, ..
 def results_csv(result: ReleaseResult) -> str:
     """Return all answers as CSV, one line for each group: all digits, and empty fields for missing values.
 
-    A total has no keys. For a group of missing values, ``missing`` names the columns.
-    Texts are escaped for spreadsheets and terminals (``escape_csv_formula``): JSON and Parquet hold the exact keys.
+    A total has no keys. For a group of missing values, ``missing`` names the columns. Answers that are dates are
+    written as dates. Texts are escaped for spreadsheets and terminals (``escape_csv_formula``): JSON and Parquet hold
+    the exact keys.
     """
-    return csv_table(results_columns(result))
+    return csv_table(results_columns(result, show_dates=True))
 
 
-def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
-    """Return the columns of the table of all answers, with one value for each group."""
+def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[str, list[Any]]:
+    """Return the columns of the table of all answers, with one value for each group.
+
+    Answers that are dates are days since 1970-01-01, like all others numbers, unless ``show_dates`` asks for text.
+    """
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
     # "by " precedes keys that are named like another column, or that begin with it already.
     key_columns = {
@@ -441,12 +448,23 @@ def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:
     def values_of(name: str) -> list[Any]:
         return [record.get(name) for _, record in rows]
 
+    def measures_of(name: str, rounding: Rounding) -> list[Any]:
+        return [
+            _shown_measure(record.get(name), answer.unit if show_dates else None, rounding) for answer, record in rows
+        ]
+
     return {
         QUESTION: [answer.name for answer, _ in rows],
         **{column: values_of(name) for column, name in key_columns.items()},
-        **{name: values_of(name) for name in (*MEASURES, *charged)},
+        **{name: measures_of(name, rounding) for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)},
+        **{name: values_of(name) for name in charged},
         **({MISSING: missing} if any(missing) else {}),
     }
+
+
+def _shown_measure(number: Any, unit: str | None, rounding: Rounding) -> Any:
+    """Return a number as the text of a date if its unit says so; otherwise unchanged."""
+    return number if number is None or unit not in TIME_UNITS else time_text(float(number), unit, rounding)
 
 
 # The output of ``tightrope plan``: the guarantee and the errors of a release that has not been charged.

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from abc import ABC
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.errors import PlanError
+from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_finite
 from tightrope.queries.options import Given, unwrap_expression
 from tightrope.queries.query import Query
 from tightrope.tables import Expression
 from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.leaves import is_day_text, parse_instant
 from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree
-from tightrope.tables.schema import Schema
+from tightrope.tables.schema import Kind, Schema
 
 EXPONENT_FROM = 1e15
 """From this size on, a float is shown with an exponent."""
+TIME_ADVICE = "such as ('2024-01-01', '2024-12-31')"
+RangeEnd = float | str | datetime.date
+"""An end of a range: a number, or for dates and timestamps a date, also as ISO text."""
 RANGE_ADVICE = "give the range to which values are clamped, from public knowledge, not from the data"
 
 
@@ -117,12 +122,37 @@ def format_range_end(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < EXPONENT_FROM else repr(number)
 
 
+def time_range(name: str, bounds: object) -> tuple[datetime.date, datetime.date] | None:
+    """Return the range of parameter ``name`` if its ends are days or instants, also as ISO texts, else None.
+
+    Both are instants in UTC if one has a time of day. Raises ``PlanError`` if they are not in order, or if one is a
+    text of another form.
+    """
+    ends = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else ()
+    if not ends or not any(isinstance(end, (str, datetime.date)) for end in ends):
+        return None
+    texts = [end.isoformat() if isinstance(end, datetime.date) else end for end in ends]
+    if not all(isinstance(text, str) for text in texts):
+        raise PlanError(name, bounds, "two numbers or two dates", TIME_ADVICE)
+    kind: Kind = "date" if all(map(is_day_text, texts)) else "timestamp"
+    try:
+        low, high = (parse_instant(text, kind) for text in texts)
+    except InputError:
+        raise PlanError(name, bounds, "two numbers or two dates", TIME_ADVICE) from None
+    if not low < high:
+        raise PlanError.from_text(name, f"the first date must be before the second, not {low} and {high}")
+    return low, high
+
+
 def value_range(name: str, bounds: object) -> tuple[float, float]:
     """Return the range of parameter ``name`` as two floats; raises ``PlanError`` if it is not a range."""
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         if bounds is None:
             raise PlanError.from_text(name, f"missing; {RANGE_ADVICE}")
         raise PlanError(name, bounds, "a pair of numbers", RANGE_ADVICE)
+    if any(isinstance(end, (str, datetime.date)) for end in bounds):
+        remedy = "dates are for median, quantile and histogram; days(x) turns a date into a number"
+        raise PlanError(name, tuple(map(str, bounds)), "a pair of numbers", remedy)
     low, high = check_finite(f"{name}[0]", bounds[0], RANGE_ADVICE), check_finite(f"{name}[1]", bounds[1], RANGE_ADVICE)
     if not low < high:
         raise PlanError.from_text(name, f"the first number must be smaller than the second, not {low:g} and {high:g}")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar, Self, final
 
 import numpy as np
 import scipy
 
+from tightrope.documents.days import DATE_UNIT, INSTANT_UNIT, ROUND_BY_DIRECTION, Rounding, days_since_epoch
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.mechanisms.exponential import (
     PARTS,
@@ -23,15 +26,17 @@ from tightrope.mechanisms.exponential import (
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_finite
-from tightrope.queries.column_query import ColumnQuery, column_term, declared_range
+from tightrope.queries.column_query import TIME_ADVICE, ColumnQuery, RangeEnd, column_term, declared_range, time_range
 from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import MAX_FIXED_POINT, Noise, NoisyStatistic, cell_choice
-from tightrope.tables.expressions.expression import Term
-from tightrope.tables.expressions.functions import Cell
-from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, to_literal
+from tightrope.tables.expressions.rounding import Cell
+from tightrope.tables.expressions.times import days_from_epoch
 from tightrope.tables.request import Measure
+from tightrope.tables.schema import Schema
 
 # The number of rows below each edge of a grid, from noisy counts of blocks and of their cells.
 #
@@ -395,7 +400,7 @@ def _block_counts(name: str, statistic: str, size: float, block: int) -> NoisySt
     )
 
 
-MEDIAN = 0.5
+MEDIAN, HALF_DAY = 0.5, 0.5
 
 
 FEW_ROWS_NOTE = (
@@ -414,12 +419,25 @@ class quantile(ColumnQuery):
     listed with ``keys``, or follow from expressions. All other keywords are as in ``count``. Raises ``PlanError`` for
     an invalid parameter.
 
+    Of dates and timestamps, ``bounds`` are dates or ISO texts. The answer is a date (or timestamp, to the second), and
+    its errors are in days.
+
     >>> quantile("income", 0.9, bounds=(0, 200_000)).name
     'quantile_0.9_income'
+    >>> str(quantile("admitted", 0.9, bounds=("2024-01-01", "2024-12-31")))
+    '0.9 quantile of admitted between 2024-01-01 and 2024-12-31'
     """
 
     q: float
     """The fraction of values that do not exceed the answer: 0.5 is the median."""
+    bounds: tuple[RangeEnd, RangeEnd] | None = field(default=None, kw_only=True)  # type: ignore[assignment]
+    """The lowest and highest value, to which values are clamped: numbers, or dates."""
+    time_bounds: tuple[datetime.date, datetime.date] | None = field(default=None, init=False)
+    """The range, if it is of dates or timestamps; ``bounds`` is then in days since 1970-01-01."""
+    time_term: Term | None = field(default=None, init=False)
+    """The column, if it is of dates or timestamps; ``term`` is then its number of days since 1970-01-01."""
+    days_unit: str = field(default="", init=False)
+    """The unit of the answer if it is a date or timestamp."""
     counted: bool = field(default=False, init=False)
     """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
 
@@ -457,7 +475,40 @@ class quantile(ColumnQuery):
         if options.max_groups is not None or (options.by and options.max_rows_per_group is not None):
             remedy = "max_rows bounds all groups of quantiles together"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)
-        self._set_fields(term=term, bounds=declared_range(term, self.bounds), q=fraction)
+        times = time_range("bounds", self.bounds)
+        days = None if times is None else (days_since_epoch(times[0]), days_since_epoch(times[1]))
+        if times is not None and options.reader_texts.get("unit") is not None:
+            raise PlanError("unit", options.reader_texts["unit"], "left out", "the answer is a date")
+        self._set_fields(term=term, bounds=days or declared_range(term, self.bounds), q=fraction, time_bounds=times)
+
+    def __str__(self) -> str:
+        if self.time_bounds is None:
+            return ColumnQuery.__str__(self)
+        shown = escape_control_chars(str(self.time_term or self.term))
+        low, high = (str(end) for end in self.time_bounds)
+        return f"{self.statistic_name} of {shown} between {low} and {high}{self.asked.groups_text}"
+
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema; one about dates is about the days since 1970-01-01."""
+        resolved = ColumnQuery.resolve(self, schema, where)
+        if self.time_bounds is None and facts_of(resolved.term, schema).kind in TIME_KINDS:
+            shown = escape_control_chars(str(resolved.term))
+            raise PlanError("bounds", self.bounds, f"dates, as {shown!r} is a column of dates", TIME_ADVICE)
+        if self.time_bounds is not None and self.time_term is None:
+            resolved = resolved.with_fields(**resolved._fields_in_days(schema))
+        return resolved
+
+    def _fields_in_days(self, schema: Schema) -> dict[str, object]:
+        """Return the fields of the query about days since 1970-01-01; raises ``PlanError`` unless it is about times."""
+        kind, shown = facts_of(self.term, schema).kind, escape_control_chars(str(self.term))
+        if kind not in TIME_KINDS:
+            raise PlanError.from_text("bounds", f"they are dates, but {shown!r} is a column of kind {kind}")
+        if kind == "date" and any(isinstance(end, datetime.datetime) for end in self.time_bounds or ()):
+            raise PlanError.from_text("bounds", f"leave out the time of day: {shown!r} is a column of dates")
+        tree = ColumnRef(self.term) if isinstance(self.term, str) else self.term
+        unit = DATE_UNIT if kind == "date" else INSTANT_UNIT
+        asked = replace(self.asked, reader_texts={**self.asked.reader_texts, "unit": unit})
+        return {"asked": asked, "term": days_from_epoch(tree), "time_term": self.term, "days_unit": unit}
 
     @property
     def cell_expression(self) -> Cell:
@@ -471,7 +522,8 @@ class quantile(ColumnQuery):
     @property
     def all_notes(self) -> tuple[str, ...]:
         """The notes on the method, then the notes for all quantiles."""
-        return (*self._answering_method.notes, *self.notes)
+        in_days = ("Margins of error are in days.",) if self.time_bounds is not None else ()
+        return (*self._answering_method.notes, *in_days, *self.notes)
 
     @property
     def _cell_grid(self) -> CellGrid:
@@ -490,11 +542,26 @@ class quantile(ColumnQuery):
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return the value and its interval; ``usable`` is the noisy number of values, if they are counted."""
-        return self._answering_method.estimate(integers, noises)
+        record = self._answering_method.estimate(integers, noises)
+        if self.days_unit != DATE_UNIT:
+            return record
+        directions: dict[str, Rounding] = {"value": "nearest", "lower": "down", "upper": "up"}
+        return {
+            name: number
+            if number is None or name not in directions
+            else float(ROUND_BY_DIRECTION[directions[name]](number))
+            for name, number in record.items()
+        }
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors for values spread evenly over the range; for values closer together, errors are smaller."""
-        return self._answering_method.expected_error(noises, people)
+        """Return the errors for values spread evenly over the range; for values closer together, errors are smaller.
+
+        Rounding to days adds at most half a day to the error, and at most a day to the half-width.
+        """
+        expected, half_width = self._answering_method.expected_error(noises, people)
+        if self.days_unit != DATE_UNIT:
+            return expected, half_width
+        return expected + HALF_DAY, half_width + 2 * HALF_DAY
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return a bound on P(the noisy number of values is below 1), 0 if the quantile is chosen."""
@@ -504,7 +571,7 @@ class quantile(ColumnQuery):
 def median(
     column: Given,
     *,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[RangeEnd, RangeEnd] | None = None,
     where: Given | None = None,
     by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]] = (),
     keys: object = None,
@@ -534,7 +601,7 @@ def quantiles(
     column: Given,
     qs: Sequence[float],
     *,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[RangeEnd, RangeEnd] | None = None,
     where: Given | None = None,
     by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]] = (),
     keys: object = None,

@@ -12,7 +12,7 @@ from typing import ClassVar, Self, final
 from tightrope.queries.options import CheckedOptions, QueryOptions
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
-from tightrope.tables.expressions.functions import Cell
+from tightrope.tables.expressions.rounding import Cell
 from tightrope.tables.schema import Schema
 
 Integers = Mapping[str, int]

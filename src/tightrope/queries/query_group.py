@@ -15,7 +15,7 @@ from tightrope.noise.worst_split import CompositionGroup, SplitBounds
 from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
@@ -52,8 +52,13 @@ class QueryGroup:
     """Original index of each query in the plan; answers are returned in that order."""
 
     @classmethod
-    def from_queries(cls, queries_by_position: Mapping[int, Query], person: PrivacyUnit) -> Self:
-        """Return the group of these resolved queries, which have the same rows, groups, keys and bounds."""
+    def from_queries(
+        cls, queries_by_position: Mapping[int, Query], person: PrivacyUnit, person_term: Term | None
+    ) -> Self:
+        """Return the group of these resolved queries, which have the same rows, groups, keys and bounds.
+
+        ``person_term`` is the column or expression that identifies the person of a row.
+        """
         questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
         first = questions[0]
         keys, key_count = _counted_keys(first), None
@@ -71,7 +76,8 @@ class QueryGroup:
             )
             key_count = replace(usual_count, noise_spec=spec)
         questions = tuple(question.specialize(questions) for question in questions)
-        bounds, where = bounds_for_query(person, first), first.asked.row_condition
+        bounds = replace(bounds_for_query(person, first), person_column=person_term)
+        where = first.asked.row_condition
         vectors_by_query = {}
         for number, question in enumerate(questions):
             vectors: dict[str, NoisyStatistic] = {}
@@ -232,12 +238,13 @@ def group_queries(
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
+    person_term = _unit_term(person, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:
             question = unresolved.resolve(schema, where)
             _check_columns(question, schema)
-            _check_groups(question, person, schema)
+            _check_groups(question, person_term, schema)
             keys = _counted_keys(question)
         except InputError as error:
             parameter = f"{error.name} of {escape_control_chars(unresolved.asked.name)}"
@@ -256,8 +263,16 @@ def group_queries(
             remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
             raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
     return tuple(
-        QueryGroup.from_queries(queries_by_position, person) for queries_by_position in queries_by_group.values()
+        QueryGroup.from_queries(queries_by_position, person, person_term)
+        for queries_by_position in queries_by_group.values()
     )
+
+
+def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
+    """Return the column, or the expression, that a privacy unit names."""
+    if person.column is None or person.column in schema.column_names or person.column.isidentifier():
+        return person.column
+    return resolve_term(person.column, schema)
 
 
 def _check_columns(question: Query, schema: Schema) -> None:
@@ -283,7 +298,7 @@ def _check_columns(question: Query, schema: Schema) -> None:
             raise SchemaError.from_text("column", text)
 
 
-def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
+def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> None:
     """Check the groups, and what is counted in them.
 
     Listed keys have the kinds of their columns; discovered ones are not the person column, as such groups are too
@@ -293,15 +308,15 @@ def _check_groups(question: Query, person: PrivacyUnit, schema: Schema) -> None:
     """
     if question.asked.keys is not None and not question.row_count_steps:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
-    elif not question.row_count_steps and person.column is not None and person.column in _grouping_terms(question):
+    elif not question.row_count_steps and person_term is not None and person_term in _grouping_terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
-        raise PlanError("by", person.column, "another column than the person's if groups are discovered", remedy)
+        raise PlanError("by", str(person_term), "another column than the person's if groups are discovered", remedy)
     distinct_counts = [
         vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)
     ]
-    if person.column is not None and any(measure.column == person.column for measure in distinct_counts):
+    if person_term is not None and any(measure.column == person_term for measure in distinct_counts):
         remedy = "leave it out: then persons are counted, each once in a group, with less noise"
-        raise PlanError("column", person.column, "not the column of the person", remedy)
+        raise PlanError("column", str(person_term), "not the column of the person", remedy)
     if question.cell_expression is not None and question.asked.by and question.asked.keys is None:
         # The noisy counts of cells are shown without a threshold, so that a discovered group would reveal its key.
         remedy = f"list the groups with keys=[...]: groups of {question.kind}s cannot be discovered"
@@ -355,7 +370,7 @@ def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str
     """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
     if bounds.person_column is None:
         return []
-    column = escape_control_chars(bounds.person_column)
+    column = escape_control_chars(str(bounds.person_column))
     notes = [
         f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: the "
         "answer describes the rows used, not the whole table.",

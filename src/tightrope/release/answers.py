@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tightrope.documents.days import TIME_UNITS, Rounding, time_from_days
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars, html_text, part_named
 from tightrope.documents.numbers import UP, positional_text
@@ -76,6 +77,7 @@ def answer_html(answer: AnswerDocument) -> str:
     for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
         # The bin of a histogram is labeled by both of its edges.
         labeled = {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
+        labeled = labeled | {name: _shown_measure(row[name], name, answer.unit) for name in MEASURES}
         table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
     hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK
     hidden_note = f"<p>... and {hidden_count:,} more groups in .to_pandas()</p>" if hidden_count > 0 else ""
@@ -87,6 +89,19 @@ def _cell_text(field: object) -> str:
     if field is None:
         return "–"
     return f"{field:.6g}" if isinstance(field, float) else html_text(str(field))
+
+
+Measured = float | datetime.date | None
+"""A released number, or a date if the unit says so; None if it was suppressed, or an end is unbounded."""
+ROUNDING_BY_MEASURE: dict[str, Rounding] = {"value": "nearest", "lower": "down", "upper": "up"}
+"""Directions in which values are rounded to dates."""
+
+
+def _shown_measure(number: Any, measure: str, unit: str | None) -> Any:
+    """Return a measure as a date or an instant if its unit says so; otherwise unchanged."""
+    if number is None or unit not in TIME_UNITS:
+        return number
+    return time_from_days(number, unit, ROUNDING_BY_MEASURE[measure])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -109,33 +124,37 @@ class Answer:
         return self.question.asked.name
 
     @property
-    def value(self) -> float | None:
-        """The released number of an answer without groups; None if it was suppressed.
+    def value(self) -> Measured:
+        """The released number or date of an answer without groups; None if it was suppressed.
 
         Raises ``InputError`` for an answer with groups.
         """
         return self._single_measure("value")
 
     @property
-    def lower(self) -> float | None:
+    def lower(self) -> Measured:
         """The lower end of the 95 % interval of an answer without groups; None if it is unbounded."""
         return self._single_measure("lower")
 
     @property
-    def upper(self) -> float | None:
+    def upper(self) -> Measured:
         """The upper end of the 95 % interval of an answer without groups; None if it is unbounded."""
         return self._single_measure("upper")
 
-    def _single_measure(self, measure: str) -> float | None:
+    def _single_measure(self, measure: str) -> Measured:
         if self.question.key_columns or len(self.rows) != 1:
             text = f"the answer {self.name!r} has groups: use to_pandas(), to_polars() or to_arrow()"
             raise InputError.from_text(measure, text)
-        number: float | None = self.rows[0].get(measure)
-        return number
+        shown: Measured = _shown_measure(self.rows[0].get(measure), measure, self.about["unit"])
+        return shown
 
     def _answer_columns(self) -> dict[str, list[Any]]:
         paid = [name for name in PAID if any(name in row for row in self.rows)]
-        return {name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)}
+        columns = {
+            name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)
+        }
+        unit = self.about["unit"]
+        return columns | {name: [_shown_measure(number, name, unit) for number in columns[name]] for name in MEASURES}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the records as a pandas data frame, in the order of the keys.

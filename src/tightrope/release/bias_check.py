@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tightrope.documents.budget import Number, exact_decimal
+from tightrope.documents.days import INSTANT_UNIT, time_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded_decimal
 from tightrope.documents.privacy_unit import PrivacyUnit
@@ -23,6 +24,7 @@ from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Case, Compare, Missing, Not
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.times import time_of_days
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.request import ContributionBounds, Measure
 from tightrope.tables.schema import Schema
@@ -67,10 +69,12 @@ class DiagnosticCount:
 
     def moved_values_text(self) -> str:
         """Return a clause about the values that a tally of a column counts, in words."""
-        column = escape_control_chars(str(self.column))
+        time = time_of_days(self.column)
+        column = escape_control_chars(str(self.column if time is None else time))
         if self.counted_rows == "missing" or self.limits is None:
             return f"the fields of {column} were missing or did not fit its type"
-        end = format_range_end(self.limits[0] if self.counted_rows == "below" else self.limits[1])
+        limit = self.limits[0] if self.counted_rows == "below" else self.limits[1]
+        end = format_range_end(limit) if time is None else time_text(limit, INSTANT_UNIT).removesuffix(" 00:00:00")
         return f"the values of {column} were {self.counted_rows} {end} and clamped to {end}"
 
 

@@ -16,10 +16,11 @@ from tightrope.documents.budget import Budget
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.escaping import A_PERSON, toml_value
 from tightrope.documents.plan_ledger import LEDGER_FILE, Text
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.errors import InputError, SchemaError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
-from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN
+from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_unit
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
@@ -356,10 +357,10 @@ def starter_plan_text(
 ) -> str:
     """Return the text of a plan for the table with this schema at ``path``; reads no values of the table.
 
-    It runs without changes, with one total. ``person`` is the column that identifies the person, None if each row is
-    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file in another dialect. A grouped count and
-    a mean are commented examples, because ranges cannot be guessed. ``chosen`` replaces the defaults with a user's
-    choices.
+    It runs without changes, with one total. ``person`` is the column, or an expression, that identifies the person,
+    None if each row is a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file in another dialect.
+    A grouped count and a mean are commented examples, because ranges cannot be guessed. ``chosen`` replaces the
+    defaults with a user's choices.
     Raises ``SchemaError`` if the person column is missing or cannot identify people.
 
     >>> print(starter_plan_text(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
@@ -367,7 +368,9 @@ def starter_plan_text(
     """
     in_database = path.startswith(("postgresql://", "postgres://"))
     title = (table or "") if in_database else PurePath(path).stem
-    if person is not None and schema.find_column(person).kind == "other":
+    if person is not None and person not in schema.column_names:
+        resolve_unit(PrivacyUnit(person, 1, 1, 1), schema)
+    elif person is not None and schema.find_column(person).kind == "other":
         raise SchemaError.from_text(
             "person", f"the column {person!r} has lists or structs, which cannot identify people"
         )

@@ -50,9 +50,9 @@ from tightrope.release.execution import (
     spent_budget,
 )
 from tightrope.release.plan import Plan
-from tightrope.release.settings import UnitSpec, check_delta, person_of
+from tightrope.release.settings import UnitSpec, check_delta, person_of, refuse_column_name, resolve_unit
 from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
-from tightrope.tables import PublicTableSource, attach_public_tables, open_source
+from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
 from tightrope.tables.memory import check_row_memory
 
 if TYPE_CHECKING:
@@ -198,8 +198,9 @@ class Session(SingleUseObject):
     """A session of private questions about one table, with one privacy budget.
 
     ``source`` is a Parquet, CSV or DuckDB file (``table=``), a pandas, polars or Arrow table, or the result of
-    ``tightrope.tables.open_source`` (for a CSV file in another dialect). ``privacy_unit`` names the column that
-    identifies the person of each row, and ``max_rows`` is the maximum number of their rows that count;
+    ``tightrope.tables.open_source`` (for a CSV file in another dialect). ``privacy_unit`` is the column, or an
+    expression such as ``"lower(patient)"``, that identifies the person of each row, and ``max_rows`` is the maximum
+    number of their rows that count;
     ``privacy_unit=None`` means that each row is one person; ``privacy_unit=("tail", "an aircraft")`` names a unit that
     is not a person. ``max_rows_per_group`` and ``max_groups`` bound a person further (default: ``max_rows`` alone).
     ``types`` declares the types of the columns of a CSV file, and of object columns of a pandas frame.
@@ -239,9 +240,12 @@ class Session(SingleUseObject):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
         unit = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
         opened_table = open_source(source, table=table, types=types)
-        if unit.column is not None:
-            opened_table.schema.find_column(unit.column)
+        column = privacy_unit[0] if isinstance(privacy_unit, tuple) else privacy_unit
+        unit = resolve_unit(unit, opened_table.schema, is_expression=isinstance(column, Expression))
+        is_column = unit.column is None or unit.column in opened_table.schema.column_names
         opened_table = attach_public_tables(opened_table, public_tables)
+        if not is_column:
+            refuse_column_name(str(unit.column), opened_table.schema)
         self._set_parts(_budget=budget.scale_by(1), _charges=SessionCharges(), _person=unit, _table=opened_table)
         self._set_parts(_reading=threading.Lock(), _account=None, _audience=None)
 

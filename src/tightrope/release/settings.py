@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -12,10 +13,15 @@ from tightrope.documents.budget import TYPICAL, Budget, at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import AttackWording
-from tightrope.errors import InputError
+from tightrope.errors import InputError, SchemaError, suggest_nearest
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
+from tightrope.queries.options import Given
 from tightrope.queries.query_group import QueryGroup
+from tightrope.tables import Expression
+from tightrope.tables.expressions.expression import Term, resolve_term, term_columns
+from tightrope.tables.expressions.parsing import parse_expression
+from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -28,8 +34,9 @@ MAX_BOUND = 10**9
 NOUN_PATTERN = re.compile(r"^an? [^ ].{0,60}$")
 """A noun with its article: ``an aircraft``."""
 
-UnitSpec = str | tuple[str | None, str] | None
-"""The privacy unit's column, as a pair with a noun if the unit is not a human; None if each row is one unit."""
+UnitSpec = Given | tuple[Given | None, str] | None
+"""The privacy unit's column, or an expression, as a pair with a noun if the unit is not a human; None if each row is
+one unit."""
 
 
 def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
@@ -44,18 +51,51 @@ def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None])
                 text = f"remove {name}={value}: with privacy_unit=None each row is a person; or name a column"
                 raise InputError.from_text(name, text)
         return PrivacyUnit(None, 1, 1, 1, noun)
-    if not isinstance(column, str) or not column:
-        raise InputError("privacy_unit", column, "the name of a column, or None when each row is a person")
+    if not isinstance(column, (str, Expression)) or not str(column):
+        expected = "the name of a column, an expression, or None when each row is a person"
+        raise InputError("privacy_unit", column, expected)
     if rows is None:
         raise InputError.from_text("max_rows", MAX_ROWS_ADVICE)
     rows = _checked_bound("max_rows", rows)
     return PrivacyUnit(
-        column,
+        str(column),
         rows,
         rows if per_group is None else _checked_bound("max_rows_per_group", per_group),
         rows if groups is None else _checked_bound("max_groups", groups),
         noun,
     )
+
+
+def resolve_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = False) -> PrivacyUnit:
+    """Return the privacy unit with its column checked; a text that is not a column's name is read as an expression.
+
+    Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot identify people: one that
+    is a condition, is the same for every row, or reads as the name of another column.
+    """
+    if unit.column is None or (unit.column in schema.column_names and not is_expression):
+        return unit
+    try:
+        term: Term = parse_expression(unit.column) if is_expression else resolve_term(unit.column, schema)
+        term = resolve_term(term, schema)
+    except InputError as error:
+        if "(" not in unit.column and suggest_nearest(unit.column, schema.column_names):
+            schema.find_column(unit.column)
+        raise error if isinstance(error, SchemaError) else InputError.from_error(error, "privacy_unit") from None
+    if isinstance(term, str):
+        return replace(unit, column=term)
+    shown = escape_control_chars(str(term))
+    refuse_column_name(shown, schema)
+    if term.infer_facts(schema).kind == "boolean" or not term_columns(term):
+        expected = "a column, or an expression such as lower(patient), that differs from person to person"
+        raise InputError("privacy_unit", shown, expected)
+    return replace(unit, column=str(term))
+
+
+def refuse_column_name(text: str, schema: Schema) -> None:
+    """Raise ``InputError`` if the text of an expression is also a column's name, as which it would be read."""
+    if text in schema.column_names:
+        remedy = f"{text!r} is also the name of a column; rename that column, or take it as the privacy unit"
+        raise InputError.from_text("privacy_unit", remedy)
 
 
 def _checked_bound(name: str, value: int) -> int:

@@ -127,7 +127,8 @@ def draft_plan_tables(opened: EditorState, wishes: PlanForm) -> dict[str, Any]:
     if wishes.who.column is None:
         person_said = {"each_row": True, "noun": wishes.who.noun}
     else:
-        _require_column(opened, wishes.who.column)
+        if wishes.who.column != own.get("privacy_unit", {}).get("column"):  # the plan's own may be an expression
+            _require_column(opened, wishes.who.column)
         person_said = {
             name: getattr(wishes.who, name)
             for name in ("column", "max_rows", "max_rows_per_group", "max_groups", "noun")

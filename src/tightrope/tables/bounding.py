@@ -123,7 +123,7 @@ def project_rows(
     keys = [engine_column(term, source) for term in request.by]
     columns = {name: shorten_texts(to_comparable(key)) for name, key in zip(names, keys, strict=True)}
     if request.bounds.person_column is not None:
-        columns["person"] = person_identity(table[request.bounds.person_column])
+        columns["person"] = person_identity(engine_column(request.bounds.person_column, source))
     values = _contribution_columns(source, request, wide)
     if not columns and not values:
         columns["row"] = load_library("ibis").literal(1)  # SQL has no table without columns

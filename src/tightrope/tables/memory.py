@@ -28,19 +28,22 @@ Each of four window functions holds the value as a sort key and as part of the r
 with its length (three copies), and is part of the texts of up to 16 columns, which are built up column by column (8.5
 copies on average).
 """
-KEY_MENTIONS, VALUE_MENTIONS = 3, 4
-"""Number of times the query uses a key (its length, itself, its digest) and a value (whether it is present,
-whether it is a number, itself, itself again if squared)."""
+KEY_MENTIONS, VALUE_MENTIONS, PERSON_MENTIONS = 3, 4, 12
+"""Number of times the query uses a key (its length, itself, its digest), a value (whether it is present, whether it is
+a number, itself, itself again if squared) and a person (a key, once to find who exceeds a bound and once to count; a
+float is compared with 2^53 and with its floor, too)."""
 
 
 def row_memory_bytes(request: Request, schema: Schema) -> int:
     """Return the most bytes for one row: its columns, its expressions, and the copies while rows are sorted."""
     values = [term for measure in request.measures for term in measure.measured_terms]
+    persons = () if request.bounds.person_column is None else (request.bounds.person_column,)
     expressions = (
         KEY_MENTIONS * _expression_memory(request.by) + VALUE_MENTIONS * _expression_memory(values)
+        + PERSON_MENTIONS * _expression_memory(persons)
         + _expression_memory(() if request.where is None else (request.where,))
     )  # fmt: skip
-    shortened = [request.bounds.person_column, *request.by]
+    shortened = [*persons, *request.by]
     shortened += [measure.column for measure in request.measures if isinstance(measure, DistinctCount)]
     projected = FIXED_SIZE_BYTES * len(request.measures) + sum(
         (SHORT_TEXT_BYTES if facts_of(term, schema).kind == "text" else FIXED_SIZE_BYTES)
@@ -60,8 +63,8 @@ def check_row_memory(request: Request, schema: Schema) -> None:
     if not needed <= MAX_ROW_BYTES:
         text = f"a row may take {needed:,} bytes of memory while it is counted, but the limit is {MAX_ROW_BYTES:,}"
         remedy = (
-            f"each text column counts {MAX_TEXT_BYTES:,}, and lower() and prefix() what they can make of it, several "
-            "times; name fewer texts, or prepare them as columns of the table"
+            f"each text column counts {MAX_TEXT_BYTES:,}, and lower(), concat() and others what they can make of it, "
+            "several times; name fewer texts, or prepare them as columns of the table"
         )
         raise InputError.from_text("questions", f"{text}; {remedy}")
 

@@ -23,11 +23,11 @@ MAX_GROUPING_COLUMNS = 16
 class ContributionBounds:
     """At most ``max_rows`` rows of a person count, ``max_rows_per_group`` in a group, in ``max_groups`` groups.
 
-    ``person_column`` names the column that identifies the person of a row. If it is None, each row is a person, and all
-    three bounds are 1.
+    ``person_column`` is the column, or the expression, that identifies the person of a row. If it is None, each row is
+    a person, and all three bounds are 1.
     """
 
-    person_column: str | None
+    person_column: Term | None
     max_rows: int
     max_rows_per_group: int
     max_groups: int

@@ -16,7 +16,7 @@ from tightrope.tables.backends.column_types import decode_key, person_identity
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
 from tightrope.tables.engine_calls import engine_call
-from tightrope.tables.expressions.expression import facts_of
+from tightrope.tables.expressions.expression import engine_column, facts_of
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import Key, key_sort_order
 from tightrope.tables.memory import check_row_memory
@@ -44,22 +44,22 @@ class OverBoundPersons:
     """
 
     backend: BaseBackend
-    table: ir.Table
+    rows: SourceRows
     shared_bounds: frozenset[ContributionBounds]
     stack: ExitStack
     _persons_by_bounds: dict[ContributionBounds, ir.Table] = field(default_factory=dict)
 
     @classmethod
     def from_requests(
-        cls, backend: BaseBackend, table: ir.Table, requests: Sequence[Request], stack: ExitStack
+        cls, backend: BaseBackend, rows: SourceRows, requests: Sequence[Request], stack: ExitStack
     ) -> OverBoundPersons:
         """Build for the bounds on a person's number of rows that several requests share."""
         counts = Counter(
             _row_bound_only(request.bounds)
             for request in requests
-            if request.bounds.person_column and row_bound_decides(request.bounds, grouped=bool(request.by))
+            if request.bounds.person_column is not None and row_bound_decides(request.bounds, grouped=bool(request.by))
         )
-        return cls(backend, table, frozenset(bounds for bounds, count in counts.items() if count > 1), stack)
+        return cls(backend, rows, frozenset(bounds for bounds, count in counts.items() if count > 1), stack)
 
     @contextmanager
     def find_persons(self, projected: ProjectedRows, bounds: ContributionBounds) -> Iterator[ir.Table]:
@@ -78,7 +78,7 @@ class OverBoundPersons:
     def _person_column(self, bounds: ContributionBounds) -> ProjectedRows:
         """Return the person column of all rows that belong to a person."""
         assert bounds.person_column is not None  # noqa: S101 - a request without persons has no bound
-        people = self.table.select(person=person_identity(self.table[bounds.person_column]))
+        people = self.rows.table.select(person=person_identity(engine_column(bounds.person_column, self.rows)))
         return ProjectedRows(people.filter(people["person"].notnull()), (), ())
 
     def _materialize_persons(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:

@@ -15,7 +15,7 @@ from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import check_listed_keys, check_request, used_columns
 from tightrope.tables.engine_calls import LazyValue, engine_call, load_library, require_libraries
-from tightrope.tables.expressions.tree import MAX_TEXT_BYTES
+from tightrope.tables.expressions.tree import MAX_TEXT_BYTES, SourceRows
 from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, materialize_rows, normalize_batch, storage_schema, storage_type
 from tightrope.tables.memory import check_row_memory
@@ -109,7 +109,9 @@ class Table:
             all_types = {**types, **{name: dtype for table in tables for name, dtype in table.added_types.items()}}
             joined = join_public_tables(rows, self.schema, connection, tables)
             with ExitStack() as stack:
-                over_bound = OverBoundPersons.from_requests(connection, joined, requests, stack)
+                over_bound = OverBoundPersons.from_requests(
+                    connection, SourceRows(joined, self.schema), requests, stack
+                )
                 yield Snapshot(self.schema, all_types, over_bound, joined)
 
     def check_readable(self, requests: Sequence[Request]) -> None:

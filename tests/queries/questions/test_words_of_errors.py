@@ -7,7 +7,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.tables.expressions.expression import parse_expression
+from tightrope.tables.expressions.parsing import parse_expression
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-8")
 

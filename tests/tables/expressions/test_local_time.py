@@ -11,8 +11,8 @@ import pytest
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.errors import InputError
 from tightrope.tables import Request
-from tightrope.tables.expressions.expression import parse_expression
-from tightrope.tables.expressions.functions import CLOCK_TABLE_END, CLOCK_TABLE_START, clock_changes
+from tightrope.tables.expressions.parsing import parse_expression
+from tightrope.tables.expressions.times import CLOCK_TABLE_END, CLOCK_TABLE_START, clock_changes
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia")
 """Half an hour in summer; three quarters of an hour and half a minute until 1972."""

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.expressions.expression import MAX_EXPRESSION_LENGTH, parse_expression, resolve_term, term_columns
+from tightrope.tables.expressions.expression import resolve_term, term_columns
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.parsing import MAX_EXPRESSION_LENGTH, parse_expression
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Column as SchemaColumn
 from tightrope.tables.schema import Schema

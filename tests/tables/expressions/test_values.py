@@ -16,8 +16,9 @@ from tests.tables.expressions import trees
 from tests.tables.expressions.evaluator import evaluated
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.tables import Request, Table
-from tightrope.tables.expressions.expression import parse_expression
+from tightrope.tables.expressions.parsing import parse_expression
 from tightrope.tables.expressions.tree import ExpressionTree
+from tightrope.tables.memory import MAX_ROW_BYTES, row_memory_bytes
 
 PYTHON: dict[str, Any] = {
     "integer": int,
@@ -36,8 +37,11 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def computed(table: Table, found: list[ExpressionTree]) -> list[tuple[object, ...]]:
-    """The values of every tree in each row: keys of groups of one."""
+    """The values of every tree in each row: keys of groups of one; in two requests if a row would take too much."""
     request = Request(("row", *dict.fromkeys(found)), None, ROW_IS_PERSON, (COUNT,))
+    if row_memory_bytes(request, trees.SCHEMA) > MAX_ROW_BYTES:
+        halves = computed(table, found[::2]), computed(table, found[1::2])
+        return [tuple(pair[place % 2][place // 2] for place in range(len(found))) for pair in zip(*halves, strict=True)]
     return [key[1:] for key in table.collect_totals(request).keys]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +14,6 @@ from hypothesis import strategies as st
 from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
 from tightrope.tables.expressions.conditions import (
     COMPARISONS,
-    UNITS,
-    Calendar,
     Case,
     Compare,
     Member,
@@ -22,8 +22,30 @@ from tightrope.tables.expressions.conditions import (
     join_conditions,
     make_cut,
 )
-from tightrope.tables.expressions.functions import Cell, Local, Lower, Prefix
-from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.leaves import ColumnRef, Value, to_literal
+from tightrope.tables.expressions.rounding import Cell, GridValue, Logarithm, Remainder
+from tightrope.tables.expressions.texts import (
+    TEXT_TESTS,
+    Concat,
+    Converted,
+    Lower,
+    Prefix,
+    Substring,
+    Suffix,
+    TextLength,
+    TextTest,
+    Upper,
+)
+from tightrope.tables.expressions.times import (
+    CLOCK_UNITS,
+    ELAPSED_MICROSECONDS,
+    TRUNCATIONS,
+    UNITS,
+    Calendar,
+    Elapsed,
+    Local,
+    Truncate,
+)
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Column as SchemaColumn
 from tightrope.tables.schema import Schema
@@ -32,7 +54,24 @@ WHOLE = (None, 0, 1, -1, 7, -40, 2**53 - 1, 2**53, 2**53 + 1, -(2**53), 2**63 - 
 LARGE = (None, 0, 1, 2**64 - 1, 2**63, 2**63 - 1, 5, 9, 2**53, 2**53 + 1, 3, 4, 6, 8, 10, 1000)
 REAL = (None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, -0.1, 1e308, -1e308, 5e-324, 3.5, 2.0**53, -7.0, 1e300, 12)
 FLAT = (None, math.nan, math.inf, 0.5, -0.0, 1.0, 2.25, -3.5, 2.0**100, -math.inf, 7.0, 8.0, 0.25, 2.0**24, -1.0, 3.0)
-TEXTS = ("", "A", "a", "É", "Straße", "ΣΑΣ", "it's", "a\\", 'say "x"', "İ", "😀Ж", "a,b", "-- ;", "ﬁ", None, "null")
+TEXTS = (
+    "",
+    "A",
+    "a%",
+    "É",
+    "Straße",
+    "ΣΑΣ",
+    "it's",
+    "a\\",
+    'say "x"',
+    "İ_",
+    "😀Ж",
+    "a,b",
+    "-- ;",
+    "ﬁ",
+    None,
+    "e\u0301ı",
+)
 TRUTHS = (None, True, False) * 5 + (True,)
 DAYS = (None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29), dt.date(1970, 1, 1), dt.date(2023, 12, 31))
 TIMES = tuple(
@@ -96,6 +135,17 @@ def rows() -> list[dict[str, Any]]:
     return [{name: column[place] for name, column in ROWS.items()} for place in range(len(WHOLE))]
 
 
+def named(build: Callable[..., st.SearchStrategy[ExpressionTree]]) -> Callable[..., st.SearchStrategy[ExpressionTree]]:
+    """The strategy, which prints as its name: hypothesis refuses to print large ones."""
+    built = functools.cache(build)
+
+    def drawn(draw: Any, *arguments: Any) -> ExpressionTree:
+        return draw(built(*arguments))
+
+    drawn.__name__ = drawn.__qualname__ = build.__name__
+    return st.composite(drawn)
+
+
 def columns(kind: str) -> st.SearchStrategy[ExpressionTree]:
     return st.sampled_from([ColumnRef(name) for name, its in KINDS.items() if its == kind and name != "row"])
 
@@ -111,6 +161,7 @@ def literals(kind: str) -> st.SearchStrategy[Any]:
     }[kind]
 
 
+@named
 def numbers(depth: int) -> st.SearchStrategy[ExpressionTree]:
     leaves = st.one_of(columns("integer"), columns("number"), literals("integer"), literals("number"))
     if depth == 0:
@@ -126,9 +177,54 @@ def numbers(depth: int) -> st.SearchStrategy[ExpressionTree]:
         st.builds(lambda own, pair: Clip(own, *pair), part, ordered),
         st.builds(lambda own, found: make_cut(own, sorted(found, key=lambda end: float(end.value))), part, edges),
         st.builds(lambda own, n: Cell(own, to_literal(-1.5), to_literal(40), to_literal(n)), part, st.integers(1, 50)),
-        st.builds(Calendar, st.sampled_from([unit for unit in UNITS if unit != "hour"]), columns("date")),
-        st.builds(Calendar, st.sampled_from(list(UNITS)), st.one_of(columns("timestamp"), local())),
+        st.builds(Calendar, st.sampled_from([unit for unit in UNITS if unit not in CLOCK_UNITS]), days()),
+        st.builds(Calendar, st.sampled_from(list(UNITS)), instants()),
+        st.builds(Elapsed, st.sampled_from(list(ELAPSED_MICROSECONDS)), days(), st.one_of(days(), literals("date"))),
+        st.builds(
+            Elapsed,
+            st.sampled_from(list(ELAPSED_MICROSECONDS)),
+            instants(),
+            st.one_of(instants(), literals("timestamp")),
+        ),
+        st.builds(GridValue, st.sampled_from(["floor", "round"]), part, st.sampled_from(WIDTHS)),
+        st.builds(Remainder, part, st.sampled_from([1, 7, 10**9, 0.1, 2.5, 1e300 / 1e290]).map(to_literal)),
+        st.builds(Logarithm, part, st.sampled_from([None, to_literal(2), to_literal(10)])),
+        st.builds(TextLength, texts(0)),
+        st.builds(Converted, st.sampled_from(["integer", "number"]), numerals()),
+        st.builds(lambda own: Converted("number", own), columns("integer")),
         cases(conditions(depth - 1), part),
+    )
+
+
+@named
+def numerals() -> st.SearchStrategy[ExpressionTree]:
+    given = st.one_of(columns("integer"), columns("boolean"), columns("date"))
+    return st.one_of(st.builds(lambda own: Converted("text", own), given), literals("text"))
+
+
+WIDTHS = [None, *map(to_literal, (1, 5, 1000, 0.1, 0.01, 2.5, 0.3, 1e-7))]
+
+
+@named
+def days() -> st.SearchStrategy[ExpressionTree]:
+    units = st.sampled_from([unit for unit in TRUNCATIONS if unit not in CLOCK_UNITS])
+    parts = st.one_of(columns("date"), columns("timestamp"))
+    read = st.builds(lambda own: Converted("date", own), st.one_of(columns("timestamp"), numerals()))
+    return st.one_of(
+        columns("date"), read, st.builds(Truncate, units, parts), st.builds(make_cut, parts, edges_of("date"))
+    )
+
+
+def edges_of(kind: str) -> st.SearchStrategy[list[Value]]:
+    literal = literals(kind).filter(lambda literal: kind == "date" or "T" in str(literal.value))
+    return st.lists(literal, min_size=1, max_size=4, unique_by=str).map(lambda edges: sorted(edges, key=str))
+
+
+@named
+def instants() -> st.SearchStrategy[ExpressionTree]:
+    cut = st.builds(Truncate, st.sampled_from(CLOCK_UNITS), columns("timestamp"))
+    return st.one_of(
+        columns("timestamp"), local(), cut, st.builds(make_cut, columns("timestamp"), edges_of("timestamp"))
     )
 
 
@@ -136,6 +232,7 @@ def local() -> st.SearchStrategy[ExpressionTree]:
     return st.builds(Local, columns("timestamp"), st.sampled_from(ZONES).map(to_literal))
 
 
+@named
 def conditions(depth: int) -> st.SearchStrategy[ExpressionTree]:
     if depth == 0:
         return columns("boolean")
@@ -152,6 +249,7 @@ def conditions(depth: int) -> st.SearchStrategy[ExpressionTree]:
         st.builds(Member, number, st.lists(literals("integer"), min_size=1, max_size=3).map(tuple)),
         st.builds(Member, texts(0), st.lists(literals("text"), min_size=1, max_size=3).map(tuple)),
         st.builds(Missing, st.one_of(number, part, columns("date"), columns("text"))),
+        st.builds(TextTest, st.sampled_from(list(TEXT_TESTS)), texts(0), st.one_of(texts(0), literals("text"))),
         st.builds(Not, part),
         st.builds(
             lambda word, several: join_conditions(word, *several), st.sampled_from(["and", "or"]), st.tuples(part, part)
@@ -159,9 +257,19 @@ def conditions(depth: int) -> st.SearchStrategy[ExpressionTree]:
     )
 
 
+@named
 def texts(depth: int) -> st.SearchStrategy[ExpressionTree]:
-    first = st.builds(Prefix, columns("text"), st.integers(1, 3).map(to_literal))
-    leaves = st.one_of(columns("text"), columns("text").map(Lower), first)
+    own, few = columns("text"), st.integers(1, 3).map(to_literal)
+    leaves = st.one_of(
+        own,
+        own.map(Lower),
+        own.map(Upper),
+        st.builds(Prefix, own, few),
+        st.builds(Suffix, own, few),
+        st.builds(Substring, own, few, few),
+        numerals(),
+        st.builds(lambda *parts: Concat(parts), own, st.one_of(columns("integer"), literals("text"), own)),
+    )
     return (
         leaves if depth == 0 else st.one_of(leaves, cases(conditions(depth - 1), st.one_of(leaves, literals("text"))))
     )

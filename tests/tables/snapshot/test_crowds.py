@@ -9,7 +9,7 @@ import pytest
 from tests.tables.questions import ask, mean, per_person
 from tightrope.tables import Measure, Request, bounding, open_source
 from tightrope.tables.bounding import persons_over_bound
-from tightrope.tables.expressions.expression import parse_expression
+from tightrope.tables.expressions.parsing import parse_expression
 
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10))
 

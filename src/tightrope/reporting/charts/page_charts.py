@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.documents.days import time_text
 from tightrope.documents.numbers import (
     HUNDRED,
     PER_LINE,
@@ -79,6 +80,15 @@ class DecadeScale:
         step = max(1, math.ceil((self.high - self.low) / count))
         exponents = range(self.high, self.low - 1, -step)
         return [Tick(Scale(self.low, self.high).to_percent(e), power_of_ten(e)) for e in exponents]
+
+
+def value_ticks(scale: Scale, answer: Answer, count: int) -> list[Tick]:
+    """Return round numbers on the axis of an answer's values; days, if its values are dates."""
+    ticks = scale.make_ticks(count)
+    if not answer.time_unit:
+        return ticks
+    numbers = [scale.low + tick.at / 100 * (scale.high - scale.low) for tick in ticks]
+    return [Tick(tick.at, time_text(day, answer.time_unit)) for tick, day in zip(ticks, numbers, strict=True)]
 
 
 def round_step(least: float) -> float:
@@ -188,7 +198,9 @@ def list_chart(answer: Answer, name: str) -> ListChart | None:
     if scale is None or len(answer.published_values) < 2:
         return None
     zero = scale.to_percent(0.0) if answer.additive else None
-    return ListChart(name, zero, scale.make_ticks(LIST_TICKS), [dot_from_row(row, scale) for row in answer.rows])
+    return ListChart(
+        name, zero, value_ticks(scale, answer, LIST_TICKS), [dot_from_row(row, scale) for row in answer.rows]
+    )
 
 
 def axis_chart(answer: Answer) -> AxisChart | None:
@@ -215,7 +227,7 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     return AxisChart(
         key_name=answer.by[0],
         key_ticks=_key_ticks(numbers, keys),
-        value_ticks=values.make_ticks(HEIGHT_TICKS),
+        value_ticks=value_ticks(values, answer, HEIGHT_TICKS),
         dots=dots,
         radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
     )

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.documents.days import time_text
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats
 from tightrope.reporting.wording import promise
-from tightrope.reporting.wording.answers import Row, shown_answer
+from tightrope.reporting.wording.answers import Answer, Row, shown_answer
 from tightrope.reporting.wording.partial_release import PartialAnswer, as_number, read_certificate, read_part
 from tightrope.reporting.wording.promise import true_positive_rate
 from tightrope.reporting.wording.sentences import answer_heading
@@ -107,16 +108,25 @@ def answers_chart(answer: AnswerDocument | Mapping[str, object]) -> Figure:
         keys, rows = [key for key, _ in keyed], [row for _, row in keyed]
         figure, axes = _new_axes(7.0, 4.0, _escape_mathtext(read.by[0]), heading)
         axes.errorbar(keys, _row_values(rows), yerr=_whisker_lengths(rows), **_STYLE)
+        _show_dates(axes.yaxis, read)
         return figure
     shown = published[:MOST_GROUPS]
     figure, axes = _new_axes(7.0, 1.2 + 0.24 * len(shown), heading, "")
     places = list(range(len(shown)))
     axes.errorbar(_row_values(shown), places, xerr=_whisker_lengths(shown), **_STYLE)
+    _show_dates(axes.xaxis, read)
     axes.set_yticks(places, [_escape_mathtext(" · ".join(row.key_labels)) for row in shown])
     axes.invert_yaxis()
     if len(shown) < len(published):
         axes.set_title(f"the first {len(shown)} of {len(published)} groups", loc="left", fontsize=9, color=QUIET)
     return figure
+
+
+def _show_dates(axis: Any, answer: Answer) -> None:
+    """Label the ticks of the values with dates if they are dates."""
+    if answer.time_unit:
+        axis.axes.locator_params(axis=axis.axis_name, nbins=4)
+        axis.set_major_formatter(lambda days, _: time_text(days, answer.time_unit))
 
 
 def frontier(found: Frontier) -> Figure:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Context
 from statistics import median
 
+from tightrope.documents.days import TIME_UNITS, time_text
 from tightrope.documents.escaping import escape_control_chars, part_named
 from tightrope.documents.numbers import (
     DOWN,
@@ -43,6 +44,8 @@ class Row:
     """The label of the last key, if it is a part of a range."""
     extra_values: Json = field(default_factory=dict)
     """The additional published values."""
+    time_unit: str = ""
+    """The unit of values that are shown as dates or instants; empty for numbers."""
 
     @property
     def half_width(self) -> float | None:
@@ -105,6 +108,8 @@ class Answer:
     description: str = ""
     unit: str = ""
     kind: str = ""
+    time_unit: str = ""
+    """The unit of values that are shown as dates or instants; empty for numbers."""
     ranked: bool = False
     """True if the groups are ranked, largest first, rather than ordered by their keys."""
 
@@ -171,13 +176,15 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
     if not by and len(source.rows) > 1:
         by = tuple(dict.fromkeys(name for record in source.rows for name in record if name not in _MEASURES))
     ranked = any("best_rank" in record for record in source.rows)
+    unit = (source.unit or "").strip()
+    time_unit = unit if unit in TIME_UNITS else ""
     rows: list[Row] = []
     for record in source.rows:
         keys = tuple(record.get(name) for name in by)
         part = part_named(keys[-1], source.edges) if source.edges and keys else ""
         charged = {name: record[name] for name in PAID if name in record}
         value, lower, upper = (as_number(record.get(name)) for name in MEASURES)
-        rows.append(Row(keys, value, lower, upper, part, charged))
+        rows.append(Row(keys, value, lower, upper, part, charged, time_unit))
     return Answer(
         name=source.name.strip(),
         question=source.question.strip(),
@@ -192,7 +199,8 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         notes=source.notes,
         title=(source.title or "").strip(),
         description=(source.description or "").strip(),
-        unit=(source.unit or "").strip(),
+        unit="" if time_unit else unit,
+        time_unit=time_unit,
         kind=source.kind,
         ranked=ranked,
     )
@@ -252,9 +260,13 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
 
     >>> rounded_row(Row((), 3.1416, 3.0967, 3.1865), 3)
     RoundedValues(value='3.142', plus_minus='0.046', lower='3.096', upper='3.188')
+    >>> rounded_row(Row((), 19723.0, 19720.0, 19726.0, time_unit="days since 1970-01-01"), 0)
+    RoundedValues(value='2024-01-01', plus_minus='3 days', lower='2023-12-29', upper='2024-01-04')
     >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).plus_minus
     '+0.3 −0.2'
     """
+    if row.time_unit:
+        return _dated_row(row, decimals)
     lower, upper = fixed_text(row.lower, decimals, DOWN), fixed_text(row.upper, decimals, UP)
     if row.value is None:
         return RoundedValues(SUPPRESSED, MISSING, lower, upper)
@@ -273,3 +285,16 @@ def rounded_row(row: Row, decimals: int) -> RoundedValues:
     return RoundedValues(
         value, full_digits(side), full_digits(_WIDE.subtract(middle, side)), full_digits(_WIDE.add(middle, side))
     )
+
+
+def _dated_row(row: Row, decimals: int) -> RoundedValues:
+    """Return the texts of a value that is a date or an instant; its margins of error are in days."""
+    lower = MISSING if row.lower is None else time_text(row.lower, row.time_unit, "down")
+    upper = MISSING if row.upper is None else time_text(row.upper, row.time_unit, "up")
+    if row.value is None:
+        return RoundedValues(SUPPRESSED, MISSING, lower, upper)
+    value = time_text(row.value, row.time_unit)
+    if row.lower is None or row.upper is None:
+        return RoundedValues(value, MISSING, lower, upper)
+    below, above = (fixed_text(side, decimals, UP) for side in (row.value - row.lower, row.upper - row.value))
+    return RoundedValues(value, f"{above} days" if below == above else f"+{above} −{below} days", lower, upper)

@@ -20,6 +20,7 @@ const promised = () => (wishes.promise ? `${value(wishes.promise.said, wishes.pr
 function people() {
   const who = wishes.who;
   const columns = start.columns.filter((column) => column.kind !== "other").map((column) => [column.name, column.name]);
+  if (who.column && !columns.some(([name]) => name === who.column)) columns.push([who.column, who.column]);  // an expression of the plan
   const say = (facts) => { Object.assign(who, facts); look(); };
   const again = (facts) => { say(facts); people(); };
   const now = who.column ? "column" : who.each_row ? "row" : null;

@@ -70,7 +70,7 @@ class Arithmetic(ExpressionTree):
             if right.lower <= 0 <= right.upper:
                 return ValueFacts("number")
             return ValueFacts("number", *_range_of_ends(truediv, left, right))
-        return _limit_integers(kind, *_range_of_ends(OPERATIONS[self.operation][1], left, right))
+        return limit_integers(kind, *_range_of_ends(OPERATIONS[self.operation][1], left, right))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Compute in doubles; NaN, and integers that are too large, become missing."""
@@ -102,7 +102,7 @@ class Absolute(ExpressionTree):
         """Return the range of the absolute values; it begins at 0 if the operand's range contains 0."""
         kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
         ends = abs(facts.lower), abs(facts.upper)
-        return _limit_integers(kind, 0.0 if facts.lower <= 0 <= facts.upper else min(ends), max(ends))
+        return limit_integers(kind, 0.0 if facts.lower <= 0 <= facts.upper else min(ends), max(ends))
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Return the absolute value, exact for integers."""
@@ -200,15 +200,15 @@ def integer_to_double(integers: ir.Column) -> ir.Column:
 
     The column occurs once in the result, so that the engine's query stays short.
     """
-    return _missing_beyond(integers, load_library("ibis").literal(EXACT_INTEGER_END, "int64")).cast("float64")
+    return missing_beyond(integers, load_library("ibis").literal(EXACT_INTEGER_END, "int64")).cast("float64")
 
 
 def double_to_integer(number: ir.Column) -> ir.Column:
     """Return integral doubles as 64-bit integers; those that may have been rounded are missing."""
-    return _missing_beyond(number, double_literal(EXACT_INTEGER_END)).cast("int64")
+    return missing_beyond(number, double_literal(EXACT_INTEGER_END)).cast("int64")
 
 
-def _missing_beyond(x: ir.Column, end: ir.Scalar) -> ir.Column:
+def missing_beyond(x: ir.Column, end: ir.Scalar) -> ir.Column:
     """Return x where −``end`` < x < ``end``, else a missing value. A missing x passes: ``greatest`` gives −``end``."""
     ibis, low = load_library("ibis"), -end
     return ibis.least(ibis.greatest(x, low), end).nullif(end).nullif(low)
@@ -224,7 +224,7 @@ def _range_of_ends(operation: Callable[[Any, Any], Any], left: ValueFacts, right
     return (-math.inf, math.inf) if any(map(math.isnan, results)) else (min(results), max(results))
 
 
-def _limit_integers(kind: Kind, lower: float, upper: float) -> ValueFacts:
+def limit_integers(kind: Kind, lower: float, upper: float) -> ValueFacts:
     """Return the facts of a computed number; the range of an integer ends at ±2⁵³."""
     if kind != "integer":
         return ValueFacts(kind, lower, upper)

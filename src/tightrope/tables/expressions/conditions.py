@@ -1,6 +1,6 @@
 """Conditions with three values, as in SQL: comparisons, membership in lists, tests for missing values, and, or, not.
 
-Also expressions that have few different values: ``cut``, ``case`` and parts of dates.
+Also expressions that have few different values: ``cut`` and ``case``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tightrope.errors import InputError
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.arithmetic import numeric_kind
 from tightrope.tables.expressions.leaves import (
-    ENGINE_TYPES,
     TIME_KINDS,
     Value,
     column_in_kind,
     common_kind,
+    is_day_text,
     parse_instant,
 )
 from tightrope.tables.expressions.tree import (
@@ -45,16 +45,6 @@ if TYPE_CHECKING:
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 MAX_EDGES = 2_000
-EPOCH_DAY_RANGE = tuple((day - datetime.date(1970, 1, 1)).days for day in (datetime.date.min, datetime.date.max))
-UNITS = {
-    "year": (1, 9999),
-    "month": (1, 12),
-    "day": (1, 31),
-    "weekday": (1, 7),
-    "hour": (0, 23),
-    "days": (EPOCH_DAY_RANGE[0], EPOCH_DAY_RANGE[1]),
-}
-"""The units of ``Calendar``, each with its least and largest value."""
 
 
 @final
@@ -240,7 +230,10 @@ def _put_in_parentheses(condition: ir.Column) -> ir.Column:
 @final
 @dataclass(frozen=True)
 class Cut(ExpressionTree):
-    """The largest edge that is not above x; missing below the first edge. The last part has no upper end."""
+    """The largest edge that is not above x; missing below the first edge. The last part has no upper end.
+
+    Edges of instants may be days, from midnight in UTC on; if all of them are, the value is a day.
+    """
 
     part: ExpressionTree
     edges: tuple[Value, ...]
@@ -275,8 +268,12 @@ class Cut(ExpressionTree):
 
     def infer_facts(self, schema: Schema) -> ValueFacts:
         """Return the edges as the possible values."""
-        if common_kind(self.child_nodes, schema) == "date":
-            return ValueFacts("date", possible_values=tuple(self._edge_days()))
+        kind = common_kind(self.child_nodes, schema)
+        if kind in TIME_KINDS:
+            edges = [parse_instant(str(edge.value), kind) for edge in self.edges]
+            if not all(a < b for a, b in itertools.pairwise(edges)):
+                raise InputError("edges", f"{len(edges)} edges", "rising days or instants, in UTC")
+            return ValueFacts(edge_kind(self.edges), possible_values=tuple(edge_times(self.edges)))
         numeric_kind(self.child_nodes, schema)
         return ValueFacts(
             self.edges[0].kind,
@@ -289,11 +286,23 @@ class Cut(ExpressionTree):
         """Find the edge by binary search, in log₂(number of edges) comparisons a row."""
         ibis, kind = load_library("ibis"), common_kind(self.child_nodes, rows.schema)
         x, *edges = (column_in_kind(part, kind, rows) for part in self.child_nodes)
-        results = edges if kind == "date" else [edge.to_engine_column(rows) for edge in self.edges]
+        results = (
+            [ibis.literal(time) for time in edge_times(self.edges)]
+            if kind in TIME_KINDS
+            else [edge.to_engine_column(rows) for edge in self.edges]
+        )
         return ibis.ifelse(x >= edges[0], _bisect_edges(x, edges, results), ibis.null(results[0].type()))
 
-    def _edge_days(self) -> list[datetime.date]:
-        return [parse_instant(str(edge.value), "date") for edge in self.edges]
+
+def edge_kind(edges: Sequence[Value]) -> Literal["date", "timestamp"]:
+    """Return the kind of edges that are texts: days, unless one of them has a time of day."""
+    return "date" if all(is_day_text(str(edge.value)) for edge in edges) else "timestamp"
+
+
+def edge_times(edges: Sequence[Value]) -> list[datetime.date]:
+    """Return the days or instants of edges that are texts; raises ``InputError`` if one is neither."""
+    kind = edge_kind(edges)
+    return [parse_instant(str(edge.value), kind) for edge in edges]
 
 
 def make_cut(part: ExpressionTree, edges: Sequence[Value]) -> Cut:
@@ -372,43 +381,3 @@ def _sorted_values(kind: Kind, facts: Sequence[ValueFacts]) -> tuple[object, ...
     if kind in TIME_KINDS:
         values = {parse_instant(str(value), kind) for value in values}
     return tuple(sorted(map(float, values) if kind == "number" else values))  # type: ignore[arg-type, type-var]
-
-
-@final
-@dataclass(frozen=True)
-class Calendar(ExpressionTree):
-    """A part of a day or an instant, in UTC if the instant has a zone.
-
-    The units are the keys of ``UNITS``. ``weekday`` is 1 on Monday and 7 on Sunday; ``days`` counts the days since
-    1970-01-01, so that two of them can be subtracted.
-    """
-
-    unit: str
-    part: ExpressionTree
-
-    @property
-    def child_nodes(self) -> tuple[ExpressionTree, ...]:
-        """The day or instant."""
-        return (self.part,)
-
-    def __str__(self) -> str:
-        return f"{self.unit}({self.part})"
-
-    def infer_facts(self, schema: Schema) -> ValueFacts:
-        """Return the range of the unit."""
-        kind = self.part.infer_facts(schema).kind
-        kinds = TIME_KINDS[1:] if self.unit == "hour" else TIME_KINDS
-        if kind not in kinds:
-            remedy = "cast the column, or declare its type if it comes from a CSV file" if kind == "text" else ""
-            raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
-        low, high = UNITS[self.unit]
-        return ValueFacts("integer", low, high, None if self.unit in ("year", "days") else tuple(range(low, high + 1)))
-
-    def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Compute it in the engine."""
-        time = self.part.to_engine_column(rows)
-        if self.unit == "days":
-            number = (time.date() if time.type().is_timestamp() else time).epoch_days()
-        else:
-            number = time.day_of_week.index() + 1 if self.unit == "weekday" else getattr(time, self.unit)()
-        return number.cast(ENGINE_TYPES["integer"])

@@ -1,239 +1,26 @@
-"""Expressions, read from a text or built in Python with operators and methods; both give the same trees.
+"""Expressions built in Python with operators and methods, and what a query uses: a column or an expression.
 
-A text is parsed by Python's own parser and nothing in it is run. Forms outside the language are rejected: attributes,
-subscripts, calls of anything but ``FUNCTIONS``, comprehensions, ``lambda``, ``:=``, f-strings, ``**``. The length of
-the text and the depth of the tree are limited before they are read.
+They give the same trees as texts; the methods are the functions of the language, with the value before the dot.
 """
 
 from __future__ import annotations
 
-import ast
 import datetime
-import re
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from tightrope.errors import InputError, quoted_names, suggest_nearest
+from tightrope.errors import InputError
 from tightrope.tables.expressions.arithmetic import Arithmetic
 from tightrope.tables.expressions.conditions import Compare, Member, Missing, Not, join_conditions
-from tightrope.tables.expressions.functions import FUNCTIONS, Argument, LiteralList
-from tightrope.tables.expressions.leaves import FOREIGN_CONSTANTS, ColumnRef, Value, to_literal
-from tightrope.tables.expressions.tree import (
-    MAX_TREE_DEPTH,
-    ExpressionTree,
-    SourceRows,
-    ValueFacts,
-    boolean_facts,
-    tree_columns,
-)
+from tightrope.tables.expressions.functions import FUNCTIONS
+from tightrope.tables.expressions.leaves import ColumnRef, to_literal
+from tightrope.tables.expressions.parsing import parse_expression
+from tightrope.tables.expressions.texts import CONVERSIONS
+from tightrope.tables.expressions.tree import ExpressionTree, SourceRows, ValueFacts, boolean_facts, tree_columns
 from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-
-MAX_EXPRESSION_LENGTH = 10_000
-USAGE = "column names, numbers, 'texts', + - * /, == < <= > >= !=, in [...], is None, and, or, not and functions"
-ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-TIPS: dict[type[ast.AST], str] = {
-    ast.IfExp: "say case(condition, value, otherwise)",
-    ast.BitAnd: "say and",
-    ast.BitOr: "say or",
-    ast.Invert: "say not",
-    ast.Attribute: 'a column whose name has a dot is column("a.b")',
-    ast.NamedExpr: "say == to compare",
-    ast.JoinedStr: "write the text itself",
-}
-"""Remedies for forms of Python that the language lacks."""
-QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
-_WORDS = r"\b(?:and|or|not|in|is|if|else|like|between|null)\b"
-FOREIGN_OPERATOR_TIPS = {
-    r"=>": "there is no =>: write >= for at least",
-    r"=<": "there is no =<: write <= for at most",
-    r"<>": "say !=",
-    r"&&": "say and",
-    r"\|\|": "say or",
-    r"!(?!=)": "say not",
-    r"(?<![<>=!])=(?![<>=])": "say == to compare",
-    r"(?i)\bis\s+not\s+null\b": "say x is not None",
-    r"(?i)\bis\s+null\b": "say x is None",
-    r"\bAND\b": "say and, in lower case",
-    r"\bOR\b": "say or, in lower case",
-    r"\bNOT\b(?!\s+NULL)": "say not, in lower case",
-    r"\bIN\b": "say x in ['a', 'b']",
-    r"(?i)\bbetween\b": "say 0 <= x <= 5",
-    r"`": 'a column whose name has blanks is column("my col")',
-    rf"(?i)(?!{_WORDS})\b[a-z_]\w*\s+(?!{_WORDS})[a-z_]": 'a column whose name has blanks is column("my col")',
-    r"(?i)\blike\b": "there are no patterns: say x in ['a', 'b']",
-}
-"""Patterns of operators of other languages, outside of quoted texts, and their equivalents here."""
-
-
-def parse_expression(text: str) -> ExpressionTree:
-    """Return the tree of a text; raises ``InputError`` that says which part cannot be read and what is possible.
-
-    >>> parse_expression("month(departed) in [6, 7] and not 0 < distance <= 500")
-    ... # doctest: +ELLIPSIS
-    Logic(word='and', conditions=(Member(...), Not(...)))
-    >>> print(parse_expression("(a + b) * 2 > c and (x is not None or y)"))
-    (a + b) * 2 > c and (x is not None or y)
-    """
-    if not isinstance(text, str) or not text.strip() or len(text) > MAX_EXPRESSION_LENGTH:
-        expected = f"a text of at most {MAX_EXPRESSION_LENGTH:,} letters"
-        raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
-    line = " ".join(text.split("\n")).strip()
-    tree: ast.expr | None = None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's warnings about escapes and number literals
-            tree = ast.parse(line, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        pass
-    if tree is None:
-        unquoted = QUOTED_TEXT.sub("''", line)
-        tips = [tip for pattern, tip in FOREIGN_OPERATOR_TIPS.items() if re.search(pattern, unquoted)]
-        remedy = ", ".join(dict.fromkeys(tips)) if tips else f"expressions are made of {USAGE}"
-        raise InputError.from_text("expression", f"{line!r} is not valid; {remedy}")
-    return _NodeReader(line.encode(errors="replace"))(tree, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _NodeReader:
-    """Reads Python's syntax nodes of one line as trees; ``line`` is in bytes, the unit of Python's column offsets."""
-
-    line: bytes
-
-    def __call__(self, node: ast.AST, depth: int) -> ExpressionTree:
-        if depth > MAX_TREE_DEPTH:
-            raise InputError("expression", f"{depth} levels", f"at most {MAX_TREE_DEPTH} levels deep")
-        reader = NODE_READERS.get(type(node))
-        if reader is None:
-            raise self.unsupported_error(node)
-        return reader(self, node, depth + 1)
-
-    def unsupported_error(self, node: ast.AST, tip: str = "") -> InputError:
-        """Return the error for a node that the language lacks."""
-        remedy = TIPS.get(type(node), tip or f"expressions are made of {USAGE}")
-        return InputError.from_text("expression", f"{self.source_text(node)!r} is not supported; {remedy}")
-
-    def source_text(self, node: ast.AST) -> str:
-        """Return the part of the line that the node was read from."""
-        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
-        return self.line[start:end].decode(errors="replace")
-
-    def read_constant(self, node: ast.Constant, depth: int) -> ExpressionTree:
-        del depth
-        if node.value is None:
-            raise InputError(
-                "expression", "None", "x is None, or a value of case", "a missing value cannot be computed with"
-            )
-        return to_literal(node.value)
-
-    def read_name(self, node: ast.Name, depth: int) -> ExpressionTree:
-        """Read the name as it is written: Python's parser would turn ``ﬁn`` into ``fin``."""
-        del depth
-        if node.id in FOREIGN_CONSTANTS:
-            raise self.unsupported_error(node, f"say {FOREIGN_CONSTANTS[node.id]}")
-        return ColumnRef(self.source_text(node))
-
-    def read_binary(self, node: ast.BinOp, depth: int) -> ExpressionTree:
-        operation = ARITHMETIC.get(type(node.op))
-        if operation is None:
-            raise self.unsupported_error(node, TIPS.get(type(node.op), "there are + - * /"))
-        return Arithmetic(operation, self(node.left, depth), self(node.right, depth))
-
-    def read_unary(self, node: ast.UnaryOp, depth: int) -> ExpressionTree:
-        if isinstance(node.op, ast.Invert):
-            raise self.unsupported_error(node, TIPS[ast.Invert])
-        negative = isinstance(node.op, ast.USub)
-        if negative and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float):
-            return to_literal(-node.operand.value)  # type: ignore[operator]
-        part = self(node.operand, depth)
-        if isinstance(node.op, ast.Not):
-            return Not(part)
-        return Arithmetic("-", to_literal(0), part) if negative else part
-
-    def read_logic(self, node: ast.BoolOp, depth: int) -> ExpressionTree:
-        return join_conditions(
-            "and" if isinstance(node.op, ast.And) else "or", *(self(part, depth) for part in node.values)
-        )
-
-    def read_comparison(self, node: ast.Compare, depth: int) -> ExpressionTree:
-        """Read a comparison; a chain such as 0 < x < 5 means that all of its comparisons hold."""
-        sides = [node.left, *node.comparators]
-        tests = [
-            self.read_test(operation, left, right, depth)
-            for operation, left, right in zip(node.ops, sides, sides[1:], strict=False)
-        ]
-        return join_conditions("and", *tests) if len(tests) > 1 else tests[0]
-
-    def read_test(self, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int) -> ExpressionTree:
-        if isinstance(operation, (ast.Is, ast.IsNot)):
-            if not (isinstance(right, ast.Constant) and right.value is None):
-                null = isinstance(right, ast.Name) and right.id.casefold() == "null"
-                raise self.unsupported_error(
-                    right, "say x is None" if null else "only is None and is not None: say == to compare"
-                )
-            missing = Missing(self(left, depth))
-            return Not(missing) if isinstance(operation, ast.IsNot) else missing
-        if isinstance(operation, (ast.In, ast.NotIn)):
-            member = Member(self(left, depth), self.read_list(right))
-            return Not(member) if isinstance(operation, ast.NotIn) else member
-        for side in (left, right):
-            if isinstance(side, ast.Constant) and side.value is None:
-                raise self.unsupported_error(side, "say x is None")
-        return Compare(COMPARISONS[type(operation)], self(left, depth), self(right, depth))
-
-    def read_list(self, node: ast.expr) -> LiteralList:
-        if not isinstance(node, (ast.List, ast.Tuple)):
-            raise self.unsupported_error(node, "a list of literals is needed: ['a', 'b']")
-        values = tuple(self(element, MAX_TREE_DEPTH - 1) for element in node.elts)
-        if not all(isinstance(value, Value) for value in values):
-            raise self.unsupported_error(node, "a list holds literals only: ['a', 'b']")
-        return tuple(value for value in values if isinstance(value, Value))
-
-    def read_call(self, node: ast.Call, depth: int) -> ExpressionTree:
-        name = node.func.id if isinstance(node.func, ast.Name) else self.source_text(node.func)
-        functions = tuple(FUNCTIONS)
-        if name not in functions or not isinstance(node.func, ast.Name):
-            nearest = suggest_nearest(name, functions)
-            text = (
-                f"there is no function {name!r}; {f'{nearest} ' if nearest else ''}functions: {quoted_names(functions)}"
-            )
-            raise InputError.from_text("expression", text)
-        if node.keywords:
-            raise InputError(
-                "expression", self.source_text(node), FUNCTIONS[name].usage, "write the arguments without names"
-            )
-        arguments: list[Argument] = []
-        for argument in node.args:
-            if isinstance(argument, (ast.List, ast.Tuple)):
-                arguments.append(self.read_list(argument))
-            else:
-                missing = isinstance(argument, ast.Constant) and argument.value is None
-                arguments.append(None if missing else self(argument, depth))
-        return FUNCTIONS[name](*arguments)
-
-
-NODE_READERS: dict[type[ast.AST], Callable[[_NodeReader, ast.AST, int], ExpressionTree]] = {
-    ast.Constant: _NodeReader.read_constant,  # type: ignore[dict-item]
-    ast.Name: _NodeReader.read_name,  # type: ignore[dict-item]
-    ast.BinOp: _NodeReader.read_binary,  # type: ignore[dict-item]
-    ast.UnaryOp: _NodeReader.read_unary,  # type: ignore[dict-item]
-    ast.BoolOp: _NodeReader.read_logic,  # type: ignore[dict-item]
-    ast.Compare: _NodeReader.read_comparison,  # type: ignore[dict-item]
-    ast.Call: _NodeReader.read_call,  # type: ignore[dict-item]
-}
-"""The forms of the language; all other forms are rejected."""
 
 Literal = bool | int | float | str | datetime.date
 
@@ -285,6 +72,9 @@ class Expression:
 
     def __rtruediv__(self, other: Literal) -> Expression:
         return to_expression(other)._combine_with("/", self)
+
+    def __mod__(self, divisor: float) -> Expression:
+        return self._call_function("mod", divisor)
 
     def __neg__(self) -> Expression:
         return to_expression(0)._combine_with("-", self)
@@ -343,13 +133,67 @@ class Expression:
         """Return the largest edge that is not above the value; missing below the first edge."""
         return Expression(FUNCTIONS["cut"](self.tree, tuple(map(to_literal, edges))))
 
+    def floor(self, width: float | None = None) -> Expression:
+        """Return the largest integer, or multiple of a width, that is not above the value."""
+        return self._call_function("floor", *(() if width is None else (width,)))
+
+    def round(self, width: float | None = None) -> Expression:
+        """Return the nearest integer, or multiple of a width: ``column("amount").round(0.05)``; halves go up."""
+        return self._call_function("round", *(() if width is None else (width,)))
+
+    def mod(self, divisor: float) -> Expression:
+        """Return the remainder of a division, from 0 to below the divisor, as Python's ``%``."""
+        return self._call_function("mod", divisor)
+
+    def log(self, base: float | None = None) -> Expression:
+        """Return the logarithm, natural or to a base, to nine decimals; missing unless the number is positive."""
+        return self._call_function("log", *(() if base is None else (base,)))
+
     def lower(self) -> Expression:
         """Return a text in lower case (Latin, Greek and Cyrillic letters)."""
         return self._call_function("lower")
 
+    def upper(self) -> Expression:
+        """Return a text in upper case (Latin, Greek and Cyrillic letters)."""
+        return self._call_function("upper")
+
     def prefix(self, letters: int) -> Expression:
         """Return the first characters of a text, or all of it if it is shorter."""
         return self._call_function("prefix", letters)
+
+    def suffix(self, letters: int) -> Expression:
+        """Return the last characters of a text, or all of it if it is shorter."""
+        return self._call_function("suffix", letters)
+
+    def substring(self, first: int, letters: int) -> Expression:
+        """Return characters from the middle of a text; ``first`` is 1 for the first one."""
+        return self._call_function("substring", first, letters)
+
+    def concat(self, *others: Expression | Literal) -> Expression:
+        """Return the text followed by others, with integers in digits; missing if one of them is."""
+        return self._call_function("concat", *others)
+
+    def cast(self, kind: str) -> Expression:
+        """Return the value as ``"integer"``, ``"number"``, ``"text"`` or ``"date"``; missing if a text is not one."""
+        if kind not in CONVERSIONS:
+            raise InputError("cast", kind, f"one of {', '.join(CONVERSIONS)}")
+        return self._call_function(kind)
+
+    def length(self) -> Expression:
+        """Return the number of characters of a text."""
+        return self._call_function("length")
+
+    def contains(self, part: Expression | str) -> Expression:
+        """Return the condition that a text contains another one; no character is a pattern."""
+        return self._call_function("contains", part)
+
+    def starts_with(self, part: Expression | str) -> Expression:
+        """Return the condition that a text begins with another one; no character is a pattern."""
+        return self._call_function("starts_with", part)
+
+    def ends_with(self, part: Expression | str) -> Expression:
+        """Return the condition that a text ends with another one; no character is a pattern."""
+        return self._call_function("ends_with", part)
 
     def local(self, zone: str) -> Expression:
         """Return the local time of an instant in a time zone: ``column("sent").local("Europe/Berlin").hour()``."""
@@ -359,9 +203,28 @@ class Expression:
         """Return the year of a day or instant, in UTC."""
         return self._call_function("year")
 
+    def quarter(self) -> Expression:
+        """Return the quarter of a day or instant in UTC, 1 to 4."""
+        return self._call_function("quarter")
+
     def month(self) -> Expression:
         """Return the month of a day or instant in UTC, 1 to 12."""
         return self._call_function("month")
+
+    def week(self) -> Expression:
+        """Return the Monday of the week of a day or instant, in UTC: a day, so that weeks of two years differ."""
+        return self._call_function("week")
+
+    def week_of_year(self) -> Expression:
+        """Return the number of the ISO week of a day or instant in UTC, 1 to 53."""
+        return self._call_function("week_of_year")
+
+    def date_trunc(self, unit: str) -> Expression:
+        """Return the first day of the ``"year"``, ``"quarter"``, ``"month"`` or ``"week"``, in UTC.
+
+        With ``"day"`` it is the day of an instant, with ``"hour"`` or ``"minute"`` the instant at its beginning.
+        """
+        return Expression(FUNCTIONS["date_trunc"](to_literal(unit), self.tree))
 
     def day(self) -> Expression:
         """Return the day of the month in UTC, 1 to 31."""
@@ -375,9 +238,29 @@ class Expression:
         """Return the hour of an instant in UTC, 0 to 23."""
         return self._call_function("hour")
 
+    def minute(self) -> Expression:
+        """Return the minute of an instant, 0 to 59."""
+        return self._call_function("minute")
+
     def days(self) -> Expression:
         """Return the days since 1970-01-01, in UTC: the difference of two is the length of a stay in days."""
         return self._call_function("days")
+
+    def days_between(self, end: Expression | Literal) -> Expression:
+        """Return the days from this day or instant to another: ``column("admitted").days_between(column("left"))``."""
+        return self._call_function("days_between", end)
+
+    def hours_between(self, end: Expression | Literal) -> Expression:
+        """Return the hours from this day or instant to another; below 0 if that one is earlier."""
+        return self._call_function("hours_between", end)
+
+    def minutes_between(self, end: Expression | Literal) -> Expression:
+        """Return the minutes from this day or instant to another; below 0 if that one is earlier."""
+        return self._call_function("minutes_between", end)
+
+    def seconds_between(self, end: Expression | Literal) -> Expression:
+        """Return the seconds from this day or instant to another; below 0 if that one is earlier."""
+        return self._call_function("seconds_between", end)
 
     def _combine_with(self, operation: str, other: Expression | Literal) -> Expression:
         return Expression(Arithmetic(operation, self.tree, to_expression(other).tree))

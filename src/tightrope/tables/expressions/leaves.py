@@ -186,6 +186,19 @@ def parse_instant(text: str, kind: Kind) -> datetime.date:
         raise InputError(kind, text, f"a {kind} such as {example}") from None
 
 
+def is_day_text(text: str) -> bool:
+    """Return whether a text is a day, without a time of day.
+
+    >>> is_day_text("2024-12-31"), is_day_text("2024-12-31T00:00"), is_day_text("soon")
+    (True, False, False)
+    """
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def convert_to_utc(column: ir.Column) -> ir.Column:
     """Return instants that have a zone as UTC times without one; the session's zone is UTC, on Spark too."""
     dtype = column.type()

@@ -27,6 +27,8 @@ MAX_TREE_DEPTH = 40
 MAX_QUERY_LENGTH = 10_000
 MAX_TEXT_BYTES = 10_000
 """Largest text of a table, in bytes of UTF-8; a longer one is missing, for every use."""
+MAX_LISTED_VALUES = 2_000
+"""Most possible values of an expression that are listed."""
 FIXED_SIZE_BYTES = 16
 """Bytes that a value of fixed size takes, and a reference to a text."""
 OR_BINDING, AND_BINDING, NOT_BINDING, COMPARISON_BINDING, SUM_BINDING, PRODUCT_BINDING, ATOM_BINDING = range(1, 8)
