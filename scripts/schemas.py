@@ -7,7 +7,7 @@ import json
 import pkgutil
 import sys
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -35,7 +35,7 @@ def _types(room: str) -> list[type[msgspec.Struct]]:
         for module in modules
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
-        if "document" in kind.__struct_fields__
+        if get_origin(get_type_hints(kind).get("document")) is Literal
     ]
 
 
