@@ -56,5 +56,5 @@ def test_no_epsilon_is_beyond_the_largest_finite_loss(name, count, more):
     """The search ended some roundings above it: 1.0000000000000056 at δ = 1e-320 where 1 is true at δ = 0."""
     loss = count * LOSSES[name]
     lost = loss.delta(1e6)
-    reach = max(total.largest_loss + total.rounding_bound for total in (loss.remove, loss.add))
+    reach = max(total.largest_loss + total.rounding_error_bound for total in (loss.remove, loss.add))
     assert loss.epsilon(lost + max(more, 2 * math.ulp(lost))) <= math.nextafter(reach, math.inf)

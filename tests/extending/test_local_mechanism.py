@@ -48,7 +48,7 @@ class Warner(FrequencyOracle):
         return Fraction(WORD - self.truths, WORD * self.k)
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         return self.true_support_probability, self.false_support_probability
 
     @property
@@ -62,7 +62,7 @@ class Warner(FrequencyOracle):
         return (self.k - 1).bit_length()
 
     @property
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         return self.k
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:

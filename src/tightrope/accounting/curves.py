@@ -48,7 +48,7 @@ def _(method: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
             below, above = -math.expm1(-(end + epsilon) / 2), -math.expm1((epsilon - end) / 2)
             value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2))
             value += density * math.exp(epsilon / 2) * (below + above)
-        error = value * (4 * method.law.rounding_bound + ROUND_OFF * (32 + 2 * (end + epsilon)))
+        error = value * (4 * method.law.rounding_error_bound + ROUND_OFF * (32 + 2 * (end + epsilon)))
         return delta, round_outward(value, error)
     point = np.array([epsilon])
     overlap = method.law.overlap_bounds((point, point))

@@ -40,26 +40,26 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
             and (method.cheap_delta_bound(bound) <= target or method.delta_upper_bound(bound) <= target)
         ):
             continue
-        guess = method.approximate_epsilon(target)
+        guess = method.approximate_epsilon_at(target)
         if guess is None:
             return None
         if upper_bound or not guess.epsilon < SECOND_DIRECTION_FRACTION * bound:
-            delta_at = method.delta_upper_bound if upper_bound else method.delta_lower_bound
+            delta_at_epsilon = method.delta_upper_bound if upper_bound else method.delta_lower_bound
             root = _solve_by_secants(
-                delta_at, guess, target * (1 - TARGET_MARGIN if upper_bound else 1 + TARGET_MARGIN)
+                delta_at_epsilon, guess, target * (1 - TARGET_MARGIN if upper_bound else 1 + TARGET_MARGIN)
             )
             if root is None:
                 return None
-            bound = max(bound, round_root_to_side(delta_at, target, root, upper_bound=upper_bound))
+            bound = max(bound, round_root_to_side(delta_at_epsilon, target, root, upper_bound=upper_bound))
     return bound
 
 
-def _solve_by_secants(delta_at: Callable[[float], float], guess: EpsilonGuess, target: float) -> float | None:
+def _solve_by_secants(delta_at_epsilon: Callable[[float], float], guess: EpsilonGuess, target: float) -> float | None:
     """Return the ε where log δ equals log of the target; None if δ vanishes on the way or no convergence."""
     epsilon, slope = guess.epsilon, -guess.decay_rate
     previous: tuple[float, float] | None = None  # ε and log of the ratio of δ to the target
     for _ in range(MAX_SECANT_STEPS):
-        delta = delta_at(epsilon)
+        delta = delta_at_epsilon(epsilon)
         if not delta > 0:
             return None
         excess = math.log(delta / target)
@@ -77,47 +77,51 @@ def _solve_by_secants(delta_at: Callable[[float], float], guess: EpsilonGuess, t
     return None
 
 
-def least_epsilon(delta_at: Callable[[float], float], target: float, *, upper_bound: bool, start: float = 1.0) -> float:
-    """Return the smallest ε ≥ 0 with ``delta_at(ε) <= target``, searching from ``start``; ∞ if it fails everywhere.
+def least_epsilon(
+    delta_at_epsilon: Callable[[float], float], target: float, *, upper_bound: bool, start: float = 1.0
+) -> float:
+    """Return the smallest ε ≥ 0 with ``delta_at_epsilon(ε) <= target``, searched from ``start``; ∞ if all fail.
 
     With ``upper_bound``, the ε returned satisfies the inequality. Otherwise it is a lower bound: 0, or an ε that
     violates the inequality and is below the smallest ε by no more than rounding. ∞ is also returned if the smallest ε
     exceeds ``MAX_EPSILON``.
     """
-    if delta_at(0.0) <= target:
+    if delta_at_epsilon(0.0) <= target:
         return 0.0
-    low, high = (0.0, start) if delta_at(start) <= target else (start, math.inf)
+    low, high = (0.0, start) if delta_at_epsilon(start) <= target else (start, math.inf)
     stride = 1.5
     while high == math.inf:
         if low * stride > MAX_EPSILON:
             return math.inf
-        low, high = (low, low * stride) if delta_at(low * stride) <= target else (low * stride, math.inf)
+        low, high = (low, low * stride) if delta_at_epsilon(low * stride) <= target else (low * stride, math.inf)
         stride *= stride
     stride = 1.5
     while low == 0 and high / stride > SMALLEST_BRACKET_END:
-        low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
+        low, high = (0.0, high / stride) if delta_at_epsilon(high / stride) <= target else (high / stride, high)
         stride *= stride
 
     def log_delta_excess(epsilon: float) -> float:
         """Return the difference of the logarithms of δ and the target; ± 800 if one of them is 0."""
-        value = delta_at(epsilon)
+        value = delta_at_epsilon(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 
     root = high
     if log_delta_excess(high) != 0:
         root = find_root(log_delta_excess, low, high, within=max(1e-14 * high, 5e-324), relative=1e-14)
-    return round_root_to_side(delta_at, target, root, upper_bound=upper_bound)
+    return round_root_to_side(delta_at_epsilon, target, root, upper_bound=upper_bound)
 
 
-def round_root_to_side(delta_at: Callable[[float], float], target: float, root: float, *, upper_bound: bool) -> float:
-    """Return an ε near ``root`` at which ``delta_at(ε) <= target`` holds (upper bound) or fails (lower bound).
+def round_root_to_side(
+    delta_at_epsilon: Callable[[float], float], target: float, root: float, *, upper_bound: bool
+) -> float:
+    """Return an ε near ``root`` at which ``delta_at_epsilon(ε) <= target`` holds (upper bound) or fails (lower bound).
 
     At most 60 steps away from the root, each twice the last; a lower bound that would be negative is 0. Raises
     ``PrecisionError`` if none of them succeeds.
     """
     step = 4e-16 * max(root, 1e-300)
     for _ in range(60):
-        if (delta_at(root) <= target) == upper_bound:
+        if (delta_at_epsilon(root) <= target) == upper_bound:
             return max(root, 0.0)
         root, step = (root + step if upper_bound else root - step), 2 * step
         if root <= 0 and not upper_bound:

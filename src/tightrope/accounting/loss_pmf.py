@@ -137,7 +137,7 @@ class LossPMF:
             self.values[positive] * factor,
             infinite,
             infinite,
-            rounding_bound=self.slack + 4 * ROUND_OFF * self.window.step * self.window.reach,
+            rounding_error_bound=self.slack + 4 * ROUND_OFF * self.window.step * self.window.reach,
             one_order=True,
         )
 

@@ -331,7 +331,7 @@ class PrivacyLoss(Curves):
             guesses = [
                 guess.epsilon
                 for method in self._method_pair()
-                if (guess := method.approximate_epsilon(delta)) is not None
+                if (guess := method.approximate_epsilon_at(delta)) is not None
             ]
             start = max(guesses, default=1.0)
             epsilon = least_epsilon(lambda e: self._delta_interval(e)[end], delta, upper_bound=upper_bound, start=start)
@@ -341,7 +341,7 @@ class PrivacyLoss(Curves):
             epsilon = min(
                 epsilon,
                 max(
-                    _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=True)
+                    _epsilon_without_delta(total.largest_loss, total.rounding_error_bound, upper_bound=True)
                     for total, _ in self._direction_methods()
                 ),
             )
@@ -377,10 +377,10 @@ def _largest_epsilon(total: Composition, method: Method, delta: float, *, upper_
         end = 1 if upper_bound else 0
         return least_epsilon(lambda e: method.delta(e)[end], delta, upper_bound=upper_bound)
     if not upper_bound or infinite_high == 0:
-        return _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=upper_bound)
+        return _epsilon_without_delta(total.largest_loss, total.rounding_error_bound, upper_bound=upper_bound)
     ends = (
         max(0.0, total.largest_loss),
-        max(0.0, _epsilon_without_delta(total.largest_loss, total.rounding_bound, upper_bound=True)),
+        max(0.0, _epsilon_without_delta(total.largest_loss, total.rounding_error_bound, upper_bound=True)),
     )
     return next((e for e in ends if math.isfinite(e) and method.delta(e)[1] <= delta), math.inf)
 

@@ -48,16 +48,16 @@ class ErasedDistribution(LossDistribution):
         return self._kept_probability * self.base.infinite_mass
 
     @property
-    def opposite_mass(self) -> float:
-        return self._kept_probability * self.base.opposite_mass
+    def reverse_infinity_mass(self) -> float:
+        return self._kept_probability * self.base.reverse_infinity_mass
 
     @property
     def largest_loss(self) -> float:
         return max(0.0, self.base.largest_loss)
 
     @property
-    def rounding_bound(self) -> float:
-        return self.base.rounding_bound
+    def rounding_error_bound(self) -> float:
+        return self.base.rounding_error_bound
 
     def reverse_distribution(self) -> ErasedDistribution:
         return ErasedDistribution(self.base.reverse_distribution(), self.probability)
@@ -80,8 +80,8 @@ class ErasedDistribution(LossDistribution):
             else self._kept_probability * base - self.probability * np.expm1(np.minimum(epsilon, 0.0))
         )
 
-    def profile_error(self, epsilon: Floats) -> Floats:
-        return self.base.profile_error(epsilon) + 1e-15
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
+        return self.base.profile_rounding_error(epsilon) + 1e-15
 
     def log_moment(self, z: Complexes) -> Complexes | None:
         """Return log(1 + (1 − p)(M(z) − 1)), divided by M inside the logarithm if that is large."""
@@ -93,21 +93,21 @@ class ErasedDistribution(LossDistribution):
         sums = large + np.log(self._kept_probability + self.probability * np.exp(-large))
         return np.where(steep, sums, log1p(np.asarray(self._kept_probability * np.expm1(gentle))))
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return the base's error and four roundings, relative to the sum that remains."""
         base = self.base.log_moment(z)
         base_moment = moment if base is None else base
         moment_ratio = np.exp(np.clip(base_moment.real - moment.real, -700.0, 700.0))
         size = np.minimum(np.abs(base_moment), 1 + moment_ratio) * 4e-16
         return np.asarray(
-            self._kept_probability * moment_ratio * self.base.moment_error(z, base_moment)
+            self._kept_probability * moment_ratio * self.base.log_moment_error(z, base_moment)
             + size * (1 + moment_ratio)
             + 1e-15 * np.abs(moment)
         )
 
     @property
-    def infinite_error(self) -> float:
-        return self.base.infinite_error + ROUNDING
+    def infinity_mass_error(self) -> float:
+        return self.base.infinity_mass_error + ROUNDING
 
     def moment_decay_bound(self, c: float, y: float) -> float:
         """The erased part does not decay."""
@@ -134,8 +134,8 @@ def erase_distribution(law: LossDistribution, probability: float) -> LossDistrib
         np.append(law.losses, 0.0),
         np.append(np.maximum(law.masses * factor, math.ulp(0.0) * (factor > 0)), probability),
         infinite_mass=law.infinite_mass * factor,
-        opposite_mass=law.opposite_mass * factor,
-        slack=law.rounding_bound,
+        reverse_infinity_mass=law.reverse_infinity_mass * factor,
+        slack=law.rounding_error_bound,
     )
     formula = ErasedDistribution(law, probability) if law.has_exact_reverse else None  # erasure adds no rounding error
     return replace(atoms, relative_mass_error=law.relative_mass_error + ROUNDING, formula=formula)
@@ -204,16 +204,16 @@ def common_distribution(first: LossDistribution, second: LossDistribution) -> Lo
         return first
     if not isinstance(first, Atoms) or not isinstance(second, Atoms):
         return None
-    slack = first.rounding_bound + second.rounding_bound
+    slack = first.rounding_error_bound + second.rounding_error_bound
     inexact = first.relative_mass_error + second.relative_mass_error + 4 * ROUND_OFF
     same = (
         first.losses.shape == second.losses.shape
         and bool(np.all(np.abs(first.losses - second.losses) <= slack))
         and bool(np.all(np.abs(first.masses - second.masses) <= inexact * first.masses))
         and abs(first.infinite_mass - second.infinite_mass) <= inexact * first.infinite_mass
-        and abs(first.opposite_mass - second.opposite_mass) <= inexact * first.opposite_mass
+        and abs(first.reverse_infinity_mass - second.reverse_infinity_mass) <= inexact * first.reverse_infinity_mass
     )
-    return replace(first, rounding_bound=slack, relative_mass_error=inexact) if same else None
+    return replace(first, rounding_error_bound=slack, relative_mass_error=inexact) if same else None
 
 
 @lru_cache(maxsize=512)

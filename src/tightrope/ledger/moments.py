@@ -150,14 +150,14 @@ def _largest_losses_infinite(distribution: LossDistribution, mass: float) -> Los
     trimmed_masses = distribution.masses[kept_count:]
     infinite = min(1.0, (distribution.infinite_mass + math.fsum(trimmed_masses)) * (1 + 1e-15))
     opposite = min(
-        1.0, distribution.opposite_mass + math.fsum(trimmed_masses * np.exp(-distribution.losses[kept_count:]))
+        1.0, distribution.reverse_infinity_mass + math.fsum(trimmed_masses * np.exp(-distribution.losses[kept_count:]))
     )
     return Atoms(
         distribution.losses[:kept_count],
         distribution.masses[:kept_count],
         infinite,
         opposite,
-        distribution.rounding_bound,
+        distribution.rounding_error_bound,
         distribution.relative_mass_error,
     )
 

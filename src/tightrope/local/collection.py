@@ -180,7 +180,7 @@ def report_bytes(mechanism: Oracle) -> int:
     >>> report_bytes(k_randomized_response(1.0, 1000))
     2
     """
-    count = mechanism.report_count
+    count = mechanism.possible_report_count
     return smallest_type(count).itemsize if count is not None else -(-mechanism.report_bits // 8)
 
 
@@ -193,7 +193,7 @@ def report_schema(mechanism: Oracle) -> Any:
     """
     import pyarrow
 
-    count = mechanism.report_count
+    count = mechanism.possible_report_count
     packed = pyarrow.binary(report_bytes(mechanism))
     report_type = packed if count is None else pyarrow.from_numpy_dtype(smallest_type(count))
     return pyarrow.schema([pyarrow.field(REPORT_COLUMN, report_type)])
@@ -201,9 +201,9 @@ def report_schema(mechanism: Oracle) -> Any:
 
 def reports_to_arrow(mechanism: Oracle, reports: NDArray[Any]) -> Any:
     """Return reports of ``perturb`` as an Arrow array of the type in ``report_schema``."""
-    if mechanism.report_count is None:
+    if mechanism.possible_report_count is None:
         return bits_to_arrow(reports, mechanism.report_bits)
-    return to_arrow(reports.astype(smallest_type(mechanism.report_count), copy=False))
+    return to_arrow(reports.astype(smallest_type(mechanism.possible_report_count), copy=False))
 
 
 def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
@@ -219,7 +219,7 @@ def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
     """
     import pyarrow
 
-    if mechanism.report_count is None:
+    if mechanism.possible_report_count is None:
         count, can_convert = report_bytes(mechanism), True
         try:
             column = column.cast(pyarrow.binary(count))
@@ -314,11 +314,11 @@ def tally_table(
     Raises ``InputError`` for reports that this mechanism cannot produce (on Spark, where messages may quote the
     data, an ``EngineError``), ``SchemaError`` if the column is missing.
     """
-    length = 1 + (mechanism.report_count or mechanism.report_bits)
+    length = 1 + (mechanism.possible_report_count or mechanism.report_bits)
     counts = sum_over_batches(
         _open_table(source), [column], ReportCounter(mechanism), length, rows=_batch_rows(mechanism), progress=progress
     )
-    return mechanism.tally_of(int(counts[0]), counts[1:])
+    return mechanism.tally_of_reports(int(counts[0]), counts[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class PrefixTree:
         rows = report_rows(reports, 2)
         level = check_categories("levels", rows[:, 0], len(self.levels))
         for number, oracle in enumerate(self.levels):
-            if not len(check_categories("reports", rows[level == number, 1], oracle.report_count)):
+            if not len(check_categories("reports", rows[level == number, 1], oracle.possible_report_count)):
                 raise InputError("reports of a level", 0, "at least 1", "ask more people")
         return rows
 

@@ -168,9 +168,11 @@ class QuantileTree(LocalMechanism):
         return 1 << len(self.levels)
 
     @property
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change for two values that differ at every level; the level is public."""
-        return join_changes(*((Fraction(1, len(self.levels)), oracle.change_probabilities) for oracle in self.levels))
+        return join_changes(
+            *((Fraction(1, len(self.levels)), oracle.report_change_probabilities) for oracle in self.levels)
+        )
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint32]:
         """Return rows (level, report), shape [n, 2]; ``InputError`` unless all values lie in [lower, upper]."""

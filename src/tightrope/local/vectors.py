@@ -152,7 +152,7 @@ class BallMean(LocalMechanism):
         return 2 * self.pairs - self.near
 
     @property
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change between two vectors without common near directions, such as x and −x."""
         chance = Fraction(self.inside, WORD)
         return chance, (1 - chance) * self.near / self.other_count

@@ -260,7 +260,7 @@ class BoundedRangeDistribution(LossDistribution):
         return 0.0
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return 0.0
 
     @property
@@ -295,7 +295,7 @@ class BoundedRangeDistribution(LossDistribution):
         moment_minus_one = (up - down) / (2 * z + 1) * self._normalizing_weight - 1
         return log1p(np.asarray(moment_minus_one, dtype=np.complex128))
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Bound the error: M − 1 is a difference of numbers near 1."""
         return 2e-15 * np.maximum(1.0, 1 / np.abs(2 * z + 1)) / np.exp(np.minimum(moment.real, 0.0))
 

@@ -47,7 +47,7 @@ class LaplaceDistribution(LossDistribution):
         return self.delta
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return self.delta
 
     @property
@@ -96,7 +96,7 @@ class LaplaceDistribution(LossDistribution):
         inner = (0.5 - self.delta) * (1 + down) + (1 + self._density_excess) / 2 * (1 - down) / (2 * z + 1)
         return np.asarray(z * self.epsilon + np.log(inner))
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Bound the error: the first-order terms of M − 1 cancel, and the rest is accurate to a rounding."""
         clipped_moment = np.exp(np.minimum(moment.real, 0.0))
         growth = np.maximum(1.0, (1 + np.abs(z)) / np.abs(2 * z + 1))
@@ -106,7 +106,7 @@ class LaplaceDistribution(LossDistribution):
         )
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """ε itself may be a rounded quotient."""
         return self.rounding * self.epsilon
 

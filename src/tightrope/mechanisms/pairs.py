@@ -179,7 +179,7 @@ def _renormalization_error(values: ArrayLike) -> float:
 def _gather_atoms(masses: dict[float, float], infinite: float, slack: float) -> Atoms:
     losses = np.array(list(masses), dtype=np.float64)
     values = np.array(list(masses.values()), dtype=np.float64)
-    return Atoms.merge_losses(losses, values, infinite_mass=infinite, opposite_mass=infinite, slack=slack)
+    return Atoms.merge_losses(losses, values, infinite_mass=infinite, reverse_infinity_mass=infinite, slack=slack)
 
 
 def _profile_slope(left: Node, right: Node) -> Decimal:

@@ -274,7 +274,7 @@ def _log_moment_bound(composition: Composition, z: float) -> float:
             losses, masses = _dominating_atoms(distribution)
             bound = log_moment_of_atoms(losses, masses, z, distribution.infinite_mass)
         else:
-            bound = float(log_moment[0].real + distribution.moment_error(z_array, log_moment)[0])
+            bound = float(log_moment[0].real + distribution.log_moment_error(z_array, log_moment)[0])
         terms.append(copies * bound)
     return math.fsum(terms) * (1 + CONVERSION_ROUNDING)
 
@@ -286,7 +286,7 @@ def _dominating_atoms(distribution: LossDistribution) -> tuple[Floats, Floats]:
     Its hockey-stick divergences, and hence all its moments, are at least as large.
     """
     losses, masses = distribution.loss_cells(LOSS_CELL_WIDTH).dominating_atoms()
-    return losses[masses > 0] + distribution.rounding_bound, masses[masses > 0]
+    return losses[masses > 0] + distribution.rounding_error_bound, masses[masses > 0]
 
 
 def _minimize_over_z(objective: Callable[[float], float]) -> float:

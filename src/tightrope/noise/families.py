@@ -127,7 +127,7 @@ class NoiseFamily(ABC):
         """Return an initial size for ``make_noise``."""
         return 1 / epsilon
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[LatticeHeights | SizedWeights]:
         """Return the candidate distributions for several releases, each to be scaled to its least size."""
         need = NoiseRequirement(problem.shift, (1,), problem.least_delta / problem.releases)
         start = problem.gaussian_scale / (NORMAL_DEVIATION_RATIO * problem.shift)
@@ -183,7 +183,7 @@ class LaplaceFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return need.shift / epsilon
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
         return (LatticeHeights(lambda size: np.arange(cell_count(SEARCHED_NATS * size))),)
 
 
@@ -211,7 +211,7 @@ class GaussianFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return max(0.2, need.shift * math.sqrt(2 * math.log(1.25 / need.infinite_mass)) / epsilon / 2)
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
         reach = math.sqrt(2 * problem.tail_depth)
         return (
             SizedWeights(
@@ -248,7 +248,7 @@ class RoundedGaussianFamily(NoiseFamily):
     def guess_size(self, epsilon: float, need: NoiseRequirement) -> float:
         return float(need.shift)
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
         reach = math.sqrt(2 * problem.tail_depth)
 
         def rounded_weights(size: float) -> Floats:
@@ -298,7 +298,7 @@ class StaircaseFamily(NoiseFamily):
     def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_staircase(epsilon=1 / size, sensitivity=need.shift)
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
         """Return a distribution for every width of the first plateau."""
         shift = problem.shift
 
@@ -382,7 +382,7 @@ class TruncatedLaplaceFamily(NoiseFamily):
     def make_noise(self, size: float, need: NoiseRequirement) -> IntegerMechanism:
         return discrete_truncated_laplace(epsilon=1 / size, delta=need.infinite_mass, sensitivity=need.shift)
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
         """Return two distributions for every end: with a partial last step, and with a full one.
 
         Heights are in 1/``STEP_PARTS`` of a step; that of the last cell, ⌊end⌋, is up to a few steps higher.
@@ -394,7 +394,7 @@ class TruncatedLaplaceFamily(NoiseFamily):
             heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
             return heights
 
-        size = problem.least_lattice_size(*LaplaceFamily().candidate_laws(problem))
+        size = problem.least_lattice_size(*LaplaceFamily().candidate_noise_distributions(problem))
         lost_ratio = problem.releases * math.tanh(problem.shift / size / 2) / problem.least_delta
         first_end = max(math.log(max(lost_ratio, 1.0)) * size, 1.0 * problem.shift)
         ends = [first_end + nats * size for nats in END_OFFSETS]
@@ -441,7 +441,7 @@ class ExponentialPowerFamily(ShapedFamily):
         """
         return math.exp((math.lgamma(3 / self.power) - math.lgamma(1 / self.power)) / 2)
 
-    def candidate_laws(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
+    def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[SizedWeights]:
         return (
             SizedWeights(
                 lambda scale: self.listed_weights(scale, problem.tail_depth),

@@ -162,7 +162,7 @@ class TradeoffCertificateBuilder(CertificateBuilder):
         fixed_point_tails = [int(Fraction(tail) * ONE) for tail in tails]
         # The guarantee is stated at the largest finite loss, where δ is the mass of infinite loss.
         loss, atoms = table.loss(1), table.atoms_for_shift(1)
-        epsilon = max(0.0, atoms.largest_loss + 2 * atoms.rounding_bound)
+        epsilon = max(0.0, atoms.largest_loss + 2 * atoms.rounding_error_bound)
         return NoiseCertificate(
             lower=min(upper, cost_from_tails(fixed_point_tails, self.cost)),
             upper=upper,

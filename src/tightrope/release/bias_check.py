@@ -62,7 +62,7 @@ class DiagnosticCount:
         expression = self.column if isinstance(self.column, ExpressionTree) else ColumnRef(self.column)
         if self.counted_rows == "missing" or self.limits is None:
             return Case((Missing(expression),), (to_literal(1), None))
-        if expression.infer_facts(schema).kind == "boolean":
+        if expression.infer_column_facts(schema).kind == "boolean":
             expression = Case((expression, Not(expression)), (to_literal(1), to_literal(0), None))
         operator, limit = ("<", self.limits[0]) if self.counted_rows == "below" else (">", self.limits[1])
         return Case((Compare(operator, expression, to_literal(float(limit))),), (to_literal(1), None))

@@ -85,7 +85,7 @@ def resolve_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = Fal
         return replace(unit, column=term)
     shown = escape_control_chars(str(term))
     refuse_column_name(shown, schema)
-    if term.infer_facts(schema).kind == "boolean" or not term_columns(term):
+    if term.infer_column_facts(schema).kind == "boolean" or not term_columns(term):
         expected = "a column, or an expression such as lower(patient), that differs from person to person"
         raise InputError("privacy_unit", shown, expected)
     return replace(unit, column=str(term))

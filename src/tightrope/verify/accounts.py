@@ -98,12 +98,12 @@ def truncated_laplace_profile(step: dict[str, Any]) -> Profile:
     edge = 1 / (1 + (epsilon.exp() - 1) / (2 * delta))
     norm = 2 * (1 - edge)
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         y = arb(0).max(epsilon.min((epsilon - e) / 2))
         below = (2 - edge - (-y).exp() - e.exp() * ((y - epsilon).exp() - edge)) / norm
         return delta.max(below).max(1 - e.exp() * (1 - delta))
 
-    return delta_at
+    return delta_at_epsilon
 
 
 def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
@@ -118,14 +118,14 @@ def shifted_weights_profile(half: Sequence[Any], shift: int) -> Profile:
     total = sum(weights, arb(0))
     sums = [partial_sum / total for partial_sum in accumulate(weights, initial=arb(0))]
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         low, high = 0, len(losses)
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if losses[middle] > e else (low, middle)
         return sums[min(low + shift, len(weights))] - e.exp() * sums[low]
 
-    return delta_at if shift < len(weights) else atoms_profile([], arb(1))
+    return delta_at_epsilon if shift < len(weights) else atoms_profile([], arb(1))
 
 
 def step_profile(step: dict[str, Any]) -> Profile | None:
@@ -152,7 +152,7 @@ def cached_profile(profile: Profile) -> Profile:
     """Return the profile with a cache for exact arguments."""
     values: dict[Any, Any] = {}
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         if not e.is_exact():
             return profile(e)
         key = e.man_exp()
@@ -160,7 +160,7 @@ def cached_profile(profile: Profile) -> Profile:
             values[key] = profile(e)
         return values[key]
 
-    return delta_at
+    return delta_at_epsilon
 
 
 @lru_cache(maxsize=64)
@@ -286,7 +286,7 @@ def points_profile(step: dict[str, Any]) -> Profile:
     mirrored = [(1 / growth, 1 - (1 - delta) / growth) for growth, delta in reversed(ahead)]
     points = [(arb(0), arb(1)), *mirrored, *ahead]
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         gamma = e.exp()
         delta = arb(1)
         for (left, left_delta), (right, right_delta) in combinations(points, 2):
@@ -296,7 +296,7 @@ def points_profile(step: dict[str, Any]) -> Profile:
             delta = delta if gamma < left else delta.min(left_delta)
         return delta
 
-    return delta_at
+    return delta_at_epsilon
 
 
 PROFILE_MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
@@ -318,22 +318,22 @@ PROFILE_MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
 def poisson_sampled_profile(profile: Profile, rate: Any) -> Profile:
     """Return the profile of (1 − q) Q + q P against Q: q δ(log((e^ε − 1 + q)/q)), and 1 − e^ε below log(1 − q)."""
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         ratio = (e.exp() - 1 + rate) / rate
         if ratio > 0:
             return rate * profile(ratio.log())
         return 1 - e.exp() if ratio <= 0 else (1 - e.exp()).union(rate)
 
-    return delta_at if rate > 0 else (lambda e: arb(0).max(1 - e.exp()))
+    return delta_at_epsilon if rate > 0 else (lambda e: arb(0).max(1 - e.exp()))
 
 
 def subset_sampled_profile(profile: Profile, rate: Any) -> Profile:
     """Return rate · δ(log(1 + (e^ε − 1)/rate)) for ε ≥ 0, and its reflection for ε < 0: the pair is symmetric."""
 
-    def delta_at(e: Any) -> Any:
+    def delta_at_epsilon(e: Any) -> Any:
         return rate * profile((1 + (e.exp() - 1) / rate).log()) if rate > 0 else arb(0)
 
-    return lambda e: delta_at(e) if e >= 0 else 1 - e.exp() + e.exp() * delta_at(-e)
+    return lambda e: delta_at_epsilon(e) if e >= 0 else 1 - e.exp() + e.exp() * delta_at_epsilon(-e)
 
 
 def erased_profile(profile: Profile, probability: Any) -> Profile:

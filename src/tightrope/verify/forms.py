@@ -43,11 +43,11 @@ def boolean_form(name: str, value: Any) -> None:
 def number_form(least: float = -sys.float_info.max, most: float = sys.float_info.max) -> Shape:
     """Return the form of a number in this range, ends included."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         require_form(is_number and least <= value <= most, name, f"a number in [{least:g}, {most:g}]")
 
-    return check_form
+    return check_document_form
 
 
 def positive_form(name: str, value: Any) -> None:
@@ -59,69 +59,69 @@ def positive_form(name: str, value: Any) -> None:
 def integer_form(least: int = 0, most: int = MAX_INTEGER) -> Shape:
     """Return the form of an integer in this range, ends included; 1.0 is rejected."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         is_integer = isinstance(value, int) and not isinstance(value, bool)
         require_form(is_integer and least <= value <= most, name, f"a whole number in [{least}, {most}]")
 
-    return check_form
+    return check_document_form
 
 
 def pattern_form(pattern: str, words: str) -> Shape:
     """Return the form of a text that matches the pattern as a whole."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None, name, words)
 
-    return check_form
+    return check_document_form
 
 
 def choice_form(*values: object) -> Shape:
     """Return the form of a value that equals one of these and has its type."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         matches = any(type(value) is type(allowed) and value == allowed for allowed in values)
         require_form(matches, name, f"one of {', '.join(map(repr, values))}")
 
-    return check_form
+    return check_document_form
 
 
 def optional_form(form: Shape) -> Shape:
     """Return the form of a value of this form, or null."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         if value is not None:
             form(name, value)
 
-    return check_form
+    return check_document_form
 
 
 def list_form(item_form: Shape, least: int = 0, most: int = 1 << 20) -> Shape:
     """Return the form of a list of values of one form."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, list) and least <= len(value) <= most, name, f"a list of {least} to {most}")
         for index, item in enumerate(value):
             item_form(f"{name}[{index}]", item)
 
-    return check_form
+    return check_document_form
 
 
 def tuple_form(*parts: Shape) -> Shape:
     """Return the form of a list with one value of each form."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, list) and len(value) == len(parts), name, f"a list of {len(parts)}")
         for index, (part, item) in enumerate(zip(parts, value, strict=True)):
             part(f"{name}[{index}]", item)
 
-    return check_form
+    return check_document_form
 
 
 def table_form(required: dict[str, Shape], optional: dict[str, Shape] | None = None, *, others: bool = False) -> Shape:
     """Return the form of a table with required and optional keys; ``others`` permits more keys, which are not read."""
     fields = {**required, **(optional or {})}
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
         missing, unknown = [key for key in required if key not in value], [key for key in value if key not in fields]
         require_form(not missing, name, f"the key {missing[:1]}")
@@ -129,30 +129,30 @@ def table_form(required: dict[str, Shape], optional: dict[str, Shape] | None = N
         for key, item in value.items():
             fields.get(key, any_form)(f"{name}.{key}", item)
 
-    return check_form
+    return check_document_form
 
 
 def mapping_form(item_form: Shape) -> Shape:
     """Return the form of a table with any keys and values of one form."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
         for key, item in value.items():
             item_form(f"{name}.{key!a}", item)
 
-    return check_form
+    return check_document_form
 
 
 def tagged_form(key: str, forms: dict[str, Shape]) -> Shape:
     """Return the form of a table whose entry ``key`` names its form."""
 
-    def check_form(name: str, value: Any) -> None:
+    def check_document_form(name: str, value: Any) -> None:
         require_form(isinstance(value, dict), name, "a table")
         tag = value.get(key)
         require_form(isinstance(tag, str) and tag in forms, f"{name}.{key}", f"one of {', '.join(forms)}")
         forms[tag](name, {own: inner for own, inner in value.items() if own != key})
 
-    return check_form
+    return check_document_form
 
 
 NONNEGATIVE, UNIT_INTERVAL, COUNT = number_form(0), number_form(0, 1), integer_form(1)

@@ -101,7 +101,7 @@ def test_cells_hold_all_the_mass(loss: tr.PrivacyLoss, direction: str) -> None:
     (law,) = getattr(loss, direction).laws
     cells = law.loss_cells(0.01)
     assert math.fsum(cells.p_masses) + cells.infinite_mass == pytest.approx(1, abs=1e-12)
-    assert math.fsum(cells.q_masses) + cells.opposite_mass == pytest.approx(1, abs=1e-12)
+    assert math.fsum(cells.q_masses) + cells.reverse_infinity_mass == pytest.approx(1, abs=1e-12)
     held = cells.q_masses > 1e-280
     mean = np.log(cells.p_masses[held] / cells.q_masses[held])
     assert np.all(cells.lower[held] - 1e-6 <= mean)

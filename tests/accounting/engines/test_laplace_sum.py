@@ -153,8 +153,8 @@ def test_rounded_widths_join_the_slack() -> None:
     sums = MultiScaleSum(flats, (2, 3, 4))
     pairs = zip(flats, sums.integer_widths, (2, 3, 4), strict=True)
     moved = sum(n * abs(Fraction(f.epsilon) - Fraction(w) * Fraction(0.7)) for f, w, n in pairs)
-    assert 0 < moved <= Fraction(sums.rounding_bound) <= Fraction(1e-13)
-    assert MultiScaleSum(flats[:1] * 2, (2, 3)).rounding_bound == 0
+    assert 0 < moved <= Fraction(sums.rounding_error_bound) <= Fraction(1e-13)
+    assert MultiScaleSum(flats[:1] * 2, (2, 3)).rounding_error_bound == 0
 
 
 def test_far_out_the_grid_or_chernoff_answers():

@@ -29,7 +29,7 @@ def reports(m, value, size, source):
     if not isinstance(m, MeanOracle):
         return m.perturb(np.full(size, value, dtype=np.uint8), source).reshape(-1).astype(np.int64)
     found = m.perturb(np.full(size, (m.lower, m.upper)[min(value, 1)]), source).astype(np.int64)
-    return found * min(CELLS, m.report_count) // m.report_count
+    return found * min(CELLS, m.possible_report_count) // m.possible_report_count
 
 
 def histogram(m, value, seed):

@@ -52,7 +52,7 @@ def test_unbiased_with_the_declared_variance(name, epsilon, x):
 @given(epsilon=st.floats(1e-3, 60))
 def test_epsilon_is_never_exceeded(name, epsilon):
     m = MAKERS[name](epsilon)
-    up, down = m.change_probabilities
+    up, down = m.report_change_probabilities
     assert m.guarantee.epsilon <= epsilon
     assert m.loss.delta(epsilon) == 0
     assert up > down > 0
@@ -63,7 +63,7 @@ def test_epsilon_is_never_exceeded(name, epsilon):
 def cell_row(m, start):
     """Probabilities of all cells, exactly."""
     inside, outside = m.window_probability / m.length, (1 - m.window_probability) / bounded_mean.WINDOW_STEPS
-    return [inside if start <= y < start + m.length else outside for y in range(m.report_count)]
+    return [inside if start <= y < start + m.length else outside for y in range(m.possible_report_count)]
 
 
 def test_the_window_by_enumeration(monkeypatch):
@@ -72,7 +72,7 @@ def test_the_window_by_enumeration(monkeypatch):
     rows = [cell_row(m, start) for start in range(9)]
     assert m.length == 5
     assert all(sum(row) == 1 for row in rows)
-    up, down = m.change_probabilities
+    up, down = m.report_change_probabilities
     for gamma in (Fraction(1), Fraction(3, 2), Fraction(5, 2)):
         gaps = [sum(max(p - gamma * q, 0) for p, q in zip(a, b, strict=True)) for a in rows for b in rows]
         assert max(gaps) == max(up - gamma * down, 0)
@@ -84,9 +84,9 @@ def test_the_window_by_enumeration(monkeypatch):
         assert m.variance_at(float(start)) == pytest.approx(float(square / slope**2), rel=1e-12)
     draws = m.perturb(np.full(200_000, 3.0), InsecureKeyed(4))
     expected = np.array([float(p) for p in rows[3]]) * len(draws)
-    assert stats.chisquare(np.bincount(draws, minlength=m.report_count), expected).pvalue > 1e-5
+    assert stats.chisquare(np.bincount(draws, minlength=m.possible_report_count), expected).pvalue > 1e-5
     wrong = np.array([float(p) for p in cell_row(replace(m, inside=int(m.inside * 1.02)), 3)]) * len(draws)
-    assert stats.chisquare(np.bincount(draws, minlength=m.report_count), wrong).pvalue < 1e-5
+    assert stats.chisquare(np.bincount(draws, minlength=m.possible_report_count), wrong).pvalue < 1e-5
 
 
 @pytest.mark.slow
@@ -101,13 +101,13 @@ def test_no_distinguisher_gets_above_the_curve_and_two_per_cent_are_caught(name)
     }[name](m)
 
     def excess(sampled):
-        cells = (m.report_count - 2) // 16 if m.report_count > 2 else 1
-        edges = [0, m.report_count - 2 if name == "hybrid" else m.report_count]
+        cells = (m.possible_report_count - 2) // 16 if m.possible_report_count > 2 else 1
+        edges = [0, m.possible_report_count - 2 if name == "hybrid" else m.possible_report_count]
         found = []
         for seed in (0, 10):
             ends = [sampled.perturb(np.full(people, x), InsecureKeyed(seed + i)) for i, x in enumerate((-1.0, 1.0))]
             low = [np.where(r >= edges[1], r, r // cells).astype(np.int64) for r in ends]
-            found.append([np.bincount(r, minlength=m.report_count + 1) / people for r in low])
+            found.append([np.bincount(r, minlength=m.possible_report_count + 1) / people for r in low])
         out = []
         for level in (0.0, 0.5, 1.0):
             gamma = math.exp(level)
@@ -173,7 +173,7 @@ def test_epsilon(name, epsilon):
 def test_reports(name):
     m = MAKERS[name](1.0)
     with pytest.raises(InputError, match="outside"):
-        m.decode_reports([m.report_count])
+        m.decode_reports([m.possible_report_count])
     with pytest.raises(InputError, match="at least 2"):
         m.estimate(m.perturb([0.0]))
     assert len(m.perturb([])) == 0

@@ -29,7 +29,7 @@ def test_the_channel_has_what_is_declared(name, epsilon, k):
     for x, v in pairs(m):
         chance = sum(p for y, p in rows[x].items() if supports(m, y, v))
         assert chance == (m.true_support_probability if x == v else m.false_support_probability)
-    up, down = m.change_probabilities
+    up, down = m.report_change_probabilities
     for x, v in pairs(m):
         if x != v:
             worst = max(p / rows[v][y] for y, p in rows[x].items() if p)
@@ -56,7 +56,7 @@ def test_the_loss_is_that_of_the_channel(name, epsilon):
 @given(names, st.floats(1e-3, 60), st.integers(2, 200))
 def test_epsilon_is_never_exceeded_and_well_used(name, epsilon, k):
     m = MAKERS[name](epsilon, max(k, 3))
-    up, down = m.change_probabilities
+    up, down = m.report_change_probabilities
     with mp.workdps(50):
         realized = mp.log(mp.mpf((up / down).numerator) / (up / down).denominator)
         assert realized <= m.guarantee.epsilon <= realized * (1 + 1e-14)

@@ -98,10 +98,10 @@ def test_values_beyond_the_domain_are_never_found():
 def test_the_loss_is_one_report():
     m = local.heavy_hitters(2.0, 48)
     assert all(isinstance(oracle, Hashing) for oracle in m.levels)
-    assert len({oracle.change_probabilities for oracle in m.levels}) == 1
+    assert len({oracle.report_change_probabilities for oracle in m.levels}) == 1
     assert m.guarantee.epsilon <= 2.0
     assert m.loss.delta(2.0) == 0
-    assert m.levels[-1].report_count <= 1 << 63
+    assert m.levels[-1].possible_report_count <= 1 << 63
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 40.0])
@@ -109,7 +109,7 @@ def test_the_loss_is_one_report():
 def test_every_size_fits_into_words(epsilon, bits):
     m = local.heavy_hitters(epsilon, bits)
     assert m.levels[-1].k >= 1 << bits
-    assert m.levels[-1].report_count <= 1 << 63
+    assert m.levels[-1].possible_report_count <= 1 << 63
     top = (1 << bits) - 1
     assert m.perturb([0, top]).shape == (2, 2)
 

@@ -68,7 +68,7 @@ def test_the_odds_of_two_whole_numbers_are_at_most_e_to_the_epsilon(epsilon, pai
     assert near > other
     assert float(near / other) <= math.exp(epsilon) * (1 + 1e-13)
     assert math.log(near / other) <= m.guarantee.epsilon <= epsilon
-    assert m.change_probabilities == (near * m.near, other * m.near)
+    assert m.report_change_probabilities == (near * m.near, other * m.near)
     assert m.loss.delta(epsilon) == 0
 
 

@@ -23,11 +23,11 @@ from tightrope.randomness.bits import InsecureSeeded
 def test_the_points_between_runs_dominate(table, factor, shift, epsilon):
     atoms = linear_atoms(table, factor, shift)
     truth = hockey_stick(convolved(table, factor, len(table.half)), shift, exponential(epsilon))
-    found = float(atoms.profile(np.array([epsilon - atoms.rounding_bound]))[0])
+    found = float(atoms.profile(np.array([epsilon - atoms.rounding_error_bound]))[0])
     assert found >= float(truth) * (1 - 1e-14) - 1e-15
     assert math.isclose(float(atoms.masses.sum()) + atoms.infinite_mass, 1, rel_tol=1e-13)
     opposite = float((atoms.masses * np.exp(-atoms.losses)).sum())
-    assert math.isclose(opposite + atoms.opposite_mass, 1, rel_tol=1e-13)
+    assert math.isclose(opposite + atoms.reverse_infinity_mass, 1, rel_tol=1e-13)
 
 
 @given(finite_tables, st.integers(1, 9), st.integers(1, 4), st.floats(-3, 3))

@@ -19,7 +19,7 @@ epsilons = st.floats(-3, 6)
 
 def bracket(atoms, epsilon):
     """δ with the declared slack on either side, and a little for the sum in floats."""
-    low, high = atoms.profile(np.array([epsilon + atoms.rounding_bound, epsilon - atoms.rounding_bound]))
+    low, high = atoms.profile(np.array([epsilon + atoms.rounding_error_bound, epsilon - atoms.rounding_error_bound]))
     return Fraction(low) * (1 - Fraction(1, 10**14)), Fraction(high) * (1 + Fraction(1, 10**14)) + Fraction(1, 10**38)
 
 
@@ -43,7 +43,7 @@ def test_endless_tables(table, shift, epsilon):
 @given(endless_tables, shifts)
 def test_endless_tables_have_no_infinite_loss(table, shift):
     atoms = table.atoms_for_shift(shift)
-    assert atoms.infinite_mass == 0.0 == atoms.opposite_mass
+    assert atoms.infinite_mass == 0.0 == atoms.reverse_infinity_mass
     assert abs(atoms.masses.sum() - 1) < 1e-14
     assert abs((atoms.masses * np.exp(-atoms.losses)).sum() - 1) < 1e-13
 
@@ -66,8 +66,8 @@ def test_geometric_losses_lie_on_their_lattice(scale, shift):
     atoms = geometric_table(scale).atoms_for_shift(shift)
     assert len(atoms.losses) == shift + 1
     assert np.allclose(atoms.losses, np.arange(-shift, shift + 1, 2) / scale, rtol=1e-14, atol=0)
-    assert atoms.rounding_bound <= 2.0**-48 * shift / scale
-    assert atoms.largest_loss + atoms.rounding_bound <= shift / scale
+    assert atoms.rounding_error_bound <= 2.0**-48 * shift / scale
+    assert atoms.largest_loss + atoms.rounding_error_bound <= shift / scale
 
 
 @pytest.mark.parametrize(("epsilon", "period", "high"), [(1.0, 3, 2), (0.2, 10, 5), (12.0, 4, 1), (1.0, 7, 7)])
@@ -76,7 +76,7 @@ def test_staircase_losses_are_three(epsilon, period, high):
     for shift in range(1, period + 1):
         atoms = table.atoms_for_shift(shift)
         assert set(np.round(atoms.losses / epsilon, 9)) <= {-1.0, 0.0, 1.0}
-        assert atoms.largest_loss + atoms.rounding_bound <= epsilon
+        assert atoms.largest_loss + atoms.rounding_error_bound <= epsilon
 
 
 def test_gaussian_losses_lie_on_their_lattice():

@@ -45,9 +45,10 @@ def test_for_unimodal_laws_it_is_the_largest_shift(table, sensitivity, epsilon):
     both = dominating_atoms(shifts)
     here = np.array([epsilon])
     assert (
-        both.profile(here - both.rounding_bound)[0] * (1 + 1e-14) >= shifts[-1].profile(here + both.rounding_bound)[0]
+        both.profile(here - both.rounding_error_bound)[0] * (1 + 1e-14)
+        >= shifts[-1].profile(here + both.rounding_error_bound)[0]
     )
-    assert both.profile(here)[0] <= shifts[-1].profile(here - shifts[-1].rounding_bound)[0] * (1 + 1e-9) + 1e-300
+    assert both.profile(here)[0] <= shifts[-1].profile(here - shifts[-1].rounding_error_bound)[0] * (1 + 1e-9) + 1e-300
 
 
 @given(ragged_tables, st.integers(2, 4), st.floats(0.1, 6))
@@ -70,7 +71,7 @@ def test_two_releases_with_any_shifts_are_dominated(table, sensitivity, epsilon)
 def test_a_mirrored_pair_has_both_totals():
     atoms = NoiseTable.from_probabilities([1, 3, 2, 2, 4]).loss(4).remove.laws[0]
     assert abs(atoms.masses.sum() + atoms.infinite_mass - 1) < 1e-12
-    assert abs((atoms.masses * np.exp(-atoms.losses)).sum() + atoms.opposite_mass - 1) < 1e-12
+    assert abs((atoms.masses * np.exp(-atoms.losses)).sum() + atoms.reverse_infinity_mass - 1) < 1e-12
 
 
 @pytest.mark.parametrize("sensitivity", [2, 3, 7])

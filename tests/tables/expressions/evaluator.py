@@ -44,7 +44,7 @@ EXACT = 2**53
 def evaluated(tree: ExpressionTree, row: Row) -> Any:
     """The value, a double where the kind is a number; NaN is missing."""
     found = value(tree, row)
-    if type(found) is int and tree.infer_facts(SCHEMA).kind == "number":
+    if type(found) is int and tree.infer_column_facts(SCHEMA).kind == "number":
         return float(found)
     return None if isinstance(found, float) and math.isnan(found) else found
 

@@ -201,16 +201,16 @@ def test_edge_values_are_the_same_on_every_engine(opened: Callable[[pa.Table], T
 def test_kind_range_and_values_follow_from_the_schema(
     text: str, kind: str, lower: float, upper: float, number: int | None
 ) -> None:
-    facts = parse_expression(text).infer_facts(SCHEMA)
+    facts = parse_expression(text).infer_column_facts(SCHEMA)
     values = facts.possible_values
     assert (facts.kind, facts.lower, facts.upper) == (kind, lower, upper)
     assert (None if values is None else len(values)) == number
 
 
 def test_the_range_of_a_logarithm_encloses_it() -> None:
-    facts = parse_expression("log(clip(x, 1, 1000), 10)").infer_facts(SCHEMA)
+    facts = parse_expression("log(clip(x, 1, 1000), 10)").infer_column_facts(SCHEMA)
     assert -1e-9 < facts.lower < 0 and 3 < facts.upper < 3 + 1e-9
-    assert parse_expression("log(clip(x, 0, 1000))").infer_facts(SCHEMA).lower == -math.inf
+    assert parse_expression("log(clip(x, 0, 1000))").infer_column_facts(SCHEMA).lower == -math.inf
 
 
 @pytest.mark.parametrize(

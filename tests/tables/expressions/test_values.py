@@ -56,7 +56,7 @@ def test_engines_compute_what_python_computes(table: Table, found: list[Expressi
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tree=trees.TREES)
 def test_kind_range_and_values_hold_every_value(tree: ExpressionTree) -> None:
-    facts = tree.infer_facts(trees.SCHEMA)
+    facts = tree.infer_column_facts(trees.SCHEMA)
     for value in (evaluated(tree, row) for row in trees.rows()):
         if value is None:
             assert not facts.never_missing

@@ -42,7 +42,7 @@ def test_powers() -> None:
     rng = np.random.default_rng(2)
     x = rng.random((120, 2))
     source, target = rng.dirichlet(np.ones(120)), rng.dirichlet(np.ones(120))
-    cost = transport.points(x).to_power(3)
+    cost = transport.points(x).raise_to_power(3)
     assert math.isclose(
         arc_pricing(cost, source, target).cost, table_coupling(cost, source, target).cost, rel_tol=1e-10
     )

@@ -36,19 +36,19 @@ MAX_MEAN_FOR_EXCESS = 0.5
 class Atoms(LossDistribution):
     """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
 
-    Masses under Q are ``masses * exp(-losses)``. ``rounding_bound`` bounds the rounding error of each loss (nats): a
-    bound on δ at ε is evaluated at ε ∓ ``rounding_bound``.
+    Masses under Q are ``masses * exp(-losses)``. ``rounding_error_bound``: the rounding error of each loss (nats); a
+    bound on δ at ε is evaluated at ε ∓ ``rounding_error_bound``.
     """
 
     losses: Floats
     masses: Floats
     infinite_mass: float = 0.0
-    opposite_mass: float = 0.0
-    rounding_bound: float = 0.0
+    reverse_infinity_mass: float = 0.0
+    rounding_error_bound: float = 0.0
     relative_mass_error: float = 0.0
     """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
     slacks: Floats | None = None
-    """Bounds on the rounding error of each loss, more precise than ``rounding_bound`` for all of them."""
+    """Bounds on the rounding error of each loss, more precise than ``rounding_error_bound`` for all of them."""
     formula: LossDistribution | None = None
     """The same distribution, if it gives δ at ε ≥ 0 more accurately than these rounded losses."""
     one_order: bool = False
@@ -62,14 +62,14 @@ class Atoms(LossDistribution):
         masses: Floats,
         *,
         infinite_mass: float = 0.0,
-        opposite_mass: float = 0.0,
+        reverse_infinity_mass: float = 0.0,
         slack: float = 0.0,
     ) -> Self:
         """Return atoms from unsorted losses; masses of equal losses are added up, losses without mass are dropped."""
         has_mass = masses > 0
         distinct_losses, positions = np.unique(losses[has_mass], return_inverse=True)
         sums = np.bincount(positions, weights=masses[has_mass], minlength=len(distinct_losses)).astype(np.float64)
-        return cls(distinct_losses, sums, infinite_mass, opposite_mass, slack)
+        return cls(distinct_losses, sums, infinite_mass, reverse_infinity_mass, slack)
 
     @classmethod
     def from_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, mass_error: float = 0.0) -> Self:
@@ -85,7 +85,9 @@ class Atoms(LossDistribution):
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
         has_rounded_sum = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
         slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
-        atoms = cls.merge_losses(losses, p[is_common], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        atoms = cls.merge_losses(
+            losses, p[is_common], infinite_mass=infinite, reverse_infinity_mass=opposite, slack=slack
+        )
         return replace(atoms, relative_mass_error=mass_error + (ROUND_OFF if has_rounded_sum else 0.0))
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class Atoms(LossDistribution):
             raise InputError("masses", self.masses.shape, f"one mass per loss, shape {self.losses.shape}")
 
     @property
-    def infinite_error(self) -> float:
+    def infinity_mass_error(self) -> float:
         return self.relative_mass_error
 
     @property
@@ -112,7 +114,7 @@ class Atoms(LossDistribution):
         total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
         return np.asarray(np.log(np.where(total == 0, SMALLEST_SUM, total)) + peak, dtype=np.complex128)
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return a bound on the error relative to the sum: of rounding, of the largest exponent and of the masses."""
         peak = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
         size = float(np.max(np.abs(self.losses), initial=0.0))
@@ -124,7 +126,7 @@ class Atoms(LossDistribution):
         """Return cells of width zero: the atoms themselves."""
         del step
         return LossCells.from_atoms(
-            self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.rounding_bound
+            self.losses, self.masses, self.infinite_mass, self.reverse_infinity_mass, self.rounding_error_bound
         )
 
     @property
@@ -136,10 +138,11 @@ class Atoms(LossDistribution):
     @property
     def missing_opposite_mass(self) -> float:
         """The mass under Q of outcomes whose mass under P underflowed: their losses are unknown."""
-        missing = 1 - self.opposite_mass - math.fsum(self.opposite_masses)
+        missing = 1 - self.reverse_infinity_mass - math.fsum(self.opposite_masses)
         return (
             missing
-            if missing > TOTAL_MASS_TOLERANCE + self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0))
+            if missing
+            > TOTAL_MASS_TOLERANCE + self.relative_mass_error + math.expm1(min(self.rounding_error_bound, 1.0))
             else 0.0
         )
 
@@ -153,8 +156,10 @@ class Atoms(LossDistribution):
         )
 
     def raise_losses(self) -> Atoms:
-        """Return the atoms with every loss raised by ``rounding_bound``: an upper bound without further rounding."""
-        return Atoms(self.losses + self.rounding_bound, self.masses, self.infinite_mass, self.opposite_mass)
+        """Return the atoms with losses raised by ``rounding_error_bound``: an upper bound without further rounding."""
+        return Atoms(
+            self.losses + self.rounding_error_bound, self.masses, self.infinite_mass, self.reverse_infinity_mass
+        )
 
     def reverse_distribution(self) -> Atoms:
         """Return the atoms of the reverse order of the pair.
@@ -163,18 +168,20 @@ class Atoms(LossDistribution):
         dominates.
         """
         masses = self.opposite_masses
-        mass_error = self.relative_mass_error + math.expm1(min(self.rounding_bound, 1.0)) + 4e-16
+        mass_error = self.relative_mass_error + math.expm1(min(self.rounding_error_bound, 1.0)) + 4e-16
         formula = None if self.formula is None else self.formula.reverse_distribution()
         slacks = None if self.slacks is None else self.slacks[::-1]
-        infinite = (min(1.0, self.opposite_mass + self.missing_opposite_mass), self.infinite_mass)
-        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.rounding_bound, mass_error, slacks, formula)
+        infinite = (min(1.0, self.reverse_infinity_mass + self.missing_opposite_mass), self.infinite_mass)
+        return Atoms(
+            -self.losses[::-1], masses[::-1], *infinite, self.rounding_error_bound, mass_error, slacks, formula
+        )
 
     def profile(self, epsilon: Floats) -> Floats:
         """Return δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
         flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
         return np.array([self._delta_and_count(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         """Return the relative rounding error of the terms and of their sum (pairwise summation)."""
         return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.relative_mass_error)
 
@@ -182,10 +189,10 @@ class Atoms(LossDistribution):
         """Return bounds on δ at any ε: all terms are positive, and underflow reduces each by half the least double."""
         if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
             return self.formula.compute_deltas(epsilon)
-        smallest, largest = widen_bounds(epsilon, self.rounding_bound)
+        smallest, largest = widen_bounds(epsilon, self.rounding_error_bound)
         low, low_underflow = self._delta_sums(largest)
         high, high_underflow = (low, low_underflow) if smallest is largest else self._delta_sums(smallest)
-        error = float(self.profile_error(np.zeros(())))
+        error = float(self.profile_rounding_error(np.zeros(())))
         lower = np.maximum(relative_bounds(low, error)[0] - low_underflow, 0.0)
         return lower, np.minimum(relative_bounds(high, error)[1] + high_underflow, 1.0)
 

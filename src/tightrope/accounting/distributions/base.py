@@ -47,7 +47,7 @@ class LossDistribution(ABC):
     """Distribution of the privacy loss of one ordered pair (P, Q), under P.
 
     ``infinite_mass`` is P(L = +∞): the probability of outputs that are impossible under Q.
-    ``opposite_mass`` is Q(L = −∞): the probability under Q of outputs that are impossible under P.
+    ``reverse_infinity_mass`` is Q(L = −∞): the probability under Q of outputs that are impossible under P.
     """
 
     __slots__ = ()
@@ -58,7 +58,7 @@ class LossDistribution(ABC):
 
     @property
     @abstractmethod
-    def opposite_mass(self) -> float: ...
+    def reverse_infinity_mass(self) -> float: ...
 
     @property
     @abstractmethod
@@ -69,7 +69,7 @@ class LossDistribution(ABC):
     def loss_cells(self, step: float) -> LossCells:
         """Return cells of width at most ``step`` nats, at most ``MAX_LOSS_CELLS`` of them; atoms have width zero."""
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
         """Return cells of width at most ``step`` from ``low`` to ``high``, and of any width elsewhere."""
         del low, high
         return self.loss_cells(step)
@@ -91,7 +91,7 @@ class LossDistribution(ABC):
         """Return the distribution of log dQ/dP under Q."""
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """Bound on the rounding error of each loss, in nats."""
         return 0.0
 
@@ -106,11 +106,11 @@ class LossDistribution(ABC):
         return self.log_moment(np.array([1.0 + 0j])) is not None
 
     @property
-    def moment_decays(self) -> bool:
+    def moment_decay_bounds(self) -> bool:
         """Return whether a density alone makes the moment decay on every line, at the scale of its losses."""
         return False
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return a bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
         del z
         return np.asarray(1e-15 * np.abs(moment))
@@ -121,7 +121,7 @@ class LossDistribution(ABC):
         If the error is ∞, the real part returned is only an upper bound on the real part of K.
         """
         moment = self.log_moment(z)
-        return None if moment is None else (moment, self.moment_error(z, moment))
+        return None if moment is None else (moment, self.log_moment_error(z, moment))
 
     def trim_tail(self, mass: float) -> LossDistribution:
         """Return a copy that counts at most this mass of the largest losses as infinite; self if that is no better."""
@@ -162,7 +162,7 @@ class LossDistribution(ABC):
         return 0.0
 
     @property
-    def infinite_error(self) -> float:
+    def infinity_mass_error(self) -> float:
         """Relative rounding error of the infinite masses, if they were computed."""
         return 0.0
 
@@ -176,7 +176,7 @@ class LossDistribution(ABC):
         del epsilon
         return None
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         """Return an upper bound on the relative error of ``profile``; a few units in the last place by default."""
         return np.full(np.shape(epsilon), 2e-15)
 
@@ -186,14 +186,14 @@ class LossDistribution(ABC):
         Every rounding and the slack are included. δ is nonincreasing, so each bound is evaluated at the corresponding
         end of ε, moved outwards by the slack.
         """
-        first, last = widen_bounds(epsilon, self.rounding_bound)
+        first, last = widen_bounds(epsilon, self.rounding_error_bound)
         profile = self.profile(first)
         if profile is None:
             return None
-        at_first = relative_bounds(profile, self.profile_error(first))
+        at_first = relative_bounds(profile, self.profile_rounding_error(first))
         if last is first:
             return at_first
-        at_last = relative_bounds(np.asarray(self.profile(last)), self.profile_error(last))
+        at_last = relative_bounds(np.asarray(self.profile(last)), self.profile_rounding_error(last))
         return at_last[0], at_first[1]
 
     def overlap_bounds(self, epsilon: Ends) -> Ends | None:

@@ -72,7 +72,10 @@ class Composition:
     @property
     def infinite_bounds(self) -> Interval:
         """Bounds on the infinite mass: those of the one distribution that has some, or a few roundings wider."""
-        mass, error = self.infinite_mass, max((distribution.infinite_error for distribution in self.laws), default=0.0)
+        mass, error = (
+            self.infinite_mass,
+            max((distribution.infinity_mass_error for distribution in self.laws), default=0.0),
+        )
         error += (
             0.0
             if self._has_one_infinity_mass or mass == 0 or any(p == 1 for p, _ in self._infinity_masses)
@@ -94,9 +97,9 @@ class Composition:
         return [n for _, n in self._infinity_masses] == [1]
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """Bound on the rounding error of the summed loss, in nats."""
-        return math.fsum(n * distribution.rounding_bound for distribution, n in self._distribution_counts())
+        return math.fsum(n * distribution.rounding_error_bound for distribution, n in self._distribution_counts())
 
     @property
     def relative_mass_error(self) -> float:

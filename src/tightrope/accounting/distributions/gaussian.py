@@ -121,11 +121,11 @@ class GaussianLossDistribution(LossDistribution):
         return 1.0 if self.mu >= CERTAIN_LOSS_MU else 0.0
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return self.infinite_mass
 
     @property
-    def infinite_error(self) -> float:
+    def infinity_mass_error(self) -> float:
         return 2 * ROUND_OFF if self.mu >= CERTAIN_LOSS_MU else 0.0
 
     @property
@@ -136,7 +136,7 @@ class GaussianLossDistribution(LossDistribution):
         return self
 
     @property
-    def moment_decays(self) -> bool:
+    def moment_decay_bounds(self) -> bool:
         return True
 
     def log_moment(self, z: Complexes) -> Complexes:
@@ -176,7 +176,7 @@ class GaussianLossDistribution(LossDistribution):
         """Return the closed form, mirrored below 0."""
         return np.asarray(bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas)))
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
 
     @property
@@ -187,9 +187,9 @@ class GaussianLossDistribution(LossDistribution):
 
     def loss_cells(self, step: float) -> LossCells:
         """Return intervals of loss between multiples of the step, or of several steps if there would be too many."""
-        return self.cells_between(step, -math.inf, math.inf)
+        return self.loss_cells_between(step, -math.inf, math.inf)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
         first, last = self._cell_range
         if not (math.isfinite(step) and self.mu <= MAX_CELL_MU):
             return self.cut_at_losses(np.zeros(1))
@@ -216,11 +216,11 @@ class GaussianLossDistribution(LossDistribution):
             upper_fraction = np.expm1(-offset) / np.expm1(-width)
             low += mass * (1 - upper_fraction)
             high += mass * upper_fraction
-        infinite_mass, opposite_mass = (
+        infinite_mass, reverse_infinity_mass = (
             float(special.ndtr(mean - CELL_RANGE_DEVIATIONS) + special.ndtr(-CELL_RANGE_DEVIATIONS - mean))
             for mean in (0.0, mu)
         )
-        return LossCells(edges[:-1], edges[1:], low, high, infinite_mass, opposite_mass)
+        return LossCells(edges[:-1], edges[1:], low, high, infinite_mass, reverse_infinity_mass)
 
 
 def _widen_by_underflow(low: Floats, high: Floats) -> Ends:

@@ -29,15 +29,15 @@ class LossCells:
     low: Floats
     high: Floats
     infinite_mass: float
-    opposite_mass: float
+    reverse_infinity_mass: float
     slack: float = 0.0
 
     @classmethod
     def from_atoms(
-        cls, losses: Floats, masses: Floats, infinite_mass: float, opposite_mass: float, slack: float = 0.0
+        cls, losses: Floats, masses: Floats, infinite_mass: float, reverse_infinity_mass: float, slack: float = 0.0
     ) -> LossCells:
         """Build cells of width zero."""
-        return cls(losses, losses, masses, np.zeros_like(masses), infinite_mass, opposite_mass, slack)
+        return cls(losses, losses, masses, np.zeros_like(masses), infinite_mass, reverse_infinity_mass, slack)
 
     @property
     def p_masses(self) -> Floats:
@@ -65,13 +65,20 @@ class LossCells:
 
     def scale_masses(self, factor: float) -> LossCells:
         """Multiply all masses by a factor."""
-        masses = (factor * self.low, factor * self.high, factor * self.infinite_mass, factor * self.opposite_mass)
+        masses = (
+            factor * self.low,
+            factor * self.high,
+            factor * self.infinite_mass,
+            factor * self.reverse_infinity_mass,
+        )
         return LossCells(self.lower, self.upper, *masses, self.slack)
 
     def reverse_cells(self) -> LossCells:
         """Return the cells of log dQ/dP under Q."""
         low, high = _tilt_masses(self.low, self.lower), _tilt_masses(self.high, self.upper)
-        return LossCells(-self.upper, -self.lower, high, low, self.opposite_mass, self.infinite_mass, self.slack)
+        return LossCells(
+            -self.upper, -self.lower, high, low, self.reverse_infinity_mass, self.infinite_mass, self.slack
+        )
 
     def select_cells(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> LossCells:
         """Return only the chosen cells, with the same infinite masses."""
@@ -83,7 +90,7 @@ class LossCells:
         """Map cells of (B, A) to ((1−q)A + qB, A): l → log(1−q+qe^l), and A's mass is mixed in."""
         low = rate * self.low + (1 - rate) * _tilt_masses(self.low, self.lower)
         high = rate * self.high + (1 - rate) * _tilt_masses(self.high, self.upper)
-        kept = self.opposite_mass if rate == 1 else 0.0
+        kept = self.reverse_infinity_mass if rate == 1 else 0.0
         mapped = LossCells(
             _sampled_losses(self.lower, rate),
             _sampled_losses(self.upper, rate),
@@ -93,7 +100,9 @@ class LossCells:
             kept,
             self.slack,
         )
-        return _append_atom(mapped, (1 - rate) * self.opposite_mass, math.log1p(-rate) if rate < 1 else -math.inf)
+        return _append_atom(
+            mapped, (1 - rate) * self.reverse_infinity_mass, math.log1p(-rate) if rate < 1 else -math.inf
+        )
 
     def poisson_add(self, rate: float) -> LossCells:
         """Map cells of (A, B) to (A, (1−q)A + qB): l → −log(1−q+qe^{−l})."""
@@ -104,7 +113,7 @@ class LossCells:
             self.low,
             self.high,
             kept,
-            rate * self.opposite_mass,
+            rate * self.reverse_infinity_mass,
             self.slack,
         )
         return _append_atom(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)

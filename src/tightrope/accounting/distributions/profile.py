@@ -143,7 +143,7 @@ class ProfileLossDistribution(LossDistribution):
         return self.limits[0]
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return self.limits[1]
 
     @property
@@ -155,7 +155,7 @@ class ProfileLossDistribution(LossDistribution):
         return self.relative_error
 
     @property
-    def infinite_error(self) -> float:
+    def infinity_mass_error(self) -> float:
         return self.relative_error
 
     def reverse_distribution(self) -> ProfileLossDistribution:
@@ -168,7 +168,7 @@ class ProfileLossDistribution(LossDistribution):
         mirrored = 1 - np.exp(-size) * (1 - checked_values(self.below, size))
         return np.where(epsilon >= 0, checked_values(self.above, size), mirrored)
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return np.full(np.shape(epsilon), self.relative_error + 2e-15)
 
     def loss_cells(self, step: float) -> LossCells:

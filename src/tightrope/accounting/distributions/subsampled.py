@@ -63,8 +63,8 @@ class PoissonRemove(LossDistribution):
         return self.rate * self.base.infinite_mass
 
     @property
-    def opposite_mass(self) -> float:
-        return self.base.opposite_mass if self.rate == 1 else 0.0
+    def reverse_infinity_mass(self) -> float:
+        return self.base.reverse_infinity_mass if self.rate == 1 else 0.0
 
     @property
     def largest_loss(self) -> float:
@@ -72,13 +72,13 @@ class PoissonRemove(LossDistribution):
         return top if math.isinf(top) or self.rate == 1 else float(log_mixture(np.array(top), self.rate))
 
     @property
-    def infinite_error(self) -> float:
-        return self.base.infinite_error + 4e-16
+    def infinity_mass_error(self) -> float:
+        return self.base.infinity_mass_error + 4e-16
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """A loss moves by a fraction of the base's error (a larger fraction for larger losses), and is rounded."""
-        return log_mixture_slope(self.base.largest_loss, self.rate) * self.base.rounding_bound + rounding_of(
+        return log_mixture_slope(self.base.largest_loss, self.rate) * self.base.rounding_error_bound + rounding_of(
             self.largest_loss, self.base.largest_loss
         )
 
@@ -94,16 +94,16 @@ class PoissonRemove(LossDistribution):
     def profile(self, epsilon: Floats) -> Floats | None:
         return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas))
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(
             by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas), np.shape(epsilon)
         )
 
     def loss_cells(self, step: float) -> LossCells:
         """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); some bases use their own."""
-        return self.cells_between(step, *EVERYWHERE)
+        return self.loss_cells_between(step, *EVERYWHERE)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
         return _add_missing_mass(cut_for(self, step, (low, high))).poisson_remove(self.rate)
 
     def cells_by_count(self, count: int) -> LossCells:
@@ -146,8 +146,8 @@ class PoissonAdd(LossDistribution):
         return self.base.infinite_mass if self.rate == 1 else 0.0
 
     @property
-    def opposite_mass(self) -> float:
-        return self.rate * self.base.opposite_mass
+    def reverse_infinity_mass(self) -> float:
+        return self.rate * self.base.reverse_infinity_mass
 
     @property
     def largest_loss(self) -> float:
@@ -158,14 +158,14 @@ class PoissonAdd(LossDistribution):
         return -math.log1p(-self.rate) if top == math.inf else -float(log_mixture(np.array(-top), self.rate))
 
     @property
-    def infinite_error(self) -> float:
-        return self.base.infinite_error + 4e-16
+    def infinity_mass_error(self) -> float:
+        return self.base.infinity_mass_error + 4e-16
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """A loss moves by a fraction of the base's error (larger the further it is below 0), and is rounded."""
         steepest = log_mixture_slope(self.base.reverse_distribution().largest_loss, self.rate)
-        return steepest * self.base.rounding_bound + rounding_of(self.largest_loss, self.base.largest_loss)
+        return steepest * self.base.rounding_error_bound + rounding_of(self.largest_loss, self.base.largest_loss)
 
     def compute_deltas(self, epsilon: Ends) -> Ends | None:
         """Return bounds on E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B), w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
@@ -180,16 +180,16 @@ class PoissonAdd(LossDistribution):
     def profile(self, epsilon: Floats) -> Floats | None:
         return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas))
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(
             by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas), np.shape(epsilon)
         )
 
     def loss_cells(self, step: float) -> LossCells:
         """Cut where the sampled loss is a multiple of the step, by the mirror image of the map for removal."""
-        return self.cells_between(step, *EVERYWHERE)
+        return self.loss_cells_between(step, *EVERYWHERE)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
         return _cut_base_evenly(
             self.base,
             (step, low, high),
@@ -219,7 +219,7 @@ class PoissonAdd(LossDistribution):
 
 def _flat_moment(base: LossDistribution, rate: float) -> FlatMoment | None:
     """Return the moments of the sampled distribution, if the base is of Laplace type."""
-    return FlatMoment.from_base(base.flat_form, rate, opposite=base.opposite_mass)
+    return FlatMoment.from_base(base.flat_form, rate, opposite=base.reverse_infinity_mass)
 
 
 def _modulus_bound(distribution: PoissonRemove | PoissonAdd, moment: FlatMoment, point: complex, power: float) -> float:
@@ -255,8 +255,12 @@ def _add_missing_mass(cells: LossCells) -> LossCells:
 
     A cell whose mass under P underflows has no mass under Q in the sum, although the missing mass may be in it.
     """
-    missing = 1 - cells.opposite_mass - math.fsum(cells.q_masses)
-    return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > MIN_MISSING_MASS else cells
+    missing = 1 - cells.reverse_infinity_mass - math.fsum(cells.q_masses)
+    return (
+        replace(cells, reverse_infinity_mass=cells.reverse_infinity_mass + missing)
+        if missing > MIN_MISSING_MASS
+        else cells
+    )
 
 
 def _cut_base_evenly(
@@ -291,7 +295,7 @@ def _base_losses(loss: Floats, rate: float) -> Floats:
 def sampled_remove(base: Atoms, rate: float) -> Atoms:
     """Return the loss distribution of ((1−q)A + qB, A), 0 < q < 1, given the one of (B, A)."""
     losses = np.append(log_mixture(base.losses, rate), math.log1p(-rate))
-    only_in_a = (1 - rate) * (base.opposite_mass + base.missing_opposite_mass)
+    only_in_a = (1 - rate) * (base.reverse_infinity_mass + base.missing_opposite_mass)
     masses = np.append(rate * base.masses + (1 - rate) * base.opposite_masses, only_in_a)
     return _finite_sampled_distribution(PoissonRemove(base, rate), base, (losses, masses))
 
@@ -321,15 +325,15 @@ def _finite_sampled_distribution(
         base.largest_loss if isinstance(distribution, PoissonRemove) else -float(np.min(base.losses, initial=math.inf))
     )
     slack = log_mixture_slope(
-        largest_base_loss + base.rounding_bound, distribution.rate
-    ) * base.rounding_bound + MIXTURE_ROUNDING * float(np.max(np.abs(losses), initial=0.0))
-    outside = {"infinite_mass": distribution.infinite_mass, "opposite_mass": distribution.opposite_mass}
+        largest_base_loss + base.rounding_error_bound, distribution.rate
+    ) * base.rounding_error_bound + MIXTURE_ROUNDING * float(np.max(np.abs(losses), initial=0.0))
+    outside = {"infinite_mass": distribution.infinite_mass, "reverse_infinity_mass": distribution.reverse_infinity_mass}
     atoms = Atoms.merge_losses(losses, masses, **outside, slack=slack)
-    mass_error = base.relative_mass_error + math.expm1(min(base.rounding_bound, 1.0)) + 8 * ROUND_OFF
+    mass_error = base.relative_mass_error + math.expm1(min(base.rounding_error_bound, 1.0)) + 8 * ROUND_OFF
     # The change of a loss relative to the base's is 1 − (1 − q) e^{∓l}.
     sign = -1 if isinstance(distribution, PoissonRemove) else 1
     with np.errstate(over="ignore"):
         change = np.clip(1 - (1 - distribution.rate) * np.exp(sign * atoms.losses), 0.0, 1.0) + 8 * ROUND_OFF
-    slacks = base.rounding_bound * change * (1 + 1e-9) + MIXTURE_ROUNDING * np.abs(atoms.losses)
+    slacks = base.rounding_error_bound * change * (1 + 1e-9) + MIXTURE_ROUNDING * np.abs(atoms.losses)
     formula = distribution if base.has_exact_reverse else None
     return replace(atoms, relative_mass_error=mass_error, formula=formula, slacks=slacks)

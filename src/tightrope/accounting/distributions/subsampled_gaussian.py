@@ -70,11 +70,11 @@ class PoissonGaussian(LossDistribution):
         return True
 
     @property
-    def moment_decays(self) -> bool:
+    def moment_decay_bounds(self) -> bool:
         return self.cut == math.inf and self.rate > MIN_DECAY_RATE
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return 0.0
 
     @property
@@ -101,9 +101,9 @@ class PoissonGaussian(LossDistribution):
         """Return the closed form of a single step; None if the distribution is truncated."""
         return None if self.cut < math.inf else self._generic_subsampled.profile(epsilon)
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         """Return the error bound of the generic subsampled distribution's profile."""
-        return self._generic_subsampled.profile_error(epsilon)
+        return self._generic_subsampled.profile_rounding_error(epsilon)
 
     @property
     def power_sign(self) -> int:
@@ -132,7 +132,7 @@ class PoissonGaussian(LossDistribution):
         """Return K(z), any shape; see ``enclose_cumulant``."""
         return self.enclose_cumulant(z)[0]
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return the error bound of ``enclose_cumulant`` at z."""
         del moment
         return self.enclose_cumulant(z)[1]
@@ -165,8 +165,8 @@ class PoissonGaussian(LossDistribution):
     def loss_cells(self, step: float) -> LossCells:
         return self._generic_subsampled.loss_cells(step)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return self._generic_subsampled.cells_between(step, low, high)
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
+        return self._generic_subsampled.loss_cells_between(step, low, high)
 
     def cells_by_count(self, count: int) -> LossCells:
         return self._generic_subsampled.cells_by_count(count)

@@ -81,7 +81,7 @@ class Subset(LossDistribution):
         return self.rate * self.base.infinite_mass
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return self.infinite_mass
 
     @property
@@ -89,12 +89,12 @@ class Subset(LossDistribution):
         return self._positive_part.largest_loss
 
     @property
-    def infinite_error(self) -> float:
-        return self.base.infinite_error + 4e-16
+    def infinity_mass_error(self) -> float:
+        return self.base.infinity_mass_error + 4e-16
 
     @property
-    def rounding_bound(self) -> float:
-        return self._positive_part.rounding_bound
+    def rounding_error_bound(self) -> float:
+        return self._positive_part.rounding_error_bound
 
     def reverse_distribution(self) -> Subset:
         return self
@@ -105,7 +105,7 @@ class Subset(LossDistribution):
     def profile(self, epsilon: Floats) -> Floats | None:
         return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas))
 
-    def profile_error(self, epsilon: Floats) -> Floats:
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
 
     def log_moment(self, z: Complexes) -> Complexes | None:
@@ -146,9 +146,9 @@ class Subset(LossDistribution):
 
     def loss_cells(self, step: float) -> LossCells:
         """Return cells of the base with an edge at 0, so that each is on one side."""
-        return self.cells_between(step, *EVERYWHERE)
+        return self.loss_cells_between(step, *EVERYWHERE)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
         return _both_sides(cut_for(self._positive_part, step, (min(low, -high), max(high, -low))), self.rate)
 
     def cells_by_count(self, count: int) -> LossCells:
@@ -168,9 +168,13 @@ def subset_distribution(distribution: LossDistribution, rate: float) -> LossDist
     infinite = cells.infinite_mass
     sampled = Subset(distribution, rate)
     atoms = Atoms.merge_losses(
-        cells.lower, cells.p_masses, infinite_mass=infinite, opposite_mass=infinite, slack=sampled.rounding_bound
+        cells.lower,
+        cells.p_masses,
+        infinite_mass=infinite,
+        reverse_infinity_mass=infinite,
+        slack=sampled.rounding_error_bound,
     )
-    mass_error = distribution.relative_mass_error + math.expm1(min(distribution.rounding_bound, 1.0)) + 8e-16
+    mass_error = distribution.relative_mass_error + math.expm1(min(distribution.rounding_error_bound, 1.0)) + 8e-16
     return replace(atoms, relative_mass_error=mass_error, formula=sampled if distribution.has_exact_reverse else None)
 
 
@@ -181,8 +185,8 @@ def _both_sides(base: LossCells, rate: float) -> LossCells:
     c + (1−p)(b − a + δ_∞), as all masses add up to one and the base is symmetric.
     """
     infinite = rate * base.infinite_mass
-    positive = replace(base.select_cells((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
-    above = replace(positive.poisson_remove(rate), infinite_mass=infinite, opposite_mass=infinite)
+    positive = replace(base.select_cells((base.lower >= 0) & (base.upper > 0)), reverse_infinity_mass=0.0)
+    above = replace(positive.poisson_remove(rate), infinite_mass=infinite, reverse_infinity_mass=infinite)
     differences = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
     at_zero = math.fsum(base.p_masses[(base.lower == 0) & (base.upper == 0)])
     zero_mass = at_zero + (1 - rate) * (math.fsum(differences) + base.infinite_mass)
@@ -305,7 +309,7 @@ class SubsetGaussian(LossDistribution):
         return True
 
     @property
-    def opposite_mass(self) -> float:
+    def reverse_infinity_mass(self) -> float:
         return 0.0
 
     @property
@@ -324,8 +328,8 @@ class SubsetGaussian(LossDistribution):
         """Return the closed form of a single step; None if the distribution is truncated."""
         return None if self.cut < math.inf else self._generic_subsampled.profile(epsilon)
 
-    def profile_error(self, epsilon: Floats) -> Floats:
-        return self._generic_subsampled.profile_error(epsilon)
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
+        return self._generic_subsampled.profile_rounding_error(epsilon)
 
     def _moment_integrand(self, c: float) -> MomentIntegrand:
         """Return the integrand of the larger part of M(c + iy), g^{c+1}."""
@@ -334,8 +338,8 @@ class SubsetGaussian(LossDistribution):
     def loss_cells(self, step: float) -> LossCells:
         return self._generic_subsampled.loss_cells(step)
 
-    def cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return self._generic_subsampled.cells_between(step, low, high)
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
+        return self._generic_subsampled.loss_cells_between(step, low, high)
 
     def cells_by_count(self, count: int) -> LossCells:
         return self._generic_subsampled.cells_by_count(count)
@@ -351,7 +355,7 @@ class SubsetGaussian(LossDistribution):
         """Return K(z), any shape; see ``enclose_cumulant``."""
         return self.enclose_cumulant(z)[0]
 
-    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return the error bound of ``enclose_cumulant`` at z."""
         del moment
         return self.enclose_cumulant(z)[1]

@@ -204,7 +204,7 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
         """The dominating pair of every (ε, δ)-private mechanism with the declared sums."""
         e, d = self._epsilon, self._delta
         losses, masses = np.array([e, -e]), (1 - d) / (1 + np.exp(np.array([-e, e])))
-        atoms = Atoms.merge_losses(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
+        atoms = Atoms.merge_losses(losses, masses, infinite_mass=d, reverse_infinity_mass=d, slack=4e-16 * e)
         return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=self.neighbors)
 
     @property
@@ -244,7 +244,7 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
 
 def _largest_loss(direction: Composition) -> float:
     """Return the supremum of the finite loss, rounding error included."""
-    rounding = math.fsum(n * law.rounding_bound for law, n in zip(direction.laws, direction.counts, strict=True))
+    rounding = math.fsum(n * law.rounding_error_bound for law, n in zip(direction.laws, direction.counts, strict=True))
     return direction.largest_loss + rounding
 
 
@@ -277,7 +277,7 @@ def gaussian_mu(law: LossDistribution) -> float | None:
     if isinstance(law, GaussianLossDistribution):
         return law.mu
     bounded = math.isfinite(law.largest_loss) and math.isfinite(law.reverse_distribution().largest_loss)
-    if not bounded or law.infinite_mass > 0 or law.opposite_mass > 0:
+    if not bounded or law.infinite_mass > 0 or law.reverse_infinity_mass > 0:
         return None
     # Atoms are used directly; other distributions are replaced by the ends of their cells, which dominate them.
     if isinstance(law, Atoms):
@@ -291,7 +291,9 @@ def gaussian_mu(law: LossDistribution) -> float | None:
     if not missing <= MASS_TOLERANCE or atoms.infinite_mass > 0:
         return None
     error = (
-        missing + 2 * atoms.rounding_bound + 4 * ROUND_OFF * (len(q) + float(np.max(np.abs(atoms.losses), initial=0.0)))
+        missing
+        + 2 * atoms.rounding_error_bound
+        + 4 * ROUND_OFF * (len(q) + float(np.max(np.abs(atoms.losses), initial=0.0)))
     )
     corners = _normal_quantile(atoms.masses) - _normal_quantile(q)
     return (max(0.0, float(np.max(corners, initial=0.0))) + 8 * error) * (1 + 1e-14)

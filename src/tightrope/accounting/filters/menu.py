@@ -142,7 +142,7 @@ def _symmetric_distribution(
         np.concatenate([-losses, [0.0], losses]),
         np.minimum(np.concatenate([mirrored, [center], up]) * factor, 1.0),
         infinite_mass=min(1.0, infinite * factor),
-        opposite_mass=min(1.0, opposite * factor),
+        reverse_infinity_mass=min(1.0, opposite * factor),
         slack=slack,
     )
 
@@ -210,7 +210,7 @@ def _same_composition(one: Composition, other: Composition) -> bool:
             continue
         if not (isinstance(law, Atoms) and isinstance(other_law, Atoms)):
             return False
-        numbers = {(a.infinite_mass, a.opposite_mass, a.rounding_bound) for a in (law, other_law)}
+        numbers = {(a.infinite_mass, a.reverse_infinity_mass, a.rounding_error_bound) for a in (law, other_law)}
         arrays = np.array_equal(law.losses, other_law.losses) and np.array_equal(law.masses, other_law.masses)
         if len(numbers) != 1 or not arrays:
             return False

@@ -70,13 +70,13 @@ def _distribution_moments(law: LossDistribution, orders: Orders) -> LogMoments:
         values = np.array([float(logsumexp(order * losses + log_masses)) for order in orders])
         largest = float(np.max(np.abs(losses), initial=0.0))
         error = 1e-15 * (z * largest + 64) + math.ulp(1.0) * len(losses)
-        infinite_mass = max(cells.infinite_mass, law.infinite_mass * (1 + law.infinite_error))
+        infinite_mass = max(cells.infinite_mass, law.infinite_mass * (1 + law.infinity_mass_error))
         return LogMoments(values + error + z * cells.slack, infinite_mass)
     one_by_one = [slice(i, i + 1) for i in range(len(orders))]
-    errors = np.concatenate([law.moment_error(points[i], closed_form[i]) for i in one_by_one])
+    errors = np.concatenate([law.log_moment_error(points[i], closed_form[i]) for i in one_by_one])
     return LogMoments(
-        closed_form.real + errors + z * law.rounding_bound + 4e-16 * np.abs(closed_form.real),
-        law.infinite_mass * (1 + law.infinite_error),
+        closed_form.real + errors + z * law.rounding_error_bound + 4e-16 * np.abs(closed_form.real),
+        law.infinite_mass * (1 + law.infinity_mass_error),
     )
 
 
@@ -248,7 +248,7 @@ class DirectionSums:
     def from_loss(cls, total: Composition, orders: tuple[float, ...]) -> DirectionSums:
         """Return the amounts that one charge adds, rounded up."""
         bounds = log_moments(total, orders)
-        rounding = math.fsum(n * law.rounding_bound for law, n in zip(total.laws, total.counts, strict=True))
+        rounding = math.fsum(n * law.rounding_error_bound for law, n in zip(total.laws, total.counts, strict=True))
         moments = tuple(Fraction(float(value)) for value in bounds.values)
         return cls(moments, max(0.0, total.largest_loss + rounding), Fraction(bounds.infinite_mass))
 

@@ -292,11 +292,11 @@ class AdaptiveRangeMethod(Method):
             return 1.0
         return min(1.0, math.exp(self.steps.log_tail_bound(epsilon)))
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε from the coarsest lattice; with other steps, the one of the pairs."""
         if self.others.laws:
-            return self.fallback.approximate_epsilon(target)
-        return self._curves_on(self._lattices[0])[1].approximate_epsilon(target)
+            return self.fallback.approximate_epsilon_at(target)
+        return self._curves_on(self._lattices[0])[1].approximate_epsilon_at(target)
 
     def precision_limit(self, epsilon: float) -> str:
         del epsilon

@@ -46,8 +46,8 @@ class BodyMoments:
     cached: dict[bytes, CumulantsByLaw] = field(default_factory=dict)
 
     @property
-    def rounding_bound(self) -> float:
-        return self.total.rounding_bound
+    def rounding_error_bound(self) -> float:
+        return self.total.rounding_error_bound
 
     def cumulants_by_law(self, z: Complexes) -> CumulantsByLaw:
         """Return K of every distribution, and its error."""
@@ -83,8 +83,8 @@ class TailJumpMoments:
     bodies: BodyMoments
 
     @property
-    def rounding_bound(self) -> float:
-        return self.bodies.rounding_bound
+    def rounding_error_bound(self) -> float:
+        return self.bodies.rounding_error_bound
 
     def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
         """Return K and its error, which for log(e_1 + e_2) is relative to the sum that is left after cancellation."""
@@ -190,7 +190,7 @@ def contour_applies(total: Composition) -> bool:
     if not (total.laws and all(law.has_moment for law in total.laws)):
         return False
     flat = any(law.flat_form is not None for law in total.laws)
-    if sum(total.counts) > MANY_STEPS or (not flat and any(law.moment_decays for law in total.laws)):
+    if sum(total.counts) > MANY_STEPS or (not flat and any(law.moment_decay_bounds for law in total.laws)):
         return True
     return total.log_decay(0.01, FLAT_DECAY_RANGE if flat else DECAY_RANGE) < -34
 
@@ -214,7 +214,7 @@ class ContourMethod(Method):
         return f"contour (with {self.fallback.name} and Chernoff's bound)" if self.troubles else "contour"
 
     def delta(self, epsilon: float) -> Interval:
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
         if epsilon not in self.answers:
             while len(self.answers) >= CACHED_ANSWERS:
@@ -318,7 +318,7 @@ class ContourMethod(Method):
 
     def cheap_delta_bound(self, epsilon: float) -> float:
         """Return Chernoff's bound, also of the slightly trimmed distribution, or only of that one if K has a wall."""
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds[1]
         trimmed = [INITIAL_TRIM] if self._trims_tails else []
         levels = [self._select_level(mass) for mass in (trimmed if self.aims else [0.0, *trimmed])]
@@ -329,7 +329,7 @@ class ContourMethod(Method):
     def precision_limit(self, epsilon: float) -> str:
         return self.troubles.get(epsilon, "")
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε of the saddle point; if that is hidden behind a wall, of the bodies' saddle: jumps add little."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
@@ -345,7 +345,7 @@ class ContourMethod(Method):
     @staticmethod
     def _guess_from_saddle(lines: LineIntegral, target: float) -> tuple[float, int] | None:
         try:
-            return lines.right.approximate_epsilon(math.log(target))
+            return lines.right.approximate_epsilon_at(math.log(target))
         except PrecisionError:
             return None
 

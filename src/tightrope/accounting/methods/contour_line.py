@@ -38,7 +38,7 @@ class MomentSource(Protocol):
     """Functions that a contour integral needs, of a composition or of a part of one."""
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """A bound on the rounding error of the summed loss, in nats."""
 
     def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
@@ -133,7 +133,7 @@ class RealAxis:
                 return index
             index = best
 
-    def approximate_epsilon(self, log_target: float) -> tuple[float, int] | None:
+    def approximate_epsilon_at(self, log_target: float) -> tuple[float, int] | None:
         """Return an ε where the saddle-point formula gives about e^{log_target}, and the index of its saddle, or None.
 
         ε(c) = K'(c) − 1/c − 1/(1+c) has its saddle at c, and there the formula falls as c grows.
@@ -209,7 +209,9 @@ class RealAxis:
         c, cumulants, errors = self.points_at(indices), self.cumulants_at(indices), self.cumulant_errors(indices)
         peaks = np.zeros_like(c) if self.between_poles else c * np.log(c) - (1 + c) * np.log1p(c)
         rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
-        return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.rounding_bound + rounding)
+        return np.asarray(
+            cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.rounding_error_bound + rounding
+        )
 
 
 # Choice of the line Re z = c of the contour integral, its step, and its nodes (theory §3, §3.1).
@@ -423,7 +425,9 @@ class LineIntegral:
             raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
         value, rounding, rest = self._sum_nodes(nodes, epsilon, height, math.exp(min(aim - height, 700.0)))
         # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
-        slack_error = self.source.rounding_bound * math.exp(min(abs(nodes.c) * self.source.rounding_bound, 700.0))
+        slack_error = self.source.rounding_error_bound * math.exp(
+            min(abs(nodes.c) * self.source.rounding_error_bound, 700.0)
+        )
         error = math.exp(min(plan.alias - height, 700.0)) + rest + rounding + slack_error
         if not math.isfinite(error):
             raise PrecisionError(f"the error of the integral is unknown at epsilon={epsilon!r}")
@@ -513,7 +517,7 @@ class ContourIntegral:
 
     def delta(self, epsilon: float) -> Interval:
         """Return an interval that contains δ(ε)."""
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
         if self._underflows_to_zero(epsilon):
             return round_outward(self.total.infinite_mass, math.ulp(0.0) + self._infinite_error)

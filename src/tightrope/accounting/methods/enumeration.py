@@ -36,9 +36,9 @@ def enumerate_composition(total: Composition) -> Atoms | None:
             starts = np.flatnonzero(np.append(True, differs))
             losses, masses = sums[starts], np.add.reduceat(sum_masses, starts)
             merge_distance += float(np.max(sums - np.repeat(losses, np.diff(np.append(starts, len(sums))))))
-    opposite = any_of((law.opposite_mass, n) for law, n in zip(laws, total.counts, strict=True))
+    opposite = any_of((law.reverse_infinity_mass, n) for law, n in zip(laws, total.counts, strict=True))
     steps = sum(total.counts)
-    slack = total.rounding_bound + merge_distance + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
+    slack = total.rounding_error_bound + merge_distance + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
     return Atoms(
         losses,
         masses,

@@ -257,7 +257,7 @@ def compose_on_grid(
         return Grid(Lattice(EMPTY_STEP, (), 1.0), None, 0.0, 0.0, 0.0, 0.0)
     step = step_for(total, points, window)
     counts = total.counts
-    cells = [law.cells_between(step, window.low - step, window.high + step / 2) for law in total.laws]
+    cells = [law.loss_cells_between(step, window.low - step, window.high + step / 2) for law in total.laws]
     parts, snapped = [], []
     for law_cells in cells:
         parts.append(fold_into_window(law_cells, window, step))
@@ -266,7 +266,7 @@ def compose_on_grid(
     infinite = any_of((p.infinite_mass, n) for p, n in zip(snapped, counts, strict=True))
     slacks, squared_ranges, drifts, upper = [], [], [], []
     for law, p, n in zip(total.laws, snapped, counts, strict=True):
-        slacks.append(n * (law.rounding_bound + p.largest_snap))
+        slacks.append(n * (law.rounding_error_bound + p.largest_snap))
         squared_ranges.append(n * p.range**2)
         drifts.append(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2)
         upper.append(_sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass))
@@ -387,7 +387,7 @@ class GridMethod(Method):
     name = "grid"
 
     def delta(self, epsilon: float) -> Interval:
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
         low, high = 0.0, 1.0
         for points in GRIDS:
@@ -405,7 +405,7 @@ class GridMethod(Method):
 
     def delta_upper_bound(self, epsilon: float) -> float:
         """Return the upper end alone; since errors fall as h², refinement stops once the upper end is stable."""
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.delta(epsilon)[1]
         high = 1.0
         for points in GRIDS:
@@ -420,10 +420,10 @@ class GridMethod(Method):
                 break
         return round_outward(high, high * self.total.relative_mass_error)[1]
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return a guess from the coarsest grid."""
         try:
-            return self._grid_for_epsilon(GRIDS[0], 0.0).upper.approximate_epsilon(target)
+            return self._grid_for_epsilon(GRIDS[0], 0.0).upper.approximate_epsilon_at(target)
         except PrecisionError:
             return None
 

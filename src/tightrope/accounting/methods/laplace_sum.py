@@ -151,7 +151,7 @@ class MultiScaleSum:
         )
 
     @cached_property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """Nats by which rounding the widths may move the sum."""
         pairs = zip(self.flats, self.integer_widths, self.counts, strict=True)
         change = sum(
@@ -318,7 +318,7 @@ class SingleScaleSum:
         return 2.0 ** (51 - math.ceil(math.log2(self.count)))
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """Zero, since the scale is exact."""
         return 0.0
 
@@ -414,7 +414,7 @@ class PositiveSum(Protocol):
         """Positions are multiples of one over this."""
 
     @property
-    def rounding_bound(self) -> float:
+    def rounding_error_bound(self) -> float:
         """A bound on the rounding of the sum, in nats."""
 
     def scaled_delta_at(self, theta: float) -> tuple[float, float, float]: ...
@@ -453,7 +453,7 @@ class LaplaceSumMethod(Method):
         return round_outward(self.total.infinite_mass + high, over)[1]
 
     def _rounding_bound(self, epsilon: float) -> float:
-        return self.total.rounding_bound + self.sum.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
+        return self.total.rounding_error_bound + self.sum.rounding_error_bound + 4 * ROUND_OFF * abs(epsilon)
 
     def _round_down_to_unit(self, epsilon: float) -> float:
         """Return the nearest position that is certainly no larger, despite the rounded quotient."""
@@ -478,7 +478,7 @@ class LaplaceSumMethod(Method):
             self.cached[theta] = delta, delta * error
         return self.cached[theta]
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return a guess from the saddle point or the largest atom, refined by inverse interpolation."""
         rest = target - self.total.infinite_mass
         if not rest > 0:

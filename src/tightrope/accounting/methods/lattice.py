@@ -212,7 +212,7 @@ class Lattice:
         error += value * (rounding + tilted.scale_error) + TINY_MASS
         return self.infinite_mass + value, error + 4 * ROUND_OFF * self.infinite_mass
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε with δ about ``target``, from the saddle point."""
         rest = target - self.infinite_mass
         if not (rest > 0 and self.parts):

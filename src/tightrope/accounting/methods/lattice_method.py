@@ -169,8 +169,8 @@ class LatticeMethod(Method):
         high, error = self.lattice.delta(epsilon - self.slack)
         return round_outward(high, error + self.inexact * high)[1]
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
-        return self.lattice.approximate_epsilon(target)
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
+        return self.lattice.approximate_epsilon_at(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ class TwoSidedLatticeMethod(Method):
         high, over = self.above.delta(epsilon - self.slack)
         return round_outward(high, over + self.inexact * high)[1]
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
-        return self.above.approximate_epsilon(target)
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
+        return self.above.approximate_epsilon_at(target)
 
 
 def on_lattice(total: Composition) -> Method | None:
@@ -215,7 +215,7 @@ def on_lattice(total: Composition) -> Method | None:
         parts.append(LatticePart.from_masses(nearest[on].astype(np.int64), law.masses[on], n, law.infinite_mass))
         moves.append(n * float(np.max(distance[on], initial=0.0)))
         off_lattice_masses.append(n * math.fsum(law.masses[~on]))
-    slack, off_lattice = total.rounding_bound + math.fsum(moves), math.fsum(off_lattice_masses)
+    slack, off_lattice = total.rounding_error_bound + math.fsum(moves), math.fsum(off_lattice_masses)
     infinite, mass_error = total.infinite_mass, total.relative_mass_error
     if off_lattice > 0:
         above, below = (Lattice(step, tuple(parts), infinite + lost) for lost in (off_lattice, 0.0))

@@ -100,7 +100,7 @@ class Method(ABC):
         del epsilon
         return ""
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε with δ(ε) about ``target``; None by default, and if no approximation exists."""
         del target
         return None
@@ -119,7 +119,7 @@ STOP_MARGIN = 1e-13
 
 
 def interpolate_epsilon(
-    delta_at: Callable[[float], float], rough: EpsilonGuess, target: float, largest: float
+    delta_at_epsilon: Callable[[float], float], rough: EpsilonGuess, target: float, largest: float
 ) -> EpsilonGuess:
     """Refine a rough guess of the ε at which δ equals the target, in few evaluations.
 
@@ -129,7 +129,7 @@ def interpolate_epsilon(
     points: list[tuple[float, float]] = []  # log of the ratio of δ to the target, and ε
     epsilon, low, high = rough.epsilon, 0.0, largest
     while len(points) < MAX_STEPS:
-        delta = delta_at(epsilon)
+        delta = delta_at_epsilon(epsilon)
         if not delta > 0:
             return rough
         excess = math.log(delta / (target * (1 - AIM_MARGIN)))

@@ -123,7 +123,7 @@ class OffsetCurve:
         low, high = (np.maximum(*ends) for ends in zip(*parts, strict=True))
         return OffsetCurve(self.step, low, high, max(self.rest, other.rest))
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε with F(ε) about the target, and the rate at which F decays there."""
         cell = int(np.count_nonzero(self.upper > target)) - 1
         if not 0 <= cell < len(self.upper) - 1 or not self.upper[cell + 1] > 0:
@@ -142,7 +142,7 @@ class OffsetCurve:
             np.concatenate([-losses[:0:-1], losses]),
             np.concatenate([mirrored, masses]),
             infinite_mass=self.rest,
-            opposite_mass=self.rest,
+            reverse_infinity_mass=self.rest,
             slack=LENGTH_ROUNDING * float(losses[-1]),
         )
         roundings = high[1:-1] / np.maximum(masses * math.expm1(self.step), LEAST_DOUBLE)

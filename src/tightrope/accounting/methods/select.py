@@ -52,7 +52,7 @@ class DirectionTail(NamedTuple):
         """Return the side of a distribution, whose largest loss may have a rounding error."""
         return cls(
             law,
-            float(np.nextafter(law.largest_loss + law.rounding_bound, np.inf)),
+            float(np.nextafter(law.largest_loss + law.rounding_error_bound, np.inf)),
             Composition.from_distribution(law).infinite_bounds,
         )
 

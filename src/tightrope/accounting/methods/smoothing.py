@@ -80,7 +80,9 @@ def separate_heavy_atoms(total: Composition) -> AtomicPart | None:
         masses = cells.p_masses[single]
         rest = 1 - math.fsum(masses)  # counts as infinite
         laws.append(
-            Atoms.merge_losses(cells.lower[single], masses, infinite_mass=rest, opposite_mass=rest, slack=cells.slack)
+            Atoms.merge_losses(
+                cells.lower[single], masses, infinite_mass=rest, reverse_infinity_mass=rest, slack=cells.slack
+            )
         )
     if not all(len(law.losses) for law in laws):
         return None
@@ -174,7 +176,7 @@ class ChernoffBound:
         if distance > 0:
             log_factor = min(log_factor, math.log(-math.expm1(-distance)))
         rounding = float(error[0]) + 16 * ROUND_OFF * (abs(value) + abs(c * epsilon) + abs(log_factor) + 64)
-        log_bound = value - c * epsilon + log_factor + c * self.total.rounding_bound + rounding
+        log_bound = value - c * epsilon + log_factor + c * self.total.rounding_error_bound + rounding
         return round_outward(infinite + math.exp(min(log_bound, 0.0)), 8 * ROUND_OFF)[1]
 
     def distance_to_maximum(self, epsilon: float) -> float:
@@ -182,9 +184,9 @@ class ChernoffBound:
         distance = self.total.largest_loss - epsilon
         if not distance < math.inf:
             return math.inf
-        return distance + self.total.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
+        return distance + self.total.rounding_error_bound + 4 * ROUND_OFF * abs(epsilon)
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return ε at which the best bound is ``target``: the least (K(c) + log(c^c/(1+c)^{1+c}) − log target)/c."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
@@ -379,7 +381,7 @@ class SmoothingMethod(Method):
 
     def _unconditional_bounds(self, epsilon: float) -> Interval:
         """Return bounds that always hold."""
-        if epsilon >= self.total.largest_loss + self.total.rounding_bound:
+        if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
         low, high = self.total.infinite_bounds[0], self.cheap_delta_bound(epsilon)
         if high - self.total.infinite_mass <= SUBNORMAL:
@@ -396,7 +398,11 @@ class SmoothingMethod(Method):
         """Return a lower bound on δ, from the paths in which every loss is an atom."""
         if self.separate_atoms is None:
             return 0.0
-        slack = self.total.rounding_bound + self.separate_atoms.sums.rounding_bound + 4 * ROUND_OFF * abs(epsilon)
+        slack = (
+            self.total.rounding_error_bound
+            + self.separate_atoms.sums.rounding_error_bound
+            + 4 * ROUND_OFF * abs(epsilon)
+        )
         exact, error = self.separate_atoms.delta(epsilon + slack)
         infinite = self.total.infinite_bounds[0]
         return round_outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
@@ -404,8 +410,8 @@ class SmoothingMethod(Method):
     def cheap_delta_bound(self, epsilon: float) -> float:
         return self.bounds.delta_chernoff_bound(epsilon)
 
-    def approximate_epsilon(self, target: float) -> EpsilonGuess | None:
-        rough = self.bounds.approximate_epsilon(target)
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
+        rough = self.bounds.approximate_epsilon_at(target)
         upper = self.fallback.delta_upper_bound if self._grid_goes_first else self._upper_bound_without_fallback
         try:
             return rough and interpolate_epsilon(upper, rough, target, self.total.largest_loss)

@@ -191,7 +191,7 @@ def _log_moment_values(law: LossDistribution, z: Complexes) -> tuple[Complexes, 
 
 def uniform_slack(law: LossDistribution) -> float:
     """Return a bound on the error of every loss, beyond the part that ``on_line`` accounts for."""
-    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.rounding_bound
+    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.rounding_error_bound
 
 
 def on_line(law: LossDistribution, c: float) -> LineDistribution:

@@ -39,8 +39,8 @@ class OneBit(MeanOracle):
     response: Response
 
     @property
-    def change_probabilities(self) -> Change:
-        return self.response.change_probabilities
+    def report_change_probabilities(self) -> Change:
+        return self.response.report_change_probabilities
 
     @property
     def channel(self) -> SymmetricChannel:
@@ -48,8 +48,8 @@ class OneBit(MeanOracle):
         return self.response.channel
 
     @property
-    def report_count(self) -> int:
-        return self.response.report_count
+    def possible_report_count(self) -> int:
+        return self.response.possible_report_count
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Return bits, or 2 for silence, shape [n]."""
@@ -61,7 +61,7 @@ class OneBit(MeanOracle):
         beyond = 1 / (2 * (self.response.true_support_probability - self.response.false_support_probability))
         positions = [Fraction(1, 2) - beyond, Fraction(1, 2) + beyond, Fraction(1, 2)]
         decoded = self.grid_values(np.array(list(map(float, positions))), 1)
-        return np.asarray(decoded[check_categories("reports", reports, self.report_count)])
+        return np.asarray(decoded[check_categories("reports", reports, self.possible_report_count)])
 
     def _variance_at(self, value: float) -> float:
         """Return (width / 2)² (a / (p − q)² − y²), a the probability of an answer, y the value scaled to [−1, 1]."""
@@ -132,12 +132,12 @@ class Window(MeanOracle):
         return Fraction(self.inside, WORD)
 
     @property
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change between the two ends, whose windows are disjoint; overlapping windows change less."""
         return self.window_probability, (1 - self.window_probability) * self.length / WINDOW_STEPS
 
     @property
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         return WINDOW_STEPS + self.length
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
@@ -153,13 +153,13 @@ class Window(MeanOracle):
 
     def decode_reports(self, reports: ArrayLike) -> Floats:
         """Return the numbers whose reports have these cells on average, shape [n]."""
-        cells = check_categories("reports", reports, self.report_count)
+        cells = check_categories("reports", reports, self.possible_report_count)
         base, slope = (float(number) for number in self._cell_mean_line())
         return self.grid_values(np.asarray((cells - base) / slope, dtype=np.float64), WINDOW_STEPS)
 
     def _cell_mean_line(self) -> tuple[Fraction, Fraction]:
         """Return (base, slope) with E[cell] = base + slope · start."""
-        rest, length, cells = 1 - self.window_probability, self.length, self.report_count
+        rest, length, cells = 1 - self.window_probability, self.length, self.possible_report_count
         triangle = Fraction(length * (length - 1), 2)
         all_cells = Fraction(cells * (cells - 1), 2)
         base = self.window_probability * triangle / length + rest * (all_cells - triangle) / WINDOW_STEPS
@@ -178,7 +178,7 @@ class Window(MeanOracle):
     def _cell_square_mean(self, start: int) -> Fraction:
         """Return E[cell²] for a window that begins at ``start``."""
         window = _sum_of_squares(start + self.length) - _sum_of_squares(start)
-        rest = _sum_of_squares(self.report_count) - window
+        rest = _sum_of_squares(self.possible_report_count) - window
         return self.window_probability * window / self.length + (1 - self.window_probability) * rest / WINDOW_STEPS
 
 
@@ -234,16 +234,16 @@ class Mixture(MeanOracle):
         return Fraction(self.weight, WORD)
 
     @property
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change between the two ends, which is the largest for both kinds of reports."""
         return join_changes(
-            (self.cell_probability, self.window.change_probabilities),
-            (1 - self.cell_probability, self.bit.change_probabilities),
+            (self.cell_probability, self.window.report_change_probabilities),
+            (1 - self.cell_probability, self.bit.report_change_probabilities),
         )
 
     @property
-    def report_count(self) -> int:
-        return self.window.report_count + 2
+    def possible_report_count(self) -> int:
+        return self.window.possible_report_count + 2
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Return cells, or the two numbers after them for bits, shape [n]."""
@@ -251,12 +251,15 @@ class Mixture(MeanOracle):
         is_cell = randomness.random_words(len(numbers)) < np.uint64(self.weight)
         out = np.empty(len(numbers), dtype=np.uint32)
         out[is_cell] = self.window.perturb(numbers[is_cell], randomness)
-        out[~is_cell] = self.bit.perturb(numbers[~is_cell], randomness) + np.uint32(self.window.report_count)
+        out[~is_cell] = self.bit.perturb(numbers[~is_cell], randomness) + np.uint32(self.window.possible_report_count)
         return out
 
     def decode_reports(self, reports: ArrayLike) -> Floats:
         """Return the decoded cells and bits, shape [n]."""
-        numbers, first_bit = check_categories("reports", reports, self.report_count), self.window.report_count
+        numbers, first_bit = (
+            check_categories("reports", reports, self.possible_report_count),
+            self.window.possible_report_count,
+        )
         out = np.empty(len(numbers))
         is_cell = numbers < first_bit
         out[is_cell] = self.window.decode_reports(numbers[is_cell])

@@ -44,7 +44,7 @@ class Hadamard(FrequencyOracle):
         return Fraction(1, 2)
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         """The change of two categories, whose halves differ in half of all reports."""
         return self.true_support_probability / 2, (1 - self.true_support_probability) / 2
 
@@ -59,14 +59,14 @@ class Hadamard(FrequencyOracle):
         return Channel(np.where(odd, float((1 - self.true_support_probability) / half), favored))
 
     @property
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         """The number of different reports."""
         return 1 << self.bits
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Return numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
+        out = np.empty(len(truth), dtype=smallest_type(self.possible_report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
             out[start : start + PEOPLE_AT_ONCE] = self._randomize_block(block, randomness.random_words(len(block)))
@@ -81,7 +81,7 @@ class Hadamard(FrequencyOracle):
         lowest = row & (~row + np.uint64(1))
         return np.asarray(uniform ^ np.where(is_wrong, lowest, np.uint64(0)))
 
-    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally with C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, from the counts N_y of reports y."""
         return Tally(people, people, (people + hadamard_transform(counts)[1 : self.k + 1]) // 2)
 

@@ -100,13 +100,13 @@ class Hashing(FrequencyOracle):
         return Fraction(1, self.linear.order)
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         """The change of two values: hashes differ with probability 1 − 1/g; else reports are equally likely."""
         apart = 1 - Fraction(1, self.linear.order)
         return apart * self.response.true_support_probability, apart * self.response.false_support_probability
 
     @property
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         """The number of different reports."""
         return self.linear.seed_count * self.linear.order
 
@@ -122,9 +122,9 @@ class Hashing(FrequencyOracle):
         return Channel(matrix.reshape(self.k, seeds * order))
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
-        """Return numbers below ``report_count``, of the smallest unsigned type, shape [n]."""
+        """Return numbers below ``possible_report_count``, of the smallest unsigned type, shape [n]."""
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
+        out = np.empty(len(truth), dtype=smallest_type(self.possible_report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
             seeds = uniform_below(self.linear.seed_count, len(block), randomness)
@@ -132,7 +132,7 @@ class Hashing(FrequencyOracle):
             out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
 
-    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally of the supports of all values, from the counts of reports."""
         histogram = counts.reshape(self.linear.seed_count, self.linear.order)
         return Tally(people, people, self.linear.support_counts(histogram)[: self.k])

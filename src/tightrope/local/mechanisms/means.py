@@ -30,18 +30,18 @@ class MeanOracle(LocalMechanism):
 
     @property
     @abstractmethod
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change of probability between the two most distinguishable values, ``lower`` and ``upper``."""
 
     @property
     @abstractmethod
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         """The number of different reports, which are integers from 0."""
 
     @property
     def report_bits(self) -> int:
         """The number of bits in a report."""
-        return (self.report_count - 1).bit_length()
+        return (self.possible_report_count - 1).bit_length()
 
     @abstractmethod
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
@@ -89,8 +89,8 @@ class MeanOracle(LocalMechanism):
 
     def check_tally(self, tally: Tally) -> None:
         """Raise ``InputError`` unless the tally counts at least two reports of this mechanism."""
-        if tally.people < 2 or len(tally.counts) != self.report_count:
-            expected = f"of at least 2 reports, each one of {self.report_count}"
+        if tally.people < 2 or len(tally.counts) != self.possible_report_count:
+            expected = f"of at least 2 reports, each one of {self.possible_report_count}"
             raise InputError("tally", (tally.people, len(tally.counts)), expected, "one report has no spread")
 
     def least_report_variance(self, value: float) -> float:
@@ -103,13 +103,15 @@ class MeanOracle(LocalMechanism):
     def tally_reports(self, reports: ArrayLike) -> Tally:
         """Return the counts of each report; raises ``InputError`` for reports that the mechanism cannot produce."""
         counts = self.count_reports(reports)
-        return self.tally_of(int(counts.sum()), counts)
+        return self.tally_of_reports(int(counts.sum()), counts)
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts of each report, shape [report_count]; counts of disjoint sets of reports add up."""
-        return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
+        """Return the counts of each report, shape [possible_report_count]; counts of disjoint sets add up."""
+        return count_occurrences(
+            check_categories("reports", reports, self.possible_report_count), self.possible_report_count
+        )
 
-    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally of this many reports with these ``counts``."""
         return Tally(people, people, counts)
 

@@ -60,7 +60,7 @@ class FrequencyOracle(LocalMechanism):
 
     @property
     @abstractmethod
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change between two different values: the probability, under the first, of reports that are more likely
         under the first, and of those that are more likely under the second. All have the same odds.
         """
@@ -77,7 +77,7 @@ class FrequencyOracle(LocalMechanism):
     @property
     def report_bits(self) -> int:
         """The number of bits in a report."""
-        return self.k if self.report_count is None else (self.report_count - 1).bit_length()
+        return self.k if self.possible_report_count is None else (self.possible_report_count - 1).bit_length()
 
     @abstractmethod
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
@@ -87,27 +87,29 @@ class FrequencyOracle(LocalMechanism):
         """
 
     @property
-    def report_count(self) -> int | None:
+    def possible_report_count(self) -> int | None:
         """The number of different reports if they are numbers from 0; None if they are rows of k bits."""
         return None
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts of each report, shape [report_count], or of each bit, shape [k]; they can be added up.
+        """Return the counts of each report, shape [possible_report_count], or of each bit, shape [k]; they add up.
 
         Raises ``InputError`` for reports that the mechanism cannot produce.
         """
-        if self.report_count is None:
+        if self.possible_report_count is None:
             return count_bits_by_column(check_packed_rows("reports", reports, self.k), self.k)
-        return count_occurrences(check_categories("reports", reports, self.report_count), self.report_count)
+        return count_occurrences(
+            check_categories("reports", reports, self.possible_report_count), self.possible_report_count
+        )
 
-    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally of this many reports with these ``counts``; here each bit is a supported value."""
         return Tally(people, people, counts)
 
     def tally_reports(self, reports: ArrayLike) -> Tally:
         """Return the counts of the values that reports support; raises ``InputError`` for impossible reports."""
         counts = self.count_reports(reports)
-        return self.tally_of(len(np.asarray(reports)), counts)
+        return self.tally_of_reports(len(np.asarray(reports)), counts)
 
     @property
     def report_variances(self) -> tuple[Fraction, Fraction]:

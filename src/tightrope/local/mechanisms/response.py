@@ -50,7 +50,7 @@ class Response(FrequencyOracle):
         return 1 - Fraction(self.silence, WORD)
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         return self.true_support_probability, self.false_support_probability
 
     @property
@@ -65,7 +65,7 @@ class Response(FrequencyOracle):
         )
 
     @property
-    def report_count(self) -> int:
+    def possible_report_count(self) -> int:
         """The number of different reports."""
         return self.k + (self.silence > 0)
 
@@ -75,7 +75,7 @@ class Response(FrequencyOracle):
         Raises ``InputError`` unless the values are integers in 0..k − 1.
         """
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(self.report_count))
+        out = np.empty(len(truth), dtype=smallest_type(self.possible_report_count))
         loop = compiled_loop(randomize_responses, len(truth))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             self._fill_reports(
@@ -107,7 +107,7 @@ class Response(FrequencyOracle):
             raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "use local.hashing")
         return super(Response, self).count_reports(reports)
 
-    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally: each report supports its own category, and silent reports are not answered."""
         return Tally(people, int(counts[: self.k].sum()), counts[: self.k])
 

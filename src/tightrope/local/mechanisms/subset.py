@@ -49,7 +49,7 @@ class SubsetSelection(FrequencyOracle):
         )
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         """The change for sets with the first category but not the second, and the reverse."""
         p, w, others = self.true_support_probability, self.size, self.k - 1
         return p * (self.k - w) / others, (1 - p) * w / others

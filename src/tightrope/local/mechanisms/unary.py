@@ -60,7 +60,7 @@ class UnaryEncoding(FrequencyOracle):
         return self.digits.one_probability
 
     @property
-    def change_probabilities(self) -> tuple[Fraction, Fraction]:
+    def report_change_probabilities(self) -> tuple[Fraction, Fraction]:
         """The change for two bits: (1, 0) has p (1 − q) under the first value and q (1 − p) under the second."""
         p, q = self.true_support_probability, self.false_support_probability
         return p * (1 - q), q * (1 - p)
@@ -150,8 +150,8 @@ class Rappor(FrequencyOracle):
         return _flipped_probability(self.permanent.false_support_probability, self.flip.one_probability)
 
     @property
-    def change_probabilities(self) -> Change:
-        return self.permanent.change_probabilities
+    def report_change_probabilities(self) -> Change:
+        return self.permanent.report_change_probabilities
 
     @property
     def loss_once(self) -> PrivacyLoss:

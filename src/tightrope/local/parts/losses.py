@@ -81,24 +81,24 @@ def guarantee_of_change(change: Change) -> Guarantee:
 
 
 class LocalMechanism(ABC):
-    """Base class of local mechanisms: the loss and the guarantee follow from ``change_probabilities``."""
+    """Base class of local mechanisms: the loss and the guarantee follow from ``report_change_probabilities``."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def change_probabilities(self) -> Change:
+    def report_change_probabilities(self) -> Change:
         """The change between a person's two most distinguishable values; exactly what is sampled."""
 
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one report, from the integer weights that are sampled; neighbors are "local"."""
-        return loss_of_change(self.change_probabilities)
+        return loss_of_change(self.report_change_probabilities)
 
     @property
     def guarantee(self) -> Guarantee:
         """The realized (ε, 0, η), rounded up; ε is at most the requested one."""
-        return guarantee_of_change(self.change_probabilities)
+        return guarantee_of_change(self.report_change_probabilities)
 
 
 # Probabilities as integers out of 2⁶⁴, rounded so that odds never exceed e^ε.

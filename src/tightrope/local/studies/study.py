@@ -387,7 +387,7 @@ def mechanism_facts(study: Study) -> MechanismFacts:
         probabilities["a report supports the true category"] = mechanism.true_support_probability
         probabilities["a report supports a given other category"] = mechanism.false_support_probability
         probabilities["a report is not empty"] = mechanism.answer_probability
-    up, down = mechanism.change_probabilities
+    up, down = mechanism.report_change_probabilities
     probabilities["for two different answers, a report that supports only the first, given the first"] = up
     probabilities["the same report, given the second"] = down
     chances = [

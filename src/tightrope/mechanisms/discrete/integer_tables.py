@@ -197,7 +197,7 @@ def meets_points(atoms: Atoms, points: Points) -> bool:
 def largest_excess(atoms: Atoms, points: Points) -> float:
     """Return the largest excess of an upper bound on δ(ε_i), rounding included, over δ_i; at most 0 if all are met."""
     epsilons = np.array([epsilon for epsilon, _ in points])
-    above = atoms.profile(epsilons - atoms.rounding_bound) * (1 + 2.0**-51 * (len(atoms.losses) + 8))
+    above = atoms.profile(epsilons - atoms.rounding_error_bound) * (1 + 2.0**-51 * (len(atoms.losses) + 8))
     return float(np.max(above - np.array([delta for _, delta in points])))
 
 

@@ -149,7 +149,7 @@ def dominating_atoms(laws: Sequence[Atoms]) -> Atoms:
     nodes = np.unique(np.concatenate([[0.0], *(curve.losses for curve in curves)]))
     if not len(nodes) * len(curves) <= MAX_VALUES:
         raise InputError("sensitivity", len(laws), "a smaller one for a law that is not unimodal", "make it unimodal")
-    values = np.array([curve.delta_at(nodes) for curve in curves])
+    values = np.array([curve.delta_at_epsilon(nodes) for curve in curves])
     # The nodes of the maximum: the common ones, and the crossings between them. A linear curve that is highest at both
     # ends of an interval is highest throughout.
     highest = values.max(axis=0)
@@ -192,7 +192,7 @@ class Profile:
             weights[j] = masses[j] + weights[j + 1] * math.exp(-steps[j])
         return cls(losses, gains, weights, law.infinite_mass)
 
-    def delta_at(self, epsilons: Floats) -> Floats:
+    def delta_at_epsilon(self, epsilons: Floats) -> Floats:
         """Return δ(ε) = δ_∞ + A_j + B_j (1 − e^{ε − l_j}) with l_j the first loss above ε."""
         places = np.searchsorted(self.losses, epsilons, side="right")
         above = np.append(self.losses, np.inf)[places]
@@ -233,13 +233,13 @@ def _right_slope(middle: Node, right: Node) -> float:
 
 def _atoms_from_hull(hull: list[Node], laws: Sequence[Atoms]) -> Atoms:
     """Return masses γ (jump of the slope) at every kink, mirrored below 0, raised until the hull is dominated."""
-    infinite, slack = max(law.infinite_mass for law in laws), max(law.rounding_bound for law in laws)
+    infinite, slack = max(law.infinite_mass for law in laws), max(law.rounding_error_bound for law in laws)
     mass_error = max(law.relative_mass_error for law in laws)
     ends = [*hull, (math.inf, hull[-1][1])]
     kinks = zip(hull, hull[1:], ends[2:], strict=False)
     masses = {node[0]: max(0.0, _right_slope(node, right) - _left_slope(left, node)) for left, node, right in kinks}
     raw = _symmetric_atoms(masses, infinite, slack, 1.0)
-    deltas = Profile.from_atoms(raw).delta_at(np.array([epsilon for epsilon, _ in hull]))
+    deltas = Profile.from_atoms(raw).delta_at_epsilon(np.array([epsilon for epsilon, _ in hull]))
     targets = np.array([value for _, value in hull])
     positive = (targets > infinite) & (deltas > 0)
     shortfall = float(np.max(targets[positive] / deltas[positive] - 1, initial=0.0))

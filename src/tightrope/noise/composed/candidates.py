@@ -117,7 +117,7 @@ def best_candidate(problem: CompositionProblem, family: NoiseFamily) -> Candidat
     """Return the cheapest distribution of the family; ``InsufficientBudgetError`` if all violate the points."""
     candidates: list[Candidate] = []
     failures = [f"no {family.name} noise meets {list(problem.points)}"]
-    for distribution in family.candidate_laws(repeated_releases(problem)):
+    for distribution in family.candidate_noise_distributions(repeated_releases(problem)):
         try:
             candidates.append(candidate_at_least_size(problem, family.name, distribution))
         except InsufficientBudgetError as error:

@@ -62,10 +62,10 @@ class Arithmetic(ExpressionTree):
             f"{parenthesize_part(self.right, self.binding_strength + 1)}"
         )
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range, which follows from the operands' ends: rounded operations are monotone, too."""
         kind = numeric_kind(self.child_nodes, schema)
-        left, right = self.left.infer_facts(schema), self.right.infer_facts(schema)
+        left, right = self.left.infer_column_facts(schema), self.right.infer_column_facts(schema)
         if self.operation == "/":
             if right.lower <= 0 <= right.upper:
                 return ValueFacts("number")
@@ -98,9 +98,9 @@ class Absolute(ExpressionTree):
     def __str__(self) -> str:
         return f"abs({self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range of the absolute values; it begins at 0 if the operand's range contains 0."""
-        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
+        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_column_facts(schema)
         ends = abs(facts.lower), abs(facts.upper)
         return limit_integers(kind, 0.0 if facts.lower <= 0 <= facts.upper else min(ends), max(ends))
 
@@ -128,9 +128,9 @@ class Extreme(ExpressionTree):
     def __str__(self) -> str:
         return f"{'max' if self.largest else 'min'}({', '.join(map(str, self.choices))})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range: the extreme of the lower ends and the extreme of the upper ends."""
-        kind, facts = numeric_kind(self.choices, schema), [part.infer_facts(schema) for part in self.choices]
+        kind, facts = numeric_kind(self.choices, schema), [part.infer_column_facts(schema) for part in self.choices]
         choose = max if self.largest else min
         return ValueFacts(kind, choose(part.lower for part in facts), choose(part.upper for part in facts))
 
@@ -168,9 +168,9 @@ class Clip(ExpressionTree):
     def __str__(self) -> str:
         return f"clip({self.part}, {self.lower}, {self.upper})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the operand's range, clamped."""
-        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
+        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_column_facts(schema)
         low, high = float(self.lower.value), float(self.upper.value)
         return ValueFacts(kind, min(max(facts.lower, low), high), min(max(facts.upper, low), high))
 
@@ -184,7 +184,7 @@ class Clip(ExpressionTree):
 def numeric_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
     """Return the common kind of numbers; raises ``InputError`` if one is not a number."""
     for part in parts:
-        if (kind := part.infer_facts(schema).kind) not in NUMBERS:
+        if (kind := part.infer_column_facts(schema).kind) not in NUMBERS:
             if kind in ("date", "timestamp"):
                 remedy = f"days({part}) counts days, and two such counts can be subtracted"
             elif kind == "boolean":

@@ -66,11 +66,13 @@ class Compare(ExpressionTree):
         left, right = (parenthesize_part(part, SUM_BINDING) for part in self.child_nodes)
         return f"{left} {self.comparison} {right}"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition; boolean values can only be compared with == and !=."""
         if common_kind(self.child_nodes, schema) == "boolean" and self.comparison not in ("==", "!="):
             raise InputError("expression", str(self), "a comparison of numbers, texts, days or instants")
-        return boolean_facts(never_missing=all(part.infer_facts(schema).never_missing for part in self.child_nodes))
+        return boolean_facts(
+            never_missing=all(part.infer_column_facts(schema).never_missing for part in self.child_nodes)
+        )
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Compare in the engine, in the common kind."""
@@ -104,10 +106,10 @@ class Member(ExpressionTree):
         """Return the text with the operator ``in`` or ``not in``."""
         return f"{parenthesize_part(self.part, SUM_BINDING)} {operator} [{', '.join(map(str, self.listed))}]"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition."""
         common_kind(self.child_nodes, schema)
-        return boolean_facts(never_missing=self.part.infer_facts(schema).never_missing)
+        return boolean_facts(never_missing=self.part.infer_column_facts(schema).never_missing)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Compare in the engine, in the common kind."""
@@ -132,9 +134,9 @@ class Missing(ExpressionTree):
     def __str__(self) -> str:
         return f"{parenthesize_part(self.part, SUM_BINDING)} is None"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition that is never missing."""
-        self.part.infer_facts(schema)
+        self.part.infer_column_facts(schema)
         return boolean_facts(never_missing=True)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
@@ -162,7 +164,7 @@ class Not(ExpressionTree):
             return f"{parenthesize_part(self.part.part, SUM_BINDING)} is not None"
         return f"not {parenthesize_part(self.part, NOT_BINDING)}"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition."""
         return boolean_facts(never_missing=check_condition(self.part, schema).never_missing)
 
@@ -195,7 +197,7 @@ class Logic(ExpressionTree):
     def __str__(self) -> str:
         return f" {self.word} ".join(parenthesize_part(part, self.binding_strength + 1) for part in self.conditions)
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition."""
         facts = [check_condition(part, schema) for part in self.conditions]
         return boolean_facts(never_missing=all(part.never_missing for part in facts))
@@ -215,7 +217,7 @@ def join_conditions(word: Literal["and", "or"], *conditions: ExpressionTree) -> 
 
 def check_condition(part: ExpressionTree, schema: Schema) -> ValueFacts:
     """Return the facts of a condition; raises ``InputError`` for anything else."""
-    facts = part.infer_facts(schema)
+    facts = part.infer_column_facts(schema)
     if facts.kind != "boolean":
         remedy = "compare it with something, such as distance > 500"
         raise InputError("expression", f"{part} ({facts.kind})", "a condition, true or false", remedy)
@@ -266,7 +268,7 @@ class Cut(ExpressionTree):
     def __str__(self) -> str:
         return f"cut({self.part}, [{', '.join(map(str, self.edges))}])"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the edges as the possible values."""
         kind = common_kind(self.child_nodes, schema)
         if kind in TIME_KINDS:
@@ -355,12 +357,12 @@ class Case(ExpressionTree):
         pairs = zip(self.conditions, self.choices, strict=False)
         return f"case({', '.join(f'{test}, {choice}' for test, choice in pairs)}, {self.choices[-1]})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the union of the choices' ranges, and of their possible values if all of these are known."""
         for test in self.conditions:
             check_condition(test, schema)
         kind = common_kind(self._present_choices, schema)
-        facts = [choice.infer_facts(schema) for choice in self._present_choices]
+        facts = [choice.infer_column_facts(schema) for choice in self._present_choices]
         values = None if any(choice.possible_values is None for choice in facts) else _sorted_values(kind, facts)
         never_missing = None not in self.choices and all(choice.never_missing for choice in facts)
         lower, upper = min(choice.lower for choice in facts), max(choice.upper for choice in facts)

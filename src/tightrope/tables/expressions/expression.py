@@ -319,14 +319,14 @@ def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Te
     tree = given.tree if isinstance(given, Expression) else parse_expression(given) if isinstance(given, str) else given
     if not isinstance(tree, ExpressionTree):
         raise InputError("expression", type(given).__name__, "a column's name or an expression")
-    tree.infer_facts(schema)
+    tree.infer_column_facts(schema)
     return tree.name if isinstance(tree, ColumnRef) else tree
 
 
 def facts_of(term: Term, schema: Schema) -> ValueFacts:
     """Return the kind and the range of a term's values."""
     if isinstance(term, ExpressionTree):
-        return term.infer_facts(schema)
+        return term.infer_column_facts(schema)
     kind = schema.find_column(term).kind
     return boolean_facts() if kind == "boolean" else ValueFacts(kind)
 

@@ -63,7 +63,7 @@ class ColumnRef(ExpressionTree):
         """The limit of a text, because the column's kind is known only with a schema."""
         return MAX_TEXT_BYTES
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return its kind; its values are unknown, except for a boolean column."""
         kind = schema.find_column(self.name).kind
         if kind == "other":
@@ -100,7 +100,7 @@ class Value(ExpressionTree):
         """The size of the literal."""
         return len(self.value.encode()) if isinstance(self.value, str) else FIXED_SIZE_BYTES
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the literal as the single possible value."""
         del schema
         lower, upper = (-math.inf, math.inf) if self.kind == "text" else (float(self.value), float(self.value))
@@ -147,18 +147,20 @@ def common_kind(parts: tuple[ExpressionTree, ...], schema: Schema) -> Kind:
 
     Integers together with numbers become numbers; a literal text together with days or instants becomes one of them.
     """
-    kinds = {part.infer_facts(schema).kind for part in parts}
+    kinds = {part.infer_column_facts(schema).kind for part in parts}
     if kinds == set(NUMBERS):
         return "number"
     time_kind = next((kind for kind in TIME_KINDS if kinds == {kind, "text"}), None)
     if time_kind is not None and all(
-        (isinstance(part, Value) and part.kind == "text") for part in parts if part.infer_facts(schema).kind == "text"
+        (isinstance(part, Value) and part.kind == "text")
+        for part in parts
+        if part.infer_column_facts(schema).kind == "text"
     ):
         for part in parts:
             _ = parse_instant(str(part.value), time_kind) if isinstance(part, Value) else None
         return time_kind
     if len(kinds) > 1:
-        shown = " and ".join(f"{part} ({part.infer_facts(schema).kind})" for part in parts[:2])
+        shown = " and ".join(f"{part} ({part.infer_column_facts(schema).kind})" for part in parts[:2])
         raise InputError.from_text("expression", f"{shown} are not parts of one kind; {_cast_advice(kinds)}")
     return kinds.pop()
 

@@ -83,11 +83,11 @@ class GridValue(ExpressionTree):
     def __str__(self) -> str:
         return f"{self.direction}({', '.join(map(str, self.child_nodes))})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range, from the ends of the operand's range; its multiples if they are few."""
         numeric_kind((self.part,), schema)
         kind: Literal["integer", "number"] = "integer" if self.grid.denominator == 1 else "number"
-        facts = self.part.infer_facts(schema)
+        facts = self.part.infer_column_facts(schema)
         ends = [self._multiple_index(end) for end in (facts.lower, facts.upper)]
         if any(end is None for end in ends):
             lower, upper = (
@@ -150,9 +150,9 @@ class Remainder(ExpressionTree):
     def __str__(self) -> str:
         return f"mod({self.part}, {self.divisor})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range; the integers of it if they are few."""
-        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_facts(schema)
+        kind, facts = numeric_kind(self.child_nodes, schema), self.part.infer_column_facts(schema)
         divisor = float(self.divisor.value)
         if kind == "number":
             return ValueFacts(kind, 0.0, divisor)  # of a tiny negative x, it is rounded up to the divisor
@@ -203,10 +203,10 @@ class Logarithm(ExpressionTree):
     def __str__(self) -> str:
         return f"log({', '.join(map(str, self.child_nodes))})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range from the ends of the operand's range, with a margin for rounding."""
         numeric_kind((self.part,), schema)
-        facts, margin = self.part.infer_facts(schema), 1 / LOGARITHM_SCALE
+        facts, margin = self.part.infer_column_facts(schema), 1 / LOGARITHM_SCALE
         lower, upper = -math.inf, math.inf
         if facts.lower > 0:
             lower = math.log(min(facts.lower, LARGEST_DOUBLE)) / self._base_logarithm - margin
@@ -266,7 +266,7 @@ class Cell(ExpressionTree):
     def __str__(self) -> str:
         return f"cell({self.part}, {self.lower}, {self.upper}, {self.cells})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of the integers 0 to ``cells`` − 1."""
         numeric_kind((self.part,), schema)
         return ValueFacts("integer", 0.0, float(self.cell_count - 1), tuple(range(self.cell_count)))

@@ -87,7 +87,7 @@ class LetterCase(NewText):
     def __str__(self) -> str:
         return f"{self.case}({self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a text."""
         return check_text(self.part, self.case, schema)
 
@@ -139,7 +139,7 @@ class TextEnd(NewText):
     def __str__(self) -> str:
         return f"{self.end}({self.part}, {self.letters})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a text."""
         return check_text(self.part, self.end, schema)
 
@@ -194,7 +194,7 @@ class Substring(NewText):
     def __str__(self) -> str:
         return f"substring({self.part}, {self.first}, {self.letters})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a text."""
         return check_text(self.part, "substring", schema)
 
@@ -223,9 +223,9 @@ class Concat(NewText):
     def __str__(self) -> str:
         return f"concat({', '.join(map(str, self.parts))})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a text; its possible values if those of all parts are known and few."""
-        facts = [part.infer_facts(schema) for part in self.parts]
+        facts = [part.infer_column_facts(schema) for part in self.parts]
         for part, its in zip(self.parts, facts, strict=True):
             if its.kind not in ("text", "integer"):
                 expected = "a text or an integer for concat"
@@ -266,7 +266,7 @@ class TextLength(ExpressionTree):
     def __str__(self) -> str:
         return f"length({self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range: a character has at least one byte."""
         check_text(self.part, "length", schema)
         return ValueFacts("integer", 0.0, float(self.part.max_value_bytes))
@@ -303,7 +303,7 @@ class TextTest(ExpressionTree):
     def __str__(self) -> str:
         return f"{self.test}({self.text}, {self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a condition."""
         facts = [check_text(part, self.test, schema) for part in self.child_nodes]
         return boolean_facts(never_missing=all(its.never_missing for its in facts))
@@ -361,9 +361,9 @@ class Converted(NewText):
     def __str__(self) -> str:
         return f"{self.kind}({self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of the kind; possible values are converted to texts, and ranges of integers stay."""
-        facts = self.part.infer_facts(schema)
+        facts = self.part.infer_column_facts(schema)
         if facts.kind not in CONVERSIONS[self.kind]:
             expected = f"a {' or '.join(CONVERSIONS[self.kind])} for {self.kind}"
             remedy = CONVERSION_REMEDIES.get((self.kind, facts.kind), "")
@@ -396,7 +396,7 @@ def _value_text(value: object) -> str:
 
 def check_text(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
     """Return the facts of a text that a function makes of this one; raises ``InputError`` if it is not a text."""
-    facts = part.infer_facts(schema)
+    facts = part.infer_column_facts(schema)
     if facts.kind != "text":
         remedy = f"text({part}) makes a text of it" if facts.kind in CONVERSIONS["text"] else ""
         raise InputError("expression", f"{part} ({facts.kind})", f"a text for {function}", remedy)

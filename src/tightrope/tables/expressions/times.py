@@ -86,7 +86,7 @@ class Calendar(ExpressionTree):
     def __str__(self) -> str:
         return f"{self.unit}({self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the range of the unit."""
         check_time(self.part, self.unit, schema)
         low, high = UNITS[self.unit]
@@ -127,7 +127,7 @@ class Truncate(ExpressionTree):
     def __str__(self) -> str:
         return f"week({self.part})" if self.unit == "week" else f"date_trunc({self.unit!r}, {self.part})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of a day, or of an instant for hours and minutes."""
         facts = check_time(self.part, self.unit, schema)
         kind: Kind = "timestamp" if self.unit in CLOCK_UNITS else "date"
@@ -160,7 +160,7 @@ class Elapsed(ExpressionTree):
     def __str__(self) -> str:
         return f"{self.function}({self.start}, {self.end})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of an integer for days, of a number for instants."""
         for part in self.child_nodes:
             if not isinstance(part, Value):
@@ -194,7 +194,7 @@ def time_of_days(tree: object) -> ExpressionTree | None:
 
 def check_time(part: ExpressionTree, function: str, schema: Schema) -> ValueFacts:
     """Return the facts of a day or instant; raises ``InputError`` if it is neither, or a day without the unit."""
-    facts = part.infer_facts(schema)
+    facts = part.infer_column_facts(schema)
     kinds = TIME_KINDS[1:] if function in CLOCK_UNITS else TIME_KINDS
     if facts.kind not in kinds:
         remedy = "cast the column, or declare its type if it comes from a CSV file" if facts.kind == "text" else ""
@@ -231,9 +231,9 @@ class Local(ExpressionTree):
     def __str__(self) -> str:
         return f"local({self.part}, {self.zone})"
 
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return the facts of an instant without a zone."""
-        kind = self.part.infer_facts(schema).kind
+        kind = self.part.infer_column_facts(schema).kind
         if kind != "timestamp":
             remedy = "a day has no time of day" if kind == "date" else "declare its type if it comes from a CSV file"
             raise InputError("expression", f"{self.part} ({kind})", "a timestamp for local", remedy)

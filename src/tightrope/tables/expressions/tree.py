@@ -126,12 +126,12 @@ class ExpressionTree(ABC):
         """Return the text, which ``parse_expression`` reads back as the same tree."""
 
     @abstractmethod
-    def infer_facts(self, schema: Schema) -> ValueFacts:
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return kind and range; raises ``SchemaError`` for a missing column, ``InputError`` for a wrong kind."""
 
     @abstractmethod
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
-        """Return the engine's column; ``infer_facts`` must have succeeded for this schema."""
+        """Return the engine's column; ``infer_column_facts`` must have succeeded for this schema."""
 
 
 def parenthesize_part(part: ExpressionTree, min_strength: int) -> str:

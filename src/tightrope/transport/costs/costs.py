@@ -67,7 +67,7 @@ class Cost(ABC):
         """Return the cost between a subset of the sources and a subset of the targets."""
 
     @abstractmethod
-    def to_power(self, exponent: float) -> Cost:
+    def raise_to_power(self, exponent: float) -> Cost:
         """Return the cost c_ij^exponent."""
 
     def to_matrix(self) -> Floats:
@@ -124,7 +124,7 @@ class Matrix(Cost):
     def select_points(self, rows: Integers, columns: Integers) -> Self:
         return type(self)(self.values[np.ix_(rows, columns)])
 
-    def to_power(self, exponent: float) -> Self:
+    def raise_to_power(self, exponent: float) -> Self:
         return self if exponent == 1 else type(self)(self.values**exponent)
 
     def to_matrix(self) -> Floats:
@@ -151,7 +151,7 @@ def raise_cost_to_power(cost: Cost, exponent: float) -> Cost:
     if largest > 0 and not exponent * abs(math.log(largest)) < MAX_LOG_COST:
         remedy = "rescale the costs so that the largest is near 1, or use p=math.inf"
         raise InputError("p", exponent, f"small enough for {largest:.3g} to the power p to be a float", remedy)
-    return cost.to_power(exponent)
+    return cost.raise_to_power(exponent)
 
 
 def as_cost(cost: CostLike) -> Cost:

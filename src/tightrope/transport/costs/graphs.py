@@ -60,12 +60,12 @@ class Graph(Cost):
             return self.places.select_points(rows, columns)
         return Matrix(np.ascontiguousarray(self.row_costs(rows)[:, columns]))
 
-    def to_power(self, exponent: float) -> Cost:
+    def raise_to_power(self, exponent: float) -> Cost:
         """Return the power as a cost between points: it is in general not the metric of a graph."""
         if exponent == 1:
             return self
         cost: Cost = Matrix(self.to_matrix()) if self.places is None else self.places
-        return cost.to_power(exponent)
+        return cost.raise_to_power(exponent)
 
     def _adjacency_table(self) -> csr_array:
         return csr_array((self.lengths, (self.tails, self.heads)), shape=self.matrix_shape)

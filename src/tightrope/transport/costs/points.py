@@ -42,7 +42,7 @@ class Line(Cost):
     def select_points(self, rows: Integers, columns: Integers) -> Self:
         return replace(self, x=self.x[rows], y=self.y[columns])
 
-    def to_power(self, exponent: float) -> Self:
+    def raise_to_power(self, exponent: float) -> Self:
         return replace(self, exponent=self.exponent * exponent)
 
 
@@ -137,7 +137,7 @@ class Points(Cost):
     def select_points(self, rows: Integers, columns: Integers) -> Self:
         return replace(self, x=self.x[rows], y=self.y[columns])
 
-    def to_power(self, exponent: float) -> Self:
+    def raise_to_power(self, exponent: float) -> Self:
         return replace(self, exponent=self.exponent * exponent)
 
 

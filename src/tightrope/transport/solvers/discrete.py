@@ -50,7 +50,7 @@ class DiscreteCost(Cost):
     def select_points(self, rows: Integers, columns: Integers) -> Matrix:
         return Matrix((rows[:, None] != columns).astype(np.float64))
 
-    def to_power(self, exponent: float) -> DiscreteCost:
+    def raise_to_power(self, exponent: float) -> DiscreteCost:
         if not exponent > 0:
             raise InputError("exponent", exponent, "positive")
         return self
