@@ -211,3 +211,11 @@ def words_of_code() -> frozenset[str]:
     return frozenset(
         word for file in files for word in re.findall(r"\w+", re.sub(r"``.*?``", "", file.read_text(encoding="utf-8")))
     )
+
+
+def test_references_to_the_theory_name_its_sections() -> None:
+    """ "theory §4.1" in a docstring is a section of docs/theory.md."""
+    page = (ROOT / "docs/theory.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^#{2,3} (\d(?:\.\d)?)", page, re.MULTILINE))
+    cited = {number for path in SOURCES for number in re.findall(r"theory §(\d(?:\.\d)?)", path.read_text("utf-8"))}
+    assert {"1", "4.1"} <= cited <= sections
