@@ -7,7 +7,7 @@ Peers are installed in their own environment (they are not dependencies of Tight
     python3 -m venv /tmp/peers && /tmp/peers/bin/pip install dp-accounting prv-accountant riskcal
 
 Without ``--peers``, /tmp/peers is tried, then this environment; peers that are not installed are skipped. Each tool
-runs each job in its own process, which is stopped after ``--timeout`` CPU seconds. The time of an answer is CPU
+runs each job in its own process and is stopped after ``--timeout`` CPU seconds. The time of an answer is CPU
 seconds from the parameters to the number, the median of several; each repetition changes a parameter by 1e-7 so that
 cached results cannot help. Errors are relative to 16 digits by mpmath (``tests/oracle``) or, for jobs without them, to
 Tightrope's own bracket if it is narrower than 1e-9.

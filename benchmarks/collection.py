@@ -3,8 +3,8 @@
     python benchmarks/collection.py --rows 100000000 --folder /tmp
 
 The file, with 1024 categories and 4 groups, is made first. Each step runs in its own process and is compared with the
-same scan and the same output without randomness. CPU seconds are those of all threads, including reading, writing and
-numba's compilation; memory is the peak of the process.
+same scan and the same output without randomness. CPU seconds are summed over all threads, including reading, writing
+and numba's compilation; memory is the peak of the process.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Frame = pd.DataFrame
 class Task:
     """One job. ``table`` is bounded to ``rows`` rows per person; ``make_columns`` makes group, x and y from it.
 
-    ``keys`` lists the groups; it is None if they are discovered, and ``("",)`` if there is only one. ``of`` has the
+    ``keys`` lists the groups; None means that they are discovered, and ``("",)`` if there is only one. ``of`` has the
     bounds of y, ``times`` is the number of releases that share the budget.
     """
 

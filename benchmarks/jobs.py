@@ -1,4 +1,4 @@
-"""The jobs of examples/jobs: coverage of Tightrope's intervals, and errors compared with those of other tools.
+"""The jobs of examples/jobs: coverage of Tightrope's intervals, and errors compared with other tools.
 
     PYTHONPATH=src python benchmarks/jobs.py [--releases 200] [--folder DIR] [--only NAME ...]
         [--peer opendp=/path/to/python] [--peer diffprivlib=...] [--peer tumult=...] [--peer smartnoise=...]
@@ -42,7 +42,7 @@ EPSILON, DELTA, INFINITE = 1.0, 1e-8, float("inf")
 
 @dataclass(frozen=True)
 class PeerResult:
-    """The median error of a peer. ``missing``: why there is none; ``caveat``: how its promise is weaker."""
+    """The median error of a peer. ``missing``: why the peer has no answer; ``caveat``: how its promise is weaker."""
 
     error: float
     releases: int = 0
@@ -75,7 +75,7 @@ class JobResult:
         return min((peer.error for peer in self.peers.values() if not peer.caveat), default=INFINITE)
 
     def to_line(self, name: str) -> Line:
-        """Return the error with that of the best peer with the same promise, or the best of all if there is none."""
+        """Return the error compared with the best peer with the same promise; without one, with the best peer."""
         answered = {peer: result for peer, result in self.peers.items() if not result.missing}
         comparable = {peer: result for peer, result in answered.items() if not result.caveat} or answered
         best = min(comparable, key=lambda peer: comparable[peer].error, default="")
@@ -160,7 +160,7 @@ def run_peer(folder: Path, peer: str, python: str, patience: float) -> None:
 
 
 def peer_result(folder: Path, name: str, peer: str) -> PeerResult:
-    """Return the result of the peer's best method, or why there is none."""
+    """Return the result of the peer's best method, or why the peer has no answer."""
     path = folder / f"{name}.{peer}_peer.json"
     if not path.exists():
         return PeerResult(INFINITE, missing="did not finish")

@@ -1,4 +1,4 @@
-"""Results of the benchmarks in one form: one number per line, with that of the best peer; losses come first.
+"""Results of the benchmarks in one form: one number per line, next to the best peer's; losses come first.
 
 Only the standard library is used, because workers in the peers' environments import this module, too.
 """
@@ -21,10 +21,10 @@ EQUAL_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Line:
-    """One number of one job, with that of the best peer among those with the same privacy promise.
+    """One number of one job, and the number of the best peer with the same privacy promise.
 
     ``peer_caveat`` says how the peer's promise is weaker (it is looser, or treats something as public); it is empty
-    unless all peers have a weaker promise. ``goal_met`` is None for a line without a goal.
+    unless all peers have a weaker promise. A line without a goal has the ``goal_met`` None.
     """
 
     area: str

@@ -54,14 +54,14 @@ def last_line(text: str, length: int | None = 150) -> str:
 
 
 def failure_notes(results: Mapping[str, WorkerResult]) -> str:
-    """Return the failures by tool, in one line, without those of functions that a tool does not have."""
+    """Return the failures by tool, in one line, except for functions that a tool does not have."""
     return "; ".join(
         f"{tool}: {result.failure}" for tool, result in results.items() if result.failure and not result.is_unsupported
     )
 
 
 def peers_python(option: str | None) -> str:
-    """Return the interpreter that has the peers: that of the option, else the default one if it exists, else ours."""
+    """Return the interpreter that has the peers: the option, else the default one if it exists, else ours."""
     return option or (str(DEFAULT_PEERS) if DEFAULT_PEERS.exists() else sys.executable)
 
 

@@ -28,7 +28,7 @@ class CannotError(Exception):
 
 
 def same_promise(_: Job) -> str | None:
-    """Return None: the tool's promise is as strong as that of the others."""
+    """Return None: the tool's promise is as strong as the others'."""
     return None
 
 
@@ -37,7 +37,7 @@ def answer_jobs(
 ) -> None:
     """Answer all jobs of the folder on the command line with all methods of the tool; the best one counts.
 
-    ``describe_caveat`` says how the tool's promise is weaker than that of the others, or returns None.
+    ``describe_caveat`` says how the tool's promise is weaker than the others', or returns None.
     """
     folder = Path(sys.argv[1])
     for job in json.loads((folder / "jobs.json").read_text()):

@@ -1,6 +1,6 @@
 """diffprivlib: pure ε, replacing one row; with m rows per person each row gets ε/m. It does not discover keys.
 
-Its means, deviations and quantiles treat the number of rows in a group as public: a weaker promise, which is reported.
+Its means, deviations and quantiles treat the number of rows in a group as public: a weaker promise; this is reported.
 Replacing a row changes two bins of a histogram, but the noise is that for one, so half of ε is used.
 """
 

@@ -23,7 +23,7 @@ SCRIPTS: dict[str, list[str]] = {
     "audits": ["--runs", "300"],
     "collection": ["--rows", "1000"],
     "composed_noise": ["--budget", "1", "1e-4", "--releases", "1", "2"],
-    "executors": ["--rows", "2000", "--executors", "1"],
+    "executors": ["--rows", "30000", "--executors", "1"],
     "jobs": ["--releases", "2", "--only", "ages"],
     "larger": ["--share", "0.00001", "--job", "plane 10000", "--job", "Hadamard", "--job", "release"],
     "ledger": ["10", "--charges", "4"],
